@@ -1,0 +1,88 @@
+// The service, put together: the only place that chooses a store.
+
+import { randomBytes } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
+import { GroupCommit } from './commit/group-commit.ts';
+import { RenewalClock } from './commit/renewal-clock.ts';
+import { type Config, type DatabaseUrl, ledgerFileOf } from './config.ts';
+import { Authenticator } from './http/authenticate.ts';
+import { buildServer } from './http/server.ts';
+import type { WallClock } from './store/sqlite/ledger-clock.ts';
+import { openSqliteStore, openSqliteStoreBeside } from './store/sqlite/sqlite-store.ts';
+import type { Store } from './store/store.ts';
+
+export const VERSION = '0.1.0';
+
+export interface Service {
+  readonly url: string;
+  readonly store: Store;
+  /** Stops accepting, answers what is in flight, and leaves the ledger closed. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  /** Where log lines go; standard error when absent. */
+  readonly log?: DestinationStream;
+  /** Another clock than the machine's, for tests. */
+  readonly wall?: WallClock;
+}
+
+/** @throws CannotOpen, and what `listen` throws when the address is taken */
+export async function startService(
+  config: Config,
+  { log = pino.destination(2), wall }: ServiceOptions = {},
+): Promise<Service> {
+  const logger = pino({ level: config.logLevel }, log);
+  const store = await openSqliteStore(ledgerFileOf(config.database), wall);
+  const commit = new GroupCommit(store);
+  const renewalClock = new RenewalClock(store, commit, (error) => logger.error({ err: error }, 'renewals wait'));
+  const authenticator = new Authenticator(store.apiKeys);
+  try {
+    const server = await buildServer({ store, commit, renewalClock, authenticator, logger, version: VERSION });
+    await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
+    renewalClock.start();
+    const stop = async () => {
+      await server.drain();
+      await renewalClock.stop();
+      await commit.drained();
+      await store.close();
+      logger.info('Scrip has stopped');
+    };
+    return { url: urlOf(server.app.server.address() as AddressInfo), store, stop: onceOnly(stop) };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** Opens the store beside a server that may be running on it. */
+export function openBeside(database: DatabaseUrl): Store {
+  return openSqliteStoreBeside(ledgerFileOf(database));
+}
+
+/** Makes a key, and the account when there is none of that name. The secret is in the answer and nowhere else. */
+export async function createApiKey(
+  store: Store,
+  { accountName, scope }: { accountName: string; scope: Scope },
+): Promise<string> {
+  const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
+  await store.apiKeys.create({ accountName, scope, secret });
+  return secret;
+}
+
+export type { Logger };
+
+function urlOf({ address, port, family }: AddressInfo): string {
+  const host = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
+  return `http://${host}:${port}`;
+}
+
+function onceOnly(stop: () => Promise<void>): () => Promise<void> {
+  let stopping: Promise<void> | null = null;
+  return () => {
+    stopping ??= stop();
+    return stopping;
+  };
+}

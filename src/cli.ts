@@ -1,0 +1,179 @@
+// The command line. Errors are one line on standard error; standard output holds what was asked for, and nothing else.
+
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { SCOPES, type Scope } from './accounts/api-key.ts';
+import { createApiKey, openBeside, startService, VERSION } from './app.ts';
+import { InvalidSetting, readConfig } from './config.ts';
+import { CannotOpen, type ListedKey, type Store } from './store/store.ts';
+
+const program = new Command('scrip')
+  .description('A credit ledger that runs beside your backend.')
+  .version(VERSION)
+  .addHelpText(
+    'after',
+    `
+Settings come from the environment:
+  PORT          8080
+  HOST          127.0.0.1
+  DATABASE_URL  file:data/scrip.db
+  LOG_LEVEL     info   (fatal, error, warn, info, debug, trace, silent)
+
+All commands but serve also work beside a running server.`,
+  );
+
+program
+  .command('serve')
+  .description('run the service until SIGTERM or SIGINT')
+  .option('--first-key', 'on a ledger without any API key, make one and print it')
+  .action(serve);
+
+const key = program.command('key').description('make, list and revoke API keys');
+key
+  .command('create')
+  .description('make an API key and print it; it cannot be shown again')
+  .requiredOption('--account <name>', 'the account that owns it; made when there is none of that name', accountName)
+  .addOption(new Option('--scope <scope>', 'what it may do; write also reads').choices(SCOPES).default('write'))
+  .action(createKey);
+key.command('list').description('list all API keys, without their secrets').action(listKeys);
+key
+  .command('revoke')
+  .description('revoke an API key; it stops working within a second')
+  .argument('<id>', 'the id, from key list', keyId)
+  .action(revokeKey);
+
+program
+  .command('verify')
+  .description('check the whole ledger against its postings; exit code 0 when it is whole')
+  .action(verify);
+program.command('migrate').description('bring the ledger to the schema of this version').action(migrate);
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.stderr.write(`${explain(error)}\n`);
+  process.exitCode = 1;
+}
+
+async function serve({ firstKey }: { firstKey?: true }): Promise<void> {
+  const service = await startService(readConfig(process.env));
+  process.stdout.write(`Scrip is up on ${service.url}, with its API described at ${service.url}/docs\n`);
+  if (firstKey) await printFirstKey(service.store, service.url);
+  const stop = () => void service.stop();
+  process.on('SIGTERM', stop);
+  process.on('SIGINT', stop);
+}
+
+async function printFirstKey(store: Store, url: string): Promise<void> {
+  if ((await store.apiKeys.list()).length > 0) return;
+  const secret = await createApiKey(store, { accountName: 'default', scope: 'write' });
+  process.stdout.write(`
+Your first API key, shown this once:
+
+  ${secret}
+
+Give an end user 100 credits with it:
+
+  curl -X POST ${url}/add -H 'Authorization: Bearer ${secret}' -H 'Content-Type: application/json' -d '{"end_user_id":"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23","amount":100}'
+
+`);
+}
+
+async function createKey({ account, scope }: { account: string; scope: Scope }): Promise<void> {
+  await withStore(async (store) => {
+    const secret = await createApiKey(store, { accountName: account, scope });
+    process.stdout.write(`An API key of ${account} with the scope ${scope}, shown this once:\n${secret}\n`);
+  });
+}
+
+async function listKeys(): Promise<void> {
+  await withStore(async (store) => {
+    const lines = (await store.apiKeys.list()).map(lineOf);
+    const header = ['ID', 'ACCOUNT', 'SCOPE', 'KEY', 'CREATED', 'REVOKED'];
+    process.stdout.write(`${table([header, ...lines])}\n`);
+  });
+}
+
+async function revokeKey(id: number): Promise<void> {
+  await withStore(async (store) => {
+    if (!(await store.apiKeys.revoke(id))) throw new CannotOpen(`There is no API key ${id}; see \`scrip key list\`.`);
+    process.stdout.write(`API key ${id} is revoked.\n`);
+  });
+}
+
+async function verify(): Promise<void> {
+  await withStore(async (store) => {
+    let findings = 0;
+    const {
+      endUsers,
+      postings,
+      store: faults,
+    } = await store.audit(({ invariant, user, message }) => {
+      findings += 1;
+      process.stdout.write(`invariant ${invariant}, account ${user.account}, end user ${user.endUser}: ${message}\n`);
+    });
+    for (const fault of faults) process.stdout.write(`store: ${fault}\n`);
+    const broken = findings + faults.length;
+    const looked = `${endUsers} end users and ${postings} postings checked`;
+    process.stdout.write(
+      broken === 0 ? `The ledger is whole: ${looked}.\n` : `The ledger is broken in ${broken} places: ${looked}.\n`,
+    );
+    if (broken > 0) process.exitCode = 1;
+  });
+}
+
+async function migrate(): Promise<void> {
+  await withStore(async () => {
+    process.stdout.write('The ledger has the schema of this version.\n');
+  });
+}
+
+async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
+  const store = openBeside(readConfig(process.env).database);
+  try {
+    await work(store);
+  } finally {
+    await store.close();
+  }
+}
+
+function accountName(text: string): string {
+  const name = text.trim();
+  if (name === '' || name.length > 200) throw new InvalidArgumentError('It needs 1 to 200 characters.');
+  return name;
+}
+
+function keyId(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('It is a whole number, as shown by key list.');
+  return Number(text);
+}
+
+function lineOf({ id, accountName, scope, hint, createdAt, revokedAt }: ListedKey): string[] {
+  return [String(id), accountName, scope, hint, day(createdAt), revokedAt === null ? '' : day(revokedAt)];
+}
+
+function day(instant: number): string {
+  return new Date(instant).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+function table(lines: readonly string[][]): string {
+  const widths = (lines[0] as string[]).map((_, column) =>
+    Math.max(...lines.map((line) => (line[column] as string).length)),
+  );
+  return lines
+    .map((line) =>
+      line
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+/** What an operator can mend is said in a sentence; anything else is a bug, and comes with its stack. */
+function explain(error: unknown): string {
+  if (error instanceof CannotOpen || error instanceof InvalidSetting) return error.message;
+  const { code, message, stack } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return `Another program listens there already (${message}); set PORT or HOST.`;
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL') return `Scrip cannot listen there (${message}); set PORT or HOST.`;
+  return stack ?? String(error);
+}

@@ -1,0 +1,66 @@
+// Enters the renewals that are due, in the background: a bounded number of end users at a time, through group commit,
+// behind whatever requests are waiting. Nothing depends on its being on time: whoever reads or writes settles first.
+
+import type { EndUserKey } from '../ledger/command.ts';
+import { type Store, StoreFault } from '../store/store.ts';
+import type { GroupCommit } from './group-commit.ts';
+
+/** Compares clocks this often. A timer set for the next renewal would fire at once beyond 2^31 ms, and miss a clock that jumps. */
+const TICK_MS = 1_000;
+
+/** End users renewed in one go. */
+const END_USERS_MAX = 256;
+
+export class RenewalClock {
+  /** End users whose due renewals it has entered. */
+  renewed = 0;
+  readonly #store: Store;
+  readonly #commit: GroupCommit;
+  readonly #onTrouble: (error: unknown) => void;
+  #timer: NodeJS.Timeout | null = null;
+  #round: Promise<void> | null = null;
+  #isStopped = false;
+
+  constructor(store: Store, commit: GroupCommit, onTrouble: (error: unknown) => void) {
+    this.#store = store;
+    this.#commit = commit;
+    this.#onTrouble = onTrouble;
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => void this.tick(), TICK_MS);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    if (this.#timer) clearInterval(this.#timer);
+    await this.#round;
+  }
+
+  /** Renews all that is due now. A tick during a round joins it; a round that fails is taken up by the next tick. */
+  tick(): Promise<void> {
+    this.#round ??= this.#renewAll()
+      .catch(this.#onTrouble)
+      .finally(() => {
+        this.#round = null;
+      });
+    return this.#round;
+  }
+
+  async #renewAll(): Promise<void> {
+    while (!this.#isStopped) {
+      const due = await this.#store.renewalsDue(END_USERS_MAX);
+      if (due.length === 0) return;
+      await Promise.all(due.map((user) => this.#renew(user)));
+      this.renewed += due.length;
+    }
+  }
+
+  #renew({ account, endUser }: EndUserKey): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#commit.submit({ kind: 'renew', account, endUser }, (result) =>
+        result instanceof StoreFault ? reject(result) : resolve(),
+      );
+    });
+  }
+}

@@ -1,0 +1,71 @@
+// Who is asking: `Authorization: Bearer <API key>` to the key that was given out. A key is looked up in the store when
+// it is first seen and again every half second, so that one which is revoked by any process stops within a second.
+
+import type { IncomingMessage } from 'node:http';
+import { type ApiKey, hashOf, isWellFormed } from '../accounts/api-key.ts';
+import type { ApiKeys } from '../store/store.ts';
+
+const FRESH_MS = 500;
+
+/** Keys remembered at once; with more in use, the longest known make room and are looked up again. */
+const REMEMBERED_MAX = 10_000;
+
+const BEARER = /^bearer +(\S+) *$/i;
+
+interface Remembered {
+  readonly key: ApiKey;
+  readonly checkedAtMs: number;
+}
+
+export class Authenticator {
+  readonly #apiKeys: ApiKeys;
+  readonly #remembered = new Map<string, Remembered>();
+
+  constructor(apiKeys: ApiKeys) {
+    this.#apiKeys = apiKeys;
+  }
+
+  /**
+   * The key of a request, at once where it is known; null for one that is missing, malformed, unknown or revoked. The
+   * caller answers all four alike, so that nobody learns which.
+   *
+   * @throws StoreFault (rejects) when the key cannot be looked up
+   */
+  authenticate(request: IncomingMessage): ApiKey | null | Promise<ApiKey | null> {
+    const secret = bearerOf(request);
+    if (secret === null) return null;
+    const hash = hashOf(secret);
+    const remembered = this.#remembered.get(hash);
+    if (remembered && performance.now() - remembered.checkedAtMs < FRESH_MS) return remembered.key;
+    return remembered || isWellFormed(secret) ? this.#lookUp(hash) : null;
+  }
+
+  async #lookUp(hash: string): Promise<ApiKey | null> {
+    const checkedAtMs = performance.now();
+    const key = await this.#apiKeys.find(hash);
+    this.#remembered.delete(hash);
+    if (key === null) return null;
+    if (this.#remembered.size >= REMEMBERED_MAX) this.#forgetOldest();
+    this.#remembered.set(hash, { key, checkedAtMs });
+    return key;
+  }
+
+  #forgetOldest(): void {
+    for (const hash of this.#remembered.keys()) {
+      this.#remembered.delete(hash);
+      return;
+    }
+  }
+}
+
+/** Node keeps the first of two `Authorization` headers and drops the other without a word: two are as good as none. */
+function bearerOf({ headers, rawHeaders }: IncomingMessage): string | null {
+  const { authorization } = headers;
+  if (authorization === undefined) return null;
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.length === 'authorization'.length && name.toLowerCase() === 'authorization') count += 1;
+  }
+  return count === 1 ? (BEARER.exec(authorization)?.[1] ?? null) : null;
+}

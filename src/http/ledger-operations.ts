@@ -1,0 +1,102 @@
+// What each operation is, for Fastify to validate and serialize by and for the OpenAPI document to show: its fields, its
+// answer, and every problem that it can answer with.
+
+import { Type } from 'typebox';
+import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.ts';
+import * as schemas from './schemas.ts';
+
+const EVERY_CALL: readonly ProblemCode[] = [
+  'BadRequest',
+  'InvalidJson',
+  'Unauthorized',
+  'Forbidden',
+  'RequestTimeout',
+  'PayloadTooLarge',
+  'UnsupportedMediaType',
+  'InvalidField',
+  'HeadersTooLarge',
+  'Internal',
+  'Overloaded',
+  'StoreUnavailable',
+];
+
+const WRITE_PROBLEMS: readonly ProblemCode[] = ['OutcomeUnknown'];
+
+const GET_NOTE = 'The end user comes in the query string, or in a JSON body of the same shape.';
+
+/** The responses of an operation by status: what it answers when all is well, and each problem that it can answer. */
+function responses(
+  ok: schemas.Component,
+  description: string,
+  problems: readonly ProblemCode[],
+): Record<number, unknown> {
+  const all: Record<number, unknown> = {
+    200: { description, content: { 'application/json': { schema: Type.Ref(`${ok.$id}#`) } } },
+  };
+  const codes = [...EVERY_CALL, ...problems];
+  for (const status of new Set(codes.map((code) => PROBLEMS[code].status))) {
+    const here = codes.filter((code) => PROBLEMS[code].status === status);
+    const explained = here.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join('\n\n');
+    all[status] = { description: explained, content: { [PROBLEM_TYPE]: { schema: Type.Ref('Problem#') } } };
+  }
+  return all;
+}
+
+export const add = {
+  operationId: 'add',
+  tags: ['Credits'],
+  summary: 'Add credits',
+  description: 'Adds credits that expire after their validity and are not renewed.',
+  querystring: schemas.NoQuery,
+  body: schemas.AddRequest,
+  response: responses(schemas.Addition, 'The credits are added.', [...WRITE_PROBLEMS, 'BalanceTooLarge']),
+};
+
+export const subtract = {
+  operationId: 'subtract',
+  tags: ['Credits'],
+  summary: 'Subtract credits',
+  description: 'Subtracts credits, the oldest first. All or nothing: what the balance cannot cover changes nothing.',
+  querystring: schemas.NoQuery,
+  body: schemas.SubtractRequest,
+  response: responses(schemas.Subtraction, 'The credits are subtracted.', [...WRITE_PROBLEMS, 'InsufficientFunds']),
+};
+
+export const startCycle = {
+  operationId: 'startCycle',
+  tags: ['Cycles'],
+  summary: 'Start a cycle',
+  description: 'Starts a recurring cycle, which renews at the end of its validity until it is stopped.',
+  querystring: schemas.NoQuery,
+  body: schemas.StartCycleRequest,
+  response: responses(schemas.Cycle, 'The new cycle.', [...WRITE_PROBLEMS, 'CycleAlreadyActive', 'BalanceTooLarge']),
+};
+
+export const stopCycle = {
+  operationId: 'stopCycle',
+  tags: ['Cycles'],
+  summary: 'Stop the current cycle',
+  description:
+    'The credits stay usable until the end of the current period; the cycle is not renewed. Stopping twice answers the same.',
+  querystring: schemas.NoQuery,
+  body: schemas.StopCycleRequest,
+  response: responses(schemas.Cycle, 'The current cycle, canceled.', [...WRITE_PROBLEMS, 'CycleNotFound']),
+};
+
+export const getActiveBalance = {
+  operationId: 'getActiveBalance',
+  tags: ['Credits'],
+  summary: 'Get the active balance',
+  description: `What the end user can spend now, in all and by cycle. ${GET_NOTE}`,
+  querystring: schemas.EndUserQuery,
+  response: responses(schemas.Balance, 'The balance; zero for an end user never heard of.', []),
+};
+
+export const getAllUserTransactions = {
+  operationId: 'getAllUserTransactions',
+  tags: ['Credits'],
+  summary: 'List all transactions',
+  description: `Additions, cycle starts, renewals and subtractions, most recent first. Streamed. ${GET_NOTE}`,
+  querystring: schemas.EndUserQuery,
+  response: responses(schemas.TransactionList, 'The transactions; none for an end user never heard of.', []),
+};

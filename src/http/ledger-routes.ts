@@ -1,0 +1,244 @@
+// The six endpoints of the interface: a request becomes a command or a read, an outcome becomes a response. No rule of
+// the ledger is here.
+
+import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from 'fastify';
+import { type ApiKey, may, type Scope } from '../accounts/api-key.ts';
+import type { Answer, GroupCommit } from '../commit/group-commit.ts';
+import { activeBalance } from '../ledger/balance.ts';
+import type { Accepted, EndUserKey } from '../ledger/command.ts';
+import type { Cycle as LedgerCycle } from '../ledger/cycle.ts';
+import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../ledger/instant.ts';
+import { cyclesAt } from '../ledger/settle.ts';
+import { type Store, StoreFault } from '../store/store.ts';
+import type { Authenticator } from './authenticate.ts';
+import * as operations from './ledger-operations.ts';
+import { cycleEntry, cycleObject } from './objects.ts';
+import { InvalidRequest, sendFault, sendProblem, sendRefusal } from './problem.ts';
+import type * as schemas from './schemas.ts';
+import { transactionList } from './transaction-list.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set by the hook below, before any handler of this file runs. */
+    apiKey: ApiKey;
+  }
+  interface FastifyContextConfig {
+    scope?: Scope;
+  }
+}
+
+/** Requests being worked on at once, whoever sends them: one socket alone can start any number by pipelining. */
+export const IN_FLIGHT_MAX = 5_000;
+
+export interface LedgerRoutesOptions {
+  readonly store: Store;
+  readonly commit: GroupCommit;
+  readonly authenticator: Authenticator;
+}
+
+export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
+  boundWorkInFlight(app);
+  authenticateAll(app, options.authenticator);
+  writeRoutes(app, options.commit);
+  readRoutes(app, options.store);
+}
+
+function boundWorkInFlight(app: FastifyInstance): void {
+  let inFlight = 0;
+  app.addHook('onRequest', (_request, reply, done) => {
+    inFlight += 1;
+    if (inFlight > IN_FLIGHT_MAX) sendFault(reply, new StoreFault('Overloaded', 'Too many requests are in flight.'));
+    else done();
+  });
+  // Every request comes to send exactly one reply, also the one whose client has gone.
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    inFlight -= 1;
+    reply.header('cache-control', 'no-store');
+    done();
+  });
+}
+
+function authenticateAll(app: FastifyInstance, authenticator: Authenticator): void {
+  app.decorateRequest('apiKey');
+  app.addHook('onRequest', (request, reply, done) => {
+    const admit = (key: ApiKey | null) => {
+      if (key === null) {
+        sendProblem(reply, 'Unauthorized', {
+          detail: 'Send one header `Authorization: Bearer <API key>` with a key that is not revoked.',
+        });
+      } else if (!may(key.scope, reply.routeOptions.config.scope ?? 'write')) {
+        sendProblem(reply, 'Forbidden', {
+          detail: 'This key has the scope `read`; the call needs one with the scope `write`.',
+        });
+      } else {
+        request.apiKey = key;
+        done();
+      }
+    };
+    const key = authenticator.authenticate(request.raw);
+    if (key instanceof Promise) key.then(admit, (error) => sendFault(reply, error));
+    else admit(key);
+  });
+}
+
+function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
+  const config = { scope: 'write' } as const;
+
+  app.post<{ Body: schemas.AddRequest }>(
+    '/add',
+    {
+      config,
+      schema: operations.add,
+    },
+    (request, reply) => {
+      const { amount, validity_days } = request.body;
+      const user = endUserOf(request, request.body);
+      commit.submit(
+        { kind: 'add', ...user, actor: actorOf(request), amount, validityDays: validityDaysOf(validity_days) },
+        (result) => settleReply(reply, user, result, () => ({ end_user_id: user.endUser, amount })),
+      );
+    },
+  );
+
+  app.post<{ Body: schemas.SubtractRequest }>(
+    '/subtract',
+    {
+      config,
+      schema: operations.subtract,
+    },
+    (request, reply) => {
+      const { amount } = request.body;
+      const user = endUserOf(request, request.body);
+      commit.submit({ kind: 'subtract', ...user, actor: actorOf(request), amount }, (result) =>
+        settleReply(reply, user, result, () => ({ end_user_id: user.endUser, amount })),
+      );
+    },
+  );
+
+  app.post<{ Body: schemas.StartCycleRequest }>(
+    '/start-cycle',
+    {
+      config,
+      schema: operations.startCycle,
+    },
+    (request, reply) => {
+      const { amount, validity_days, on_active } = request.body;
+      const user = endUserOf(request, request.body);
+      const onActive = on_active ?? 'refuse';
+      commit.submit(
+        {
+          kind: 'start-cycle',
+          ...user,
+          actor: actorOf(request),
+          amount,
+          validityDays: validityDaysOf(validity_days),
+          onActive,
+        },
+        (result) => settleReply(reply, user, result, ({ cycle }) => cycleObject(user.endUser, cycle as LedgerCycle)),
+      );
+    },
+  );
+
+  app.post<{ Body: schemas.StopCycleRequest }>(
+    '/stop-cycle',
+    {
+      config,
+      schema: operations.stopCycle,
+    },
+    (request, reply) => {
+      const user = endUserOf(request, request.body);
+      commit.submit({ kind: 'stop-cycle', ...user, actor: actorOf(request) }, (result) =>
+        settleReply(reply, user, result, ({ cycle }) => cycleObject(user.endUser, cycle as LedgerCycle)),
+      );
+    },
+  );
+}
+
+function readRoutes(app: FastifyInstance, store: Store): void {
+  const config = { scope: 'read' } as const;
+  const preValidation = mergeBodyIntoQuery;
+
+  app.get<{ Querystring: schemas.EndUserQuery }>(
+    '/get-active-balance',
+    {
+      config,
+      preValidation,
+      schema: operations.getActiveBalance,
+    },
+    (request, reply) => {
+      const user = endUserOf(request, request.query);
+      store.cycles(user).then(
+        ({ now, cycles }) => {
+          const current = cyclesAt(cycles, now);
+          reply.send({
+            end_user_id: user.endUser,
+            active_balance_by_cycle: current.map(cycleEntry),
+            active_balance: activeBalance(current, now),
+          });
+        },
+        (error) => sendFault(reply, error),
+      );
+    },
+  );
+
+  app.get<{ Querystring: schemas.EndUserQuery }>(
+    '/get-all-user-transactions',
+    {
+      config,
+      preValidation,
+      schema: operations.getAllUserTransactions,
+    },
+    (request, reply) => {
+      transactionList(store, endUserOf(request, request.query)).then(
+        (document) => reply.header('content-type', 'application/json; charset=utf-8').send(document),
+        (error) => sendFault(reply, error),
+      );
+    },
+  );
+}
+
+/** The account comes from the key alone. UUIDs are the same in either case, and kept in lower case. */
+function endUserOf(request: FastifyRequest, fields: { end_user_id: string }): EndUserKey {
+  return { account: request.apiKey.account, endUser: fields.end_user_id.toLowerCase() };
+}
+
+function actorOf(request: FastifyRequest): string {
+  return `key:${request.apiKey.id}`;
+}
+
+function validityDaysOf(days: number | null | undefined): number {
+  return Math.min(days ?? VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX);
+}
+
+function settleReply(
+  reply: FastifyReply,
+  user: EndUserKey,
+  result: Parameters<Answer>[0],
+  respond: (accepted: Accepted) => unknown,
+): void {
+  if (result instanceof StoreFault) sendFault(reply, result);
+  else if (result.refused !== null) sendRefusal(reply, user.endUser, result);
+  else reply.send(respond(result));
+}
+
+/** A GET takes its fields from the body, as the interface has it, or from the query; the same ones twice must agree. */
+const mergeBodyIntoQuery: preValidationHookHandler = (request, _reply, done) => {
+  const { body } = request;
+  if (body === undefined) return done();
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    return done(
+      new InvalidRequest('InvalidField', 'The body must be a JSON object.', [{ path: '', message: 'must be object' }]),
+    );
+  }
+  const query = request.query as Record<string, unknown>;
+  const differing = Object.entries(body).filter(([name, value]) => name in query && query[name] !== value);
+  if (differing.length > 0) {
+    const errors = differing.map(([name]) => ({
+      path: `/${name}`,
+      message: 'is one thing in the body and another in the query',
+    }));
+    return done(new InvalidRequest('InvalidField', 'The body and the query differ.', errors));
+  }
+  request.query = { ...query, ...body };
+  return done();
+};

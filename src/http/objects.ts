@@ -1,0 +1,64 @@
+// Cycles and transactions in the words of the interface. Timestamps are UTC in milliseconds and end in `Z`, but for
+// `created_at` of a cycle object, which has no suffix.
+
+import type { Amount } from '../ledger/amount.ts';
+import { type Cycle, createdAt } from '../ledger/cycle.ts';
+import type { Instant } from '../ledger/instant.ts';
+import type { Transaction } from '../ledger/posting.ts';
+
+export interface CycleObject {
+  end_user_id: string;
+  amount: Amount;
+  created_at: string;
+  current_cycle_start: string;
+  current_cycle_end: string;
+  cycle_type: string;
+  status: string;
+}
+
+export interface CycleEntry {
+  cycle_start: string;
+  cycle_end: string;
+  amount: Amount;
+  starting_amount: Amount;
+  status: string;
+  cycle_type: string;
+}
+
+export interface TransactionObject {
+  transaction_id: string;
+  amount: number;
+  created_at: string;
+  expire_at: string;
+}
+
+export function cycleObject(endUserId: string, cycle: Cycle): CycleObject {
+  return {
+    end_user_id: endUserId,
+    amount: cycle.amount,
+    created_at: timestamp(createdAt(cycle)).slice(0, -1),
+    current_cycle_start: timestamp(cycle.start),
+    current_cycle_end: timestamp(cycle.end),
+    cycle_type: cycle.type,
+    status: cycle.status,
+  };
+}
+
+export function cycleEntry(cycle: Cycle): CycleEntry {
+  return {
+    cycle_start: timestamp(cycle.start),
+    cycle_end: timestamp(cycle.end),
+    amount: cycle.remaining,
+    starting_amount: cycle.amount,
+    status: cycle.status,
+    cycle_type: cycle.type,
+  };
+}
+
+export function transactionObject({ id, amount, createdAt, expiresAt }: Transaction): TransactionObject {
+  return { transaction_id: id, amount, created_at: timestamp(createdAt), expire_at: timestamp(expiresAt) };
+}
+
+function timestamp(instant: Instant): string {
+  return new Date(instant).toISOString();
+}

@@ -1,0 +1,143 @@
+// Everything that can go wrong with a request, once: its name to program against, its status and its title. Nothing
+// else in Scrip knows status codes. The documents are RFC 9457 problem details.
+
+import type { FastifyReply } from 'fastify';
+import type { Refusal } from '../ledger/command.ts';
+import { type FaultCode, StoreFault } from '../store/store.ts';
+import { cycleObject } from './objects.ts';
+
+type RefusalCode = Refusal['refused'];
+
+type RequestCode =
+  | 'BadRequest'
+  | 'Forbidden'
+  | 'HeadersTooLarge'
+  | 'InvalidField'
+  | 'InvalidJson'
+  | 'MethodNotAllowed'
+  | 'NotFound'
+  | 'PayloadTooLarge'
+  | 'RequestTimeout'
+  | 'Unauthorized'
+  | 'UnsupportedMediaType';
+
+export type ProblemCode = RefusalCode | FaultCode | RequestCode;
+
+interface ProblemKind {
+  readonly status: number;
+  readonly title: string;
+}
+
+export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
+  BadRequest: { status: 400, title: 'The request is not valid HTTP' },
+  InvalidJson: { status: 400, title: 'The body is not valid JSON' },
+  Unauthorized: { status: 401, title: 'A valid API key is needed' },
+  InsufficientFunds: { status: 402, title: 'The end user has fewer credits than requested' },
+  Forbidden: { status: 403, title: 'The API key may not do this' },
+  CycleNotFound: { status: 404, title: 'The end user has no current cycle' },
+  NotFound: { status: 404, title: 'There is nothing at this path' },
+  MethodNotAllowed: { status: 405, title: 'The path does not take this method' },
+  RequestTimeout: { status: 408, title: 'The request took too long to arrive' },
+  CycleAlreadyActive: { status: 409, title: 'The end user already has an active cycle' },
+  PayloadTooLarge: { status: 413, title: 'The body is too large' },
+  UnsupportedMediaType: { status: 415, title: 'The body must be sent as application/json' },
+  InvalidField: { status: 422, title: 'A field is missing, unknown or out of bounds' },
+  BalanceTooLarge: { status: 422, title: 'The end user would hold more than 2^53−1 credits' },
+  HeadersTooLarge: { status: 431, title: 'The headers are too large' },
+  Internal: { status: 500, title: 'Scrip failed, and has stopped writing if its ledger may be wrong' },
+  Overloaded: { status: 503, title: 'Too much is waiting; nothing happened' },
+  StoreUnavailable: { status: 503, title: 'The store cannot be reached; nothing happened' },
+  OutcomeUnknown: { status: 503, title: 'It is not known whether this happened' },
+};
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** Seconds after which a client that was turned away may try again. */
+const RETRY_AFTER_SECONDS = 1;
+
+export interface FieldError {
+  /** JSON Pointer to the field, empty for the body as a whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/** An invalid request, thrown by whatever reads it and answered in one place. */
+export class InvalidRequest extends Error {
+  readonly code: RequestCode;
+  readonly errors: readonly FieldError[];
+
+  constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = []) {
+    super(detail);
+    this.name = 'InvalidRequest';
+    this.code = code;
+    this.errors = errors;
+  }
+}
+
+/** @param extras further members of the document; `detail` says what is particular to this occurrence */
+export function problemDocument(
+  code: ProblemCode,
+  requestId: string,
+  extras: { detail: string; [member: string]: unknown },
+): string {
+  const { status, title } = PROBLEMS[code];
+  return JSON.stringify({ type: `/problems/${code}`, title, status, error: code, request_id: requestId, ...extras });
+}
+
+export function sendProblem(
+  reply: FastifyReply,
+  code: ProblemCode,
+  extras: { detail: string; [member: string]: unknown },
+): void {
+  const { status } = PROBLEMS[code];
+  if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS);
+  if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
+  reply
+    .code(status)
+    .header('content-type', PROBLEM_TYPE)
+    .send(Buffer.from(problemDocument(code, reply.request.id, extras)));
+}
+
+export function sendInvalid(reply: FastifyReply, { code, message, errors }: InvalidRequest): void {
+  sendProblem(reply, code, errors.length > 0 ? { detail: message, errors } : { detail: message });
+}
+
+export function sendRefusal(reply: FastifyReply, endUserId: string, refusal: Refusal): void {
+  switch (refusal.refused) {
+    case 'InsufficientFunds': {
+      const { requested, available } = refusal;
+      const detail = `${requested} credits were requested and ${available} are available.`;
+      sendProblem(reply, 'InsufficientFunds', { detail, requested, available, shortfall: requested - available });
+      return;
+    }
+    case 'BalanceTooLarge': {
+      const { requested, available } = refusal;
+      const detail = `There is room for ${available} more credits, now and when the active cycle renews; ${requested} were requested.`;
+      sendProblem(reply, 'BalanceTooLarge', { detail, requested, available });
+      return;
+    }
+    case 'CycleAlreadyActive': {
+      const cycle = cycleObject(endUserId, refusal.cycle);
+      const detail = 'Nothing was changed. To replace the active cycle, send "on_active": "replace".';
+      sendProblem(reply, 'CycleAlreadyActive', { detail, cycle });
+      return;
+    }
+    case 'CycleNotFound':
+      sendProblem(reply, 'CycleNotFound', { detail: 'There is no cycle to stop.' });
+  }
+}
+
+const FAULT_DETAILS: Readonly<Record<FaultCode, string>> = {
+  Overloaded: 'Nothing was changed. Try again in a moment.',
+  StoreUnavailable: 'Nothing was changed. Try again in a moment.',
+  OutcomeUnknown:
+    'The store failed while it confirmed the write: it may have happened or not. Read the balance before you try again.',
+  Internal: 'This is not your fault. The operator finds the reason in the log, under the request_id.',
+};
+
+/** Faults are logged with their reason; the client learns no more than it can act on. */
+export function sendFault(reply: FastifyReply, error: unknown): void {
+  const code = error instanceof StoreFault ? error.code : 'Internal';
+  if (code !== 'Overloaded') reply.log.error({ err: error, request_id: reply.request.id }, code);
+  sendProblem(reply, code, { detail: FAULT_DETAILS[code] });
+}

@@ -1,0 +1,157 @@
+// The shapes of requests and responses. Requests are validated against these, responses are written by them, and the
+// OpenAPI document is made of them.
+
+import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
+import { AMOUNT_MAX } from '../ledger/amount.ts';
+import { VALIDITY_DAYS_DEFAULT } from '../ledger/instant.ts';
+
+const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+
+const EndUserId = Type.String({
+  format: 'uuid',
+  description: 'The end user: any UUID that you choose.',
+  examples: [EXAMPLE_USER],
+});
+const Amount = Type.Integer({
+  minimum: 1,
+  maximum: AMOUNT_MAX,
+  description: 'Credits, a whole number.',
+  examples: [100],
+});
+const Credits = Type.Integer({ minimum: 0, maximum: AMOUNT_MAX });
+const Timestamp = Type.String({ format: 'date-time', examples: ['2026-11-20T08:00:00.123Z'] });
+const ValidityDays = Type.Unsafe<number | null>({
+  type: ['integer', 'null'],
+  minimum: 1,
+  default: VALIDITY_DAYS_DEFAULT,
+  description:
+    'Days of 24 hours that the credits are valid; null or absent means 31. No upper limit: an end past the year 9999 is 9999-12-31T23:59:59.999Z.',
+  examples: [31],
+});
+
+const strict = { additionalProperties: false } as const;
+
+export const AddRequest = Type.Object(
+  { end_user_id: EndUserId, amount: Amount, validity_days: Type.Optional(ValidityDays) },
+  strict,
+);
+export const SubtractRequest = Type.Object({ end_user_id: EndUserId, amount: Amount }, strict);
+export const StartCycleRequest = Type.Object(
+  {
+    end_user_id: EndUserId,
+    amount: Amount,
+    validity_days: Type.Optional(ValidityDays),
+    on_active: Type.Optional(
+      Type.Literal('replace', {
+        type: 'string',
+        description:
+          'When a cycle is active, stop it and start the new one in one step. Without this, the answer is CycleAlreadyActive.',
+      }),
+    ),
+  },
+  strict,
+);
+export const StopCycleRequest = Type.Object({ end_user_id: EndUserId }, strict);
+export const EndUserQuery = Type.Object({ end_user_id: EndUserId }, strict);
+export const NoQuery = Type.Object({}, strict);
+
+export type AddRequest = Static<typeof AddRequest>;
+export type SubtractRequest = Static<typeof SubtractRequest>;
+export type StartCycleRequest = Static<typeof StartCycleRequest>;
+export type StopCycleRequest = Static<typeof StopCycleRequest>;
+export type EndUserQuery = Static<typeof EndUserQuery>;
+
+const CycleType = Type.String({ enum: ['recurring', 'one-time'] });
+const Status = Type.String({
+  enum: ['active', 'canceled'],
+  description: '`canceled` for a stopped cycle, which is not renewed.',
+});
+
+/** Each has an `$id`, under which it is a component of the OpenAPI document. */
+export const Addition = Type.Object({ end_user_id: EndUserId, amount: Amount }, { $id: 'Addition' });
+export const Subtraction = Type.Object({ end_user_id: EndUserId, amount: Amount }, { $id: 'Subtraction' });
+export const Cycle = Type.Object(
+  {
+    end_user_id: EndUserId,
+    amount: Amount,
+    created_at: Type.String({
+      description: 'When the cycle was started; UTC, without a suffix.',
+      examples: ['2026-11-20T08:00:00.123'],
+    }),
+    current_cycle_start: Timestamp,
+    current_cycle_end: Timestamp,
+    cycle_type: CycleType,
+    status: Status,
+  },
+  { $id: 'Cycle' },
+);
+export const CycleEntry = Type.Object(
+  {
+    cycle_start: Timestamp,
+    cycle_end: Timestamp,
+    amount: Type.Integer({ ...Credits, description: 'What is left of it.' }),
+    starting_amount: Type.Integer({ ...Amount, description: 'What it started with.' }),
+    status: Status,
+    cycle_type: CycleType,
+  },
+  { $id: 'CycleEntry' },
+);
+export const Balance = Type.Object(
+  {
+    end_user_id: EndUserId,
+    active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
+      description: 'Every cycle that has not ended, oldest first.',
+    }),
+    active_balance: Type.Integer({ ...Credits, description: 'The sum over the cycles.' }),
+  },
+  { $id: 'Balance' },
+);
+export const Transaction = Type.Object(
+  {
+    transaction_id: Type.String({ format: 'uuid' }),
+    amount: Type.Integer({
+      description: 'Positive for credits that start a cycle or are added, negative for a subtraction.',
+    }),
+    created_at: Timestamp,
+    expire_at: Type.String({ ...Timestamp, description: 'The instant after which it no longer bears on the balance.' }),
+  },
+  { $id: 'Transaction' },
+);
+export const TransactionList = Type.Object(
+  { end_user_id: EndUserId, transactions: Type.Array(Type.Ref('Transaction#'), { description: 'Most recent first.' }) },
+  { $id: 'TransactionList' },
+);
+export const Problem = Type.Object(
+  {
+    type: Type.String({ format: 'uri-reference' }),
+    title: Type.String(),
+    status: Type.Integer(),
+    error: Type.String({ description: 'The name to program against.' }),
+    request_id: Type.String({ description: 'To be found again in the log of the server.' }),
+    detail: Type.String(),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),
+      ),
+    ),
+    requested: Type.Optional(Amount),
+    available: Type.Optional(Credits),
+    shortfall: Type.Optional(Amount),
+    cycle: Type.Optional(Type.Ref('Cycle#')),
+  },
+  { $id: 'Problem' },
+);
+
+/** A schema with a name of its own. */
+export type Component = TSchema & Pick<TSchemaOptions, '$id'>;
+
+export const COMPONENTS: readonly Component[] = [
+  Addition,
+  Subtraction,
+  Cycle,
+  CycleEntry,
+  Balance,
+  Transaction,
+  TransactionList,
+  Problem,
+];

@@ -1,0 +1,256 @@
+// The HTTP server: which routes there are, what bounds them, and how everything that goes wrong becomes a problem
+// document, Fastify's own refusals and the parser's included.
+
+import type { Socket } from 'node:net';
+import swagger from '@fastify/swagger';
+import Fastify, {
+  type FastifyBaseLogger,
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+  LogController,
+} from 'fastify';
+import { readJson } from './json-body.ts';
+import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
+import { type OperatorRoutesOptions, operatorRoutes } from './operator-routes.ts';
+import {
+  type FieldError,
+  InvalidRequest,
+  PROBLEM_TYPE,
+  PROBLEMS,
+  type ProblemCode,
+  problemDocument,
+  sendFault,
+  sendInvalid,
+  sendProblem,
+} from './problem.ts';
+import { COMPONENTS } from './schemas.ts';
+
+export type HttpServerOptions = Omit<LedgerRoutesOptions & OperatorRoutesOptions, 'isDraining'> & {
+  readonly logger: FastifyBaseLogger;
+  readonly version: string;
+};
+
+export interface HttpServer {
+  readonly app: FastifyInstance;
+  /** Stops accepting, answers what is in flight, and closes what is still open after `DRAIN_MS`. */
+  drain(): Promise<void>;
+}
+
+export const BODY_BYTES_MAX = 64 * 1024;
+export const HEADER_BYTES_MAX = 16 * 1024;
+const CONNECTIONS_MAX = 20_000;
+
+const REQUEST_TIMEOUT_MS = 30_000;
+const HEADERS_TIMEOUT_MS = 10_000;
+const CONNECTIONS_CHECK_MS = 5_000;
+/** Longer than the idle time of common proxies (60 s), so that it is they who close a connection, never with a request on its way. */
+const KEEP_ALIVE_MS = 75_000;
+const DRAIN_MS = 10_000;
+
+/** Any version, either case. */
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+/** A problem names at most this many fields. */
+const FIELD_ERRORS_MAX = 20;
+
+export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
+  let isDraining = false;
+  const genReqId = requestIds();
+  const app = Fastify({
+    loggerInstance: options.logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    childLoggerFactory: (logger) => logger,
+    genReqId,
+    bodyLimit: BODY_BYTES_MAX,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    http: {
+      maxHeaderSize: HEADER_BYTES_MAX,
+      headersTimeout: HEADERS_TIMEOUT_MS,
+      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+    },
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    // While draining, what still arrives on an open connection is answered like any other, and the connection closed.
+    return503OnClosing: false,
+    ajv: {
+      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
+      // The library's own notion of a UUID takes `urn:uuid:` before it.
+      onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
+    },
+    frameworkErrors: answerError,
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket, genReqId()),
+  });
+  app.server.maxConnections = CONNECTIONS_MAX;
+  app.setErrorHandler(answerError);
+  takeJsonOnly(app);
+  answerUnrouted(app);
+  app.addHook('onSend', (_request, reply, _payload, done) => {
+    reply.header('x-content-type-options', 'nosniff');
+    if (isDraining) reply.header('connection', 'close');
+    done();
+  });
+
+  for (const schema of COMPONENTS) app.addSchema(schema);
+  await describe(app, options.version);
+  await app.register(async (scope) => ledgerRoutes(scope, options));
+  await app.register(async (scope) => ledgerRoutes(hidden(scope), options), { prefix: '/v1' });
+  await app.register((scope) => operatorRoutes(scope, { ...options, isDraining: () => isDraining }));
+
+  return {
+    app,
+    async drain() {
+      isDraining = true;
+      const deadline = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS);
+      await app.close();
+      clearTimeout(deadline);
+    },
+  };
+}
+
+/** Unique in this process, and told apart from those of others by their start. */
+function requestIds(): () => string {
+  const prefix = `${Date.now().toString(36)}-${process.pid.toString(36)}-`;
+  let count = 0;
+  return () => prefix + (count++).toString(36);
+}
+
+function takeJsonOnly(app: FastifyInstance): void {
+  app.addHttpMethod('GET', { hasBody: true, overrideExisting: true });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
+    try {
+      if (request.headers['content-encoding'] !== undefined)
+        throw new InvalidRequest('UnsupportedMediaType', 'The body must not be compressed.');
+      done(null, readJson(body as Buffer));
+    } catch (error) {
+      done(error as Error);
+    }
+  });
+}
+
+/** 404, or 405 where the path exists with other methods. */
+function answerUnrouted(app: FastifyInstance): void {
+  const methodsOf = new Map<string, Set<string>>();
+  app.addHook('onRoute', ({ url, method }) => {
+    const methods = methodsOf.get(url) ?? new Set();
+    for (const one of [method].flat()) methods.add(one);
+    methodsOf.set(url, methods);
+  });
+  app.setNotFoundHandler((request, reply) => {
+    const path = request.url.split('?', 1)[0] as string;
+    const methods = methodsOf.get(path);
+    if (methods === undefined) {
+      sendProblem(reply, 'NotFound', { detail: `There is nothing at ${path}. The paths are listed at /docs.` });
+      return;
+    }
+    const allow = [...methods].join(', ');
+    sendProblem(reply.header('allow', allow), 'MethodNotAllowed', {
+      detail: `${path} takes ${allow}, not ${request.method}.`,
+    });
+  });
+}
+
+/** Whatever a hook, a parser, a validator or Fastify itself refuses. */
+function answerError(error: FastifyError | InvalidRequest, request: FastifyRequest, reply: FastifyReply): void {
+  const invalid = invalidRequestOf(error, request);
+  if (invalid) sendInvalid(reply, invalid);
+  else sendFault(reply, error);
+}
+
+function invalidRequestOf(error: FastifyError | InvalidRequest, request: FastifyRequest): InvalidRequest | null {
+  if (error instanceof InvalidRequest) return error;
+  if (error.validation) return invalidFields(error, request);
+  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
+    return new InvalidRequest('PayloadTooLarge', `A body may have ${BODY_BYTES_MAX} bytes.`);
+  }
+  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
+    return new InvalidRequest('UnsupportedMediaType', 'Send the body with `Content-Type: application/json`.');
+  }
+  const status = error.statusCode ?? 500;
+  return status >= 400 && status < 500 ? new InvalidRequest('BadRequest', error.message) : null;
+}
+
+function invalidFields(error: FastifyError, request: FastifyRequest): InvalidRequest {
+  if (error.validationContext === 'body' && request.body === undefined) {
+    return new InvalidRequest('InvalidJson', 'The body is empty; send a JSON object.');
+  }
+  const errors = (error.validation ?? []).slice(0, FIELD_ERRORS_MAX).map(fieldError);
+  const detail = errors.map(({ path, message }) => `${path || 'the body'} ${message}`).join('; ');
+  return new InvalidRequest('InvalidField', detail, errors);
+}
+
+function fieldError({
+  keyword,
+  instancePath,
+  params,
+  message,
+}: NonNullable<FastifyError['validation']>[number]): FieldError {
+  switch (keyword) {
+    case 'required':
+      return { path: `${instancePath}/${params.missingProperty}`, message: 'is required' };
+    case 'additionalProperties':
+      return { path: `${instancePath}/${params.additionalProperty}`, message: 'is not a known field' };
+    case 'pattern':
+    case 'format':
+      return { path: instancePath, message: 'must be a UUID' };
+    case 'const':
+      return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` };
+    default:
+      return { path: instancePath, message: message ?? 'is not valid' };
+  }
+}
+
+const MALFORMED: Readonly<Record<string, ProblemCode>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'RequestTimeout',
+  HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
+};
+
+/** What the HTTP parser cannot make sense of never reaches a route. */
+function answerMalformed(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code = MALFORMED[error.code ?? ''] ?? 'BadRequest';
+  const { status, title } = PROBLEMS[code];
+  const body = problemDocument(code, requestId, { detail: 'The connection is closed.' });
+  const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+  socket.end(head + body);
+}
+
+async function describe(app: FastifyInstance, version: string): Promise<void> {
+  await app.register(swagger, {
+    openapi: {
+      openapi: '3.1.0',
+      info: {
+        title: 'Scrip',
+        version,
+        description:
+          'A credit ledger: it keeps the credits of each end user, adds and subtracts them, and renews them in cycles.',
+        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+      },
+      servers: [
+        { url: '/', description: 'These paths are frozen.' },
+        { url: '/v1', description: 'The same, by version.' },
+      ],
+      tags: [
+        { name: 'Credits', description: 'Add, subtract, look up.' },
+        { name: 'Cycles', description: 'Credits that renew.' },
+      ],
+      components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' } } },
+      security: [{ apiKey: [] }],
+    },
+    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => String(schema.$id ?? `schema-${index}`) },
+  });
+}
+
+/** The alias is the same routes again; the OpenAPI document has it as a server. */
+function hidden(scope: FastifyInstance): FastifyInstance {
+  scope.addHook('onRoute', (route) => {
+    route.schema = { ...route.schema, hide: true };
+  });
+  return scope;
+}

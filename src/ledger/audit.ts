@@ -1,0 +1,135 @@
+// The invariants of the ledger, recomputed from its postings. `scrip verify` runs this over a whole store; the code
+// below is the list.
+//
+//   1  The postings of a cycle sum to what remains in it, and 0 <= remaining <= amount.
+//   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.
+//   3  An end user has at most one active recurring cycle, and its periods abut.
+//   4  Postings agree with their transaction and their cycle, and times never go backwards.
+
+import { AMOUNT_MAX } from './amount.ts';
+import type { EndUserKey } from './command.ts';
+import { brokenRules, type Cycle, hasEnded } from './cycle.ts';
+import type { Instant } from './instant.ts';
+import type { Posting } from './posting.ts';
+import { instantOf, renewalId } from './transaction-id.ts';
+
+export interface Finding {
+  readonly invariant: 1 | 2 | 3 | 4;
+  readonly user: EndUserKey;
+  /** What is wrong with what, as a sentence. */
+  readonly message: string;
+}
+
+interface Tally {
+  readonly cycle: Cycle;
+  /** What the cycle held before the postings that were read so far. */
+  held: number;
+  isOpened: boolean;
+  isStopped: boolean;
+}
+
+/**
+ * Checks one end user.
+ *
+ * @param cycles all of them, the ended ones too, as stored
+ * @param postings all of them, latest first; read once, never held
+ * @param now the latest instant that the store has given out
+ */
+export function* audit(
+  user: EndUserKey,
+  cycles: readonly Cycle[],
+  postings: Iterable<Posting>,
+  now: Instant,
+): Generator<Finding> {
+  const found = (invariant: Finding['invariant'], message: string): Finding => ({ invariant, user, message });
+  const tallies = new Map<string, Tally>();
+  for (const cycle of cycles) {
+    const name = nameOf(cycle);
+    if (tallies.has(name)) yield found(3, `${name} is stored twice`);
+    tallies.set(name, { cycle, held: cycle.remaining, isOpened: false, isStopped: false });
+    for (const rule of brokenRules(cycle)) yield found(1, `${name} breaks the rule that ${rule}`);
+  }
+  let unexpired = 0n;
+  let later = LAST_ID;
+  for (const posting of postings) {
+    for (const [invariant, message] of faultsOf(posting, tallies, now))
+      yield found(invariant, `transaction ${posting.transactionId} ${message}`);
+    if (posting.transactionId > later)
+      yield found(4, `transaction ${posting.transactionId} is stored before an earlier one`);
+    later = posting.transactionId;
+    if (posting.expiresAt > now) unexpired += BigInt(posting.amount);
+  }
+  let balance = 0n;
+  for (const [name, tally] of tallies) {
+    for (const [invariant, message] of faultsOfCycle(tally, tallies)) yield found(invariant, `${name} ${message}`);
+    if (!hasEnded(tally.cycle, now)) balance += BigInt(tally.cycle.remaining);
+  }
+  if (balance !== unexpired) yield found(2, `the active balance is ${balance}, and its postings sum to ${unexpired}`);
+  if (balance > BigInt(AMOUNT_MAX)) yield found(2, `the active balance is ${balance}, past 2^53−1`);
+  const active = cycles.filter((cycle) => cycle.type === 'recurring' && cycle.status === 'active');
+  if (active.length > 1) yield found(3, `${active.length} recurring cycles are active at once`);
+}
+
+type Fault = readonly [invariant: Finding['invariant'], message: string];
+
+/** No id sorts behind this one. */
+const LAST_ID = 'g';
+
+function nameOf({ id, period }: { id: string; period: number }): string {
+  return period === 0 ? `cycle ${id}` : `cycle ${id} (period ${period})`;
+}
+
+/** Checks a posting by itself and against its cycle, and takes it back from what the cycle held. */
+function* faultsOf(posting: Posting, tallies: ReadonlyMap<string, Tally>, now: Instant): Generator<Fault> {
+  const { createdAt, transactionId, actor, amount, kind } = posting;
+  if (createdAt !== instantOf(transactionId)) yield [4, 'happened at another time than its id says'];
+  if (createdAt > now) yield [4, 'is later than the clock of the ledger'];
+  if (actor === '') yield [4, 'does not say who did it'];
+  const name = nameOf({ id: posting.cycleId, period: posting.period });
+  const tally = tallies.get(name);
+  if (tally === undefined) {
+    yield [4, `touches ${name}, which is not there`];
+    return;
+  }
+  const { cycle } = tally;
+  if (posting.expiresAt !== cycle.end) yield [4, 'expires at another time than its cycle ends'];
+  if (createdAt < cycle.start || createdAt >= cycle.end) yield [4, 'lies outside the time of its cycle'];
+  if (tally.isOpened) yield [1, `touches ${name} before it was started`];
+  if (kind === 'subtract' && amount >= 0) yield [1, `subtracts ${amount} credits`];
+  if (kind === 'stop-cycle' && amount !== 0) yield [1, `moves ${amount} credits by a stop`];
+  tally.held -= amount;
+  if (tally.held < 0 || tally.held > cycle.amount)
+    yield [1, `left ${name} with ${tally.held} of ${cycle.amount} credits before it`];
+  if (kind === 'stop-cycle') tally.isStopped = true;
+  else if (kind !== 'subtract') yield* faultsOfOpening(posting, tally);
+}
+
+function* faultsOfOpening({ kind, amount, createdAt, transactionId }: Posting, tally: Tally): Generator<Fault> {
+  const { cycle } = tally;
+  tally.isOpened = true;
+  if (amount !== cycle.amount) yield [1, `starts a cycle of ${cycle.amount} credits with ${amount}`];
+  if (createdAt !== cycle.start) yield [4, 'starts a cycle at another time than the cycle says'];
+  const expected = kind === 'renew' ? renewalId(cycle.id, cycle.start) : cycle.id;
+  if (transactionId !== expected) yield [4, 'is not the transaction that starts its cycle'];
+  if ((kind === 'renew') !== cycle.period > 0 || (kind === 'add') !== (cycle.type === 'one-time')) {
+    yield [3, `is a kind (${kind}) that does not start such a cycle`];
+  }
+}
+
+function* faultsOfCycle(
+  { cycle, held, isOpened, isStopped }: Tally,
+  tallies: ReadonlyMap<string, Tally>,
+): Generator<Fault> {
+  if (!isOpened) yield [1, 'has no posting that starts it'];
+  if (held !== 0) yield [1, `holds ${cycle.remaining} credits, and its postings sum to ${cycle.remaining - held}`];
+  const isCanceled = cycle.status === 'canceled';
+  if (isStopped !== isCanceled)
+    yield [3, isStopped ? 'was stopped, and is not canceled' : 'is canceled, and nobody stopped it'];
+  const next = tallies.get(nameOf({ id: cycle.id, period: cycle.period + 1 }))?.cycle;
+  const isRenewed = cycle.status === 'renewed';
+  if (isRenewed !== (next !== undefined))
+    yield [3, isRenewed ? 'is renewed, and has no next period' : 'has a next period, and is not renewed'];
+  if (next && (next.start !== cycle.end || next.amount !== cycle.amount)) yield [3, 'and its next period do not abut'];
+  if (cycle.period > 0 && !tallies.has(nameOf({ id: cycle.id, period: cycle.period - 1 })))
+    yield [3, 'has no period before it'];
+}

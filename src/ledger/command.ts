@@ -1,0 +1,63 @@
+// What can be asked of the ledger, and what it answers. A refusal is a value: a rule said no, and nothing changed.
+
+import type { Amount } from './amount.ts';
+import type { Cycle } from './cycle.ts';
+import type { Actor } from './posting.ts';
+
+/** Whose cycles a command is about. */
+export interface EndUserKey {
+  /** The account that owns the API key, never anything that a request says. */
+  readonly account: number;
+  /** A UUID in lower case. */
+  readonly endUser: string;
+}
+
+interface Request extends EndUserKey {
+  readonly actor: Actor;
+}
+
+export interface Add extends Request {
+  readonly kind: 'add';
+  readonly amount: Amount;
+  readonly validityDays: number;
+}
+
+export interface Subtract extends Request {
+  readonly kind: 'subtract';
+  readonly amount: Amount;
+}
+
+export interface StartCycle extends Request {
+  readonly kind: 'start-cycle';
+  readonly amount: Amount;
+  readonly validityDays: number;
+  /** What to do when a cycle is active: `replace` stops it and starts the new one in one step. */
+  readonly onActive: 'refuse' | 'replace';
+}
+
+export interface StopCycle extends Request {
+  readonly kind: 'stop-cycle';
+}
+
+/** Nothing but what time has done: the renewal clock asks for it. */
+export interface Renew extends EndUserKey {
+  readonly kind: 'renew';
+}
+
+export type Command = Add | Subtract | StartCycle | StopCycle | Renew;
+
+export type Refusal =
+  | { readonly refused: 'InsufficientFunds'; readonly requested: Amount; readonly available: Amount }
+  | { readonly refused: 'BalanceTooLarge'; readonly requested: Amount; readonly available: Amount }
+  | { readonly refused: 'CycleAlreadyActive'; readonly cycle: Cycle }
+  | { readonly refused: 'CycleNotFound' };
+
+export interface Accepted {
+  readonly refused: null;
+  /** The cycle that was started or stopped; null for the other commands. */
+  readonly cycle: Cycle | null;
+}
+
+export type Outcome = Accepted | Refusal;
+
+export const ACCEPTED: Accepted = { refused: null, cycle: null };

@@ -1,0 +1,43 @@
+// The identifier of a transaction: a UUID that reads as version 4, with time in its leading bits so that the ids of
+// one end user sort by creation (the COMB technique).
+//
+//   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
+//   t: 48 bits, the instant · 4, v: what RFC 9562 asks of version 4 · s: 26 bits, the sequence · r: 48 bits, the tail
+//
+// The sequence orders what happens within a millisecond. Sequence 0 belongs to renewals: a cycle renews at an instant
+// before anything else happens there. A renewal takes its tail from its cycle, so that its id is known before it is
+// stored, whoever computes it.
+
+import assert from 'node:assert/strict';
+import { type Instant, isInstant } from './instant.ts';
+
+/** 36 lower-case characters. */
+export type TransactionId = string;
+
+/** One more than the largest sequence within one millisecond. */
+export const SEQUENCE_COUNT = 2 ** 26;
+
+const SEQUENCE_LOW_BITS = 14;
+const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
+const VARIANT = 0x8000;
+
+/** @param tail 12 lower-case hexadecimal digits, random but for renewals */
+export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
+  assert(isInstant(at), 'a transaction happens at an instant');
+  assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
+  assert(tail.length === 12, 'the tail fills the last group');
+  const time = at.toString(16).padStart(12, '0');
+  const high = (sequence >>> SEQUENCE_LOW_BITS).toString(16).padStart(3, '0');
+  const low = (VARIANT | (sequence & SEQUENCE_LOW_MASK)).toString(16);
+  return `${time.slice(0, 8)}-${time.slice(8)}-4${high}-${low}-${tail}`;
+}
+
+/** The renewal of the cycle `cycleId` at `at` has this id in every process, now and later. */
+export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
+  return transactionId({ at, sequence: 0, tail: cycleId.slice(24) });
+}
+
+/** When the transaction happened: its leading 48 bits. */
+export function instantOf(id: TransactionId): Instant {
+  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+}

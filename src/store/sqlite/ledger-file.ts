@@ -1,0 +1,182 @@
+// Opening a ledger file: whose it is, whether it is whole, which schema it has, and who else has it open. Whatever is
+// wrong is said in one sentence, with what to do, before anything is written.
+
+import { closeSync, existsSync, mkdirSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { CannotOpen } from '../store.ts';
+import { ledger } from './migrations/0001-ledger.ts';
+import { SQLITE, sqliteCode } from './sqlite-error.ts';
+
+/** In order; a migration that has been released never changes. */
+const MIGRATIONS: readonly string[] = [ledger];
+
+/** "Scrp", in the header of each ledger file, tells it from the files of other programs. */
+const APPLICATION_ID = 0x53637270;
+
+/** How long to wait for another process, such as the CLI making a key, to finish its own short transaction. */
+const BUSY_TIMEOUT_MS = 5_000;
+
+/** Files up to this size are checked page by page at start, which takes about 5 ms a MiB; larger ones by `scrip verify`. */
+const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
+
+const HEADER = 'SQLite format 3\0';
+
+/** Takes the file for this process alone, for as long as the process lives: the kernel frees it even after a kill -9. */
+export function lockLedgerFile(file: string): DatabaseSync {
+  makeFolder(file);
+  try {
+    const lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: 0 });
+    lock.exec('BEGIN EXCLUSIVE');
+    return lock;
+  } catch (error) {
+    if (sqliteCode(error) !== SQLITE.busy) throw explained(file, error);
+    throw new CannotOpen(
+      `${file} is in use by another Scrip process; stop that one first, or use PostgreSQL to run several on one ledger.`,
+    );
+  }
+}
+
+/**
+ * Opens the file, made and migrated when need be.
+ *
+ * @param isLocked whether the caller holds the lock; else it is taken for as long as a migration lasts, since no server
+ * may be running on a file whose schema changes
+ */
+export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
+  makeFolder(file);
+  try {
+    refuseForeignHeader(file);
+    const db = connect(file);
+    refuseForeign(db, file);
+    if (schemaOf(db) < MIGRATIONS.length) {
+      const lock = isLocked ? null : lockLedgerFile(file);
+      migrate(db);
+      lock?.close();
+    }
+    return db;
+  } catch (error) {
+    throw explained(file, error);
+  }
+}
+
+/** A further connection to a file that `openLedgerFile` has found in order. */
+export function connect(file: string): DatabaseSync {
+  const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
+  // Pages of 4 KiB, a cache of 64 MiB. FULL: a commit is on stable storage before it returns; on macOS only with fullfsync.
+  db.exec(`
+    PRAGMA page_size = 2048; PRAGMA wal_autocheckpoint = 16000;
+    PRAGMA cache_size = -65536;
+    PRAGMA synchronous = FULL;
+    PRAGMA fullfsync = ON;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA cell_size_check = ON;
+  `);
+  return db;
+}
+
+/** How many migrations the file has been through, and how many there are. */
+export function schemaState(db: DatabaseSync): { current: number; latest: number } {
+  return { current: schemaOf(db), latest: MIGRATIONS.length };
+}
+
+/** Reads the whole file, page by page, when it is small enough to do so at every start. */
+export function checkPages(db: DatabaseSync, file: string): void {
+  if (statSync(file).size > START_CHECK_BYTES_MAX) return;
+  try {
+    const [first] = db.prepare('PRAGMA quick_check(1)').all();
+    if (first?.quick_check !== 'ok') throw damaged(file, String(first?.quick_check));
+  } catch (error) {
+    throw explained(file, error);
+  }
+}
+
+function migrate(db: DatabaseSync): void {
+  if (schemaOf(db) === 0) db.exec('PRAGMA journal_mode = WAL');
+  db.exec('BEGIN EXCLUSIVE');
+  try {
+    // Read again: another process may have migrated while this one waited for its turn.
+    const current = schemaOf(db);
+    MIGRATIONS.slice(current).forEach((sql) => void db.exec(sql));
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${Math.max(current, MIGRATIONS.length)}`);
+    db.exec('COMMIT');
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+function refuseForeignHeader(file: string): void {
+  if (!existsSync(file) || statSync(file).size === 0) return;
+  if (!statSync(file).isFile()) throw foreign(file);
+  const header = Buffer.alloc(HEADER.length);
+  const descriptor = openSync(file, 'r');
+  readSync(descriptor, header);
+  closeSync(descriptor);
+  if (header.toString('latin1') !== HEADER) throw foreign(file);
+}
+
+function refuseForeign(db: DatabaseSync, file: string): void {
+  const applicationId = numberOf(db, 'PRAGMA application_id');
+  const current = schemaOf(db);
+  const isEmpty = applicationId === 0 && current === 0 && numberOf(db, 'SELECT count(*) FROM sqlite_schema') === 0;
+  if (!isEmpty && applicationId !== APPLICATION_ID) throw foreign(file);
+  if (current > MIGRATIONS.length) {
+    throw new CannotOpen(
+      `${file} was written by a newer Scrip (schema ${current}; this one knows up to ${MIGRATIONS.length}); start that version, or point DATABASE_URL elsewhere.`,
+    );
+  }
+}
+
+function schemaOf(db: DatabaseSync): number {
+  return numberOf(db, 'PRAGMA user_version');
+}
+
+function numberOf(db: DatabaseSync, sql: string): number {
+  return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
+}
+
+function makeFolder(file: string): void {
+  try {
+    mkdirSync(dirname(file), { recursive: true });
+  } catch (error) {
+    throw new CannotOpen(
+      `The folder of ${file} cannot be made (${(error as Error).message}); point DATABASE_URL where Scrip may write.`,
+    );
+  }
+}
+
+/** One name for one file, whatever links lead to it: otherwise two names would give two locks. */
+function canonical(file: string): string {
+  return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
+}
+
+function explained(file: string, error: unknown): unknown {
+  if (error instanceof CannotOpen) return error;
+  const { message } = error as Error;
+  switch (sqliteCode(error)) {
+    case SQLITE.notADatabase:
+      return foreign(file);
+    case SQLITE.corrupt:
+      return damaged(file, message);
+    case SQLITE.busy:
+      return new CannotOpen(`${file} is kept busy by another process (${message}); stop that one, then try again.`);
+    case SQLITE.cantOpen:
+    case SQLITE.readonly:
+      return new CannotOpen(
+        `${file} cannot be opened for writing (${message}); check that it and its folder belong to the user that runs Scrip.`,
+      );
+    default:
+      return sqliteCode(error) === null ? error : new CannotOpen(`${file} cannot be opened: ${message}.`);
+  }
+}
+
+function foreign(file: string): CannotOpen {
+  return new CannotOpen(`${file} is not a Scrip ledger; point DATABASE_URL at another file, and Scrip will make it.`);
+}
+
+function damaged(file: string, detail: string): CannotOpen {
+  return new CannotOpen(
+    `${file} is damaged (${detail}); restore a backup, and keep this file for a look at what can be saved.`,
+  );
+}

@@ -1,0 +1,111 @@
+// Rows to cycles and postings, and the statements that read them. Shared by the writer and the readers.
+
+import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { EndUserKey } from '../../ledger/command.ts';
+import { assertCycle, burnOrder, type Cycle, type CycleStatus, type CycleType } from '../../ledger/cycle.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import type { Posting, PostingKind } from '../../ledger/posting.ts';
+import { bytesOf, uuidOf } from './uuid.ts';
+
+export type Row = readonly SQLOutputValue[];
+
+export const CYCLE_COLUMNS = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
+export const POSTING_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
+
+/** A statement whose rows come as arrays, which are cheaper than objects. */
+export function prepare(db: DatabaseSync, sql: string): StatementSync {
+  const statement = db.prepare(sql);
+  statement.setReturnArrays(true);
+  return statement;
+}
+
+export function rowsOf(statement: StatementSync, ...parameters: (number | string | Uint8Array)[]): readonly Row[] {
+  return statement.all(...parameters) as unknown as Row[];
+}
+
+/** As stored, right or wrong: the audit wants to see it, all others check it. */
+export function cycleOf(row: Row): Cycle {
+  const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
+  return {
+    id: uuidOf(id as Uint8Array),
+    period: period as number,
+    type: type as CycleType,
+    status: status as CycleStatus,
+    amount: amount as number,
+    remaining: remaining as number,
+    start: start as number,
+    end: end as number,
+    validityDays: validityDays as number,
+  };
+}
+
+export function postingOf(row: Row): Posting {
+  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor] = row;
+  return {
+    transactionId: uuidOf(transactionId as Uint8Array),
+    cycleId: uuidOf(cycleId as Uint8Array),
+    period: period as number,
+    kind: kind as PostingKind,
+    amount: amount as number,
+    createdAt: createdAt as number,
+    expiresAt: expiresAt as number,
+    actor: actor as string,
+  };
+}
+
+/** Where an end user's own row stands among its holdings: after every end. */
+export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
+
+export interface Holdings {
+  /** In burn order: the cycles that have not ended, and the one that is due to renew. */
+  readonly cycles: Cycle[];
+  /** The latest posting of the end user; null for one never heard of. */
+  readonly latestPosting: number | null;
+}
+
+/** Reads what a decision about an end user needs. */
+export class HoldingsReader {
+  readonly #load: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#load = prepare(
+      db,
+      `SELECT ${CYCLE_COLUMNS}, latest_posting FROM holdings WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
+       UNION ALL
+       SELECT ${CYCLE_COLUMNS}, latest_posting FROM holdings
+       WHERE account = ?1 AND end_user = ?2 AND type = 'recurring' AND status = 'active' AND ends_at <= ?3`,
+    );
+  }
+
+  read({ account, endUser }: EndUserKey, now: Instant): Holdings {
+    let latestPosting: number | null = null;
+    const cycles: Cycle[] = [];
+    for (const row of rowsOf(this.#load, account, bytesOf(endUser), now)) {
+      const latest = row.at(-1);
+      if (latest === null) cycles.push(cycleOf(row));
+      else latestPosting = latest as number;
+    }
+    cycles.forEach(assertCycle);
+    return { cycles: cycles.sort(burnOrder), latestPosting };
+  }
+}
+
+/** Follows the postings of an end user from one back to the first. */
+export class ChainReader {
+  readonly #get: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#get = prepare(db, `SELECT ${POSTING_COLUMNS}, account, end_user, previous FROM postings WHERE posting = ?`);
+  }
+
+  /** Latest first. Ends early where the chain is broken, which the audit finds out. */
+  *from(start: number | null, { account, endUser }: EndUserKey): Generator<{ number: number; posting: Posting }> {
+    for (let number = start; number !== null; ) {
+      const row = this.#get.get(number) as unknown as Row | undefined;
+      const [owner, ownerUser, previous] = row?.slice(-3) ?? [];
+      if (row === undefined || owner !== account || uuidOf(ownerUser as Uint8Array) !== endUser) return;
+      yield { number, posting: postingOf(row) };
+      number = previous as number | null;
+    }
+  }
+}

@@ -1,0 +1,219 @@
+// The embedded store: one SQLite file, one writer, readers beside it. This is the adapter's front; the writer works in
+// a thread of its own (`ThreadedWriter`), or in place where a test moves the clock.
+
+import { once } from 'node:events';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { Worker } from 'node:worker_threads';
+import type { Finding } from '../../ledger/audit.ts';
+import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
+import {
+  type AuditReport,
+  CannotOpen,
+  type Loaded,
+  type PageRequest,
+  type Store,
+  StoreFault,
+  type TransactionPage,
+} from '../store.ts';
+import { SqliteApiKeys } from './api-keys.ts';
+import { LedgerClock, type WallClock } from './ledger-clock.ts';
+import { checkPages, lockLedgerFile, openLedgerFile } from './ledger-file.ts';
+import { ChainReader, type Holdings, HoldingsReader, prepare, rowsOf } from './rows.ts';
+import { faultOf } from './sqlite-error.ts';
+import { transactionPage } from './transaction-page.ts';
+import { uuidOf } from './uuid.ts';
+import { auditFile } from './whole-store.ts';
+import { Writer } from './writer.ts';
+import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
+
+type Outcomes = readonly (Outcome | null)[];
+
+interface BatchWriter {
+  write(commands: readonly Command[]): Promise<Outcomes>;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens the ledger in `file` for this process alone, making it when there is none.
+ *
+ * @param wall a clock other than the machine's; the writer then works in the caller's thread
+ * @throws CannotOpen when another process has it, or it is newer, foreign, damaged or on a disk that cannot be trusted
+ */
+export async function openSqliteStore(file: string, wall?: WallClock): Promise<Store> {
+  const lock = lockLedgerFile(file);
+  try {
+    const db = openLedgerFile(file, true);
+    checkPages(db, file);
+    const clock = new LedgerClock(wall ?? Date.now);
+    const writer = wall ? new WriterInPlace(file, clock) : await ThreadedWriter.open(file, clock);
+    return new SqliteStore(db, clock, writer, lock);
+  } catch (error) {
+    lock.close();
+    throw error;
+  }
+}
+
+/** Opens the ledger beside a server that may be running on it: for API keys and the audit, not for writes. */
+export function openSqliteStoreBeside(file: string): Store {
+  const nobody: BatchWriter = {
+    write: () => Promise.reject(new StoreFault('StoreUnavailable', 'the ledger is open for looking only')),
+    close: async () => {},
+  };
+  return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, null);
+}
+
+class SqliteStore implements Store {
+  readonly apiKeys: SqliteApiKeys;
+  readonly #db: DatabaseSync;
+  readonly #clock: LedgerClock;
+  readonly #writer: BatchWriter;
+  readonly #lock: DatabaseSync | null;
+  readonly #reader: HoldingsReader;
+  readonly #chain: ChainReader;
+  readonly #due: StatementSync;
+  #trouble: StoreFault | null = null;
+
+  constructor(db: DatabaseSync, clock: LedgerClock, writer: BatchWriter, lock: DatabaseSync | null) {
+    this.#db = db;
+    this.#clock = clock;
+    this.#writer = writer;
+    this.#lock = lock;
+    this.apiKeys = new SqliteApiKeys(db, clock);
+    this.#reader = new HoldingsReader(db);
+    this.#chain = new ChainReader(db);
+    this.#due = prepare(
+      db,
+      `SELECT account, end_user FROM holdings
+       WHERE type = 'recurring' AND status = 'active' AND ends_at <= ? ORDER BY ends_at LIMIT ?`,
+    );
+  }
+
+  async write(commands: readonly Command[]): Promise<Outcomes> {
+    try {
+      const outcomes = await this.#writer.write(commands);
+      this.#trouble = null;
+      return outcomes;
+    } catch (error) {
+      this.#trouble = faultOf(error);
+      throw this.#trouble;
+    }
+  }
+
+  async cycles(user: EndUserKey): Promise<Loaded> {
+    return this.#read(() => this.#load(user));
+  }
+
+  /** Postings never change, and one read of the holdings says where they begin: the page is a snapshot as it is. */
+  async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
+    return this.#read(() => {
+      const { now, cycles, latestPosting } = this.#load(user);
+      const start = from === null ? latestPosting : Number(from);
+      return { now, cycles, ...transactionPage(this.#chain.from(start, user), limit) };
+    });
+  }
+
+  async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
+    return this.#read(() =>
+      rowsOf(this.#due, this.#clock.peek(), limit).map(([account, endUser]) => ({
+        account: account as number,
+        endUser: uuidOf(endUser as Uint8Array),
+      })),
+    );
+  }
+
+  async audit(report: (finding: Finding) => void): Promise<AuditReport> {
+    return auditFile(this.#db, report);
+  }
+
+  trouble(): string | null {
+    return this.#trouble?.message ?? null;
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#writer.close();
+    } finally {
+      this.#db.close();
+      this.#lock?.close();
+    }
+  }
+
+  #load(user: EndUserKey): Loaded & Holdings {
+    const now = this.#clock.now();
+    return { now, ...this.#reader.read(user, now) };
+  }
+
+  #read<Result>(read: () => Result): Result {
+    try {
+      return read();
+    } catch (error) {
+      throw faultOf(error);
+    }
+  }
+}
+
+class WriterInPlace implements BatchWriter {
+  readonly #writer: Writer;
+
+  constructor(file: string, clock: LedgerClock) {
+    this.#writer = new Writer(file, clock);
+  }
+
+  async write(commands: readonly Command[]): Promise<Outcomes> {
+    return this.#writer.write(commands);
+  }
+
+  async close(): Promise<void> {
+    this.#writer.close();
+  }
+}
+
+/** The writer's thread, seen from here. Batches are answered in the order in which they were sent. */
+class ThreadedWriter implements BatchWriter {
+  readonly #worker: Worker;
+  readonly #waiting: { resolve: (outcomes: Outcomes) => void; reject: (fault: StoreFault) => void }[] = [];
+  #closed = false;
+
+  static async open(file: string, clock: LedgerClock): Promise<ThreadedWriter> {
+    const workerData: WriterData = { file, clock: clock.shared };
+    const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData });
+    const [first] = (await once(worker, 'message')) as [WriterReply];
+    if (typeof first === 'object') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
+    return new ThreadedWriter(worker);
+  }
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on('message', (reply: WriterReply) => this.#take(reply));
+    worker.on('error', (error) => this.#fail(String(error)));
+    worker.on('exit', () => this.#fail('the writer has ended'));
+  }
+
+  write(commands: readonly Command[]): Promise<Outcomes> {
+    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      this.#worker.postMessage({ commands } satisfies WriterMessage);
+    });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
+    this.#worker.postMessage('close' satisfies WriterMessage);
+    await ended;
+  }
+
+  #take(reply: WriterReply): void {
+    if (reply === 'open' || reply === 'closed') return;
+    const waiting = this.#waiting.shift();
+    if ('outcomes' in reply) waiting?.resolve(reply.outcomes);
+    else waiting?.reject(new StoreFault(reply.fault, reply.reason));
+  }
+
+  /** What was under way when the thread died may or may not be in the file. */
+  #fail(reason: string): void {
+    this.#closed = true;
+    for (const { reject } of this.#waiting.splice(0)) reject(new StoreFault('OutcomeUnknown', reason));
+  }
+}

@@ -1,0 +1,312 @@
+// The one writer of a ledger file: loads what a batch needs, lets the ledger decide, writes and commits. Synchronous;
+// `writer-thread.ts` gives it a thread of its own.
+//
+//   writing ──COMMIT fails──▶ closed ──next batch──▶ reopened, writing
+//      └─────an invariant is broken──▶ halted, for good: a stopped ledger is better than a wrong one
+
+import assert from 'node:assert/strict';
+import { randomFillSync } from 'node:crypto';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import type { Command, Outcome } from '../../ledger/command.ts';
+import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import { SEQUENCE_COUNT, type TransactionId, transactionId } from '../../ledger/transaction-id.ts';
+import { CannotOpen, StoreFault } from '../store.ts';
+import type { LedgerClock } from './ledger-clock.ts';
+import { connect } from './ledger-file.ts';
+import { END_OF_TIME, type Holdings, HoldingsReader, prepare } from './rows.ts';
+import { faultOf } from './sqlite-error.ts';
+import { bytesOf } from './uuid.ts';
+
+/**
+ * How many missed periods one batch enters, two rows each: about 10 ms of work, so that ten years of daily periods
+ * never hold up the requests beside them for longer.
+ */
+const PERIODS_PER_BATCH_MAX = 1_000;
+
+const SYNCHRONOUS_FULL = 2;
+const TAIL_BYTES = 6;
+
+export class Writer {
+  readonly #file: string;
+  readonly #clock: LedgerClock;
+  readonly #tails = new Tails();
+  #open: OpenWriter | null = null;
+  #halted: StoreFault | null = null;
+  /** Survives a reopening: what was given out once is never given out again, stored or not. */
+  #last = { at: 0, sequence: 0 };
+
+  /** @throws CannotOpen when the file does not keep what it is told to keep */
+  constructor(file: string, clock: LedgerClock) {
+    this.#file = file;
+    this.#clock = clock;
+    this.#reopen();
+  }
+
+  /** @throws StoreFault */
+  write(commands: readonly Command[]): readonly (Outcome | null)[] {
+    if (this.#halted) throw this.#halted;
+    const writer = this.#begin();
+    try {
+      const now = this.#tick();
+      const batch = batchOf(commands);
+      const holdings = batch.users.map((user) => writer.reader.read(user, now));
+      const loaded = holdings.map(({ cycles }) => cycles);
+      const { outcomes, changes } = fold(batch, loaded, { now, nextId: () => this.#nextId() }, PERIODS_PER_BATCH_MAX);
+      if (changes.length === 0) {
+        writer.db.exec('ROLLBACK');
+        return outcomes;
+      }
+      for (const change of changes) writer.store(change, (holdings[change.index] as Holdings).latestPosting);
+      writer.saveClock(this.#last);
+      this.#commit(writer);
+      return outcomes;
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /** Keeps the latest instant that a reader has seen, so that it still counts after a restart. */
+  keepTime(): void {
+    if (this.#halted || this.#clock.latest() <= this.#last.at) return;
+    const writer = this.#begin();
+    this.#tick();
+    try {
+      writer.saveClock(this.#last);
+      this.#commit(writer);
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  close(): void {
+    try {
+      this.keepTime();
+      this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    } finally {
+      this.#disconnect();
+    }
+  }
+
+  /** The instant of this batch. When the clock stands still for so long that the ids run short, it is moved on. */
+  #tick(): Instant {
+    const { at, sequence } = this.#last;
+    const now = sequence < SEQUENCE_COUNT / 2 ? this.#clock.now() : this.#clock.notBefore(at + 1);
+    assert(now >= at, 'time never goes backwards');
+    if (now > at) this.#last = { at: now, sequence: 0 };
+    return now;
+  }
+
+  #nextId(): TransactionId {
+    const { at } = this.#last;
+    const sequence = ++this.#last.sequence;
+    return transactionId({ at, sequence, tail: this.#tails.next() });
+  }
+
+  #begin(): OpenWriter {
+    try {
+      const writer = this.#open ?? this.#reopen();
+      writer.db.exec('BEGIN IMMEDIATE');
+      return writer;
+    } catch (error) {
+      throw this.#abandon(
+        error instanceof CannotOpen ? new StoreFault('StoreUnavailable', error.message) : faultOf(error),
+      );
+    }
+  }
+
+  /** A COMMIT that fails may have happened all the same: what the file holds shows only after it is opened anew. */
+  #commit(writer: OpenWriter): void {
+    try {
+      writer.db.exec('COMMIT');
+    } catch (error) {
+      throw new StoreFault('OutcomeUnknown', (error as Error).message);
+    }
+  }
+
+  /** After any fault the connection is not trusted any more. Closing it rolls back what was not committed. */
+  #abandon(fault: StoreFault): StoreFault {
+    if (fault.code === 'Internal') this.#halted = fault;
+    this.#disconnect();
+    return fault;
+  }
+
+  #reopen(): OpenWriter {
+    const db = connect(this.#file);
+    try {
+      const writer = new OpenWriter(db);
+      const kept = writer.readClock();
+      this.#clock.notBefore(kept.at);
+      if (kept.at > this.#last.at || (kept.at === this.#last.at && kept.sequence > this.#last.sequence))
+        this.#last = kept;
+      this.#tick();
+      db.exec('BEGIN IMMEDIATE');
+      writer.saveClock(this.#last);
+      db.exec('COMMIT');
+      refuseIdlePromises(db, this.#file);
+      this.#open = writer;
+      return writer;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  }
+
+  #disconnect(): void {
+    try {
+      this.#open?.db.close();
+    } finally {
+      this.#open = null;
+    }
+  }
+}
+
+/** A connection with its statements. */
+class OpenWriter {
+  readonly db: DatabaseSync;
+  readonly reader: HoldingsReader;
+  readonly #insertCycle: StatementSync;
+  readonly #setRemaining: StatementSync;
+  readonly #setStatus: StatementSync;
+  readonly #insertEndUser: StatementSync;
+  readonly #setLatestPosting: StatementSync;
+  readonly #insertPosting: StatementSync;
+  readonly #saveClock: StatementSync;
+  #lastPosting: number;
+
+  constructor(db: DatabaseSync) {
+    this.db = db;
+    this.reader = new HoldingsReader(db);
+    this.#insertCycle = prepare(
+      db,
+      `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    // Two statements: naming `status` would touch the two indexes of active cycles each time credits are spent.
+    const one = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
+    this.#setRemaining = prepare(db, `UPDATE holdings SET remaining = ? ${one}`);
+    this.#setStatus = prepare(db, `UPDATE holdings SET remaining = ?, status = ? ${one}`);
+    const endUser = `${END_OF_TIME}, x'', 'end-user'`;
+    this.#insertEndUser = prepare(
+      db,
+      `INSERT INTO holdings (latest_posting, account, end_user, ends_at, cycle_id, type) VALUES (?, ?, ?, ${endUser})`,
+    );
+    this.#setLatestPosting = prepare(
+      db,
+      `UPDATE holdings SET latest_posting = ? WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
+    );
+    this.#insertPosting = prepare(
+      db,
+      `INSERT INTO postings (posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
+    this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
+  }
+
+  /** @param latestPosting of the end user, as loaded: the first new one follows it */
+  store(change: UserChange, latestPosting: number | null): void {
+    const endUser = bytesOf(change.user.endUser);
+    this.#storeCycles(change, endUser);
+    this.#storePostings(change, endUser, latestPosting);
+  }
+
+  /** Changes before openings: a renewed period makes room in the index of active cycles for the next one. */
+  #storeCycles({ user: { account }, opened, changed }: UserChange, endUser: Uint8Array): void {
+    for (const { before, after } of changed) {
+      const key = [account, endUser, after.end, bytesOf(after.id)] as const;
+      const { changes } =
+        before.status === after.status
+          ? this.#setRemaining.run(after.remaining, ...key)
+          : this.#setStatus.run(after.remaining, after.status, ...key);
+      assert(changes === 1, 'a cycle that was loaded is there to be changed');
+    }
+    for (const { id, period, type, status, amount, remaining, start, end, validityDays } of opened) {
+      this.#insertCycle.run(
+        account,
+        endUser,
+        bytesOf(id),
+        period,
+        type,
+        status,
+        amount,
+        remaining,
+        start,
+        end,
+        validityDays,
+      );
+    }
+  }
+
+  #storePostings({ user: { account }, postings }: UserChange, endUser: Uint8Array, latestPosting: number | null): void {
+    let previous = latestPosting;
+    for (const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } of postings) {
+      const number = ++this.#lastPosting;
+      const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
+      this.#insertPosting.run(
+        number,
+        previous,
+        account,
+        endUser,
+        ...ids,
+        period,
+        kind,
+        amount,
+        createdAt,
+        expiresAt,
+        actor,
+      );
+      previous = number;
+    }
+    const write = latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
+    const { changes } = write.run(previous, account, endUser);
+    assert(changes === 1, 'an end user has one row of its own');
+  }
+
+  saveClock({ at, sequence }: { at: Instant; sequence: number }): void {
+    this.#saveClock.run(at, sequence, clockChecksum(at, sequence));
+  }
+
+  readClock(): { at: Instant; sequence: number } {
+    const row = this.db.prepare('SELECT at, sequence, checksum FROM clock').get();
+    if (row === undefined) return { at: 0, sequence: 0 };
+    const kept = { at: Number(row.at), sequence: Number(row.sequence) };
+    if (row.checksum !== clockChecksum(kept.at, kept.sequence)) {
+      throw new CannotOpen(
+        'The clock of the ledger was changed by other means than Scrip; run `scrip verify` and restore a backup.',
+      );
+    }
+    return kept;
+  }
+}
+
+export function clockChecksum(at: Instant, sequence: number): number {
+  return crc32(`${at}/${sequence}`);
+}
+
+/** Reads back, after a first commit, what durability rests on: some builds of SQLite change it in passing. */
+function refuseIdlePromises(db: DatabaseSync, file: string): void {
+  const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
+  const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
+  if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
+    throw new CannotOpen(
+      `${file} cannot promise durability (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
+    );
+  }
+}
+
+/** The random part of ids, drawn from the operating system 4 KiB at a time. */
+class Tails {
+  readonly #pool = Buffer.alloc(TAIL_BYTES * 683);
+  #offset = this.#pool.length;
+
+  next(): string {
+    if (this.#offset === this.#pool.length) {
+      randomFillSync(this.#pool);
+      this.#offset = 0;
+    }
+    this.#offset += TAIL_BYTES;
+    return this.#pool.toString('hex', this.#offset - TAIL_BYTES, this.#offset);
+  }
+}

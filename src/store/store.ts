@@ -1,0 +1,106 @@
+// The port: what the rest of Scrip asks of a store. An adapter loads, locks, writes and commits; every rule comes from
+// the ledger. All writes of credits go through `write`, and all through group commit, so that this is the one way in.
+
+import type { ApiKey, Scope } from '../accounts/api-key.ts';
+import type { Finding } from '../ledger/audit.ts';
+import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
+import type { Cycle } from '../ledger/cycle.ts';
+import type { Instant } from '../ledger/instant.ts';
+import type { Transaction } from '../ledger/posting.ts';
+
+/**
+ * What befell a write. `Overloaded`: too much is waiting, and this was not taken in. `StoreUnavailable`: nothing
+ * happened. `OutcomeUnknown`: the commit itself failed, so it may or may not have happened.
+ * `Internal`: an invariant is broken; the store has stopped writing and will not start again by itself.
+ */
+export type FaultCode = 'Overloaded' | 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
+
+export class StoreFault extends Error {
+  readonly code: FaultCode;
+
+  constructor(code: FaultCode, reason: string) {
+    super(reason);
+    this.name = 'StoreFault';
+    this.code = code;
+  }
+}
+
+/** Why a store cannot be opened, as a sentence that says what to do. */
+export class CannotOpen extends Error {
+  override readonly name = 'CannotOpen';
+}
+
+/** The cycles of an end user that have not ended, and the one that renews, in burn order, at the store's own instant. */
+export interface Loaded {
+  readonly now: Instant;
+  readonly cycles: readonly Cycle[];
+}
+
+/** Where a page goes on; only the store that gave it out can read it. */
+export type PageCursor = string;
+
+export interface TransactionPage extends Loaded {
+  /** Stored ones, latest first. Renewals that are due and not yet stored are for the reader to put before them. */
+  readonly transactions: readonly Transaction[];
+  /** Null when there are no more. */
+  readonly next: PageCursor | null;
+}
+
+export interface PageRequest {
+  /** Null for the latest. */
+  readonly from: PageCursor | null;
+  readonly limit: number;
+}
+
+export interface ListedKey extends ApiKey {
+  readonly accountName: string;
+  readonly hint: string;
+  readonly createdAt: Instant;
+  readonly revokedAt: Instant | null;
+}
+
+export interface NewKey {
+  /** The account of this name; made when there is none. */
+  readonly accountName: string;
+  readonly scope: Scope;
+  readonly secret: string;
+}
+
+/** API keys and the accounts that own them. Other processes on the same store see a change within a second. */
+export interface ApiKeys {
+  create(key: NewKey): Promise<ApiKey>;
+  list(): Promise<readonly ListedKey[]>;
+  /** False when there is no such key; revoking twice is no error. */
+  revoke(id: number): Promise<boolean>;
+  /** The key with this hash, unless it is revoked. */
+  find(hash: string): Promise<ApiKey | null>;
+}
+
+export interface AuditReport {
+  readonly endUsers: number;
+  readonly postings: number;
+  /** What is broken in the store itself, below the ledger: pages, indexes, the clock. */
+  readonly store: readonly string[];
+}
+
+export interface Store {
+  /**
+   * Decides the commands in order, and stores what they do in one transaction. Resolves once that is on stable storage,
+   * with an outcome for each command: null for one whose end user is still catching up and who must ask again.
+   *
+   * @throws StoreFault for all of them alike
+   */
+  write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]>;
+  /** @throws StoreFault, as do the reads below */
+  cycles(user: EndUserKey): Promise<Loaded>;
+  transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
+  /** Some of the end users whose cycle is to be renewed by now, the longest overdue first. */
+  renewalsDue(limit: number): Promise<readonly EndUserKey[]>;
+  readonly apiKeys: ApiKeys;
+  /** Recomputes the invariants of the whole store from its postings, in one snapshot, beside a running server. */
+  audit(report: (finding: Finding) => void): Promise<AuditReport>;
+  /** Null when writes can be expected to work, else why not. */
+  trouble(): string | null;
+  /** Waits for what is being written. */
+  close(): Promise<void>;
+}
