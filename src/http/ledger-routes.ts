@@ -30,29 +30,35 @@ declare module 'fastify' {
 /** Requests being worked on at once, whoever sends them: one socket alone can start any number by pipelining. */
 export const IN_FLIGHT_MAX = 5_000;
 
+/** One for the process: the paths and their alias share it. */
+export interface WorkInFlight {
+  requests: number;
+}
+
 export interface LedgerRoutesOptions {
   readonly store: Store;
   readonly commit: GroupCommit;
   readonly authenticator: Authenticator;
+  readonly work: WorkInFlight;
 }
 
 export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
-  boundWorkInFlight(app);
+  boundWorkInFlight(app, options.work);
   authenticateAll(app, options.authenticator);
   writeRoutes(app, options.commit);
   readRoutes(app, options.store);
 }
 
-function boundWorkInFlight(app: FastifyInstance): void {
-  let inFlight = 0;
+function boundWorkInFlight(app: FastifyInstance, work: WorkInFlight): void {
   app.addHook('onRequest', (_request, reply, done) => {
-    inFlight += 1;
-    if (inFlight > IN_FLIGHT_MAX) sendFault(reply, new StoreFault('Overloaded', 'Too many requests are in flight.'));
+    work.requests += 1;
+    if (work.requests > IN_FLIGHT_MAX)
+      sendFault(reply, new StoreFault('Overloaded', 'Too many requests are in flight.'));
     else done();
   });
   // Every request comes to send exactly one reply, also the one whose client has gone.
   app.addHook('onSend', (_request, reply, _payload, done) => {
-    inFlight -= 1;
+    work.requests -= 1;
     reply.header('cache-control', 'no-store');
     done();
   });

