@@ -4,14 +4,14 @@ import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
-import { GroupCommit } from './commit/group-commit.ts';
+import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import { type Config, type DatabaseUrl, ledgerFileOf } from './config.ts';
 import { Authenticator } from './http/authenticate.ts';
 import { buildServer } from './http/server.ts';
 import type { WallClock } from './store/sqlite/ledger-clock.ts';
 import { openSqliteStore, openSqliteStoreBeside } from './store/sqlite/sqlite-store.ts';
-import type { Store } from './store/store.ts';
+import type { Store, StoreFault } from './store/store.ts';
 
 export const VERSION = '0.1.0';
 
@@ -36,8 +36,10 @@ export async function startService(
 ): Promise<Service> {
   const logger = pino({ level: config.logLevel }, log);
   const store = await openSqliteStore(ledgerFileOf(config.database), wall);
-  const commit = new GroupCommit(store);
-  const renewalClock = new RenewalClock(store, commit, (error) => logger.error({ err: error }, 'renewals wait'));
+  const commit = new GroupCommit(store, QUEUE_LIMITS, (trouble) => logHealth(logger, trouble));
+  const renewalClock = new RenewalClock(store, commit, (error) =>
+    logger.warn({ err: error }, 'renewals wait for the next tick'),
+  );
   const authenticator = new Authenticator(store.apiKeys);
   try {
     const server = await buildServer({ store, commit, renewalClock, authenticator, logger, version: VERSION });
@@ -72,7 +74,12 @@ export async function createApiKey(
   return secret;
 }
 
-export type { Logger };
+function logHealth(logger: Logger, trouble: StoreFault | null): void {
+  if (trouble === null) logger.info('writes work again');
+  else if (trouble.code !== 'Internal') logger.error({ err: trouble, fault: trouble.code }, 'writes fail for now');
+  else
+    logger.fatal({ err: trouble }, 'an invariant is broken: the ledger writes no more; see what `scrip verify` finds');
+}
 
 function urlOf({ address, port, family }: AddressInfo): string {
   const host = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;

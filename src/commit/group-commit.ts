@@ -44,6 +44,8 @@ export class GroupCommit {
   readonly counts: CommitCounts = { batches: 0, commands: 0, refusals: 0, overloads: 0, faults: 0, seconds: 0 };
   readonly #store: Store;
   readonly #limits: QueueLimits;
+  readonly #onHealth: (trouble: StoreFault | null) => void;
+  #trouble: StoreFault | null = null;
   readonly #requests: Waiting[] = [];
   readonly #renewals: Waiting[] = [];
   #bytes = 0;
@@ -51,9 +53,15 @@ export class GroupCommit {
   #isWriting = false;
   readonly #whenEmpty: (() => void)[] = [];
 
-  constructor(store: Store, limits: QueueLimits = QUEUE_LIMITS) {
+  /** @param onHealth told of a fault that befalls a batch when the one before had another or none, and with null of its end */
+  constructor(
+    store: Store,
+    limits: QueueLimits = QUEUE_LIMITS,
+    onHealth: (trouble: StoreFault | null) => void = () => {},
+  ) {
     this.#store = store;
     this.#limits = limits;
+    this.#onHealth = onHealth;
   }
 
   /** How many commands are waiting. */
@@ -95,17 +103,30 @@ export class GroupCommit {
     this.#isWriting = true;
     const batch = this.#take();
     const started = performance.now();
-    const done = (results: readonly (Outcome | StoreFault | null)[]) => {
+    const done = (results: readonly (Outcome | StoreFault | null)[], fault: StoreFault | null) => {
       this.counts.batches += 1;
       this.counts.seconds += (performance.now() - started) / 1_000;
       this.#isWriting = false;
+      this.#notice(fault);
       this.#finishBatch(batch, results);
     };
-    this.#store.write(batch.map(({ command }) => command)).then(done, (error) => {
-      const fault = error instanceof StoreFault ? error : new StoreFault('Internal', String(error));
-      this.counts.faults += 1;
-      done(batch.map(() => fault));
-    });
+    this.#store.write(batch.map(({ command }) => command)).then(
+      (outcomes) => done(outcomes, null),
+      (error) => {
+        const fault = error instanceof StoreFault ? error : new StoreFault('Internal', String(error));
+        done(
+          batch.map(() => fault),
+          fault,
+        );
+      },
+    );
+  }
+
+  /** Tells of a change only: a store that is down fails every batch, and a log line for each would be a second outage. */
+  #notice(fault: StoreFault | null): void {
+    if (fault !== null) this.counts.faults += 1;
+    if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
+    this.#trouble = fault;
   }
 
   /** Requests come first: renewals have all the time that nobody asks for. */

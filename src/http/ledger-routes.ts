@@ -13,7 +13,7 @@ import { type Store, StoreFault } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
 import * as operations from './ledger-operations.ts';
 import { cycleEntry, cycleObject } from './objects.ts';
-import { InvalidRequest, sendFault, sendProblem, sendRefusal } from './problem.ts';
+import { InvalidRequest, sendFailure, sendFault, sendProblem, sendRefusal } from './problem.ts';
 import type * as schemas from './schemas.ts';
 import { transactionList } from './transaction-list.ts';
 
@@ -52,8 +52,7 @@ export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions)
 function boundWorkInFlight(app: FastifyInstance, work: WorkInFlight): void {
   app.addHook('onRequest', (_request, reply, done) => {
     work.requests += 1;
-    if (work.requests > IN_FLIGHT_MAX)
-      sendFault(reply, new StoreFault('Overloaded', 'Too many requests are in flight.'));
+    if (work.requests > IN_FLIGHT_MAX) sendFault(reply, { code: 'Overloaded' });
     else done();
   });
   // Every request comes to send exactly one reply, also the one whose client has gone.
@@ -82,7 +81,7 @@ function authenticateAll(app: FastifyInstance, authenticator: Authenticator): vo
       }
     };
     const key = authenticator.authenticate(request.raw);
-    if (key instanceof Promise) key.then(admit, (error) => sendFault(reply, error));
+    if (key instanceof Promise) key.then(admit, (error) => sendFailure(reply, error));
     else admit(key);
   });
 }
@@ -182,7 +181,7 @@ function readRoutes(app: FastifyInstance, store: Store): void {
             active_balance: activeBalance(current, now),
           });
         },
-        (error) => sendFault(reply, error),
+        (error) => sendFailure(reply, error),
       );
     },
   );
@@ -197,7 +196,7 @@ function readRoutes(app: FastifyInstance, store: Store): void {
     (request, reply) => {
       transactionList(store, endUserOf(request, request.query)).then(
         (document) => reply.header('content-type', 'application/json; charset=utf-8').send(document),
-        (error) => sendFault(reply, error),
+        (error) => sendFailure(reply, error),
       );
     },
   );

@@ -135,9 +135,13 @@ const FAULT_DETAILS: Readonly<Record<FaultCode, string>> = {
   Internal: 'This is not your fault. The operator finds the reason in the log, under the request_id.',
 };
 
-/** Faults are logged with their reason; the client learns no more than it can act on. */
-export function sendFault(reply: FastifyReply, error: unknown): void {
-  const code = error instanceof StoreFault ? error.code : 'Internal';
-  if (code !== 'Overloaded') reply.log.error({ err: error, request_id: reply.request.id }, code);
+/** The client learns no more of a fault than it can act on. */
+export function sendFault(reply: FastifyReply, { code }: Pick<StoreFault, 'code'>): void {
   sendProblem(reply, code, { detail: FAULT_DETAILS[code] });
+}
+
+/** For what is not a request's own fault, and nobody else has logged. */
+export function sendFailure(reply: FastifyReply, error: unknown): void {
+  reply.log.error({ err: error, request_id: reply.request.id }, 'a request failed');
+  sendFault(reply, error instanceof StoreFault ? error : { code: 'Internal' });
 }

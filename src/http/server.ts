@@ -21,7 +21,7 @@ import {
   PROBLEMS,
   type ProblemCode,
   problemDocument,
-  sendFault,
+  sendFailure,
   sendInvalid,
   sendProblem,
 } from './problem.ts';
@@ -158,7 +158,7 @@ function answerUnrouted(app: FastifyInstance): void {
 function answerError(error: FastifyError | InvalidRequest, request: FastifyRequest, reply: FastifyReply): void {
   const invalid = invalidRequestOf(error, request);
   if (invalid) sendInvalid(reply, invalid);
-  else sendFault(reply, error);
+  else sendFailure(reply, error);
 }
 
 function invalidRequestOf(error: FastifyError | InvalidRequest, request: FastifyRequest): InvalidRequest | null {
