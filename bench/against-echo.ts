@@ -48,7 +48,7 @@ async function compare(echo: string, scrip: string): Promise<void> {
 }
 
 async function makeKey(): Promise<string> {
-  const store = openBeside(database);
+  const store = openBeside(database, { create: true });
   const made = await createApiKey(store, { accountName: 'bench', scope: 'write' });
   await store.close();
   return made;
@@ -91,7 +91,7 @@ function load(url: string): Promise<autocannon.Result> {
 
 /** A rate counts only if the ledger is whole after it. */
 async function verify(): Promise<void> {
-  const store = openBeside(database);
+  const store = openBeside(database, { create: true });
   let findings = 0;
   const report = await store.audit(() => {
     findings += 1;

@@ -59,9 +59,13 @@ export async function startService(
   }
 }
 
-/** Opens the store beside a server that may be running on it. */
-export function openBeside(database: DatabaseUrl): Store {
-  return openSqliteStoreBeside(ledgerFileOf(database));
+/**
+ * Opens the store beside a server that may be running on it.
+ *
+ * @param options whether to make a ledger where there is none, or to say so
+ */
+export function openBeside(database: DatabaseUrl, options: { create: boolean }): Store {
+  return openSqliteStoreBeside(ledgerFileOf(database), options);
 }
 
 /** Makes a key, and the account when there is none of that name. The secret is in the answer and nowhere else. */

@@ -79,14 +79,14 @@ Give an end user 100 credits with it:
 }
 
 async function createKey({ account, scope }: { account: string; scope: Scope }): Promise<void> {
-  await withStore(async (store) => {
+  await withStore({ create: true }, async (store) => {
     const secret = await createApiKey(store, { accountName: account, scope });
     process.stdout.write(`An API key of ${account} with the scope ${scope}, shown this once:\n${secret}\n`);
   });
 }
 
 async function listKeys(): Promise<void> {
-  await withStore(async (store) => {
+  await withStore({ create: false }, async (store) => {
     const lines = (await store.apiKeys.list()).map(lineOf);
     const header = ['ID', 'ACCOUNT', 'SCOPE', 'KEY', 'CREATED', 'REVOKED'];
     process.stdout.write(`${table([header, ...lines])}\n`);
@@ -94,14 +94,14 @@ async function listKeys(): Promise<void> {
 }
 
 async function revokeKey(id: number): Promise<void> {
-  await withStore(async (store) => {
+  await withStore({ create: false }, async (store) => {
     if (!(await store.apiKeys.revoke(id))) throw new CannotOpen(`There is no API key ${id}; see \`scrip key list\`.`);
     process.stdout.write(`API key ${id} is revoked.\n`);
   });
 }
 
 async function verify(): Promise<void> {
-  await withStore(async (store) => {
+  await withStore({ create: false }, async (store) => {
     let findings = 0;
     const {
       endUsers,
@@ -122,13 +122,13 @@ async function verify(): Promise<void> {
 }
 
 async function migrate(): Promise<void> {
-  await withStore(async () => {
+  await withStore({ create: true }, async () => {
     process.stdout.write('The ledger has the schema of this version.\n');
   });
 }
 
-async function withStore(work: (store: Store) => Promise<void>): Promise<void> {
-  const store = openBeside(readConfig(process.env).database);
+async function withStore(options: { create: boolean }, work: (store: Store) => Promise<void>): Promise<void> {
+  const store = openBeside(readConfig(process.env).database, options);
   try {
     await work(store);
   } finally {

@@ -1,6 +1,7 @@
 // The six endpoints of the interface: a request becomes a command or a read, an outcome becomes a response. No rule of
 // the ledger is here.
 
+import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from 'fastify';
 import { type ApiKey, may, type Scope } from '../accounts/api-key.ts';
 import type { Answer, GroupCommit } from '../commit/group-commit.ts';
@@ -46,7 +47,7 @@ export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions)
   boundWorkInFlight(app, options.work);
   authenticateAll(app, options.authenticator);
   writeRoutes(app, options.commit);
-  readRoutes(app, options.store);
+  readRoutes(app, options);
 }
 
 function boundWorkInFlight(app: FastifyInstance, work: WorkInFlight): void {
@@ -159,7 +160,7 @@ function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
   );
 }
 
-function readRoutes(app: FastifyInstance, store: Store): void {
+function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions): void {
   const config = { scope: 'read' } as const;
   const preValidation = mergeBodyIntoQuery;
 
@@ -172,17 +173,17 @@ function readRoutes(app: FastifyInstance, store: Store): void {
     },
     (request, reply) => {
       const user = endUserOf(request, request.query);
-      store.cycles(user).then(
-        ({ now, cycles }) => {
+      store
+        .cycles(user)
+        .then(({ now, cycles }) => {
           const current = cyclesAt(cycles, now);
           reply.send({
             end_user_id: user.endUser,
             active_balance_by_cycle: current.map(cycleEntry),
             active_balance: activeBalance(current, now),
           });
-        },
-        (error) => sendFailure(reply, error),
-      );
+        })
+        .catch((error) => sendFailure(reply, error));
     },
   );
 
@@ -194,12 +195,22 @@ function readRoutes(app: FastifyInstance, store: Store): void {
       schema: operations.getAllUserTransactions,
     },
     (request, reply) => {
-      transactionList(store, endUserOf(request, request.query)).then(
-        (document) => reply.header('content-type', 'application/json; charset=utf-8').send(document),
-        (error) => sendFailure(reply, error),
-      );
+      transactionList(store, endUserOf(request, request.query))
+        .then((document) => {
+          if (typeof document !== 'string') countStream(work, document);
+          reply.header('content-type', 'application/json; charset=utf-8').send(document);
+        })
+        .catch((error) => sendFailure(reply, error));
     },
   );
+}
+
+/** A stream goes on being work after its headers are sent, for as long as the client takes to read it. */
+function countStream(work: WorkInFlight, stream: Readable): void {
+  work.requests += 1;
+  stream.once('close', () => {
+    work.requests -= 1;
+  });
 }
 
 /** The account comes from the key alone. UUIDs are the same in either case, and kept in lower case. */

@@ -1,5 +1,5 @@
-// Everything that can go wrong with a request, once: its name to program against, its status and its title. Nothing
-// else in Scrip knows status codes. The documents are RFC 9457 problem details.
+// Everything that can go wrong with a request, once: its name to program against, its status and its title. Whoever
+// refuses names the problem, and the status comes from here. The documents are RFC 9457 problem details.
 
 import type { FastifyReply } from 'fastify';
 import type { Refusal } from '../ledger/command.ts';
@@ -90,7 +90,8 @@ export function sendProblem(
   extras: { detail: string; [member: string]: unknown },
 ): void {
   const { status } = PROBLEMS[code];
-  if (status === 503) reply.header('retry-after', RETRY_AFTER_SECONDS);
+  // Not where the outcome is unknown: a client that tries again by itself could do it twice.
+  if (status === 503 && code !== 'OutcomeUnknown') reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
   reply
     .code(status)

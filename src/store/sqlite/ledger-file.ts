@@ -1,7 +1,7 @@
 // Opening a ledger file: whose it is, whether it is whole, which schema it has, and who else has it open. Whatever is
 // wrong is said in one sentence, with what to do, before anything is written.
 
-import { closeSync, existsSync, mkdirSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CannotOpen } from '../store.ts';
@@ -54,6 +54,8 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
       migrate(db);
       lock?.close();
     }
+    // A backup made by VACUUM INTO comes without it.
+    if (isLocked) db.exec('PRAGMA journal_mode = WAL');
     return db;
   } catch (error) {
     throw explained(file, error);
@@ -135,13 +137,21 @@ function numberOf(db: DatabaseSync, sql: string): number {
 }
 
 function makeFolder(file: string): void {
+  const folder = dirname(file);
   try {
-    mkdirSync(dirname(file), { recursive: true });
+    // The name of a new folder is in its parent, which has to be on stable storage as well.
+    if (!existsSync(folder)) syncFolder(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
       `The folder of ${file} cannot be made (${(error as Error).message}); point DATABASE_URL where Scrip may write.`,
     );
   }
+}
+
+function syncFolder(folder: string): void {
+  const descriptor = openSync(folder, 'r');
+  fsyncSync(descriptor);
+  closeSync(descriptor);
 }
 
 /** One name for one file, whatever links lead to it: otherwise two names would give two locks. */

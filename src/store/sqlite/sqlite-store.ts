@@ -2,6 +2,7 @@
 // a thread of its own (`ThreadedWriter`), or in place where a test moves the clock.
 
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import type { Finding } from '../../ledger/audit.ts';
@@ -29,6 +30,8 @@ import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts'
 type Outcomes = readonly (Outcome | null)[];
 
 interface BatchWriter {
+  /** Called when the writer finds out by itself that it works, or no longer does. */
+  onHealth: (trouble: StoreFault | null) => void;
   write(commands: readonly Command[]): Promise<Outcomes>;
   close(): Promise<void>;
 }
@@ -53,9 +56,15 @@ export async function openSqliteStore(file: string, wall?: WallClock): Promise<S
   }
 }
 
-/** Opens the ledger beside a server that may be running on it: for API keys and the audit, not for writes. */
-export function openSqliteStoreBeside(file: string): Store {
+/**
+ * Opens the ledger beside a server that may be running on it: for API keys and the audit, not for writes.
+ *
+ * @throws CannotOpen
+ */
+export function openSqliteStoreBeside(file: string, { create }: { create: boolean }): Store {
+  if (!create && !existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
   const nobody: BatchWriter = {
+    onHealth: () => {},
     write: () => Promise.reject(new StoreFault('StoreUnavailable', 'the ledger is open for looking only')),
     close: async () => {},
   };
@@ -72,12 +81,16 @@ class SqliteStore implements Store {
   readonly #chain: ChainReader;
   readonly #due: StatementSync;
   #trouble: StoreFault | null = null;
+  #broken: StoreFault | null = null;
 
   constructor(db: DatabaseSync, clock: LedgerClock, writer: BatchWriter, lock: DatabaseSync | null) {
     this.#db = db;
     this.#clock = clock;
     this.#writer = writer;
     this.#lock = lock;
+    writer.onHealth = (trouble) => {
+      this.#trouble = trouble;
+    };
     this.apiKeys = new SqliteApiKeys(db, clock);
     this.#reader = new HoldingsReader(db);
     this.#chain = new ChainReader(db);
@@ -89,6 +102,7 @@ class SqliteStore implements Store {
   }
 
   async write(commands: readonly Command[]): Promise<Outcomes> {
+    if (this.#broken) throw this.#broken;
     try {
       const outcomes = await this.#writer.write(commands);
       this.#trouble = null;
@@ -126,7 +140,7 @@ class SqliteStore implements Store {
   }
 
   trouble(): string | null {
-    return this.#trouble?.message ?? null;
+    return (this.#broken ?? this.#trouble)?.message ?? null;
   }
 
   async close(): Promise<void> {
@@ -138,21 +152,29 @@ class SqliteStore implements Store {
     }
   }
 
+  /**
+   * The instant is taken after the rows are read. Taken before, it could be earlier than the batch that wrote them, and
+   * a period that was renewed in between would count beside the one before it.
+   */
   #load(user: EndUserKey): Loaded & Holdings {
-    const now = this.#clock.now();
-    return { now, ...this.#reader.read(user, now) };
+    const holdings = this.#reader.read(user, this.#clock.now());
+    return { now: this.#clock.now(), ...holdings };
   }
 
+  /** A broken row stops the writes too: whoever finds an invariant broken stops the ledger. */
   #read<Result>(read: () => Result): Result {
     try {
       return read();
     } catch (error) {
-      throw faultOf(error);
+      const fault = faultOf(error);
+      if (fault.code === 'Internal') this.#broken = fault;
+      throw fault;
     }
   }
 }
 
 class WriterInPlace implements BatchWriter {
+  onHealth: BatchWriter['onHealth'] = () => {};
   readonly #writer: Writer;
 
   constructor(file: string, clock: LedgerClock) {
@@ -170,6 +192,7 @@ class WriterInPlace implements BatchWriter {
 
 /** The writer's thread, seen from here. Batches are answered in the order in which they were sent. */
 class ThreadedWriter implements BatchWriter {
+  onHealth: BatchWriter['onHealth'] = () => {};
   readonly #worker: Worker;
   readonly #waiting: { resolve: (outcomes: Outcomes) => void; reject: (fault: StoreFault) => void }[] = [];
   #closed = false;
@@ -206,6 +229,11 @@ class ThreadedWriter implements BatchWriter {
 
   #take(reply: WriterReply): void {
     if (reply === 'open' || reply === 'closed') return;
+    if ('trouble' in reply) {
+      const { trouble } = reply;
+      this.onHealth(trouble && new StoreFault(trouble.fault, trouble.reason));
+      return;
+    }
     const waiting = this.#waiting.shift();
     if ('outcomes' in reply) waiting?.resolve(reply.outcomes);
     else waiting?.reject(new StoreFault(reply.fault, reply.reason));
@@ -213,6 +241,7 @@ class ThreadedWriter implements BatchWriter {
 
   /** What was under way when the thread died may or may not be in the file. */
   #fail(reason: string): void {
+    if (!this.#closed) this.onHealth(new StoreFault('Internal', reason));
     this.#closed = true;
     for (const { reject } of this.#waiting.splice(0)) reject(new StoreFault('OutcomeUnknown', reason));
   }

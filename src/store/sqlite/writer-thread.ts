@@ -13,14 +13,21 @@ export interface WriterData {
 
 export type WriterMessage = { readonly commands: readonly Command[] } | 'close';
 
+interface Failed {
+  readonly fault: FaultCode;
+  readonly reason: string;
+}
+
 export type WriterReply =
   | { readonly outcomes: readonly (Outcome | null)[] }
-  | { readonly fault: FaultCode; readonly reason: string }
+  | Failed
+  /** Not an answer to a batch: what the writer found out by itself. */
+  | { readonly trouble: Failed | null }
   | 'open'
   | 'closed';
 
-/** How often the latest instant is kept when nobody writes. */
-const KEEP_TIME_MS = 1_000;
+/** How often the latest instant is kept when nobody writes, and a store that failed is tried again. */
+const TICK_MS = 1_000;
 
 if (parentPort === null) throw new Error('writer-thread.ts is run as a thread only');
 try {
@@ -32,21 +39,32 @@ try {
 }
 
 function serve(writer: Writer, port: MessagePort): void {
-  const keeper = setInterval(() => answer(() => writer.keepTime()), KEEP_TIME_MS);
+  let isTroubled = false;
+  const tick = () => {
+    const failed = attempt(() => writer.keepTime());
+    if (failed !== undefined || isTroubled) port.postMessage({ trouble: failed ?? null } satisfies WriterReply);
+    isTroubled = failed !== undefined;
+  };
+  const ticking = setInterval(tick, TICK_MS);
   port.on('message', (message: WriterMessage) => {
-    if (message !== 'close') {
-      port.postMessage(answer(() => ({ outcomes: writer.write(message.commands) })));
+    if (message === 'close') {
+      clearInterval(ticking);
+      attempt(() => writer.close());
+      port.postMessage('closed' satisfies WriterReply);
+      port.close();
       return;
     }
-    clearInterval(keeper);
-    answer(() => writer.close());
-    port.postMessage('closed' satisfies WriterReply);
-    port.close();
+    const reply = attempt(() => ({ outcomes: writer.write(message.commands) }));
+    port.postMessage(reply);
+    if ('outcomes' in reply) return;
+    // What a failed COMMIT left in the file is settled by opening it anew and writing over it: at once, if that works.
+    isTroubled = true;
+    tick();
   });
   port.postMessage('open' satisfies WriterReply);
 }
 
-function answer<Result>(work: () => Result): Result | WriterReply {
+function attempt<Result>(work: () => Result): Result | Failed {
   try {
     return work();
   } catch (error) {

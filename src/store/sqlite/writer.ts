@@ -67,9 +67,15 @@ export class Writer {
     }
   }
 
-  /** Keeps the latest instant that a reader has seen, so that it still counts after a restart. */
+  /**
+   * Keeps the latest instant that a reader has seen, so that it still counts after a restart, and opens the file again
+   * after a fault.
+   *
+   * @throws StoreFault
+   */
   keepTime(): void {
-    if (this.#halted || this.#clock.latest() <= this.#last.at) return;
+    if (this.#halted) throw this.#halted;
+    if (this.#open !== null && this.#clock.latest() <= this.#last.at) return;
     const writer = this.#begin();
     this.#tick();
     try {
@@ -82,7 +88,7 @@ export class Writer {
 
   close(): void {
     try {
-      this.keepTime();
+      if (!this.#halted) this.keepTime();
       this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } finally {
       this.#disconnect();
