@@ -64,7 +64,7 @@ export async function startService(
  *
  * @param options whether to make a ledger where there is none, or to say so
  */
-export function openBeside(database: DatabaseUrl, options: { create: boolean }): Store {
+export function openBeside(database: DatabaseUrl, options?: { create: boolean }): Store {
   return openSqliteStoreBeside(ledgerFileOf(database), options);
 }
 

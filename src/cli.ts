@@ -4,10 +4,11 @@ import { Command, InvalidArgumentError, Option } from 'commander';
 import { SCOPES, type Scope } from './accounts/api-key.ts';
 import { createApiKey, openBeside, startService, VERSION } from './app.ts';
 import { InvalidSetting, readConfig } from './config.ts';
-import { CannotOpen, type ListedKey, type Store } from './store/store.ts';
+import { CannotOpen, type ListedKey, type Store, StoreFault } from './store/store.ts';
 
 const program = new Command('scrip')
   .description('A credit ledger that runs beside your backend.')
+  .showSuggestionAfterError(false)
   .version(VERSION)
   .addHelpText(
     'after',
@@ -56,11 +57,11 @@ try {
 
 async function serve({ firstKey }: { firstKey?: true }): Promise<void> {
   const service = await startService(readConfig(process.env));
-  process.stdout.write(`Scrip is up on ${service.url}, with its API described at ${service.url}/docs\n`);
-  if (firstKey) await printFirstKey(service.store, service.url);
   const stop = () => void service.stop();
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  process.stdout.write(`Scrip is up on ${service.url}, with its API described at ${service.url}/docs\n`);
+  if (firstKey) await printFirstKey(service.store, service.url);
 }
 
 async function printFirstKey(store: Store, url: string): Promise<void> {
@@ -172,6 +173,7 @@ function table(lines: readonly string[][]): string {
 /** What an operator can mend is said in a sentence; anything else is a bug, and comes with its stack. */
 function explain(error: unknown): string {
   if (error instanceof CannotOpen || error instanceof InvalidSetting) return error.message;
+  if (error instanceof StoreFault) return `The ledger cannot be written now (${error.message}); try again.`;
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return `Another program listens there already (${message}); set PORT or HOST.`;
   if (code === 'EACCES' || code === 'EADDRNOTAVAIL') return `Scrip cannot listen there (${message}); set PORT or HOST.`;

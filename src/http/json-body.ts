@@ -2,7 +2,7 @@
 // of the same name, bytes that are not UTF-8. Almost every body is seen to be plain at a glance and costs nothing extra.
 
 import { isUtf8 } from 'node:buffer';
-import { type FieldError, InvalidRequest } from './problem.ts';
+import { type FieldError, InvalidRequest, pointerTo } from './problem.ts';
 
 /** Fields without an upper limit: any integer will do, and beyond 2^53−1 all mean the same. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
@@ -63,7 +63,7 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
     if (token === '}' || token === ']') depth -= 1;
     if (depth !== 1 || token !== ':') return;
     const name = JSON.parse(tokens[index - 1] as string) as string;
-    const path = `/${name}`;
+    const path = pointerTo(name);
     if (seen.has(name)) errors.push({ path, message: 'is there twice' });
     seen.add(name);
     if (typeof value[name] !== 'number') return;

@@ -2,7 +2,13 @@
 // the ledger is here.
 
 import type { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from 'fastify';
+import type {
+  FastifyBaseLogger,
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  preValidationHookHandler,
+} from 'fastify';
 import { type ApiKey, may, type Scope } from '../accounts/api-key.ts';
 import type { Answer, GroupCommit } from '../commit/group-commit.ts';
 import { activeBalance } from '../ledger/balance.ts';
@@ -14,7 +20,7 @@ import { type Store, StoreFault } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
 import * as operations from './ledger-operations.ts';
 import { cycleEntry, cycleObject } from './objects.ts';
-import { InvalidRequest, sendFailure, sendFault, sendProblem, sendRefusal } from './problem.ts';
+import { InvalidRequest, pointerTo, sendFailure, sendFault, sendProblem, sendRefusal } from './problem.ts';
 import type * as schemas from './schemas.ts';
 import { transactionList } from './transaction-list.ts';
 
@@ -197,7 +203,7 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
     (request, reply) => {
       transactionList(store, endUserOf(request, request.query))
         .then((document) => {
-          if (typeof document !== 'string') countStream(work, document);
+          if (typeof document !== 'string') countStream(work, document, request.log);
           reply.header('content-type', 'application/json; charset=utf-8').send(document);
         })
         .catch((error) => sendFailure(reply, error));
@@ -206,8 +212,9 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
 }
 
 /** A stream goes on being work after its headers are sent, for as long as the client takes to read it. */
-function countStream(work: WorkInFlight, stream: Readable): void {
+function countStream(work: WorkInFlight, stream: Readable, log: FastifyBaseLogger): void {
   work.requests += 1;
+  stream.once('error', (error) => log.error({ err: error }, 'a list broke off'));
   stream.once('close', () => {
     work.requests -= 1;
   });
@@ -247,10 +254,10 @@ const mergeBodyIntoQuery: preValidationHookHandler = (request, _reply, done) => 
     );
   }
   const query = request.query as Record<string, unknown>;
-  const differing = Object.entries(body).filter(([name, value]) => name in query && query[name] !== value);
+  const differing = Object.entries(body).filter(([name, value]) => Object.hasOwn(query, name) && query[name] !== value);
   if (differing.length > 0) {
     const errors = differing.map(([name]) => ({
-      path: `/${name}`,
+      path: pointerTo(name),
       message: 'is one thing in the body and another in the query',
     }));
     return done(new InvalidRequest('InvalidField', 'The body and the query differ.', errors));

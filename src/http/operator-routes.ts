@@ -58,7 +58,7 @@ export async function operatorRoutes(app: FastifyInstance, options: OperatorRout
 
 /** Nothing from elsewhere. The page sets styles from its script, hence the one exception. */
 const DOCS_CSP =
-  "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /** Counted where things happen as plain numbers, and read when somebody asks: a request pays nothing for it. */
 function metricsOf({ store, commit, renewalClock }: OperatorRoutesOptions): Registry {

@@ -10,6 +10,7 @@ type RefusalCode = Refusal['refused'];
 
 type RequestCode =
   | 'BadRequest'
+  | 'ExpectationFailed'
   | 'Forbidden'
   | 'HeadersTooLarge'
   | 'InvalidField'
@@ -41,6 +42,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   CycleAlreadyActive: { status: 409, title: 'The end user already has an active cycle' },
   PayloadTooLarge: { status: 413, title: 'The body is too large' },
   UnsupportedMediaType: { status: 415, title: 'The body must be sent as application/json' },
+  ExpectationFailed: { status: 417, title: 'The expectation in the headers cannot be met' },
   InvalidField: { status: 422, title: 'A field is missing, unknown or out of bounds' },
   BalanceTooLarge: { status: 422, title: 'The end user would hold more than 2^53−1 credits' },
   HeadersTooLarge: { status: 431, title: 'The headers are too large' },
@@ -59,6 +61,11 @@ export interface FieldError {
   /** JSON Pointer to the field, empty for the body as a whole. */
   readonly path: string;
   readonly message: string;
+}
+
+/** JSON Pointer (RFC 6901) to a field of the body. */
+export function pointerTo(name: string): string {
+  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 /** An invalid request, thrown by whatever reads it and answered in one place. */

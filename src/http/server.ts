@@ -1,6 +1,7 @@
 // The HTTP server: which routes there are, what bounds them, and how everything that goes wrong becomes a problem
 // document, Fastify's own refusals and the parser's included.
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import swagger from '@fastify/swagger';
 import Fastify, {
@@ -20,6 +21,7 @@ import {
   PROBLEM_TYPE,
   PROBLEMS,
   type ProblemCode,
+  pointerTo,
   problemDocument,
   sendFailure,
   sendInvalid,
@@ -48,6 +50,13 @@ const CONNECTIONS_CHECK_MS = 5_000;
 /** Longer than the idle time of common proxies (60 s), so that it is they who close a connection, never with a request on its way. */
 const KEEP_ALIVE_MS = 75_000;
 const DRAIN_MS = 10_000;
+/** How often connections are closed that have nothing under way any more. */
+const DRAIN_IDLE_MS = 100;
+
+/** The request that came last on a connection. */
+const LATEST = Symbol('latest request');
+
+type PipelinedSocket = Socket & { [LATEST]?: string };
 
 /** Any version, either case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
@@ -67,6 +76,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     requestTimeout: REQUEST_TIMEOUT_MS,
     keepAliveTimeout: KEEP_ALIVE_MS,
     http: {
+      // Node's own refusal would have no body; ours is below.
+      requireHostHeader: false,
       maxHeaderSize: HEADER_BYTES_MAX,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
@@ -81,15 +92,30 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
       onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
     },
     frameworkErrors: answerError,
-    clientErrorHandler: (error, socket) => answerMalformed(error, socket, genReqId()),
+    clientErrorHandler: (error, socket) => whenIdle(socket, () => answerMalformed(error, socket, genReqId())),
   });
   app.server.maxConnections = CONNECTIONS_MAX;
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
   answerUnrouted(app);
-  app.addHook('onSend', (_request, reply, _payload, done) => {
+  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    const detail = `Scrip does not know the expectation ${request.headers.expect}.`;
+    const body = problemDocument('ExpectationFailed', genReqId(), { detail });
+    const headers = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
+    response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
+  });
+  app.addHook('onRequest', (request, reply, done) => {
+    (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
+    if (request.raw.httpVersion === '1.0' || request.headers.host !== undefined) return done();
+    sendProblem(reply.header('connection', 'close'), 'BadRequest', {
+      detail: 'A request names the host that it is for.',
+    });
+  });
+  app.addHook('onSend', (request, reply, _payload, done) => {
     reply.header('x-content-type-options', 'nosniff');
-    if (isDraining) reply.header('connection', 'close');
+    // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
+    if (isDraining && (request.raw.socket as PipelinedSocket)[LATEST] === request.id)
+      reply.header('connection', 'close');
     done();
   });
 
@@ -105,8 +131,10 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     async drain() {
       isDraining = true;
       const deadline = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS);
+      const idle = setInterval(() => app.server.closeIdleConnections(), DRAIN_IDLE_MS);
       await app.close();
       clearTimeout(deadline);
+      clearInterval(idle);
     },
   };
 }
@@ -191,9 +219,9 @@ function fieldError({
 }: NonNullable<FastifyError['validation']>[number]): FieldError {
   switch (keyword) {
     case 'required':
-      return { path: `${instancePath}/${params.missingProperty}`, message: 'is required' };
+      return { path: instancePath + pointerTo(String(params.missingProperty)), message: 'is required' };
     case 'additionalProperties':
-      return { path: `${instancePath}/${params.additionalProperty}`, message: 'is not a known field' };
+      return { path: instancePath + pointerTo(String(params.additionalProperty)), message: 'is not a known field' };
     case 'pattern':
     case 'format':
       return { path: instancePath, message: 'must be a UUID' };
@@ -208,6 +236,16 @@ const MALFORMED: Readonly<Record<string, ProblemCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'RequestTimeout',
   HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
 };
+
+/**
+ * Answers go out in the order of the requests: what is wrong with the bytes behind a whole request waits for its answer.
+ * What is wrong with the request itself is said at once.
+ */
+function whenIdle(socket: Socket & { _httpMessage?: ServerResponse | null }, answer: () => void): void {
+  const { _httpMessage: underWay } = socket;
+  if (underWay?.req.complete && socket.writable) underWay.once('close', () => setImmediate(whenIdle, socket, answer));
+  else answer();
+}
 
 /** What the HTTP parser cannot make sense of never reaches a route. */
 function answerMalformed(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {

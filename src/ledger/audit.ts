@@ -10,7 +10,7 @@ import { AMOUNT_MAX } from './amount.ts';
 import type { EndUserKey } from './command.ts';
 import { brokenRules, type Cycle, hasEnded } from './cycle.ts';
 import type { Instant } from './instant.ts';
-import type { Posting } from './posting.ts';
+import { type Posting, RENEWAL_ACTOR } from './posting.ts';
 import { instantOf, renewalId } from './transaction-id.ts';
 
 export interface Finding {
@@ -50,13 +50,15 @@ export function* audit(
     for (const rule of brokenRules(cycle)) yield found(1, `${name} breaks the rule that ${rule}`);
   }
   let unexpired = 0n;
-  let later = LAST_ID;
+  let later: Posting | null = null;
   for (const posting of postings) {
     for (const [invariant, message] of faultsOf(posting, tallies, now))
       yield found(invariant, `transaction ${posting.transactionId} ${message}`);
-    if (posting.transactionId > later)
-      yield found(4, `transaction ${posting.transactionId} is stored before an earlier one`);
-    later = posting.transactionId;
+    if (later !== null) {
+      for (const message of faultsBeside(later, posting))
+        yield found(4, `transaction ${posting.transactionId} ${message}`);
+    }
+    later = posting;
     if (posting.expiresAt > now) unexpired += BigInt(posting.amount);
   }
   let balance = 0n;
@@ -72,11 +74,16 @@ export function* audit(
 
 type Fault = readonly [invariant: Finding['invariant'], message: string];
 
-/** No id sorts behind this one. */
-const LAST_ID = 'g';
-
 function nameOf({ id, period }: { id: string; period: number }): string {
   return period === 0 ? `cycle ${id}` : `cycle ${id} (period ${period})`;
+}
+
+/** What must hold of two postings of which one comes right before the other: the order of time, and one hand to a transaction. */
+function* faultsBeside(later: Posting, earlier: Posting): Generator<string> {
+  if (earlier.transactionId > later.transactionId) yield 'is stored before an earlier one';
+  if (earlier.transactionId !== later.transactionId) return;
+  if (earlier.cycleId === later.cycleId && earlier.period === later.period) yield 'touches the same cycle twice';
+  if (earlier.actor !== later.actor || earlier.kind !== later.kind) yield 'was done by two, or is of two kinds';
 }
 
 /** Checks a posting by itself and against its cycle, and takes it back from what the cycle held. */
@@ -85,6 +92,7 @@ function* faultsOf(posting: Posting, tallies: ReadonlyMap<string, Tally>, now: I
   if (createdAt !== instantOf(transactionId)) yield [4, 'happened at another time than its id says'];
   if (createdAt > now) yield [4, 'is later than the clock of the ledger'];
   if (actor === '') yield [4, 'does not say who did it'];
+  if ((actor === RENEWAL_ACTOR) !== (kind === 'renew')) yield [4, `is a ${kind}, and was done by ${actor}`];
   const name = nameOf({ id: posting.cycleId, period: posting.period });
   const tally = tallies.get(name);
   if (tally === undefined) {

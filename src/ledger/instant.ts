@@ -9,6 +9,9 @@ export const DAY_MS = 86_400_000;
 /** 9999-12-31T23:59:59.999Z, the last instant that ISO 8601 writes with four digits of year. An end beyond it is stored as this. */
 export const INSTANT_MAX: Instant = 253_402_300_799_999;
 
+/** The latest that a clock may say: what starts then still has an end after it. */
+export const LAST_INSTANT: Instant = INSTANT_MAX - 1;
+
 export const VALIDITY_DAYS_DEFAULT = 31;
 
 /** From any start since 1970, this many days reach past `INSTANT_MAX`: more days than this mean the same as this. */

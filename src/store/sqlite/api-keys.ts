@@ -24,8 +24,8 @@ export class SqliteApiKeys implements ApiKeys {
 
   async create({ accountName, scope, secret }: NewKey): Promise<ApiKey> {
     const now = this.#clock.peek();
-    this.#db.exec('BEGIN IMMEDIATE');
     try {
+      this.#db.exec('BEGIN IMMEDIATE');
       this.#db
         .prepare('INSERT INTO accounts (name, created_at) VALUES (?, ?) ON CONFLICT (name) DO NOTHING')
         .run(accountName, now);
@@ -37,7 +37,7 @@ export class SqliteApiKeys implements ApiKeys {
       return { id: Number(lastInsertRowid), account, scope };
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
-      throw error;
+      throw faultOf(error);
     }
   }
 
@@ -60,10 +60,14 @@ export class SqliteApiKeys implements ApiKeys {
   }
 
   async revoke(id: number): Promise<boolean> {
-    const { changes } = this.#db
-      .prepare('UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE key_id = ?')
-      .run(this.#clock.peek(), id);
-    return changes === 1;
+    try {
+      const { changes } = this.#db
+        .prepare('UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE key_id = ?')
+        .run(this.#clock.peek(), id);
+      return changes === 1;
+    } catch (error) {
+      throw faultOf(error);
+    }
   }
 
   async find(hash: string): Promise<ApiKey | null> {

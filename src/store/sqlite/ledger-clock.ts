@@ -2,7 +2,7 @@
 // clock that jumps back revives nothing. The latest instant is shared memory between the writer's thread and the
 // readers'; the writer also keeps it in the file.
 
-import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
+import { type Instant, LAST_INSTANT } from '../../ledger/instant.ts';
 
 /** The machine's clock: milliseconds since 1970. */
 export type WallClock = () => number;
@@ -26,7 +26,7 @@ export class LedgerClock {
 
   /** As `now`, but nobody acts on it: looking whether something is due leaves no trace. */
   peek(): Instant {
-    return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), INSTANT_MAX);
+    return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);
   }
 
   latest(): Instant {
@@ -35,7 +35,7 @@ export class LedgerClock {
 
   /** Moves the clock up to `instant`, unless it is there already. */
   notBefore(instant: Instant): Instant {
-    const wanted = BigInt(Math.min(instant, INSTANT_MAX));
+    const wanted = BigInt(Math.min(instant, LAST_INSTANT));
     for (;;) {
       const seen = Atomics.load(this.#latest, 0);
       if (seen >= wanted) return Number(seen);

@@ -1,7 +1,7 @@
 // Opening a ledger file: whose it is, whether it is whole, which schema it has, and who else has it open. Whatever is
 // wrong is said in one sentence, with what to do, before anything is written.
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { CannotOpen } from '../store.ts';
@@ -20,12 +20,12 @@ const BUSY_TIMEOUT_MS = 5_000;
 /** Files up to this size are checked page by page at start, which takes about 5 ms a MiB; larger ones by `scrip verify`. */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
 
-const HEADER = 'SQLite format 3\0';
-
 /** Takes the file for this process alone, for as long as the process lives: the kernel frees it even after a kill -9. */
 export function lockLedgerFile(file: string): DatabaseSync {
   makeFolder(file);
   try {
+    // Through a link to nothing, the name of the lock would be another once the file is there.
+    if (!existsSync(file)) closeSync(openSync(file, 'a'));
     const lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: 0 });
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
@@ -45,9 +45,10 @@ export function lockLedgerFile(file: string): DatabaseSync {
  */
 export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
   makeFolder(file);
+  if (existsSync(file) && !statSync(file).isFile()) throw foreign(file);
+  let db: DatabaseSync | null = null;
   try {
-    refuseForeignHeader(file);
-    const db = connect(file);
+    db = connect(file);
     refuseForeign(db, file);
     if (schemaOf(db) < MIGRATIONS.length) {
       const lock = isLocked ? null : lockLedgerFile(file);
@@ -58,6 +59,7 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
     if (isLocked) db.exec('PRAGMA journal_mode = WAL');
     return db;
   } catch (error) {
+    db?.close();
     throw explained(file, error);
   }
 }
@@ -106,16 +108,6 @@ function migrate(db: DatabaseSync): void {
   }
 }
 
-function refuseForeignHeader(file: string): void {
-  if (!existsSync(file) || statSync(file).size === 0) return;
-  if (!statSync(file).isFile()) throw foreign(file);
-  const header = Buffer.alloc(HEADER.length);
-  const descriptor = openSync(file, 'r');
-  readSync(descriptor, header);
-  closeSync(descriptor);
-  if (header.toString('latin1') !== HEADER) throw foreign(file);
-}
-
 function refuseForeign(db: DatabaseSync, file: string): void {
   const applicationId = numberOf(db, 'PRAGMA application_id');
   const current = schemaOf(db);
@@ -140,6 +132,7 @@ function makeFolder(file: string): void {
   const folder = dirname(file);
   try {
     // The name of a new folder is in its parent, which has to be on stable storage as well.
+    if (existsSync(folder) && !statSync(folder).isDirectory()) throw new Error('there is a file of that name');
     if (!existsSync(folder)) syncFolder(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
@@ -159,7 +152,8 @@ function canonical(file: string): string {
   return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }
 
-function explained(file: string, error: unknown): unknown {
+/** What went wrong with the file, as a sentence that says what to do; anything else as it is. */
+export function explained(file: string, error: unknown): unknown {
   if (error instanceof CannotOpen) return error;
   const { message } = error as Error;
   switch (sqliteCode(error)) {
@@ -175,8 +169,14 @@ function explained(file: string, error: unknown): unknown {
         `${file} cannot be opened for writing (${message}); check that it and its folder belong to the user that runs Scrip.`,
       );
     default:
-      return sqliteCode(error) === null ? error : new CannotOpen(`${file} cannot be opened: ${message}.`);
+      return sqliteCode(error) === null && !isOfFileSystem(error)
+        ? error
+        : new CannotOpen(`${file} cannot be opened: ${message}.`);
   }
+}
+
+function isOfFileSystem(error: unknown): boolean {
+  return typeof (error as NodeJS.ErrnoException).syscall === 'string';
 }
 
 function foreign(file: string): CannotOpen {
@@ -185,6 +185,6 @@ function foreign(file: string): CannotOpen {
 
 function damaged(file: string, detail: string): CannotOpen {
   return new CannotOpen(
-    `${file} is damaged (${detail}); restore a backup, and keep this file for a look at what can be saved.`,
+    `${file} is damaged (${detail.replaceAll('\n', ' ')}); restore a backup, and keep this file for a look at what can be saved.`,
   );
 }

@@ -28,14 +28,14 @@ export function cycleOf(row: Row): Cycle {
   const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
   return {
     id: uuidOf(id as Uint8Array),
-    period: period as number,
+    period: Number(period),
     type: type as CycleType,
     status: status as CycleStatus,
-    amount: amount as number,
-    remaining: remaining as number,
-    start: start as number,
-    end: end as number,
-    validityDays: validityDays as number,
+    amount: Number(amount),
+    remaining: Number(remaining),
+    start: Number(start),
+    end: Number(end),
+    validityDays: Number(validityDays),
   };
 }
 
@@ -44,11 +44,11 @@ export function postingOf(row: Row): Posting {
   return {
     transactionId: uuidOf(transactionId as Uint8Array),
     cycleId: uuidOf(cycleId as Uint8Array),
-    period: period as number,
+    period: Number(period),
     kind: kind as PostingKind,
-    amount: amount as number,
-    createdAt: createdAt as number,
-    expiresAt: expiresAt as number,
+    amount: Number(amount),
+    createdAt: Number(createdAt),
+    expiresAt: Number(expiresAt),
     actor: actor as string,
   };
 }
@@ -90,12 +90,17 @@ export class HoldingsReader {
   }
 }
 
-/** Follows the postings of an end user from one back to the first. */
+/**
+ * Follows the postings of an end user from one back to the first.
+ *
+ * With `anyInteger` it also reads integers past 2^53−1, rounded: only the audit wants to see those.
+ */
 export class ChainReader {
   readonly #get: StatementSync;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#get = prepare(db, `SELECT ${POSTING_COLUMNS}, account, end_user, previous FROM postings WHERE posting = ?`);
+    this.#get.setReadBigInts(anyInteger);
   }
 
   /** Latest first. Ends early where the chain is broken, which the audit finds out. */
@@ -103,9 +108,11 @@ export class ChainReader {
     for (let number = start; number !== null; ) {
       const row = this.#get.get(number) as unknown as Row | undefined;
       const [owner, ownerUser, previous] = row?.slice(-3) ?? [];
-      if (row === undefined || owner !== account || uuidOf(ownerUser as Uint8Array) !== endUser) return;
+      if (row === undefined || Number(owner) !== account || uuidOf(ownerUser as Uint8Array) !== endUser) return;
       yield { number, posting: postingOf(row) };
-      number = previous as number | null;
+      const next: number | null = previous === null ? null : Number(previous);
+      if (next !== null && next >= number) return;
+      number = next;
     }
   }
 }

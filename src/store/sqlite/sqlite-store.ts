@@ -44,13 +44,15 @@ interface BatchWriter {
  */
 export async function openSqliteStore(file: string, wall?: WallClock): Promise<Store> {
   const lock = lockLedgerFile(file);
+  let db: DatabaseSync | null = null;
   try {
-    const db = openLedgerFile(file, true);
+    db = openLedgerFile(file, true);
     checkPages(db, file);
     const clock = new LedgerClock(wall ?? Date.now);
     const writer = wall ? new WriterInPlace(file, clock) : await ThreadedWriter.open(file, clock);
     return new SqliteStore(db, clock, writer, lock);
   } catch (error) {
+    db?.close();
     lock.close();
     throw error;
   }
@@ -61,7 +63,7 @@ export async function openSqliteStore(file: string, wall?: WallClock): Promise<S
  *
  * @throws CannotOpen
  */
-export function openSqliteStoreBeside(file: string, { create }: { create: boolean }): Store {
+export function openSqliteStoreBeside(file: string, { create = true }: { create?: boolean } = {}): Store {
   if (!create && !existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
   const nobody: BatchWriter = {
     onHealth: () => {},

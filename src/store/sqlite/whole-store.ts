@@ -8,32 +8,46 @@ import type { Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { AuditReport } from '../store.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
+import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 import { clockChecksum } from './writer.ts';
 
 export function auditFile(db: DatabaseSync, report: (finding: Finding) => void): AuditReport {
+  const total = { endUsers: 0, postings: 0, store: [] as string[] };
   db.exec('BEGIN');
   try {
-    const faults = pageFaults(db);
-    const clock = auditClock(db);
-    const chain = new ChainReader(db);
-    let endUsers = 0;
-    let postings = 0;
-    const counted = function* (user: EndUserKey, latest: number | null): Generator<Posting> {
-      for (const { posting } of chain.from(latest, user)) {
-        postings += 1;
-        yield posting;
-      }
-    };
-    for (const { user, cycles, latest } of endUsersOf(db)) {
-      endUsers += 1;
-      for (const finding of audit(user, cycles, counted(user, latest), clock.now)) report(finding);
-    }
-    const stored = Number(db.prepare('SELECT count(*) AS count FROM postings').get()?.count);
-    if (stored !== postings) faults.push(`${stored} postings are stored, and ${postings} belong to an end user`);
-    return { endUsers, postings, store: [...faults, ...clock.faults] };
+    total.store.push(...pageFaults(db));
+    auditRows(db, report, total);
+  } catch (error) {
+    if (sqliteCode(error) !== SQLITE.corrupt) throw error;
+    total.store.push(`it can be read no further: ${(error as Error).message}`);
   } finally {
-    db.exec('ROLLBACK');
+    if (db.isTransaction) db.exec('ROLLBACK');
+  }
+  return total;
+}
+
+function auditRows(
+  db: DatabaseSync,
+  report: (finding: Finding) => void,
+  total: { endUsers: number; postings: number; store: string[] },
+): void {
+  const stored = Number(db.prepare('SELECT count(*) AS count FROM postings').get()?.count);
+  const clock = auditClock(db, stored);
+  total.store.push(...clock.faults);
+  const chain = new ChainReader(db, { anyInteger: true });
+  const counted = function* (user: EndUserKey, latest: number | null): Generator<Posting> {
+    for (const { posting } of chain.from(latest, user)) {
+      total.postings += 1;
+      yield posting;
+    }
+  };
+  for (const { user, cycles, latest } of endUsersOf(db)) {
+    total.endUsers += 1;
+    for (const finding of audit(user, cycles, counted(user, latest), clock.now)) report(finding);
+  }
+  if (stored !== total.postings) {
+    total.store.push(`${stored} postings are stored, and ${total.postings} belong to an end user`);
   }
 }
 
@@ -49,16 +63,17 @@ function* endUsersOf(db: DatabaseSync): Generator<EndUserHoldings> {
     `SELECT ${CYCLE_COLUMNS}, latest_posting, account, end_user FROM holdings ORDER BY account, end_user, ends_at, cycle_id`,
   );
   let current: EndUserHoldings | null = null;
+  rows.setReadBigInts(true);
   for (const each of rows.iterate()) {
     const row = each as unknown as Row;
     const [latest, account, bytes] = row.slice(-3);
     const endUser = uuidOf(bytes as Uint8Array);
-    if (current === null || current.user.account !== account || current.user.endUser !== endUser) {
+    if (current === null || current.user.account !== Number(account) || current.user.endUser !== endUser) {
       if (current !== null) yield current;
-      current = { user: { account: account as number, endUser }, cycles: [], latest: null };
+      current = { user: { account: Number(account), endUser }, cycles: [], latest: null };
     }
     if (latest === null) current.cycles.push(cycleOf(row));
-    else current.latest = latest as number;
+    else current.latest = Number(latest);
   }
   if (current !== null) yield current;
 }
@@ -71,9 +86,9 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-function auditClock(db: DatabaseSync): { now: number; faults: string[] } {
+function auditClock(db: DatabaseSync, postings: number): { now: number; faults: string[] } {
   const row = db.prepare('SELECT at, sequence, checksum FROM clock').get();
-  if (row === undefined) return { now: 0, faults: [] };
+  if (row === undefined) return { now: 0, faults: postings > 0 ? ['the clock of the ledger is gone'] : [] };
   const [at, sequence] = [Number(row.at), Number(row.sequence)];
   const isWhole = row.checksum === clockChecksum(at, sequence);
   return { now: at, faults: isWhole ? [] : ['the clock of the ledger was changed by other means than Scrip'] };

@@ -14,7 +14,7 @@ import type { Instant } from '../../ledger/instant.ts';
 import { SEQUENCE_COUNT, type TransactionId, transactionId } from '../../ledger/transaction-id.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import type { LedgerClock } from './ledger-clock.ts';
-import { connect } from './ledger-file.ts';
+import { connect, explained } from './ledger-file.ts';
 import { END_OF_TIME, type Holdings, HoldingsReader, prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { bytesOf } from './uuid.ts';
@@ -36,12 +36,18 @@ export class Writer {
   #halted: StoreFault | null = null;
   /** Survives a reopening: what was given out once is never given out again, stored or not. */
   #last = { at: 0, sequence: 0 };
+  /** The instant that the file holds. */
+  #keptAt = 0;
 
   /** @throws CannotOpen when the file does not keep what it is told to keep */
   constructor(file: string, clock: LedgerClock) {
     this.#file = file;
     this.#clock = clock;
-    this.#reopen();
+    try {
+      this.#reopen();
+    } catch (error) {
+      throw explained(file, error);
+    }
   }
 
   /** @throws StoreFault */
@@ -75,7 +81,7 @@ export class Writer {
    */
   keepTime(): void {
     if (this.#halted) throw this.#halted;
-    if (this.#open !== null && this.#clock.latest() <= this.#last.at) return;
+    if (this.#open !== null && this.#clock.latest() <= this.#keptAt) return;
     const writer = this.#begin();
     this.#tick();
     try {
@@ -126,6 +132,7 @@ export class Writer {
   #commit(writer: OpenWriter): void {
     try {
       writer.db.exec('COMMIT');
+      this.#keptAt = this.#last.at;
     } catch (error) {
       throw new StoreFault('OutcomeUnknown', (error as Error).message);
     }
@@ -150,6 +157,7 @@ export class Writer {
       db.exec('BEGIN IMMEDIATE');
       writer.saveClock(this.#last);
       db.exec('COMMIT');
+      this.#keptAt = this.#last.at;
       refuseWithoutDurability(db, this.#file);
       this.#open = writer;
       return writer;
@@ -276,7 +284,10 @@ class OpenWriter {
 
   readClock(): { at: Instant; sequence: number } {
     const row = this.db.prepare('SELECT at, sequence, checksum FROM clock').get();
-    if (row === undefined) return { at: 0, sequence: 0 };
+    if (row === undefined) {
+      if (this.#lastPosting > 0) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
+      return { at: 0, sequence: 0 };
+    }
     const kept = { at: Number(row.at), sequence: Number(row.sequence) };
     if (row.checksum !== clockChecksum(kept.at, kept.sequence)) {
       throw new CannotOpen(

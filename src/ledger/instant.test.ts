@@ -1,0 +1,61 @@
+// Time as the ledger knows it: whole days of 24 hours, and the last instant there is.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { DAY_MS, endOf, INSTANT_MAX, isInstant, VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from './instant.ts';
+
+test('the last instant is the last millisecond of the year 9999', () => {
+  assert.equal(new Date(INSTANT_MAX).toISOString(), '9999-12-31T23:59:59.999Z');
+});
+
+test('credits are valid for 31 days when nobody says how long', () => {
+  assert.equal(VALIDITY_DAYS_DEFAULT, 31);
+});
+
+const ENDS: readonly (readonly [name: string, start: string, days: number, end: string])[] = [
+  ['a day is 24 hours, to the millisecond', '2026-01-15T09:30:00.123Z', 1, '2026-01-16T09:30:00.123Z'],
+  ['a day is 24 hours when clocks in Europe go forward', '2026-03-28T12:00:00.000Z', 1, '2026-03-29T12:00:00.000Z'],
+  ['a leap day is a day', '2028-02-28T00:00:00.000Z', 1, '2028-02-29T00:00:00.000Z'],
+  ['31 days from the last of January end in March', '2026-01-31T00:00:00.000Z', 31, '2026-03-03T00:00:00.000Z'],
+  ['an end a millisecond before the last instant is kept', '9999-12-30T23:59:59.998Z', 1, '9999-12-31T23:59:59.998Z'],
+  ['an end at the last instant is kept', '9999-12-30T23:59:59.999Z', 1, '9999-12-31T23:59:59.999Z'],
+  ['an end a millisecond later is the last instant', '9999-12-31T00:00:00.000Z', 1, '9999-12-31T23:59:59.999Z'],
+  ['an end far beyond is the last instant', '2026-01-15T09:30:00.123Z', VALIDITY_DAYS_MAX, '9999-12-31T23:59:59.999Z'],
+];
+
+for (const [name, start, days, end] of ENDS) {
+  test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
+}
+
+test('the most validity days reach past the last instant from 1970 on, and one day fewer does not', () => {
+  assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
+  assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
+  assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);
+});
+
+test('an end comes after its start, and is never later than the last instant', () => {
+  const starts = fc.integer({ min: 0, max: INSTANT_MAX - 1 });
+  const days = fc.integer({ min: 1, max: VALIDITY_DAYS_MAX });
+  fc.assert(
+    fc.property(starts, days, (start, days) => {
+      const end = endOf(start, days);
+      assert(start < end && end <= INSTANT_MAX);
+      assert(end === INSTANT_MAX || end - start === days * DAY_MS);
+    }),
+  );
+});
+
+const INSTANTS: readonly (readonly [value: number, isOne: boolean])[] = [
+  [-1, false],
+  [0, true],
+  [0.5, false],
+  [INSTANT_MAX, true],
+  [INSTANT_MAX + 1, false],
+  [Number.NaN, false],
+  [Number.POSITIVE_INFINITY, false],
+];
+
+test('an instant is a whole number of milliseconds from 1970 to the year 9999', () => {
+  for (const [value, isOne] of INSTANTS) assert.equal(isInstant(value), isOne, String(value));
+});

@@ -1,0 +1,82 @@
+// Ids: what clients check of them, that they sort by creation, and that a renewal's is known before it is stored.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { INSTANT_MAX } from './instant.ts';
+import { instantOf, renewalId, SEQUENCE_COUNT, transactionId } from './transaction-id.ts';
+
+const NOW = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
+const TAIL = '0123456789ab';
+const FORM = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+const at = fc.oneof(
+  fc.integer({ min: 0, max: INSTANT_MAX }),
+  fc.constantFrom(0, 1, 0xffff, 0x10000, INSTANT_MAX - 1, INSTANT_MAX),
+);
+const sequence = fc.oneof(
+  fc.integer({ min: 0, max: SEQUENCE_COUNT - 1 }),
+  fc.constantFrom(0, 1, 2 ** 14 - 1, 2 ** 14, SEQUENCE_COUNT - 2, SEQUENCE_COUNT - 1),
+);
+const tail = fc.stringMatching(/^[0-9a-f]{12}$/);
+
+test('an id holds its instant, its sequence and its tail', () => {
+  assert.equal(transactionId({ at: NOW, sequence: 0, tail: TAIL }), '019bc0fd-8a3b-4000-8000-0123456789ab');
+  assert.equal(transactionId({ at: NOW, sequence: 1, tail: TAIL }), '019bc0fd-8a3b-4000-8001-0123456789ab');
+  assert.equal(transactionId({ at: NOW, sequence: 2 ** 14, tail: TAIL }), '019bc0fd-8a3b-4001-8000-0123456789ab');
+  assert.equal(
+    transactionId({ at: NOW, sequence: SEQUENCE_COUNT - 1, tail: TAIL }),
+    '019bc0fd-8a3b-4fff-bfff-0123456789ab',
+  );
+});
+
+test('every id is a UUID whose version digit is 4', () => {
+  fc.assert(fc.property(fc.record({ at, sequence, tail }), (parts) => assert.match(transactionId(parts), FORM)));
+});
+
+test('every id says when its transaction happened', () => {
+  fc.assert(
+    fc.property(fc.record({ at, sequence, tail }), (parts) => assert.equal(instantOf(transactionId(parts)), parts.at)),
+  );
+});
+
+test('ids sort by instant, then by sequence, whatever their tails are', () => {
+  const parts = fc.record({ at, sequence, tail });
+  fc.assert(
+    fc.property(parts, parts, fc.boolean(), (a, b, isSameInstant) => {
+      const other = isSameInstant ? { ...b, at: a.at } : b;
+      fc.pre(a.at !== other.at || a.sequence !== other.sequence);
+      const isBefore = a.at < other.at || (a.at === other.at && a.sequence < other.sequence);
+      assert.equal(transactionId(a) < transactionId(other), isBefore);
+    }),
+  );
+});
+
+const REFUSED: readonly (readonly [what: string, parts: { at: number; sequence: number; tail: string }])[] = [
+  ['an instant before 1970', { at: -1, sequence: 0, tail: TAIL }],
+  ['half a millisecond', { at: NOW + 0.5, sequence: 0, tail: TAIL }],
+  ['an instant past the last', { at: INSTANT_MAX + 1, sequence: 0, tail: TAIL }],
+  ['a sequence below 0', { at: NOW, sequence: -1, tail: TAIL }],
+  ['a sequence that does not fit', { at: NOW, sequence: SEQUENCE_COUNT, tail: TAIL }],
+  ['a tail that is short', { at: NOW, sequence: 0, tail: TAIL.slice(1) }],
+  ['a tail that is long', { at: NOW, sequence: 0, tail: `${TAIL}c` }],
+];
+
+for (const [what, parts] of REFUSED) {
+  test(`no id is made of ${what}`, () => assert.throws(() => transactionId(parts), { name: 'AssertionError' }));
+}
+
+test('the id of a renewal depends on its cycle and its instant alone', () => {
+  const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: TAIL });
+  assert.equal(renewalId(cycleId, NOW), '019bc0fd-8a3b-4000-8000-0123456789ab');
+  const otherCycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
+  assert.notEqual(renewalId(otherCycleId, NOW), renewalId(cycleId, NOW));
+  assert.notEqual(renewalId(cycleId, NOW + 1), renewalId(cycleId, NOW));
+});
+
+test('a renewal sorts before all else at its instant, and behind all that happened a millisecond before', () => {
+  const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
+  const renewal = renewalId(cycleId, NOW);
+  assert(renewal < transactionId({ at: NOW, sequence: 1, tail: '000000000000' }));
+  assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
+});

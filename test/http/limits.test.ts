@@ -1,0 +1,184 @@
+// What is bounded: the size of bodies and headers, and the work in flight, whoever sends it and on however few
+// connections. Whoever is turned away is told so at once, and nobody else notices.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { postText, RawConnection, sendRaw } from './raw-connection.ts';
+import { assertFieldRefused, assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
+import { stallWrites } from './stalled-writes.ts';
+
+const BODY_BYTES_MAX = 65_536;
+const IN_FLIGHT_MAX = 5_000;
+
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+});
+after(() => scrip.stop());
+
+/** An addition of exactly so many bytes. */
+function paddedTo(bytes: number, user: string): string {
+  return `{"end_user_id":"${user}","amount":5}`.padEnd(bytes);
+}
+
+function chunked(path: string, body: string): string {
+  const chunks = [body.slice(0, 1_000), body.slice(1_000)].map(
+    (chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`,
+  );
+  return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks.join('')}0\r\n\r\n`;
+}
+
+test('a body may have 64 KiB, and not a byte more', async () => {
+  const user = someone();
+  assert.equal((await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX, user) })).status, 200);
+  const tooLarge = await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX + 1, user) });
+  assertProblem(tooLarge, 'PayloadTooLarge', 413);
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+test('a body of 64 KiB that is wrong is told what is wrong with it', async () => {
+  const body = `{"end_user_id":"${someone()}","amount":5,"note":"${'x'.repeat(60_000)}"}`.padEnd(BODY_BYTES_MAX);
+  assertFieldRefused(await scrip.call('POST', '/add', { body }), '/note');
+});
+
+test('a body that comes in chunks, its length untold, has the same bound', async () => {
+  const user = someone();
+  const fits = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX, user)));
+  assert.equal(fits.status, 200, fits.text);
+  const tooLarge = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX + 1, user)));
+  assert.deepEqual([tooLarge.status, tooLarge.body.error], [413, 'PayloadTooLarge']);
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+test('a body that says it will be too large is refused before it comes', async () => {
+  const head = postText(scrip, '/add', {}).replace(/Content-Length: 2[\s\S]*/, 'Content-Length: 10000000000\r\n\r\n');
+  const reply = await sendRaw(scrip, head);
+  assert.deepEqual([reply.status, reply.body.error], [413, 'PayloadTooLarge']);
+});
+
+test('the body of a GET has the same bound', async () => {
+  const body = `{"end_user_id":"${someone()}"}`;
+  assert.equal((await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX) })).status, 200);
+  const tooLarge = await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX + 1) });
+  assertProblem(tooLarge, 'PayloadTooLarge', 413);
+});
+
+test('headers beyond 16 KiB are 431, and the connection is closed', async () => {
+  const connection = await RawConnection.open(scrip);
+  connection.send(`GET /healthz HTTP/1.1\r\nHost: scrip\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`);
+  const reply = await connection.answer();
+  assert.deepEqual([reply?.status, reply?.body.error], [431, 'HeadersTooLarge']);
+  assert.equal(reply?.headers.get('content-type'), 'application/problem+json');
+  await connection.untilClosed();
+  const fits = `GET /healthz HTTP/1.1\r\nHost: scrip\r\nX-Long: ${'x'.repeat(15_000)}\r\n\r\n`;
+  assert.equal((await sendRaw(scrip, fits)).status, 200);
+});
+
+const look = (path = '/get-active-balance') => scrip.get(path, { end_user_id: someone() });
+
+/** Additions of 1 on one connection, as many as may be in flight, and held up there. */
+async function fillUp(user: string, path = '/add'): Promise<RawConnection> {
+  const connection = await RawConnection.open(scrip);
+  connection.send(postText(scrip, path, { end_user_id: user, amount: 1 }).repeat(IN_FLIGHT_MAX));
+  await eventually(async () => (await look(path.replace('add', 'get-active-balance'))).status === 503, 'it is full');
+  return connection;
+}
+
+test('with 5,000 requests in flight the next one is 503 at once, and the 5,000 are answered once the store goes on', async (t) => {
+  const user = someone();
+  const { goOn } = stallWrites(t, scrip);
+  const connection = await fillUp(user);
+  const reply = await scrip.post('/add', { end_user_id: user, amount: 1 });
+  assertProblem(reply, 'Overloaded', 503);
+  assert.equal(reply.headers['retry-after'], '1');
+  assert.equal((await scrip.call('GET', '/healthz')).status, 200, 'operators are still answered');
+  goOn();
+  const statuses = (await connection.answers(IN_FLIGHT_MAX)).map(({ status }) => status);
+  assert.deepEqual([...new Set(statuses)], [200]);
+  assert.equal((await scrip.balance(user)).active_balance, IN_FLIGHT_MAX, 'what was refused did not happen');
+  connection.socket.destroy();
+});
+
+test('the bound is one for the process: /v1 is the same routes, and has no further places', async (t) => {
+  const { goOn } = stallWrites(t, scrip);
+  const connection = await fillUp(someone());
+  const alias = await look('/v1/get-active-balance');
+  goOn();
+  await connection.answers(IN_FLIGHT_MAX);
+  connection.socket.destroy();
+  assertProblem(alias, 'Overloaded', 503);
+});
+
+test('clients that leave while they wait are written all the same, and free their places', async (t) => {
+  const user = someone();
+  const { goOn } = stallWrites(t, scrip);
+  const connection = await fillUp(user);
+  connection.socket.destroy();
+  goOn();
+  await eventually(async () => (await look()).status === 200, 'there is room again');
+  await eventually(async () => (await scrip.balance(user)).active_balance === IN_FLIGHT_MAX, 'all are written');
+  const again = stallWrites(t, scrip);
+  const second = await fillUp(user);
+  again.goOn();
+  await second.answers(IN_FLIGHT_MAX);
+  second.socket.destroy();
+});
+
+test('clients that leave in the middle of their body free their places', async (t) => {
+  const { goOn } = stallWrites(t, scrip);
+  const held = await RawConnection.open(scrip);
+  const addition = postText(scrip, '/add', { end_user_id: someone(), amount: 1 });
+  held.send(addition.repeat(IN_FLIGHT_MAX - 100));
+  const leaving = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(scrip)));
+  for (const connection of leaving) connection.send(addition.slice(0, -10));
+  await eventually(async () => (await look()).status === 503, 'half a request takes a place');
+  for (const { socket } of leaving) socket.destroy();
+  await eventually(async () => (await look()).status === 200, 'the places are free again');
+  goOn();
+  await held.answers(IN_FLIGHT_MAX - 100);
+  held.socket.destroy();
+});
+
+for (const store of ['a running store', 'a store that stalls for a while']) {
+  test(`20,000 requests on one connection are each answered by ${store}, in bounded memory, and the credits agree`, async (t) => {
+    const user = someone();
+    const count = 20_000;
+    const credits = 1_000;
+    await scrip.post('/add', { end_user_id: user, amount: credits });
+    const watch = watchMemory();
+    const isStalled = store !== 'a running store';
+    const stalled = isStalled ? stallWrites(t, scrip) : null;
+    const connection = await RawConnection.open(scrip);
+    connection.send(postText(scrip, '/subtract', { end_user_id: user, amount: 1 }).repeat(count));
+    await stalled?.waiting(IN_FLIGHT_MAX);
+    stalled?.goOn();
+    const statuses = (await connection.answers(count)).map(({ status }) => status);
+    const [spent = 0, refused = 0, overloaded = 0] = [200, 402, 503].map(
+      (status) => statuses.filter((one) => one === status).length,
+    );
+    assert.equal(spent + refused + overloaded, count, `${[...new Set(statuses)]}`);
+    assert.equal(spent, credits);
+    assert(overloaded > 0 || !isStalled, 'past the bound they are turned away');
+    assert.equal((await scrip.balance(user)).active_balance, 0);
+    const growth = watch();
+    assert(growth < MEMORY_GROWTH_MAX, `memory grew by ${growth} MiB`);
+    connection.socket.destroy();
+    assert.equal((await scrip.post('/add', { end_user_id: user, amount: 1 })).status, 200, 'and then all is well');
+  });
+}
+
+/** What 20,000 answers may cost, those that this process reads included; measured: under 100. */
+const MEMORY_GROWTH_MAX = 256;
+
+/** @returns what to call at the end, for the most MiB by which the memory of this process grew */
+function watchMemory(): () => number {
+  const before = process.memoryUsage().rss;
+  let most = before;
+  const timer = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().rss);
+  }, 20).unref();
+  return () => {
+    clearInterval(timer);
+    return Math.round((most - before) / 2 ** 20);
+  };
+}

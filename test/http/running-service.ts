@@ -1,0 +1,224 @@
+// Scrip in this process, on a ledger of its own, and the ways in which the tests talk to it over a real socket. What an
+// answer ought to be is for the tests to say; here is only what every problem document has in common.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Scope } from '../../src/accounts/api-key.ts';
+import { createApiKey, type Service, startService } from '../../src/app.ts';
+
+/** Any member that an answer can have. Which ones it has is what the tests are about. */
+export interface Body {
+  readonly end_user_id: string;
+  readonly amount: number;
+  readonly created_at: string;
+  readonly current_cycle_start: string;
+  readonly current_cycle_end: string;
+  readonly cycle_type: string;
+  readonly status: string | number;
+  readonly active_balance: number;
+  readonly active_balance_by_cycle: readonly CycleEntry[];
+  readonly transactions: readonly TransactionBody[];
+  readonly error: string;
+  readonly type: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly request_id: string;
+  readonly errors: readonly { readonly path: string; readonly message: string }[];
+  readonly requested: number;
+  readonly available: number;
+  readonly shortfall: number;
+  readonly cycle: Body;
+}
+
+export interface CycleEntry {
+  readonly cycle_start: string;
+  readonly cycle_end: string;
+  readonly amount: number;
+  readonly starting_amount: number;
+  readonly status: string;
+  readonly cycle_type: string;
+}
+
+export interface TransactionBody {
+  readonly transaction_id: string;
+  readonly amount: number;
+  readonly created_at: string;
+  readonly expire_at: string;
+}
+
+export interface Reply {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+  /** The text as JSON; an empty object when it is not JSON. */
+  readonly body: Body;
+}
+
+export interface Call {
+  /** Sent as it is when it is text or bytes, else as JSON. */
+  readonly body?: unknown;
+  /** Null sends no `Authorization`; the key with the scope `write` when absent. */
+  readonly key?: string | null;
+  readonly headers?: Readonly<Record<string, string | string[]>>;
+}
+
+/** The machine's clock, when a test wants to move it. */
+export class MovableClock {
+  #now: number;
+  readonly wall = (): number => this.#now;
+
+  constructor(at: string) {
+    this.#now = Date.parse(at);
+  }
+
+  get now(): number {
+    return this.#now;
+  }
+
+  set(at: string | number): void {
+    this.#now = typeof at === 'number' ? at : Date.parse(at);
+  }
+
+  advance(milliseconds: number): void {
+    this.#now += milliseconds;
+  }
+}
+
+export interface Scrip {
+  readonly service: Service;
+  readonly url: string;
+  readonly port: number;
+  readonly writeKey: string;
+  readonly readKey: string;
+  /** What it has logged, a line each. */
+  readonly log: readonly string[];
+  createKey(accountName: string, scope: Scope): Promise<string>;
+  call(method: string, path: string, call?: Call): Promise<Reply>;
+  post(path: string, fields: unknown, call?: Omit<Call, 'body'>): Promise<Reply>;
+  /** With the fields in the query string. */
+  get(path: string, fields?: Readonly<Record<string, string>>, call?: Omit<Call, 'body'>): Promise<Reply>;
+  balance(endUser: string): Promise<Body>;
+  transactions(endUser: string): Promise<readonly TransactionBody[]>;
+  /** Calls `release` when the service stops, so that what a failed test leaves open holds up nothing. */
+  atStop(release: () => void): void;
+  stop(): Promise<void>;
+}
+
+/** @param file of the ledger; a new one, which `stop` removes, when absent */
+export async function startScrip({ clock, file }: { clock?: MovableClock; file?: string } = {}): Promise<Scrip> {
+  const folder = await mkdtemp(join(tmpdir(), 'scrip-http-'));
+  const log: string[] = [];
+  const service = await startService(
+    {
+      host: '127.0.0.1',
+      port: 0,
+      database: { kind: 'file', path: file ?? join(folder, 'ledger.db') },
+      logLevel: 'trace',
+    },
+    { log: { write: (line: string) => void log.push(line) }, ...(clock ? { wall: clock.wall } : {}) },
+  );
+  const createKey = (accountName: string, scope: Scope) => createApiKey(service.store, { accountName, scope });
+  const writeKey = await createKey('Acme', 'write');
+  const readKey = await createKey('Acme', 'read');
+  const agent = new Agent({ keepAlive: true });
+  const releases = [() => agent.destroy()];
+  const call: Scrip['call'] = (method, path, { body, key = writeKey, headers = {} } = {}) =>
+    exchange(agent, new URL(path, service.url), method, { body, key, headers });
+  const get: Scrip['get'] = (path, fields = {}, options = {}) =>
+    call('GET', `${path}?${new URLSearchParams(fields)}`, options);
+  return {
+    service,
+    url: service.url,
+    port: Number(new URL(service.url).port),
+    writeKey,
+    readKey,
+    log,
+    createKey,
+    call,
+    post: (path, fields, options = {}) => call('POST', path, { ...options, body: fields }),
+    get,
+    balance: async (endUser) => (await get('/get-active-balance', { end_user_id: endUser })).body,
+    transactions: async (endUser) =>
+      (await get('/get-all-user-transactions', { end_user_id: endUser })).body.transactions,
+    atStop: (release) => void releases.push(release),
+    async stop() {
+      for (const release of releases) release();
+      await service.stop();
+      await rm(folder, { recursive: true });
+    },
+  };
+}
+
+function exchange(agent: Agent, url: URL, method: string, { body, key, headers }: Call): Promise<Reply> {
+  const payload =
+    body === undefined || typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body);
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, {
+      agent,
+      method,
+      headers: {
+        ...(key ? { authorization: `Bearer ${key}` } : {}),
+        ...(payload === undefined
+          ? {}
+          : { 'content-type': 'application/json', 'content-length': Buffer.byteLength(payload) }),
+        ...headers,
+      },
+    });
+    outgoing.on('error', reject);
+    outgoing.on('response', (incoming) => replyOf(incoming).then(resolve, reject));
+    outgoing.end(payload);
+  });
+}
+
+async function replyOf(incoming: IncomingMessage): Promise<Reply> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of incoming) chunks.push(chunk);
+  const text = Buffer.concat(chunks).toString();
+  const { statusCode: status = 0, headers } = incoming;
+  const isJson = /^application\/(problem\+)?json\b/.test(headers['content-type'] ?? '');
+  return { status, headers, text, body: isJson && text !== '' ? JSON.parse(text) : {} };
+}
+
+/** An end user that nobody has heard of. */
+export function someone(): string {
+  return randomUUID();
+}
+
+/** Every problem is a document of RFC 9457 with a name to program against. */
+export function assertProblem(reply: Reply, error: string, status: number): void {
+  const { body } = reply;
+  assert.equal(`${reply.status} ${body.error}`, `${status} ${error}`, reply.text);
+  assert.equal(reply.headers['content-type'], 'application/problem+json');
+  assert.equal(body.type, `/problems/${error}`);
+  assert.equal(body.status, status);
+  for (const member of ['title', 'detail', 'request_id'] as const) {
+    assert.equal(typeof body[member], 'string', `${member} is text`);
+    assert.notEqual(body[member], '', `${member} says something`);
+  }
+}
+
+/** That a field is refused, and named. */
+export function assertFieldRefused(reply: Reply, path: string): void {
+  assertProblem(reply, 'InvalidField', 422);
+  assert(
+    reply.body.errors.some((error) => error.path === path && error.message !== ''),
+    `the refusal names ${path}: ${reply.text}`,
+  );
+}
+
+/** Asks again until it holds, since some things happen in the background. */
+export async function eventually(
+  holds: () => boolean | Promise<boolean>,
+  what: string,
+  withinMs = 5_000,
+): Promise<void> {
+  const deadline = performance.now() + withinMs;
+  while (!(await holds())) {
+    assert(performance.now() < deadline, `${what}, within ${withinMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

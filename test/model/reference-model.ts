@@ -1,0 +1,292 @@
+// The whole ledger once more, slow and plain: what section 1 of the design says, told as a list of grants of credits and
+// a list of what happened, walked through in time. It is written from the interface and the design, not from the code
+// that it judges, and shares nothing with that code; where both agree, a rule is believed.
+
+const DAY = 24 * 60 * 60 * 1000;
+const MOST = 2 ** 53 - 1;
+const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+export interface ModelUser {
+  readonly account: number;
+  readonly endUser: string;
+}
+
+export type ModelCommand = ModelUser & { readonly actor: string } & (
+    | { readonly kind: 'add'; readonly amount: number; readonly validityDays: number }
+    | { readonly kind: 'subtract'; readonly amount: number }
+    | {
+        readonly kind: 'start-cycle';
+        readonly amount: number;
+        readonly validityDays: number;
+        readonly onActive: 'refuse' | 'replace';
+      }
+    | { readonly kind: 'stop-cycle' }
+  );
+
+export interface ModelCycle {
+  readonly type: 'one-time' | 'recurring';
+  readonly status: 'active' | 'canceled';
+  readonly amount: number;
+  readonly remaining: number;
+  readonly createdAt: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+export type ModelOutcome =
+  | { readonly refused: null; readonly cycle: ModelCycle | null }
+  | {
+      readonly refused: 'InsufficientFunds' | 'BalanceTooLarge';
+      readonly requested: number;
+      readonly available: number;
+    }
+  | { readonly refused: 'CycleAlreadyActive'; readonly cycle: ModelCycle }
+  | { readonly refused: 'CycleNotFound' };
+
+export interface ModelTransaction {
+  readonly kind: string;
+  readonly amount: number;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly actor: string;
+}
+
+export interface ModelBalance {
+  readonly balance: number;
+  /** Oldest first. */
+  readonly entries: readonly ModelCycle[];
+}
+
+/** Credits that came in at one instant and go at another: an addition, or one period of a recurring cycle. */
+interface Grant {
+  readonly type: 'one-time' | 'recurring';
+  readonly amount: number;
+  readonly validityDays: number;
+  /** When the request came that started it, or its first period. */
+  readonly createdAt: number;
+  readonly start: number;
+  readonly end: number;
+  left: number;
+  canceled: boolean;
+  /** Whether another period has followed this one. */
+  followed: boolean;
+}
+
+class EndUser {
+  /** In order of creation. */
+  readonly grants: Grant[];
+  /** In order of creation. */
+  readonly happened: ModelTransaction[];
+
+  constructor(grants: Grant[] = [], happened: ModelTransaction[] = []) {
+    this.grants = grants;
+    this.happened = happened;
+  }
+
+  copy(): EndUser {
+    return new EndUser(
+      this.grants.map((grant) => ({ ...grant })),
+      this.happened.slice(),
+    );
+  }
+
+  /** The period that is to be followed by another when it ends, whether or not that time has come. */
+  renewing(): Grant | undefined {
+    return this.grants.findLast(
+      (grant) => grant.type === 'recurring' && !grant.canceled && !grant.followed && grant.end < LAST_INSTANT,
+    );
+  }
+
+  isDue(now: number): boolean {
+    const grant = this.renewing();
+    return grant !== undefined && grant.end <= now;
+  }
+
+  /** One renewal after the other, each at the instant at which the period before it ends. */
+  passTime(now: number): void {
+    for (let ended = this.renewing(); ended !== undefined && ended.end <= now; ended = this.renewing()) {
+      ended.followed = true;
+      const { amount, validityDays, createdAt, end: start } = ended;
+      this.open({ type: 'recurring', amount, validityDays, createdAt, start }, 'renew', 'renewal');
+    }
+  }
+
+  /** The grants that count at `now`, the first to be spent first: by start, then in order of creation. */
+  valid(now: number): Grant[] {
+    const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
+    return valid.sort((a, b) => a.start - b.start);
+  }
+
+  balance(now: number): number {
+    let sum = 0n;
+    for (const grant of this.valid(now)) sum += BigInt(grant.left);
+    if (sum > BigInt(MOST)) throw new Error(`the model lets an end user hold ${sum}`);
+    return Number(sum);
+  }
+
+  /** The recurring cycle that runs at `now` and was not stopped. */
+  active(now: number): Grant | undefined {
+    return this.valid(now).find((grant) => grant.type === 'recurring' && !grant.canceled);
+  }
+
+  open(wanted: Pick<Grant, 'type' | 'amount' | 'validityDays' | 'createdAt' | 'start'>, kind: string, actor: string) {
+    const end = Math.min(wanted.start + wanted.validityDays * DAY, LAST_INSTANT);
+    const grant: Grant = { ...wanted, end, left: wanted.amount, canceled: false, followed: false };
+    this.grants.push(grant);
+    this.happened.push({ kind, amount: wanted.amount, createdAt: wanted.start, expiresAt: end, actor });
+    return grant;
+  }
+
+  /** How many credits may still come that last until `end`: now, and when the active cycle next renews. */
+  room(now: number, end: number): number {
+    const room = MOST - this.balance(now);
+    const active = this.active(now);
+    if (active === undefined || active.end >= LAST_INSTANT || end <= active.end) return room;
+    const then = new EndUser(this.valid(now).map((grant) => ({ ...grant })));
+    then.passTime(active.end);
+    return Math.min(room, MOST - then.balance(active.end));
+  }
+}
+
+export class ReferenceLedger {
+  /** What the machine's clock says; it may jump in both directions. */
+  wall: number;
+  /** The latest instant at which anybody wrote or read: the ledger's time never goes back behind it. */
+  #latest = 0;
+  readonly #users = new Map<string, EndUser>();
+
+  constructor(wall: number) {
+    this.wall = wall;
+  }
+
+  /** The ledger's time, for whoever only looks at the clock. */
+  peek(): number {
+    return Math.max(this.#latest, this.wall);
+  }
+
+  run(command: ModelCommand): ModelOutcome {
+    const now = this.#now();
+    const key = keyOf(command);
+    const user = this.#users.get(key) ?? new EndUser();
+    this.#users.set(key, user);
+    user.passTime(now);
+    switch (command.kind) {
+      case 'add':
+        return add(user, command, now);
+      case 'subtract':
+        return subtract(user, command, now);
+      case 'start-cycle':
+        return startCycle(user, command, now);
+      case 'stop-cycle':
+        return stopCycle(user, now);
+    }
+  }
+
+  balance(of: ModelUser): ModelBalance {
+    const now = this.#now();
+    const user = this.#view(of, now);
+    return { balance: user.balance(now), entries: user.valid(now).map(cycleOf) };
+  }
+
+  /** Newest first. */
+  transactions(of: ModelUser): ModelTransaction[] {
+    return this.#view(of, this.#now()).happened.reverse();
+  }
+
+  /** What the renewal clock does: enters what is due, and nothing at all when nothing is. */
+  tick(): void {
+    const due = [...this.#users.values()].filter((user) => user.isDue(this.peek()));
+    if (due.length > 0) this.#now();
+    for (const user of due) user.passTime(this.peek());
+  }
+
+  /** A service that is started looks at its clock, the first time and every other. */
+  open(): void {
+    this.#now();
+  }
+
+  /** The end users that anything ever happened to. */
+  endUsers(): number {
+    return [...this.#users.values()].filter((user) => user.happened.length > 0).length;
+  }
+
+  /** What an end user could spend if it were asked now. Leaves no trace, not even in the clock. */
+  peekBalance(of: ModelUser): number {
+    return this.#view(of, this.peek()).balance(this.peek());
+  }
+
+  /** The instants to come at which something ends, soonest first. */
+  boundaries(): number[] {
+    const now = this.peek();
+    const grants = [...this.#users.values()].flatMap((user) => {
+      const copy = user.copy();
+      copy.passTime(now);
+      return copy.valid(now);
+    });
+    const ends = grants.map((grant) => grant.end).filter((end) => end < LAST_INSTANT);
+    return [...new Set(ends)].sort((a, b) => a - b);
+  }
+
+  #now(): number {
+    this.#latest = this.peek();
+    return this.#latest;
+  }
+
+  #view(of: ModelUser, now: number): EndUser {
+    const copy = (this.#users.get(keyOf(of)) ?? new EndUser()).copy();
+    copy.passTime(now);
+    return copy;
+  }
+}
+
+type Of<Kind extends ModelCommand['kind']> = Extract<ModelCommand, { kind: Kind }>;
+
+function add(user: EndUser, { amount, validityDays, actor }: Of<'add'>, now: number): ModelOutcome {
+  const available = user.room(now, Math.min(now + validityDays * DAY, LAST_INSTANT));
+  if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
+  user.open({ type: 'one-time', amount, validityDays, createdAt: now, start: now }, 'add', actor);
+  return { refused: null, cycle: null };
+}
+
+function subtract(user: EndUser, { amount, actor }: Of<'subtract'>, now: number): ModelOutcome {
+  const available = user.balance(now);
+  if (amount > available) return { refused: 'InsufficientFunds', requested: amount, available };
+  let wanted = amount;
+  let expiresAt = 0;
+  for (const grant of user.valid(now)) {
+    const drawn = Math.min(wanted, grant.left);
+    if (drawn === 0) continue;
+    grant.left -= drawn;
+    wanted -= drawn;
+    expiresAt = Math.max(expiresAt, grant.end);
+  }
+  user.happened.push({ kind: 'subtract', amount: -amount, createdAt: now, expiresAt, actor });
+  return { refused: null, cycle: null };
+}
+
+function startCycle(user: EndUser, command: Of<'start-cycle'>, now: number): ModelOutcome {
+  const { amount, validityDays, onActive, actor } = command;
+  const active = user.active(now);
+  if (active && onActive === 'refuse') return { refused: 'CycleAlreadyActive', cycle: cycleOf(active) };
+  // The active cycle, if any, is stopped in the same step, so no renewal needs room any more.
+  const available = MOST - user.balance(now);
+  if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
+  if (active) active.canceled = true;
+  const wanted = { type: 'recurring', amount, validityDays, createdAt: now, start: now } as const;
+  return { refused: null, cycle: cycleOf(user.open(wanted, 'start-cycle', actor)) };
+}
+
+function stopCycle(user: EndUser, now: number): ModelOutcome {
+  const current = user.active(now) ?? user.valid(now).findLast((grant) => grant.canceled);
+  if (current === undefined) return { refused: 'CycleNotFound' };
+  current.canceled = true;
+  return { refused: null, cycle: cycleOf(current) };
+}
+
+function cycleOf({ type, canceled, amount, left, createdAt, start, end }: Grant): ModelCycle {
+  return { type, status: canceled ? 'canceled' : 'active', amount, remaining: left, createdAt, start, end };
+}
+
+function keyOf({ account, endUser }: ModelUser): string {
+  return `${account}/${endUser}`;
+}

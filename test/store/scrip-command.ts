@@ -1,0 +1,103 @@
+// Scrip as an operator runs it: the command, with its settings in the environment, and what it prints.
+
+import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { TestContext } from 'node:test';
+
+const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
+
+export interface Ended {
+  /** The exit code, or the signal that ended it. */
+  readonly code: number | NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+type Environment = Record<string, string>;
+
+/** Runs the command to its end. */
+export function scrip(args: readonly string[], environment: Environment = {}): Promise<Ended> {
+  return new Running(args, environment).ended;
+}
+
+export function ledgerAt(file: string): Environment {
+  return { DATABASE_URL: `file:${file}` };
+}
+
+/** A command that is running. */
+export class Running {
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcessByStdio<null, Readable, Readable>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(args: readonly string[], environment: Environment) {
+    // Nothing of the environment in which the tests run may reach it, but what starting a process needs.
+    const { PATH = '', TMPDIR = '', SystemRoot = '' } = process.env;
+    this.#child = spawn(process.execPath, [CLI, ...args], {
+      env: { PATH, TMPDIR, SystemRoot, ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child.stdout.setEncoding('utf8').on('data', (text) => {
+      this.#stdout += text;
+    });
+    this.#child.stderr.setEncoding('utf8').on('data', (text) => {
+      this.#stderr += text;
+    });
+    this.ended = new Promise((resolve) => {
+      this.#child.once('close', (code, signal) =>
+        resolve({ code: code ?? signal, stdout: this.#stdout, stderr: this.#stderr }),
+      );
+    });
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Waits for a line on standard output, and gives back what its groups match. */
+  async says(line: RegExp): Promise<string[]> {
+    for (;;) {
+      const found = line.exec(this.#stdout);
+      if (found) return found.slice(1);
+      const event = await Promise.race([this.#nextText(), this.ended]);
+      if (event) assert.fail(`it ended (${event.code}) before it said ${line}: ${event.stdout}${event.stderr}`);
+    }
+  }
+
+  #nextText(): Promise<null> {
+    return new Promise((resolve) => this.#child.stdout.once('data', () => resolve(null)));
+  }
+}
+
+export interface Server extends Running {
+  readonly url: string;
+}
+
+/** Starts `scrip serve` on a free port, and waits until it answers; it is gone at the end of the test. */
+export async function serve(
+  t: TestContext,
+  file: string,
+  args: readonly string[] = [],
+  environment: Environment = {},
+): Promise<Server> {
+  const running = new Running(['serve', ...args], { ...ledgerAt(file), PORT: '0', ...environment });
+  t.after(async () => {
+    running.kill('SIGKILL');
+    await running.ended;
+  });
+  const [url] = await running.says(/^Scrip is up on (\S+),/m);
+  await (await fetch(`${url}/healthz`)).text();
+  return Object.assign(running, { url: String(url) });
+}
+
+/** A write as a client sends it. */
+export function add(url: string, secret: string, amount = 100): Promise<Response> {
+  return fetch(`${url}/add`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ end_user_id: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', amount }),
+  });
+}

@@ -1,0 +1,38 @@
+// The contract of the stores, kept by SQLite: with its writer in place, where the clock can be moved, and with its
+// writer in a thread, as the service runs it.
+
+import assert from 'node:assert/strict';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { ACCEPTED } from '../../src/ledger/command.ts';
+import type { WallClock } from '../../src/store/sqlite/ledger-clock.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { type OpenedLedger, storeContract } from './store-contract.ts';
+import { balanceOf, EndUser, temporaryFile } from './temporary-ledger.ts';
+
+async function openLedger(wall?: WallClock): Promise<OpenedLedger> {
+  const folder = await mkdtemp(join(tmpdir(), 'scrip-test-'));
+  const open = () => openSqliteStore(join(folder, 'scrip.db'), wall);
+  return { store: await open(), reopen: open, remove: () => rm(folder, { recursive: true }) };
+}
+
+storeContract('SQLite, its writer in place', ({ wall }) => openLedger(wall), 'movable');
+storeContract('SQLite, its writer in a thread', () => openLedger(), 'real');
+
+test('batches that do not wait for each other are answered in order, each seeing those before', async () => {
+  const store = await openSqliteStore(temporaryFile());
+  const ada = new EndUser(1, 1);
+  const answered: number[] = [];
+  const batches = Array.from({ length: 50 }, (_, index) => [ada.add(index + 1), ada.subtract(index + 1)]);
+  const answers = batches.map(async (batch, index) => {
+    const outcomes = await store.write(batch);
+    answered.push(index);
+    return outcomes;
+  });
+  for (const outcomes of await Promise.all(answers)) assert.deepEqual(outcomes, [ACCEPTED, ACCEPTED]);
+  assert.deepEqual(answered, [...batches.keys()]);
+  assert.equal(await balanceOf(store, ada), 0);
+  await store.close();
+});

@@ -1,0 +1,89 @@
+// What every store must do, whatever it is made of. A store runs these tests by saying how a ledger of its kind is
+// opened. Each test gets a ledger of its own, and after each the ledger is audited.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { describe, test } from 'node:test';
+import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
+import type { Instant } from '../../src/ledger/instant.ts';
+import type { Store } from '../../src/store/store.ts';
+import { apiKeyContract } from './contract/api-keys.ts';
+import { pageContract } from './contract/pages.ts';
+import { timeContract } from './contract/time.ts';
+import { writeContract } from './contract/writes.ts';
+import { auditOf, NOON } from './temporary-ledger.ts';
+
+export interface OpenedLedger {
+  readonly store: Store;
+  /** Opens the same ledger again, after its store was closed. */
+  reopen(): Promise<Store>;
+  remove(): Promise<void>;
+}
+
+/** Makes a new ledger. A store that cannot be told the time ignores `wall`. */
+export type OpenLedger = (options: { wall: () => Instant }) => Promise<OpenedLedger>;
+
+/** One ledger, as a test of the contract sees it. */
+export interface Ledger {
+  /** Where the machine's clock stands. */
+  wall: Instant;
+  store: Store;
+  /** Two accounts. */
+  readonly account: number;
+  readonly other: number;
+  /** Closes the store, and opens another on the same ledger. */
+  reopen(): Promise<void>;
+}
+
+/** The two ways to add a test to the contract. */
+export interface Contract {
+  it(sentence: string, work: (ledger: Ledger) => Promise<void>): void;
+  /** For what needs the clock to be moved. */
+  itInTime(sentence: string, work: (ledger: Ledger) => Promise<void>): void;
+}
+
+/** A store that never answers fails its test, and does not hold up the rest. */
+const TEST_MS_MAX = 20_000;
+
+/** @param clock `real` skips the tests that move it */
+export function storeContract(name: string, open: OpenLedger, clock: 'movable' | 'real'): void {
+  const timeout = TEST_MS_MAX;
+  const skip = clock === 'real' && 'the clock of this store cannot be moved';
+  const contract: Contract = {
+    it: (sentence, work) => void test(sentence, { timeout }, () => withLedger(open, work)),
+    itInTime: (sentence, work) => void test(sentence, { skip, timeout }, () => withLedger(open, work)),
+  };
+  describe(name, () => {
+    describe('writes', () => writeContract(contract));
+    describe('time', () => timeContract(contract));
+    describe('pages of transactions', () => pageContract(contract));
+    describe('API keys', () => apiKeyContract(contract));
+  });
+}
+
+async function withLedger(open: OpenLedger, work: (ledger: Ledger) => Promise<void>): Promise<void> {
+  const clock = { wall: NOON };
+  const opened = await open({ wall: () => clock.wall });
+  const { store } = opened;
+  const ledger: Ledger = Object.assign(clock, {
+    store,
+    account: await accountNamed('first', store),
+    other: await accountNamed('second', store),
+    async reopen() {
+      await ledger.store.close();
+      ledger.store = await opened.reopen();
+    },
+  });
+  try {
+    await work(ledger);
+    assert.deepEqual(await auditOf(ledger.store), { findings: [], store: [] }, 'the ledger is whole afterwards');
+  } finally {
+    await ledger.store.close();
+    await opened.remove();
+  }
+}
+
+async function accountNamed(accountName: string, store: Store): Promise<number> {
+  const secret = apiKeySecret('write', randomBytes(SECRET_BYTES));
+  return (await store.apiKeys.create({ accountName, scope: 'write', secret })).account;
+}
