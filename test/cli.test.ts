@@ -12,9 +12,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openSqliteStore, openSqliteStoreBeside } from '../src/store/sqlite/sqlite-store.ts';
+import { openSqliteStoreBeside } from '../src/store/sqlite/sqlite-store.ts';
 import { add, ledgerAt, Running, scrip, serve } from './store/scrip-command.ts';
-import { auditOf, temporaryFile } from './store/temporary-ledger.ts';
+import { auditOf, openFor, temporaryFile } from './store/temporary-ledger.ts';
 
 /** How many commands run at once: each takes a third of a second of one core to start. */
 const CONCURRENCY = 3;
@@ -153,8 +153,7 @@ describe('errors', { concurrency: CONCURRENCY }, () => {
 
   test('a ledger in use is refused', async (t) => {
     const file = temporaryFile();
-    const store = await openSqliteStore(file);
-    t.after(() => store.close());
+    await openFor(t, file);
     await assertOneLine(
       ['serve'],
       { ...ledgerAt(file), PORT: '0' },

@@ -7,12 +7,12 @@ import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
 import { before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { VALIDITY_DAYS_MAX } from '../src/ledger/instant.ts';
-import { openSqliteStore, openSqliteStoreBeside } from '../src/store/sqlite/sqlite-store.ts';
+import { openSqliteStoreBeside } from '../src/store/sqlite/sqlite-store.ts';
 import { uuidOf } from '../src/store/sqlite/uuid.ts';
 import { CannotOpen } from '../src/store/store.ts';
 import { byHand, damaged, otherProcess } from './store/outside.ts';
 import { ledgerAt, scrip } from './store/scrip-command.ts';
-import { auditOf, ENDLESS, makeHistory, PEOPLE, temporaryFile } from './store/temporary-ledger.ts';
+import { auditOf, ENDLESS, makeHistory, openFor, PEOPLE, temporaryFile } from './store/temporary-ledger.ts';
 
 type Row = Record<string, SQLOutputValue>;
 type Table = keyof typeof KEYS;
@@ -288,10 +288,10 @@ test('the command finds a ledger whole, and leaves with 0', async () => {
   assert.deepEqual([code, stderr], [0, '']);
 });
 
-test('the command finds a ledger whole while a server writes to it', async () => {
+test('the command finds a ledger whole while a server writes to it', async (t) => {
   const busy = `${file}.busy`;
   copyFileSync(file, busy);
-  const store = await openSqliteStore(busy);
+  const store = await openFor(t, busy);
   let isVerified = false;
   let writes = 0;
   const verified = scrip(['verify'], ledgerAt(busy)).finally(() => {
@@ -307,7 +307,6 @@ test('the command finds a ledger whole while a server writes to it', async () =>
     await store.write([PEOPLE.replacing.startCycle(3, 7, 'replace')]);
   }
   const { code, stdout, stderr } = await verified;
-  await store.close();
   assert.match(stdout, /^The ledger is whole: 6 end users and \d+ postings checked\.\n$/);
   assert.deepEqual([code, stderr], [0, '']);
   assert(writes > 1, 'it was written to meanwhile');

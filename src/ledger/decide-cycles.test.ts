@@ -149,12 +149,12 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], availabl
 
 for (const [why, cycles, available] of ROOMS) {
   test(`a start may take an end user to 2^53−1 and no further: ${why}`, () => {
-    const started = start(cycles, { amount: available, onActive: 'replace' });
+    const started = start(cycles, { amount: available, validityDays: 31, onActive: 'replace' });
     assert.equal(started.outcome.refused, null);
     if (available === AMOUNT_MAX) return;
     const requested = available + 1;
     const refusal = { refused: 'BalanceTooLarge', requested, available };
-    assertUnchanged(start(cycles, { amount: requested, onActive: 'replace' }), cycles, refusal);
+    assertUnchanged(start(cycles, { amount: requested, validityDays: 31, onActive: 'replace' }), cycles, refusal);
   });
 }
 
@@ -208,6 +208,12 @@ test('a canceled cycle is the current one until its end, and then there is none'
   assertUnchanged(stop(cycles, canceled.end - 1), cycles, { refused: null, cycle: canceled });
   assertUnchanged(stop(cycles, canceled.end), cycles, { refused: 'CycleNotFound' });
   assertUnchanged(stop(cycles, canceled.end + 1), cycles, { refused: 'CycleNotFound' });
+});
+
+test('a cycle that ran to the last instant of the year 9999 is over there, and is not stopped', () => {
+  const cycles = [cycle(1, { validityDays: VALIDITY_DAYS_MAX })];
+  assert.equal(stop(cycles, INSTANT_MAX - 1).outcome.refused, null);
+  assertUnchanged(stop(cycles, INSTANT_MAX), cycles, { refused: 'CycleNotFound' });
 });
 
 const WITHOUT: readonly (readonly [who: string, cycles: readonly Cycle[]])[] = [

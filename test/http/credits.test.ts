@@ -191,12 +191,35 @@ test('the oldest credits are spent first, even when younger ones end sooner', as
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10, validity_days: 90 });
   later(1);
-  await scrip.post('/add', { end_user_id: user, amount: 10, validity_days: 1 });
+  await scrip.post('/add', { end_user_id: user, amount: 20, validity_days: 1 });
   later(1);
-  await scrip.post('/start-cycle', { end_user_id: user, amount: 10, validity_days: 2 });
-  await scrip.post('/subtract', { end_user_id: user, amount: 12 });
-  const left = (await scrip.balance(user)).active_balance_by_cycle.map(({ amount }) => amount);
-  assert.deepEqual(left, [0, 8, 10]);
+  await scrip.post('/start-cycle', { end_user_id: user, amount: 30, validity_days: 2 });
+  const left = async () =>
+    (await scrip.balance(user)).active_balance_by_cycle.map(({ amount, starting_amount }) => [amount, starting_amount]);
+  await scrip.post('/subtract', { end_user_id: user, amount: 9 });
+  assert.deepEqual(await left(), [
+    [1, 10],
+    [20, 20],
+    [30, 30],
+  ]);
+  await scrip.post('/subtract', { end_user_id: user, amount: 22 });
+  assert.deepEqual(await left(), [
+    [0, 10],
+    [0, 20],
+    [29, 30],
+  ]);
+});
+
+test('cycles are listed oldest first, whenever they end', async () => {
+  const user = someone();
+  const starts: string[] = [];
+  for (const days of [5, 90, 1, 31]) {
+    starts.push(timestamp(clock.now));
+    await scrip.post('/add', { end_user_id: user, amount: 1, validity_days: days });
+    later(1);
+  }
+  const listed = (await scrip.balance(user)).active_balance_by_cycle.map(({ cycle_start }) => cycle_start);
+  assert.deepEqual(listed, starts);
 });
 
 test('credits that were added in one millisecond are spent in the order in which they came', async () => {

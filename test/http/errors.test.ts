@@ -3,7 +3,9 @@
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { type FaultCode, StoreFault } from '../../src/store/store.ts';
+import { postText, sendRaw } from './raw-connection.ts';
 import { assertFieldRefused, assertProblem, MovableClock, type Scrip, someone, startScrip } from './running-service.ts';
 
 const MOST = Number.MAX_SAFE_INTEGER;
@@ -136,6 +138,60 @@ test('a body with thousands of unknown fields is refused in a short answer', asy
   const reply = await scrip.post('/stop-cycle', fields);
   assertProblem(reply, 'InvalidField', 422);
   assert(reply.text.length < 8_192, `${reply.text.length} characters`);
+});
+
+const OTHER_TYPES = [
+  'text/plain',
+  'text/json',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/xml',
+  'application/jsonp',
+  'application/problem+json',
+  'application/json-patch+json',
+  'application',
+  'json',
+  ';;',
+];
+
+for (const path of WRITES) {
+  test(`UnsupportedMediaType is 415: ${path} takes application/json, and nothing else that might hold JSON`, async () => {
+    const user = someone();
+    const body = JSON.stringify({ end_user_id: user, ...(path === '/stop-cycle' ? {} : { amount: 5 }) });
+    for (const type of OTHER_TYPES) {
+      const reply = await scrip.call('POST', path, { body, headers: { 'content-type': type } });
+      assert.equal(reply.status, 415, `${type}: ${reply.text}`);
+      assertProblem(reply, 'UnsupportedMediaType', 415);
+    }
+    const untyped = postText(scrip, path, body).replace('Content-Type: application/json\r\n', '');
+    const reply = await sendRaw(scrip, untyped);
+    assert.deepEqual([reply.status, reply.body.error], [415, 'UnsupportedMediaType']);
+    assert.equal((await scrip.transactions(user)).length, 0, 'nothing happened');
+  });
+}
+
+test('UnsupportedMediaType is 415: bodies are not decompressed, nor read as if they were not compressed', async () => {
+  const user = someone();
+  const plain = JSON.stringify({ end_user_id: user, amount: 5 });
+  for (const [encoding, body] of [
+    ['gzip', gzipSync(plain)],
+    ['deflate', deflateSync(plain)],
+    ['br', brotliCompressSync(plain)],
+    ['gzip', plain],
+    ['gzip, br', plain],
+  ] as const) {
+    const reply = await scrip.call('POST', '/add', { body, headers: { 'content-encoding': encoding } });
+    assertProblem(reply, 'UnsupportedMediaType', 415);
+  }
+  assert.equal((await scrip.transactions(user)).length, 0);
+});
+
+test('application/json may be written in any case and with parameters', async () => {
+  const user = someone();
+  for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset="UTF-8"']) {
+    const call = { body: JSON.stringify({ end_user_id: user, amount: 5 }), headers: { 'content-type': type } };
+    assert.equal((await scrip.call('POST', '/add', call)).status, 200, type);
+  }
 });
 
 test('the type of each problem is a page that says what it means', async () => {

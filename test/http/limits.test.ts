@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { postText, RawConnection, sendRaw } from './raw-connection.ts';
 import { assertFieldRefused, assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
 import { stallWrites } from './stalled-writes.ts';
@@ -151,6 +152,7 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
     const connection = await RawConnection.open(scrip);
     connection.send(postText(scrip, '/subtract', { end_user_id: user, amount: 1 }).repeat(count));
     await stalled?.waiting(IN_FLIGHT_MAX);
+    if (isStalled) await sleep(200);
     stalled?.goOn();
     const statuses = (await connection.answers(count)).map(({ status }) => status);
     const [spent = 0, refused = 0, overloaded = 0] = [200, 402, 503].map(

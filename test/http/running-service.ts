@@ -105,6 +105,7 @@ export interface Scrip {
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
   /** Calls `release` when the service stops, so that what a failed test leaves open holds up nothing. */
   atStop(release: () => void): void;
+  /** Stopping twice is no error. */
   stop(): Promise<void>;
 }
 
@@ -148,7 +149,7 @@ export async function startScrip({ clock, file }: { clock?: MovableClock; file?:
     async stop() {
       for (const release of releases) release();
       await service.stop();
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }

@@ -23,7 +23,7 @@ import { connect } from '../../src/store/sqlite/ledger-file.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
 import { CannotOpen, type Store } from '../../src/store/store.ts';
 import { byHand, contentOf, damaged, locksOf, otherProcess, PAGE_BYTES } from './outside.ts';
-import { auditOf, balanceOf, EndUser, makeHistory, NOON, PEOPLE, temporaryFile } from './temporary-ledger.ts';
+import { auditOf, balanceOf, EndUser, makeHistory, NOON, openFor, PEOPLE, temporaryFile } from './temporary-ledger.ts';
 
 const IS_ROOT = process.getuid?.() === 0;
 const WHOLE = { findings: [], store: [] };
@@ -98,7 +98,7 @@ test('the database itself refuses an overdraft, whoever writes it', async (t) =>
 test('a ledger in use is refused: in this process, through a link, and to another process', async (t) => {
   const file = temporaryFile();
   const folder = dirname(file);
-  const store = await openSqliteStore(file);
+  const store = await openFor(t, file);
   symlinkSync(file, join(folder, 'link.db'));
   symlinkSync(folder, join(folder, 'folder'));
   for (const name of [file, relative('', file), join(folder, 'link.db'), join(folder, 'folder', 'scrip.db')])
@@ -114,8 +114,7 @@ test('a ledger that was made through a link is in use under both names', async (
   const file = temporaryFile();
   const link = join(dirname(file), 'link.db');
   symlinkSync(file, link);
-  const store = await openSqliteStore(link);
-  t.after(() => store.close());
+  await openFor(t, link);
   for (const name of [file, link]) assert.match(await refusalOf(name), /is in use by another Scrip process/);
 });
 
@@ -125,16 +124,16 @@ test('a ledger whose holder was killed can be opened at once', async (t) => {
   assert.deepEqual(await holder.answer(), { open: true });
   assert.match(await refusalOf(file), /is in use/);
   await holder.kill();
-  const store = await openSqliteStore(file);
+  const store = await openFor(t, file);
   assert.deepEqual(await store.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
   await store.close();
 });
 
-test('a ledger whose making was interrupted is made', async () => {
+test('a ledger whose making was interrupted is made', async (t) => {
   const file = temporaryFile();
   byHand(file, 'PRAGMA page_size = 2048; PRAGMA journal_mode = WAL');
   assert(statSync(file).size > 0);
-  const store = await openSqliteStore(file);
+  const store = await openFor(t, file);
   assert.deepEqual(await store.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
   await store.close();
 });
@@ -147,7 +146,7 @@ test('a ledger left by kill -9 in the middle of writing has all that was answere
     const before = times;
     while (times < before + killAfter) times = before + (await writer.answer()).times;
     await writer.kill();
-    const store = await openSqliteStore(file);
+    const store = await openFor(t, file);
     const balances = await Promise.all(
       Array.from({ length: 8 }, (_, index) => balanceOf(store, new EndUser(1, index))),
     );
@@ -263,8 +262,7 @@ describe('while another program writes to the file', { concurrency: 2 }, () => {
   test('commands wait; after five seconds they are answered, and nothing has happened', async (t) => {
     const file = temporaryFile();
     const ada = new EndUser(1, 1);
-    const store = await openSqliteStore(file);
-    t.after(() => store.close());
+    const store = await openFor(t, file);
     const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');
     const waited = store.write([ada.add(1)]);
@@ -304,7 +302,7 @@ test('on a full disk writes fail, reads go on, and what was answered is there', 
   assert.match(first.trouble, /disk|full/);
   assert.equal(cycles, 1, 'what is there can be read');
   await filled.kill();
-  const store = await openSqliteStore(file);
+  const store = await openFor(t, file);
   assert(added > 0 && (await balanceOf(store, new EndUser(1, added - 1))) === 1, 'the last that was answered is there');
   // A smaller batch may find room in the log: it goes through, or it fails as well.
   if (second?.code !== 'OutcomeUnknown')
@@ -316,8 +314,7 @@ test('on a full disk writes fail, reads go on, and what was answered is there', 
 test('a row that was changed by hand stops all writes, and the reads of that end user alone', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
-  const store = await openSqliteStore(file);
-  t.after(() => store.close());
+  const store = await openFor(t, file);
   const { eternal, namesake } = PEOPLE;
   assert.deepEqual(await store.write([namesake.subtract(1)]), [ACCEPTED]);
   byHand(file, `UPDATE holdings SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
@@ -332,8 +329,7 @@ test('a row that was changed by hand stops all writes, and the reads of that end
 
 test('keys made and revoked by another connection are seen at once', async (t) => {
   const file = temporaryFile();
-  const store = await openSqliteStore(file);
-  t.after(() => store.close());
+  const store = await openFor(t, file);
   const beside = openSqliteStoreBeside(file);
   t.after(() => beside.close());
   const secret = await createApiKey(beside, { accountName: 'Lovelace Ltd', scope: 'read' });
@@ -355,8 +351,7 @@ test('who looks on beside a server writes no credits', async (t) => {
 
 test('who looks on in the same process leaves the locks of the writer in place', async (t) => {
   const file = temporaryFile();
-  const store = await openSqliteStore(file);
-  t.after(() => store.close());
+  const store = await openFor(t, file);
   await store.write([new EndUser(1, 1).add(1)]);
   const held = locksOf(file);
   if (held === 0) return t.skip('this system does not show its locks');
@@ -367,8 +362,7 @@ test('who looks on in the same process leaves the locks of the writer in place',
 
 test('what a reader has seen of time is kept, though nobody writes', async (t) => {
   const file = temporaryFile();
-  const store = await openSqliteStore(file);
-  t.after(() => store.close());
+  const store = await openFor(t, file);
   const db = new DatabaseSync(file, { readOnly: true });
   t.after(() => db.close());
   await sleep(5);

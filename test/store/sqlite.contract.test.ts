@@ -10,7 +10,7 @@ import { ACCEPTED } from '../../src/ledger/command.ts';
 import type { WallClock } from '../../src/store/sqlite/ledger-clock.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type OpenedLedger, storeContract } from './store-contract.ts';
-import { balanceOf, EndUser, temporaryFile } from './temporary-ledger.ts';
+import { balanceOf, EndUser, openFor, temporaryFile } from './temporary-ledger.ts';
 
 async function openLedger(wall?: WallClock): Promise<OpenedLedger> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-test-'));
@@ -21,8 +21,8 @@ async function openLedger(wall?: WallClock): Promise<OpenedLedger> {
 storeContract('SQLite, its writer in place', ({ wall }) => openLedger(wall), 'movable');
 storeContract('SQLite, its writer in a thread', () => openLedger(), 'real');
 
-test('batches that do not wait for each other are answered in order, each seeing those before', async () => {
-  const store = await openSqliteStore(temporaryFile());
+test('batches that do not wait for each other are answered in order, each seeing those before', async (t) => {
+  const store = await openFor(t, temporaryFile());
   const ada = new EndUser(1, 1);
   const answered: number[] = [];
   const batches = Array.from({ length: 50 }, (_, index) => [ada.add(index + 1), ada.subtract(index + 1)]);
@@ -34,5 +34,4 @@ test('batches that do not wait for each other are answered in order, each seeing
   for (const outcomes of await Promise.all(answers)) assert.deepEqual(outcomes, [ACCEPTED, ACCEPTED]);
   assert.deepEqual(answered, [...batches.keys()]);
   assert.equal(await balanceOf(store, ada), 0);
-  await store.close();
 });

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { describe, test } from 'node:test';
+import { describe, type TestContext, test } from 'node:test';
 import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -50,8 +50,8 @@ export function storeContract(name: string, open: OpenLedger, clock: 'movable' |
   const timeout = TEST_MS_MAX;
   const skip = clock === 'real' && 'the clock of this store cannot be moved';
   const contract: Contract = {
-    it: (sentence, work) => void test(sentence, { timeout }, () => withLedger(open, work)),
-    itInTime: (sentence, work) => void test(sentence, { skip, timeout }, () => withLedger(open, work)),
+    it: (sentence, work) => void test(sentence, { timeout }, (t) => withLedger(t, open, work)),
+    itInTime: (sentence, work) => void test(sentence, { skip, timeout }, (t) => withLedger(t, open, work)),
   };
   describe(name, () => {
     describe('writes', () => writeContract(contract));
@@ -61,26 +61,26 @@ export function storeContract(name: string, open: OpenLedger, clock: 'movable' |
   });
 }
 
-async function withLedger(open: OpenLedger, work: (ledger: Ledger) => Promise<void>): Promise<void> {
+async function withLedger(t: TestContext, open: OpenLedger, work: (ledger: Ledger) => Promise<void>): Promise<void> {
   const clock = { wall: NOON };
   const opened = await open({ wall: () => clock.wall });
-  const { store } = opened;
+  let { store } = opened;
+  t.after(async () => {
+    await store.close();
+    await opened.remove();
+  });
   const ledger: Ledger = Object.assign(clock, {
     store,
     account: await accountNamed('first', store),
     other: await accountNamed('second', store),
     async reopen() {
-      await ledger.store.close();
-      ledger.store = await opened.reopen();
+      await store.close();
+      store = await opened.reopen();
+      ledger.store = store;
     },
   });
-  try {
-    await work(ledger);
-    assert.deepEqual(await auditOf(ledger.store), { findings: [], store: [] }, 'the ledger is whole afterwards');
-  } finally {
-    await ledger.store.close();
-    await opened.remove();
-  }
+  await work(ledger);
+  assert.deepEqual(await auditOf(store), { findings: [], store: [] }, 'the ledger is whole afterwards');
 }
 
 async function accountNamed(accountName: string, store: Store): Promise<number> {

@@ -4,6 +4,7 @@
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { TestContext } from 'node:test';
 import { AMOUNT_MAX } from '../../src/ledger/amount.ts';
 import type { Finding } from '../../src/ledger/audit.ts';
 import { activeBalance } from '../../src/ledger/balance.ts';
@@ -32,6 +33,13 @@ export function temporaryFolder(): string {
 
 export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
+}
+
+/** Opens a store that is closed after the test, unless the test does so: left open, its thread would keep the tests from ending. */
+export async function openFor(test: TestContext, file: string): Promise<Store> {
+  const store = await openSqliteStore(file);
+  test.after(() => store.close().catch(() => {}));
+  return store;
 }
 
 /** The end user number `index` of an account, and what can be asked about it. */

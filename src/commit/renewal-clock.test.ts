@@ -1,0 +1,208 @@
+// The renewal clock against a store that says who is due: that everybody is renewed, a bounded number at a time, that
+// trouble is survived, and that stopping waits.
+
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { ACCEPTED, type Command, type EndUserKey } from '../ledger/command.ts';
+import { type Store, StoreFault } from '../store/store.ts';
+import { GroupCommit } from './group-commit.ts';
+import { RenewalClock } from './renewal-clock.ts';
+
+const TICK_MS = 1_000;
+
+/** Knows who is due, and forgets those that were renewed. */
+class DueStore {
+  readonly due = new Map<string, EndUserKey>();
+  readonly asked: number[] = [];
+  readonly renewed: string[] = [];
+  readonly batchSizes: number[] = [];
+  /** Called before each batch; what it throws befalls the batch. */
+  beforeWrite: () => Promise<void> = async () => {};
+  beforeLook: () => void = () => {};
+
+  constructor(count: number) {
+    for (let number = 0; number < count; number++) this.add(`user ${number}`);
+  }
+
+  add(endUser: string): void {
+    this.due.set(endUser, { account: 1, endUser });
+  }
+
+  async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
+    this.asked.push(limit);
+    this.beforeLook();
+    return [...this.due.values()].slice(0, limit);
+  }
+
+  async write(commands: readonly Command[]) {
+    await this.beforeWrite();
+    this.batchSizes.push(commands.length);
+    return commands.map(({ kind, endUser }) => {
+      assert.equal(kind, 'renew');
+      this.renewed.push(endUser);
+      this.due.delete(endUser);
+      return ACCEPTED;
+    });
+  }
+}
+
+function begin(store: DueStore) {
+  const troubles: unknown[] = [];
+  const commit = new GroupCommit(store as unknown as Store);
+  const clock = new RenewalClock(store as unknown as Store, commit, (error) => troubles.push(error));
+  return { clock, commit, troubles };
+}
+
+/** Starts the clock on timers that the test moves. */
+function startedIn(test: TestContext, clock: RenewalClock): () => Promise<void> {
+  test.mock.timers.enable({ apis: ['setInterval'] });
+  clock.start();
+  return async () => {
+    test.mock.timers.tick(TICK_MS);
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+  };
+}
+
+test('everybody who is due is renewed, each once, a bounded number at a time', async () => {
+  const store = new DueStore(700);
+  const { clock } = begin(store);
+  await clock.tick();
+  assert.equal(store.renewed.length, 700);
+  assert.equal(new Set(store.renewed).size, 700);
+  assert.equal(clock.renewed, 700);
+  const [limit = 0] = store.asked;
+  assert(limit > 0 && limit <= 512, `${limit} at a time`);
+  assert(Math.max(...store.batchSizes) <= limit);
+  assert.equal(store.asked.length, Math.ceil(700 / limit) + 1, 'until nobody is due');
+});
+
+test('the next are asked for only when those before them are stored', async () => {
+  const store = new DueStore(700);
+  const { clock } = begin(store);
+  const goOn = Promise.withResolvers<void>();
+  store.beforeWrite = () => goOn.promise;
+  const round = clock.tick();
+  for (let turn = 0; turn < 10; turn++) await nextTurn();
+  assert.equal(store.asked.length, 1);
+  goOn.resolve();
+  await round;
+  assert(store.asked.length > 2);
+});
+
+test('when nobody is due nothing is written', async () => {
+  const store = new DueStore(0);
+  const { clock, commit } = begin(store);
+  await clock.tick();
+  assert.deepEqual([store.asked.length, commit.counts.batches, clock.renewed], [1, 0, 0]);
+});
+
+test('it looks every second, and not before it is started', async (t) => {
+  const store = new DueStore(0);
+  const { clock } = begin(store);
+  await nextTurn();
+  const tick = startedIn(t, clock);
+  assert.equal(store.asked.length, 0);
+  await tick();
+  assert.equal(store.asked.length, 1);
+  store.add('somebody');
+  await tick();
+  assert.deepEqual(store.renewed, ['somebody']);
+  await clock.stop();
+});
+
+test('a tick during a round joins it', async () => {
+  const store = new DueStore(1);
+  const { clock } = begin(store);
+  const goOn = Promise.withResolvers<void>();
+  store.beforeWrite = () => goOn.promise;
+  const round = clock.tick();
+  assert.equal(clock.tick(), round);
+  await nextTurn();
+  assert.equal(store.asked.length, 1);
+  goOn.resolve();
+  await round;
+  assert.deepEqual(store.renewed, ['user 0']);
+});
+
+test('a store that cannot say who is due is trouble, and the next tick tries again', async (t) => {
+  const store = new DueStore(1);
+  const { clock, troubles } = begin(store);
+  const tick = startedIn(t, clock);
+  const fault = new StoreFault('StoreUnavailable', 'for the test');
+  store.beforeLook = () => {
+    throw fault;
+  };
+  await tick();
+  assert.deepEqual([troubles, store.renewed], [[fault], []]);
+  store.beforeLook = () => {};
+  await tick();
+  assert.deepEqual([troubles.length, store.renewed], [1, ['user 0']]);
+  await clock.stop();
+});
+
+for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
+  test(`a write that fails with ${code} is trouble, told once, and the next tick renews what is left`, async (t) => {
+    const store = new DueStore(300);
+    const { clock, troubles } = begin(store);
+    const tick = startedIn(t, clock);
+    const fault = new StoreFault(code, 'for the test');
+    store.beforeWrite = () => Promise.reject(fault);
+    await tick();
+    assert.deepEqual(troubles, [fault]);
+    assert.equal(clock.renewed, 0);
+    store.beforeWrite = async () => {};
+    await tick();
+    assert.equal(store.renewed.length, 300);
+    assert.equal(clock.renewed, 300);
+    await clock.stop();
+  });
+}
+
+test('a queue that is full is trouble for this round only', async () => {
+  const store = new DueStore(3);
+  const commit = new GroupCommit(store as unknown as Store, { commandsMax: 0, bytesMax: 0 });
+  const troubles: unknown[] = [];
+  const clock = new RenewalClock(store as unknown as Store, commit, (error) => troubles.push(error));
+  await clock.tick();
+  assert.equal(troubles.length, 1);
+  assert((troubles[0] as StoreFault).code === 'Overloaded');
+  await clock.tick();
+  assert.equal(troubles.length, 2, 'it is still trying');
+});
+
+test('stopping waits for what is being renewed, and begins nothing more', async (t) => {
+  const store = new DueStore(700);
+  const { clock } = begin(store);
+  const tick = startedIn(t, clock);
+  const goOn = Promise.withResolvers<void>();
+  store.beforeWrite = () => goOn.promise;
+  await tick();
+  let isStopped = false;
+  const stopping = clock.stop().then(() => {
+    isStopped = true;
+  });
+  for (let turn = 0; turn < 10; turn++) await nextTurn();
+  assert.equal(isStopped, false);
+  goOn.resolve();
+  await stopping;
+  assert.equal(store.asked.length, 1, 'nobody else is asked for');
+  assert.equal(store.renewed.length, store.asked[0]);
+  await tick();
+  assert.equal(store.asked.length, 1, 'and the clock ticks no more');
+});
+
+test('stopping a clock that does nothing is done at once, and leaves no timer that would keep the process alive', async (t) => {
+  const { clock } = begin(new DueStore(5));
+  const { setInterval } = globalThis;
+  const made = t.mock.method(globalThis, 'setInterval', (work: () => void, ms: number) =>
+    setInterval(work, ms).unref(),
+  );
+  const cleared = t.mock.method(globalThis, 'clearInterval');
+  clock.start();
+  await clock.stop();
+  await clock.stop();
+  const timers = made.mock.calls.map(({ result }) => result);
+  assert.equal(timers.length, 1);
+  assert.equal(cleared.mock.calls[0]?.arguments[0], timers[0]);
+});
