@@ -2,93 +2,24 @@
 // finds nothing where nothing was changed. Most changes are audited in this process, a few through the command itself.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, rmSync } from 'node:fs';
-import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
-import { before, test } from 'node:test';
+import { copyFileSync } from 'node:fs';
+import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { VALIDITY_DAYS_MAX } from '../src/ledger/instant.ts';
+import { AMOUNT_MAX } from '../src/ledger/amount.ts';
+import { DAY_MS, VALIDITY_DAYS_MAX } from '../src/ledger/instant.ts';
+import { transactionId } from '../src/ledger/transaction-id.ts';
 import { openSqliteStoreBeside } from '../src/store/sqlite/sqlite-store.ts';
-import { uuidOf } from '../src/store/sqlite/uuid.ts';
 import { CannotOpen } from '../src/store/store.ts';
+import { ChangedLedger, flipped, literal, type Row, type Table, where, whereUser } from './store/changed-ledger.ts';
 import { byHand, damaged, otherProcess } from './store/outside.ts';
 import { ledgerAt, scrip } from './store/scrip-command.ts';
-import { auditOf, ENDLESS, makeHistory, openFor, PEOPLE, temporaryFile } from './store/temporary-ledger.ts';
+import { auditOf, ENDLESS, openFor, PEOPLE, temporaryFile } from './store/temporary-ledger.ts';
 
-type Row = Record<string, SQLOutputValue>;
-type Table = keyof typeof KEYS;
+/** An audit of so small a ledger takes milliseconds; one that takes this long, with a process around it, never ends. */
+const AUDIT_MS_MAX = 20_000;
 
-const KEYS = {
-  holdings: ['account', 'end_user', 'ends_at', 'cycle_id'],
-  postings: ['posting'],
-  clock: ['only'],
-} as const;
-
-/** An audit of so small a ledger takes milliseconds; one that takes this long never ends. */
-const AUDIT_MS_MAX = 3_000;
-
-const file = temporaryFile();
-const rows: Record<Table, Row[]> = { holdings: [], postings: [], clock: [] };
-
-before(async () => {
-  await makeHistory(file);
-  const db = new DatabaseSync(file, { readOnly: true });
-  for (const table of Object.keys(rows) as Table[]) rows[table] = db.prepare(`SELECT * FROM ${table}`).all();
-  db.close();
-});
-
-function literal(value: SQLOutputValue | undefined): string {
-  if (value instanceof Uint8Array) return `x'${Buffer.from(value).toString('hex')}'`;
-  return typeof value === 'string' ? `'${value}'` : String(value);
-}
-
-function where(table: Table, row: Row): string {
-  return KEYS[table].map((column) => `${column} = ${literal(row[column])}`).join(' AND ');
-}
-
-/** The same bytes but for the last bit of one. */
-function flipped(bytes: SQLOutputValue | undefined, index: number): SQLOutputValue {
-  const copy = Uint8Array.from(bytes as Uint8Array);
-  copy[index] = (copy[index] as number) ^ 1;
-  return copy;
-}
-
-/**
- * What the audit says of the ledger after one change by hand: whom it names, `store` for what is broken below the end
- * users, and what it says. Null when the database itself refuses the change, two rows of one key.
- */
-async function namedAfter(sql: string): Promise<{ names: string[]; text: string } | null> {
-  const copy = `${file}.copy`;
-  for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
-  copyFileSync(file, copy);
-  try {
-    byHand(copy, `PRAGMA synchronous = OFF; ${sql}`);
-  } catch (error) {
-    assert.match((error as Error).message, /^UNIQUE constraint failed/, sql);
-    return null;
-  }
-  const beside = openSqliteStoreBeside(copy);
-  try {
-    const { findings, store } = await auditOf(beside);
-    const names = findings.map(({ user }) => `account ${user.account}, end user ${user.endUser}`);
-    const text = [...findings.map(({ message }) => message), ...store].join('\n');
-    return { names: store.length > 0 ? [...names, 'store'] : names, text };
-  } finally {
-    await beside.close();
-  }
-}
-
-/** @param row what is changed: the end user that it belongs to, or the store, must be named */
-async function assertNamed(row: Row, sql: string): Promise<boolean> {
-  const named = await namedAfter(sql);
-  if (named === null) return false;
-  const owner = row.end_user ? `account ${row.account}, end user ${uuidOf(row.end_user as Uint8Array)}` : 'store';
-  const { names } = named;
-  assert(
-    names.includes(owner) || names.includes('store'),
-    `${sql}: ${names.length ? `named ${names}` : 'went unseen'}`,
-  );
-  return true;
-}
+const ledger = await ChangedLedger.make();
+const { file, rows } = ledger;
 
 const COLUMNS: Record<Table, readonly string[]> = {
   holdings: ['account', 'ends_at', 'period', 'amount', 'remaining', 'starts_at', 'validity_days', 'latest_posting'],
@@ -113,7 +44,7 @@ for (const table of Object.keys(COLUMNS) as Table[]) {
           const changed = Number(row[column]) + difference;
           if (row[column] === null || isApart(row, column, changed)) continue;
           const sql = `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`;
-          if (await assertNamed(row, sql)) changes += 1;
+          if (await ledger.assertNamed(row, sql)) changes += 1;
         }
       }
       assert(changes > 0, 'something was changed');
@@ -135,7 +66,8 @@ for (const [table, column, words] of WORDS) {
       for (const word of words) {
         if (row[column] === null || row[column] === word) continue;
         const sql = `UPDATE ${table} SET ${column} = '${word}' WHERE ${where(table, row)}`;
-        if (await assertNamed(row, sql)) changes += 1;
+        // A row of another type may belong to nobody any more.
+        if (await ledger.assertNamed(row, sql, { orStore: column === 'type' })) changes += 1;
       }
     }
     assert(changes > 0, 'something was changed');
@@ -156,7 +88,7 @@ for (const [table, column] of [
       if ((row[column] as Uint8Array).length === 0) continue;
       for (const byte of ID_BYTES) {
         const changed = literal(flipped(row[column], byte));
-        await assertNamed(row, `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`);
+        await ledger.assertNamed(row, `UPDATE ${table} SET ${column} = ${changed} WHERE ${where(table, row)}`);
       }
     }
   });
@@ -167,7 +99,7 @@ test('another time in any transaction_id is found, and any other bit of one that
     const isOpening = row.kind !== 'subtract' && row.kind !== 'stop-cycle';
     for (const byte of isOpening ? ID_BYTES : ID_BYTES.slice(0, 1)) {
       const changed = literal(flipped(row.transaction_id, byte));
-      await assertNamed(row, `UPDATE postings SET transaction_id = ${changed} WHERE ${where('postings', row)}`);
+      await ledger.assertNamed(row, `UPDATE postings SET transaction_id = ${changed} WHERE ${where('postings', row)}`);
     }
   }
 });
@@ -175,54 +107,116 @@ test('another time in any transaction_id is found, and any other bit of one that
 test('a renewal that somebody is said to have done, or a request that nobody did, is found', async () => {
   for (const row of rows.postings) {
     const actor = row.actor === 'renewal' ? 'key:1' : 'renewal';
-    await assertNamed(row, `UPDATE postings SET actor = '${actor}' WHERE ${where('postings', row)}`);
+    await ledger.assertNamed(row, `UPDATE postings SET actor = '${actor}' WHERE ${where('postings', row)}`);
   }
 });
 
 test('a row that is gone is found, whichever it is', async () => {
   for (const table of ['holdings', 'postings'] as const)
-    for (const row of rows[table]) await assertNamed(row, `DELETE FROM ${table} WHERE ${where(table, row)}`);
+    for (const row of rows[table]) await ledger.assertNamed(row, `DELETE FROM ${table} WHERE ${where(table, row)}`);
 });
 
 test('a clock that is gone is found', async () => {
-  assert.match((await namedAfter('DELETE FROM clock'))?.text ?? '', /clock of the ledger/);
+  assert.match((await ledger.verdictAfter('DELETE FROM clock')).text, /clock of the ledger/);
 });
 
 test('a chain of postings that was cut is found', async () => {
   for (const row of rows.postings.filter(({ previous }) => previous !== null))
-    await assertNamed(row, `UPDATE postings SET previous = NULL WHERE ${where('postings', row)}`);
+    await ledger.assertNamed(row, `UPDATE postings SET previous = NULL WHERE ${where('postings', row)}`);
 });
 
+/** SQL that enters one more posting of an end user behind its latest; `values` are those of its columns from the account on. */
+function entered(row: Row, values: string): string {
+  const user = `type = 'end-user' AND ${whereUser(row)}`;
+  return `INSERT INTO postings SELECT 999, (SELECT latest_posting FROM holdings WHERE ${user}), ${values};
+    UPDATE holdings SET latest_posting = 999 WHERE ${user};`;
+}
+
 test('a posting that is there twice is found, in the chain of its end user and outside of it', async () => {
-  const rest = 'account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
+  const columns = 'account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
   for (const row of rows.postings) {
-    const here = where('postings', row);
-    const outside = `INSERT INTO postings SELECT 999, previous, ${rest} FROM postings WHERE ${here};`;
-    await assertNamed(row, outside);
-    const user = `type = 'end-user' AND account = ${row.account} AND end_user = ${literal(row.end_user)}`;
-    const latest = `(SELECT latest_posting FROM holdings WHERE ${user})`;
-    await assertNamed(
-      row,
-      `${outside} UPDATE postings SET previous = ${latest} WHERE posting = 999;
-      UPDATE holdings SET latest_posting = 999 WHERE ${user}`,
-    );
+    const twin = `${columns} FROM postings WHERE ${where('postings', row)}`;
+    await ledger.assertNamed(row, `INSERT INTO postings SELECT 999, previous, ${twin}`, { orStore: true });
+    await ledger.assertNamed(row, entered(row, twin));
   }
 });
 
-test('credits that nobody was given are found, also when the posting to go with them is there', async () => {
-  const [row] = rows.holdings.filter(({ type, remaining, amount }) => type === 'one-time' && remaining !== amount);
-  assert(row);
-  const cycle = `UPDATE holdings SET remaining = remaining + 5 WHERE ${where('holdings', row)}`;
-  await assertNamed(row, cycle);
-  const user = `account = ${row.account} AND end_user = ${literal(row.end_user)}`;
-  await assertNamed(
-    row,
-    `${cycle};
-    INSERT INTO postings SELECT 999, max(posting), account, end_user, transaction_id, cycle_id, period, 'add', 5, created_at, expires_at, actor
-      FROM postings WHERE ${user} AND cycle_id = ${literal(row.cycle_id)};
-    UPDATE holdings SET latest_posting = 999 WHERE type = 'end-user' AND ${user}`,
-  );
-});
+const NOW = Number(rows.clock[0]?.at);
+/** An id that the ledger might give out next. */
+const LATEST = `x'${transactionId({ at: NOW, sequence: 2 ** 20, tail: 'f'.repeat(12) }).replaceAll('-', '')}'`;
+
+/** SQL that starts a cycle of an end user now, with all that belongs to it. */
+function started(row: Row, type: 'one-time' | 'recurring', amount: number): string {
+  const end = NOW + 10 * DAY_MS;
+  const kind = type === 'one-time' ? 'add' : 'start-cycle';
+  return `INSERT INTO holdings (account, end_user, ends_at, cycle_id, type, status, period, amount, remaining, starts_at, validity_days)
+      VALUES (${row.account}, ${literal(row.end_user)}, ${end}, ${LATEST}, '${type}', 'active', 0, ${amount}, ${amount}, ${NOW}, 10);
+    ${entered(row, `${row.account}, ${literal(row.end_user)}, ${LATEST}, ${LATEST}, 0, '${kind}', ${amount}, ${NOW}, ${end}, 'key:1'`)}`;
+}
+
+/** SQL that moves the credits of a cycle, with a posting to go with it. */
+function moved(cycle: Row, kind: string, amount: number): string {
+  return `UPDATE holdings SET remaining = remaining + ${amount} WHERE ${where('holdings', cycle)};
+    ${entered(cycle, `account, end_user, ${LATEST}, cycle_id, period, '${kind}', ${amount}, ${NOW}, ends_at, 'key:1' FROM holdings WHERE ${where('holdings', cycle)}`)}`;
+}
+
+const used = ledger.row('holdings', { type: 'one-time', amount: 50 });
+const rich = ledger.row('holdings', { amount: AMOUNT_MAX });
+const ended = ledger.row('holdings', { amount: 30, period: 1 });
+const next = ledger.row('holdings', { amount: 30, period: 2 });
+const first = ledger.row('holdings', { amount: 30, period: 0 });
+const opening = `${whereUser(first)} AND cycle_id = ${literal(first.cycle_id)} AND period = 0`;
+
+/** Changes in which cycles and postings agree. Those that say nothing are the controls of the others beside them. */
+const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
+  ['credits that were added like any others', used, started(used, 'one-time', 5), null],
+  ['credits past 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /past 2\^53−1/],
+  ['a cycle that was started like any other', used, started(used, 'recurring', 5), null],
+  [
+    'a second active cycle',
+    next,
+    `DROP INDEX one_active_cycle; ${started(next, 'recurring', 5)}`,
+    /2 recurring cycles are active at once/,
+  ],
+  ['credits that were spent like any others', used, moved(used, 'subtract', -5), null],
+  ['credits that come back', used, moved(used, 'subtract', 5), /subtracts 5 credits/],
+  ['credits that a stop moves', used, moved(used, 'stop-cycle', -5), /moves -5 credits by a stop/],
+  ['credits that are added to a cycle', used, moved(used, 'add', 5), /starts a cycle of 50 credits with 5/],
+  [
+    'credits that were spent after their end',
+    ended,
+    moved(ended, 'subtract', -5),
+    /lies outside the time of its cycle/,
+  ],
+  [
+    'a period of other credits than the one before',
+    next,
+    `UPDATE holdings SET amount = 35, remaining = 35 WHERE ${where('holdings', next)};
+      UPDATE postings SET amount = 35 WHERE ${whereUser(next)} AND kind = 'renew' AND period = 2`,
+    /and its next period do not abut/,
+  ],
+  [
+    'a cycle that begins with its second period',
+    first,
+    `DELETE FROM holdings WHERE ${where('holdings', first)};
+      UPDATE postings SET previous = NULL WHERE posting = (SELECT min(posting) FROM postings WHERE ${whereUser(first)} AND NOT (${opening}));
+      UPDATE postings SET previous = (SELECT max(p.posting) FROM postings AS p WHERE p.posting < postings.posting AND ${whereUser(first)} AND NOT (p.cycle_id = ${literal(first.cycle_id)} AND p.period = 0))
+        WHERE ${whereUser(first)};
+      DELETE FROM postings WHERE ${opening}`,
+    /has no period before it/,
+  ],
+];
+
+for (const [what, row, sql, says] of FORGERIES) {
+  test(`${what}: ${says ? 'found, though cycles and postings agree' : 'nothing to be found'}`, async () => {
+    const { text } = await ledger.verdictAfter(sql);
+    if (says === null) assert.equal(text, '');
+    else {
+      assert.match(text, says);
+      await ledger.assertNamed(row, sql);
+    }
+  });
+}
 
 test('an end user that was never there is found', async () => {
   const { endUser } = PEOPLE.namesake.key;
@@ -232,7 +226,7 @@ test('an end user that was never there is found', async () => {
   const columns =
     'ends_at, cycle_id, type, status, period, amount, remaining, starts_at, validity_days, latest_posting';
   const here = where('holdings', cycle);
-  await assertNamed(
+  await ledger.assertNamed(
     row,
     `INSERT INTO holdings SELECT 9, ${literal(row.end_user)}, ${columns} FROM holdings WHERE ${here}`,
   );
@@ -265,7 +259,7 @@ for (const [table, column] of [
   test(`a ${table}.${column} past 2^53−1 is named`, async () => {
     const row = rows[table].find((row) => row[column] === Number.MAX_SAFE_INTEGER);
     assert(row);
-    await assertNamed(row, `UPDATE ${table} SET ${column} = ${column} + 1 WHERE ${where(table, row)}`);
+    await ledger.assertNamed(row, `UPDATE ${table} SET ${column} = ${column} + 1 WHERE ${where(table, row)}`);
   });
 }
 
@@ -312,20 +306,19 @@ test('the command finds a ledger whole while a server writes to it', async (t) =
   assert(writes > 1, 'it was written to meanwhile');
 });
 
-const { oneTime, rich } = PEOPLE;
 const THROUGH_THE_COMMAND: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   [
     'a credit too many',
     'UPDATE holdings SET remaining = remaining + 1 WHERE remaining = 27',
     new RegExp(
-      `^invariant 1, account 1, end user ${oneTime.key.endUser}: .* holds 28 credits, and its postings sum to 27$`,
+      `^invariant 1, account 1, end user ${PEOPLE.oneTime.key.endUser}: .* holds 28 credits, and its postings sum to 27$`,
       'm',
     ),
   ],
   [
     'a posting that is gone',
     `DELETE FROM postings WHERE kind = 'subtract' AND amount < -1000`,
-    new RegExp(`^invariant 1, account 1, end user ${rich.key.endUser}: `, 'm'),
+    new RegExp(`^invariant 1, account 1, end user ${PEOPLE.rich.key.endUser}: `, 'm'),
   ],
   ['a clock that was set back', 'UPDATE clock SET at = at - 1', /^store: the clock of the ledger was changed/m],
   [

@@ -188,6 +188,21 @@ for (const code of ['Overloaded', 'StoreUnavailable', 'OutcomeUnknown', 'Interna
   });
 }
 
+test('whoever watches hears of trouble when it begins, when it becomes another and when it is over, and not in between', async () => {
+  const store = new StalledStore();
+  const heard: (FaultCode | null)[] = [];
+  const commit = new GroupCommit(store as unknown as Store, undefined, (trouble) => heard.push(trouble?.code ?? null));
+  const befalls: (FaultCode | null)[] = [null, 'StoreUnavailable', 'StoreUnavailable', 'OutcomeUnknown', null, null];
+  for (const [index, code] of befalls.entries()) {
+    commit.submit(subtraction(1), () => {});
+    await nextTurn();
+    if (code === null) store.batch(index).finish();
+    else store.batch(index).fail(new StoreFault(code, 'for the test'));
+    await nextTurn();
+  }
+  assert.deepEqual(heard, ['StoreUnavailable', 'OutcomeUnknown', null]);
+});
+
 test('a store that fails in a way nobody foresaw is Internal, with the reason kept', async () => {
   const { store, commit } = begin();
   let fault: Result = ACCEPTED;

@@ -95,6 +95,29 @@ const BY_HAND: readonly (readonly [what: string, ledger: Ledger, found: readonly
     [[1, `transaction ${subtracted(-5, START, 3).transactionId} subtracts 5 credits`]],
   ],
   [
+    'a transaction that touches a cycle twice',
+    {
+      cycles: [{ ...FIRST.cycle, remaining: 90 }],
+      postings: [subtracted(6, START, 2), subtracted(4, START, 2), FIRST.posting],
+      now: START,
+    },
+    [[4, `transaction ${subtracted(4, START, 2).transactionId} touches the same cycle twice`]],
+  ],
+  [
+    'an addition that time is said to have made',
+    { cycles: [FIRST.cycle], postings: [{ ...FIRST.posting, actor: 'renewal' }], now: START },
+    [[4, `transaction ${FIRST.posting.transactionId} is a add, and was done by renewal`]],
+  ],
+  [
+    'a renewal that somebody is said to have made',
+    {
+      cycles: [RENEWED.cycle, NEXT.cycle],
+      postings: [{ ...NEXT.posting, actor: 'key:7' }, RENEWED.posting],
+      now: END,
+    },
+    [[4, `transaction ${NEXT.posting.transactionId} is a renew, and was done by key:7`]],
+  ],
+  [
     'a used-up cycle that nothing started',
     { cycles: [{ ...FIRST.cycle, remaining: 0 }], postings: [], now: START },
     [[1, `${CYCLE} has no posting that starts it`]],

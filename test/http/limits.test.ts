@@ -77,41 +77,46 @@ test('headers beyond 16 KiB are 431, and the connection is closed', async () => 
 
 const look = (path = '/get-active-balance') => scrip.get(path, { end_user_id: someone() });
 
-/** Additions of 1 on one connection, as many as may be in flight, and held up there. */
-async function fillUp(user: string, path = '/add'): Promise<RawConnection> {
+async function someoneWith(credits: number): Promise<string> {
+  const user = someone();
+  await scrip.post('/add', { end_user_id: user, amount: credits });
+  return user;
+}
+
+/** Subtractions of 1 on one connection, as many as may be in flight, and held up there. */
+async function fillUp(user: string): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
-  connection.send(postText(scrip, path, { end_user_id: user, amount: 1 }).repeat(IN_FLIGHT_MAX));
-  await eventually(async () => (await look(path.replace('add', 'get-active-balance'))).status === 503, 'it is full');
+  connection.send(postText(scrip, '/subtract', { end_user_id: user, amount: 1 }).repeat(IN_FLIGHT_MAX));
+  await eventually(async () => (await look()).status === 503, 'it is full');
   return connection;
 }
 
 test('with 5,000 requests in flight the next one is 503 at once, and the 5,000 are answered once the store goes on', async (t) => {
-  const user = someone();
+  const user = await someoneWith(IN_FLIGHT_MAX + 1);
   const { goOn } = stallWrites(t, scrip);
   const connection = await fillUp(user);
-  const reply = await scrip.post('/add', { end_user_id: user, amount: 1 });
+  const reply = await scrip.post('/subtract', { end_user_id: user, amount: 1 });
   assertProblem(reply, 'Overloaded', 503);
   assert.equal(reply.headers['retry-after'], '1');
   assert.equal((await scrip.call('GET', '/healthz')).status, 200, 'operators are still answered');
   goOn();
   const statuses = (await connection.answers(IN_FLIGHT_MAX)).map(({ status }) => status);
   assert.deepEqual([...new Set(statuses)], [200]);
-  assert.equal((await scrip.balance(user)).active_balance, IN_FLIGHT_MAX, 'what was refused did not happen');
-  connection.socket.destroy();
+  assert.equal((await scrip.balance(user)).active_balance, 1, 'what was refused did not happen');
 });
 
 test('the bound is one for the process: /v1 is the same routes, and has no further places', async (t) => {
+  const user = await someoneWith(IN_FLIGHT_MAX);
   const { goOn } = stallWrites(t, scrip);
-  const connection = await fillUp(someone());
+  const connection = await fillUp(user);
   const alias = await look('/v1/get-active-balance');
   goOn();
   await connection.answers(IN_FLIGHT_MAX);
-  connection.socket.destroy();
   assertProblem(alias, 'Overloaded', 503);
 });
 
 test('clients that leave while they wait are written all the same, and free their places', async (t) => {
-  const user = someone();
+  const user = await someoneWith(2 * IN_FLIGHT_MAX);
   const { goOn } = stallWrites(t, scrip);
   const connection = await fillUp(user);
   connection.socket.destroy();
@@ -122,23 +127,66 @@ test('clients that leave while they wait are written all the same, and free thei
   const second = await fillUp(user);
   again.goOn();
   await second.answers(IN_FLIGHT_MAX);
-  second.socket.destroy();
+  assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('clients that leave in the middle of their body free their places', async (t) => {
-  const { goOn } = stallWrites(t, scrip);
-  const held = await RawConnection.open(scrip);
-  const addition = postText(scrip, '/add', { end_user_id: someone(), amount: 1 });
-  held.send(addition.repeat(IN_FLIGHT_MAX - 100));
-  const leaving = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(scrip)));
-  for (const connection of leaving) connection.send(addition.slice(0, -10));
-  await eventually(async () => (await look()).status === 503, 'half a request takes a place');
-  for (const { socket } of leaving) socket.destroy();
-  await eventually(async () => (await look()).status === 200, 'the places are free again');
-  goOn();
-  await held.answers(IN_FLIGHT_MAX - 100);
-  held.socket.destroy();
-});
+/** What 200 clients send of a request, and how they let go of it. */
+const HALVES: readonly (readonly [name: string, half: () => string, letGo: (connection: RawConnection) => void])[] = [
+  [
+    'leave in the middle of their body',
+    () => postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }).slice(0, -10),
+    ({ socket }) => void socket.destroy(),
+  ],
+  [
+    'send a body that turns out to be broken',
+    () => chunked('/subtract', 'x'.repeat(2_000)).slice(0, -20),
+    (connection) => connection.send('this is no chunk\r\n\r\nthis is no chunk\r\n\r\n'),
+  ],
+];
+
+for (const [name, half, letGo] of HALVES) {
+  test(`clients that ${name} free their places`, async (t) => {
+    const { goOn } = stallWrites(t, scrip);
+    const held = await RawConnection.open(scrip);
+    held.send(postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }).repeat(IN_FLIGHT_MAX - 100));
+    const clients = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(scrip)));
+    for (const connection of clients) connection.send(half());
+    await eventually(async () => (await look()).status === 503, 'half a request takes a place');
+    clients.forEach(letGo);
+    await eventually(async () => (await look()).status === 200, 'the places are free again');
+    goOn();
+    await held.answers(IN_FLIGHT_MAX - 100);
+  });
+}
+
+/** What each does to a whole request, and how it is answered then. */
+const TURNED_AWAY: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
+  ['without a key', (request) => request.replace(/Authorization.*\r\n/, ''), 401],
+  ['without a host', (request) => request.replace(/Host.*\r\n/, ''), 400],
+  ['with an expectation', (request) => request.replace('Host:', 'Expect: a-miracle\r\nHost:'), 417],
+  ['with a body of another type', (request) => request.replace('application/json', 'text/plain'), 415],
+  ['with a method that the path does not take', (request) => request.replace('POST', 'PUT'), 405],
+  ['to a path that cannot be decoded', (request) => request.replace('/subtract', '/%zz'), 400],
+];
+
+for (const [name, change, status] of TURNED_AWAY) {
+  test(`requests that are turned away, ${name}, neither take places nor make more of them`, async (t) => {
+    const own = await startScrip();
+    t.after(() => own.stop());
+    const request = postText(own, '/subtract', { end_user_id: someone(), amount: 1 });
+    for (let count = 0; count < 50; count++) assert.equal((await sendRaw(own, change(request))).status, status);
+    const { goOn, waiting } = stallWrites(t, own);
+    const connection = await RawConnection.open(own);
+    const read = async () => (await own.get('/get-active-balance', { end_user_id: someone() })).status;
+    connection.send(request.repeat(IN_FLIGHT_MAX - 25));
+    await waiting(IN_FLIGHT_MAX - 25);
+    assert.equal(await read(), 200, 'there are places left');
+    connection.send(request.repeat(50));
+    await eventually(async () => (await read()) === 503, 'and no more than before', 5_000);
+    goOn();
+    await connection.answers(IN_FLIGHT_MAX + 25);
+  });
+}
 
 for (const store of ['a running store', 'a store that stalls for a while']) {
   test(`20,000 requests on one connection are each answered by ${store}, in bounded memory, and the credits agree`, async (t) => {

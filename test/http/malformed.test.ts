@@ -87,6 +87,22 @@ test('a request that was in order is not answered by what is wrong with the byte
   assert.deepEqual([reply?.status ?? 200, active_balance], [200, 5], reply?.text ?? 'no answer');
 });
 
+test('a request that was in order is answered before what is wrong with the body of the next one', async () => {
+  const user = someone();
+  const connection = await RawConnection.open(scrip);
+  const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+  const broken = addition.replace(/Content-Length[\s\S]*/, 'Transfer-Encoding: chunked\r\n\r\nthis is no chunk\r\n');
+  connection.send(addition + addition + broken);
+  const statuses: (number | undefined)[] = [];
+  for (let reply = await connection.answer(); reply; reply = await connection.answer()) statuses.push(reply.status);
+  assert.deepEqual(statuses, [200, 200, 400]);
+  assert.equal((await scrip.balance(user)).active_balance, 10);
+});
+
+test('HTTP/1.0 knows no host, and needs none', async () => {
+  assert.equal((await sendRaw(scrip, 'GET /healthz HTTP/1.0\r\n\r\n')).status, 200);
+});
+
 test('a body that ends early moves no credits', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);

@@ -177,7 +177,7 @@ test('an end user with fifty years of daily periods to catch up with holds up no
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');
   const [behind, neighbour] = [someone(), someone()];
-  const longAgo = new MovableClock('1971-01-01T00:00:00.000Z');
+  const longAgo = new MovableClock('1971-01-01T12:34:56.789Z');
   const first = await startScrip({ clock: longAgo, file });
   t.after(() => first.stop());
   await first.post('/start-cycle', { end_user_id: behind, amount: 10, validity_days: 1 });

@@ -215,7 +215,7 @@ export function assertFieldRefused(reply: Reply, path: string): void {
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what: string,
-  withinMs = 5_000,
+  withinMs = 15_000,
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await holds())) {

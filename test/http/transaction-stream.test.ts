@@ -4,9 +4,11 @@
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { IN_FLIGHT_MAX } from '../../src/http/ledger-routes.ts';
 import { StoreFault } from '../../src/store/store.ts';
-import { RawConnection } from './raw-connection.ts';
+import { postText, RawConnection } from './raw-connection.ts';
 import { eventually, type Scrip, someone, startScrip } from './running-service.ts';
+import { stallWrites } from './stalled-writes.ts';
 
 const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
@@ -82,6 +84,24 @@ test('readers that are slow make the service wait, not remember', async () => {
   assert(asked < READ_AHEAD_PAGES_MAX, `${asked} pages were read ahead`);
   assert(growth < 64, `memory grew by ${growth} MiB`);
   for (const { socket } of readers) socket.destroy();
+});
+
+test('a list takes a place among the work in flight until it is read, or its reader leaves', async (t) => {
+  const { goOn } = stallWrites(t, scrip);
+  const held = await RawConnection.open(scrip);
+  const count = IN_FLIGHT_MAX - SLOW_READERS / 2;
+  held.send(postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }).repeat(count));
+  const readers = await Promise.all(Array.from({ length: SLOW_READERS }, () => RawConnection.open(scrip)));
+  for (const reader of readers) {
+    reader.send(requestText());
+    reader.socket.once('data', () => reader.socket.pause());
+  }
+  const look = async () => (await scrip.get('/get-active-balance', { end_user_id: someone() })).status;
+  await eventually(async () => (await look()) === 503, 'it is full');
+  for (const { socket } of readers) socket.destroy();
+  await eventually(async () => (await look()) === 200, 'there is room again');
+  goOn();
+  await held.answers(count);
 });
 
 test('credits that move while a list is read are not in it, and do not disturb it', async () => {
