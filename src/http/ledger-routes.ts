@@ -28,6 +28,8 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the hook below, before any handler of this file runs. */
     apiKey: ApiKey;
+    /** Whether it is among the work in flight. */
+    isCounted: boolean;
   }
   interface FastifyContextConfig {
     scope?: Scope;
@@ -57,14 +59,17 @@ export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions)
 }
 
 function boundWorkInFlight(app: FastifyInstance, work: WorkInFlight): void {
-  app.addHook('onRequest', (_request, reply, done) => {
+  app.decorateRequest('isCounted', false);
+  app.addHook('onRequest', (request, reply, done) => {
+    request.isCounted = true;
     work.requests += 1;
     if (work.requests > IN_FLIGHT_MAX) sendFault(reply, { code: 'Overloaded' });
     else done();
   });
-  // Every request comes to send exactly one reply, also the one whose client has gone.
-  app.addHook('onSend', (_request, reply, _payload, done) => {
-    work.requests -= 1;
+  // Every request comes to send a reply, also the one whose client has gone, and the one that was turned away earlier.
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (request.isCounted) work.requests -= 1;
+    request.isCounted = false;
     reply.header('cache-control', 'no-store');
     done();
   });

@@ -106,10 +106,9 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   });
   app.addHook('onRequest', (request, reply, done) => {
     (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
-    if (request.raw.httpVersion === '1.0' || request.headers.host !== undefined) return done();
-    sendProblem(reply.header('connection', 'close'), 'BadRequest', {
-      detail: 'A request names the host that it is for.',
-    });
+    const detail = whatIsWrongWith(request.raw);
+    if (detail === null) return done();
+    sendProblem(reply.header('connection', 'close'), 'BadRequest', { detail });
   });
   app.addHook('onSend', (request, reply, _payload, done) => {
     reply.header('x-content-type-options', 'nosniff');
@@ -230,6 +229,14 @@ function fieldError({
     default:
       return { path: instancePath, message: message ?? 'is not valid' };
   }
+}
+
+/** What Node lets through, or refuses without a word of why. */
+function whatIsWrongWith({ httpVersion, headers }: IncomingMessage): string | null {
+  if (headers.host === undefined && httpVersion !== '1.0') return 'A request names the host that it is for.';
+  const encoding = headers['transfer-encoding'];
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') return 'The only transfer encoding is chunked.';
+  return null;
 }
 
 const MALFORMED: Readonly<Record<string, ProblemCode>> = {

@@ -28,6 +28,10 @@ const BAD_REQUESTS: readonly (readonly [name: string, bytes: string])[] = [
     'a length beside chunks',
     'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
+  [
+    'an encoding of the transfer that is not known',
+    'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: x\r\n\r\n{}',
+  ],
   ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
 ];
 
