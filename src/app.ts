@@ -6,9 +6,14 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
 import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
-import { type Config, type DatabaseUrl, ledgerFileOf } from './config.ts';
+import type { Config, Database } from './config.ts';
 import { Authenticator } from './http/authenticate.ts';
 import { buildServer } from './http/server.ts';
+import { type CopyProgress, type CopyReport, copyLedger } from './store/copy.ts';
+import type { CopyDestination, CopySource } from './store/ledger-copy.ts';
+import { openPostgresDestination, openPostgresSource } from './store/postgres/copying.ts';
+import { openPostgresStore, openPostgresStoreBeside } from './store/postgres/postgres-store.ts';
+import { openSqliteDestination, openSqliteSource } from './store/sqlite/copying.ts';
 import type { WallClock } from './store/sqlite/ledger-clock.ts';
 import { openSqliteStore, openSqliteStoreBeside } from './store/sqlite/sqlite-store.ts';
 import type { Store, StoreFault } from './store/store.ts';
@@ -35,7 +40,7 @@ export async function startService(
   { log = pino.destination(2), wall }: ServiceOptions = {},
 ): Promise<Service> {
   const logger = pino({ level: config.logLevel }, log);
-  const store = await openSqliteStore(ledgerFileOf(config.database), wall);
+  const store = await openStore(config.database, wall);
   const commit = new GroupCommit(store, QUEUE_LIMITS, (trouble) => logHealth(logger, trouble));
   const renewalClock = new RenewalClock(store, commit, (error) =>
     logger.warn({ err: error }, 'renewals wait for the next tick'),
@@ -59,13 +64,50 @@ export async function startService(
   }
 }
 
+/** Opens the store to serve from. */
+async function openStore(database: Database, wall: WallClock | undefined): Promise<Store> {
+  return database.kind === 'file' ? openSqliteStore(database.path, wall) : openPostgresStore(database);
+}
+
 /**
- * Opens the store beside a server that may be running on it.
+ * Opens the store beside servers that may be running on it.
  *
  * @param options whether to make a ledger where there is none, or to say so
  */
-export function openBeside(database: DatabaseUrl, options?: { create: boolean }): Store {
-  return openSqliteStoreBeside(ledgerFileOf(database), options);
+export async function openBeside(database: Database, options: { create: boolean } = { create: true }): Promise<Store> {
+  if (database.kind === 'file') return openSqliteStoreBeside(database.path, options);
+  return openPostgresStoreBeside(database, options);
+}
+
+/**
+ * Copies the whole ledger, or goes on with it.
+ *
+ * @throws CopyStopped, CannotOpen
+ */
+export async function copyDatabase(
+  from: Database,
+  to: Database,
+  report: (progress: CopyProgress) => void,
+): Promise<CopyReport> {
+  const source = await openSource(from);
+  try {
+    const destination = await openDestination(to);
+    try {
+      return await copyLedger(source, destination, report);
+    } finally {
+      await destination.close();
+    }
+  } finally {
+    await source.close();
+  }
+}
+
+async function openSource(database: Database): Promise<CopySource> {
+  return database.kind === 'file' ? openSqliteSource(database.path) : openPostgresSource(database);
+}
+
+async function openDestination(database: Database): Promise<CopyDestination> {
+  return database.kind === 'file' ? openSqliteDestination(database.path) : openPostgresDestination(database);
 }
 
 /** Makes a key, and the account when there is none of that name. The secret is in the answer and nowhere else. */

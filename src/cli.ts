@@ -2,8 +2,11 @@
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { SCOPES, type Scope } from './accounts/api-key.ts';
-import { createApiKey, openBeside, startService, VERSION } from './app.ts';
-import { InvalidSetting, readConfig } from './config.ts';
+import { copyDatabase, createApiKey, openBeside, startService, VERSION } from './app.ts';
+import { type Config, databaseAt, databaseOf, InvalidSetting, readConfig } from './config.ts';
+import { isOneOfMany, leave, reportUp, startProcesses } from './processes.ts';
+import { ProgressLine } from './progress-line.ts';
+import { CopyStopped } from './store/copy.ts';
 import { CannotOpen, type ListedKey, type Store, StoreFault } from './store/store.ts';
 
 const program = new Command('scrip')
@@ -19,13 +22,17 @@ Settings come from the environment:
   DATABASE_URL  file:data/scrip.db
   LOG_LEVEL     info   (fatal, error, warn, info, debug, trace, silent)
 
-All commands but serve also work beside a running server.`,
+With DATABASE_URL=postgres://…, also DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS
+and DATABASE_ACCEPT_UNSAFE: see README.md.
+
+All commands but serve and copy also work beside a running server.`,
   );
 
 program
   .command('serve')
   .description('run the service until SIGTERM or SIGINT')
   .option('--first-key', 'on a ledger without any API key, make one and print it')
+  .option('--processes <count>', 'how many processes serve on the one port; needs PostgreSQL', processCount, 1)
   .action(serve);
 
 const key = program.command('key').description('make, list and revoke API keys');
@@ -47,6 +54,15 @@ program
   .description('check the whole ledger against its postings; exit code 0 when it is whole')
   .action(verify);
 program.command('migrate').description('bring the ledger to the schema of this version').action(migrate);
+program
+  .command('copy')
+  .description(
+    'copy a whole ledger into an empty one, with its API keys, and compare the two; no server may run on either',
+  )
+  .requiredOption('--from <url>', 'the ledger to copy, as in DATABASE_URL')
+  .requiredOption('--to <url>', 'where to copy it; made when there is none')
+  .addHelpText('after', '\nA copy that was interrupted goes on where it stopped when the same command is run again.')
+  .action(copy);
 
 try {
   await program.parseAsync();
@@ -55,13 +71,51 @@ try {
   process.exitCode = 1;
 }
 
-async function serve({ firstKey }: { firstKey?: true }): Promise<void> {
-  const service = await startService(readConfig(process.env));
-  const stop = () => void service.stop();
-  process.on('SIGTERM', stop);
-  process.on('SIGINT', stop);
-  process.stdout.write(`Scrip is up on ${service.url}, with its API described at ${service.url}/docs\n`);
+async function serve({ firstKey, processes }: { firstKey?: true; processes: number }): Promise<void> {
+  const config = readConfig(process.env);
+  if (processes > 1 && !isOneOfMany()) {
+    await serveFromMany(config, processes, firstKey === true);
+    return;
+  }
+  const service = await startService(config);
+  stopOnSignal(() => service.stop().finally(leave));
+  if (isOneOfMany()) {
+    reportUp(service.url);
+    return;
+  }
+  sayUp(service.url);
   if (firstKey) await printFirstKey(service.store, service.url);
+}
+
+/** What all processes need is made ready before the first of them starts. */
+async function serveFromMany({ database }: Config, count: number, firstKey: boolean): Promise<void> {
+  if (database.kind === 'file') {
+    throw new InvalidSetting(
+      'Several processes need PostgreSQL; set DATABASE_URL=postgres://…, or leave --processes out.',
+    );
+  }
+  await (await openBeside(database, { create: true })).close();
+  const started = startProcesses(count, (pid) =>
+    process.stderr.write(`process ${pid} has ended; another one starts\n`),
+  );
+  stopOnSignal(async () => (await started).stop());
+  const { url } = await started.catch(() => {
+    throw new CannotOpen(`None of the ${count} processes serves; the reason is above.`);
+  });
+  sayUp(url);
+  if (!firstKey) return;
+  const store = await openBeside(database);
+  await printFirstKey(store, url);
+  await store.close();
+}
+
+function sayUp(url: string): void {
+  process.stdout.write(`Scrip is up on ${url}, with its API described at ${url}/docs\n`);
+}
+
+function stopOnSignal(stop: () => Promise<void>): void {
+  process.on('SIGTERM', () => void stop());
+  process.on('SIGINT', () => void stop());
 }
 
 async function printFirstKey(store: Store, url: string): Promise<void> {
@@ -128,8 +182,21 @@ async function migrate(): Promise<void> {
   });
 }
 
+async function copy({ from, to }: { from: string; to: string }): Promise<void> {
+  const source = databaseAt('--from', from, process.env);
+  const destination = databaseAt('--to', to, process.env);
+  if (from === to) throw new InvalidSetting('--from and --to are the same ledger.');
+  const line = new ProgressLine(process.stderr);
+  const copied = await copyDatabase(source, destination, (progress) => line.show(progress)).finally(() => line.end());
+  const { accounts, keys, endUsers, cycles, postings, sha256, resumedBehind } = copied;
+  if (resumedBehind > 0) process.stdout.write(`${resumedBehind} end users were there from an earlier run.\n`);
+  process.stdout.write(
+    `The copy is whole, and the same as the source: ${accounts} accounts, ${keys} API keys, ${endUsers} end users, ${cycles} cycles and ${postings} postings.\nSHA-256 of both: ${sha256}\n`,
+  );
+}
+
 async function withStore(options: { create: boolean }, work: (store: Store) => Promise<void>): Promise<void> {
-  const store = openBeside(readConfig(process.env).database, options);
+  const store = await openBeside(databaseOf(process.env), options);
   try {
     await work(store);
   } finally {
@@ -141,6 +208,11 @@ function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > 200) throw new InvalidArgumentError('It needs 1 to 200 characters.');
   return name;
+}
+
+function processCount(text: string): number {
+  if (/^[1-9]\d{0,2}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It is a whole number from 1 to 999.');
 }
 
 function keyId(text: string): number {
@@ -172,7 +244,8 @@ function table(lines: readonly string[][]): string {
 
 /** What an operator can mend is said in a sentence; anything else is a bug, and comes with its stack. */
 function explain(error: unknown): string {
-  if (error instanceof CannotOpen || error instanceof InvalidSetting) return error.message;
+  if (error instanceof CannotOpen || error instanceof CopyStopped || error instanceof InvalidSetting)
+    return error.message;
   if (error instanceof StoreFault) return `The ledger cannot be written now (${error.message}); try again.`;
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return `Another program listens there already (${message}); set PORT or HOST.`;

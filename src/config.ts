@@ -1,15 +1,27 @@
 // What the environment says, read and checked once. Each setting is documented in README.md.
 
-import { CannotOpen } from './store/store.ts';
+export interface FileDatabase {
+  readonly kind: 'file';
+  readonly path: string;
+}
 
-export type DatabaseUrl =
-  | { readonly kind: 'file'; readonly path: string }
-  | { readonly kind: 'postgres'; readonly url: string };
+export interface PostgresDatabase {
+  readonly kind: 'postgres';
+  readonly url: string;
+  /** Batches written at the same time, a connection each. */
+  readonly lanes: number;
+  readonly prepared: boolean;
+  /** Null: found out from the database. */
+  readonly citus: boolean | null;
+  readonly acceptUnsafe: boolean;
+}
+
+export type Database = FileDatabase | PostgresDatabase;
 
 export interface Config {
   readonly host: string;
   readonly port: number;
-  readonly database: DatabaseUrl;
+  readonly database: Database;
   readonly logLevel: string;
 }
 
@@ -19,36 +31,50 @@ export class InvalidSetting extends Error {
 }
 
 const PORT_MAX = 65_535;
+const LANES_MAX = 64;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** @throws InvalidSetting */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
   return {
     host: environment.HOST || '127.0.0.1',
-    port: portOf(environment.PORT || '8080'),
-    database: databaseOf(environment.DATABASE_URL || 'file:data/scrip.db'),
+    port: wholeNumber('PORT', environment.PORT || '8080', 0, PORT_MAX),
+    database: databaseOf(environment),
     logLevel: oneOf('LOG_LEVEL', environment.LOG_LEVEL || 'info', LOG_LEVELS),
   };
 }
 
-/** The path of the ledger file. */
-export function ledgerFileOf(database: DatabaseUrl): string {
-  if (database.kind === 'file') return database.path;
-  throw new CannotOpen('This version of Scrip keeps its ledger in a file; set DATABASE_URL=file:PATH.');
+export function databaseOf(environment: NodeJS.ProcessEnv): Database {
+  return databaseAt('DATABASE_URL', environment.DATABASE_URL || 'file:data/scrip.db', environment);
 }
 
-function portOf(text: string): number {
-  const port = Number(text);
-  if (/^\d+$/.test(text) && port <= PORT_MAX) return port;
-  throw new InvalidSetting(`PORT is ${JSON.stringify(text)}; it must be a whole number from 0 to ${PORT_MAX}.`);
+/**
+ * @param name what said so, for the message, in which a password of the URL must not come back
+ * @throws InvalidSetting
+ */
+export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
+  if (/^postgres(ql)?:\/\//.test(text)) return postgresOf(text, environment);
+  const path = text.startsWith('file:') ? text.slice('file:'.length).replace(/^\/\/(?=\/)/, '') : '';
+  if (path === '') throw new InvalidSetting(`${name} must be file:PATH or postgres://….`);
+  return { kind: 'file', path };
 }
 
-/** A password in the URL must not come back in the message. */
-function databaseOf(text: string): DatabaseUrl {
-  if (/^postgres(ql)?:\/\//.test(text)) return { kind: 'postgres', url: text };
-  if (text.startsWith('file:') && text.length > 'file:'.length)
-    return { kind: 'file', path: text.slice('file:'.length).replace(/^\/\/(?=\/)/, '') };
-  throw new InvalidSetting('DATABASE_URL must be file:PATH or postgres://….');
+function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDatabase {
+  const citus = oneOf('DATABASE_CITUS', environment.DATABASE_CITUS || 'auto', ['auto', 'yes', 'no']);
+  return {
+    kind: 'postgres',
+    url,
+    lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '2', 1, LANES_MAX),
+    prepared: oneOf('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes', ['yes', 'no']) === 'yes',
+    citus: citus === 'auto' ? null : citus === 'yes',
+    acceptUnsafe: oneOf('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no', ['yes', 'no']) === 'yes',
+  };
+}
+
+function wholeNumber(name: string, text: string, min: number, max: number): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && value >= min && value <= max) return value;
+  throw new InvalidSetting(`${name} is ${JSON.stringify(text)}; it must be a whole number from ${min} to ${max}.`);
 }
 
 function oneOf(name: string, value: string, values: readonly string[]): string {

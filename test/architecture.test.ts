@@ -19,6 +19,8 @@ const FLOORS: readonly (readonly [path: RegExp, floor: number])[] = [
   [/^console\//, 3],
   [/^config\.ts$/, 3],
   [/^app\.ts$/, 4],
+  [/^processes\.ts$/, 4],
+  [/^progress-line\.ts$/, 4],
   [/^cli\.ts$/, 5],
 ];
 

@@ -35,6 +35,7 @@ const HELP: readonly (readonly [args: readonly string[], lists: readonly RegExp[
       /^ {2}key/m,
       /^ {2}verify/m,
       /^ {2}migrate/m,
+      /^ {2}copy/m,
       /PORT +8080/,
       /HOST +127\.0\.0\.1/,
       /DATABASE_URL +file:/,
@@ -52,6 +53,10 @@ const HELP: readonly (readonly [args: readonly string[], lists: readonly RegExp[
   [
     ['key', 'create', '--help'],
     [/--account <name>/, /--scope <scope>/, /"read", "write"/, /default: *"write"/],
+  ],
+  [
+    ['copy', '--help'],
+    [/--from <url>/, /--to <url>/, /goes on where it stopped/],
   ],
   [['--version'], [/^\d+\.\d+\.\d+$/m]],
 ];
@@ -118,8 +123,8 @@ describe('errors', { concurrency: CONCURRENCY }, () => {
       assertOneLine(args, { ...ledgerAt(temporaryFile()), ...environment }, says));
   }
 
-  test('a PostgreSQL database is refused without its password', () =>
-    assertOneLine(['serve'], { DATABASE_URL: 'postgres://scrip:hunter2@db/scrip' }, /set DATABASE_URL=file:PATH/));
+  test('a PostgreSQL that is not there is named without its password', () =>
+    assertOneLine(['serve'], { DATABASE_URL: 'postgres://scrip:hunter2@db/scrip' }, /PostgreSQL cannot be used/));
 
   test('a file that is no ledger is refused by every command', async () => {
     const file = temporaryFile();

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ACCEPTED, type Command, type Outcome } from '../ledger/command.ts';
-import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
+import { type FaultCode, ONE_LANE, type Store, StoreFault } from '../store/store.ts';
 import { GroupCommit, QUEUE_LIMITS, type QueueLimits } from './group-commit.ts';
 
 type Results = readonly (Outcome | null)[];
@@ -19,6 +19,7 @@ interface Batch {
 
 /** A store that begins each batch and waits for the test to end it. */
 class StalledStore {
+  readonly lanes = ONE_LANE;
   readonly batches: Batch[] = [];
 
   write(commands: readonly Command[]): Promise<Results> {

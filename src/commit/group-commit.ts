@@ -3,6 +3,8 @@
 //
 //   submit ──▶ waiting ──▶ in the batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded, at once         └── still catching up with missed periods: waiting again
+//
+// The store says in how many lanes it takes batches. All that concerns an end user goes through one of them, in order.
 
 import assert from 'node:assert/strict';
 import type { Command, Outcome } from '../ledger/command.ts';
@@ -30,6 +32,12 @@ interface Waiting {
   readonly answer: Answer;
 }
 
+interface Lane {
+  readonly requests: Waiting[];
+  readonly renewals: Waiting[];
+  isWriting: boolean;
+}
+
 export interface CommitCounts {
   batches: number;
   commands: number;
@@ -45,12 +53,14 @@ export class GroupCommit {
   readonly #store: Store;
   readonly #limits: QueueLimits;
   readonly #onHealth: (trouble: StoreFault | null) => void;
-  #trouble: StoreFault | null = null;
-  readonly #requests: Waiting[] = [];
-  readonly #renewals: Waiting[] = [];
+  readonly #lanes: readonly Lane[];
+  /** The lane that is looked at first, each in its turn. */
+  #turn = 0;
+  #queued = 0;
   #bytes = 0;
+  #writing = 0;
   #isScheduled = false;
-  #isWriting = false;
+  #trouble: StoreFault | null = null;
   readonly #whenEmpty: (() => void)[] = [];
 
   /** @param onHealth told of a fault that befalls a batch when the one before had another or none, and with null of its end */
@@ -62,53 +72,66 @@ export class GroupCommit {
     this.#store = store;
     this.#limits = limits;
     this.#onHealth = onHealth;
+    this.#lanes = Array.from({ length: store.lanes.count }, () => ({ requests: [], renewals: [], isWriting: false }));
   }
 
   /** How many commands are waiting. */
   get queued(): number {
-    return this.#requests.length + this.#renewals.length;
+    return this.#queued;
   }
 
   /** Calls `answer` once: with an outcome when the command is durable or refused, with a fault when it is neither. */
   submit(command: Command, answer: Answer): void {
     const bytes = bytesOf(command);
-    if (this.queued >= this.#limits.commandsMax || this.#bytes + bytes > this.#limits.bytesMax) {
+    if (this.#queued >= this.#limits.commandsMax || this.#bytes + bytes > this.#limits.bytesMax) {
       this.counts.overloads += 1;
       answer(new StoreFault('Overloaded', 'Too many writes are waiting.'));
       return;
     }
     this.#bytes += bytes;
-    this.#queueOf(command).push({ command, answer });
-    this.#schedule();
+    this.#enqueue(this.#lanes[this.#store.lanes.of(command)] as Lane, { command, answer });
+    if (this.#isScheduled || this.#writing === this.#store.lanes.atOnce) return;
+    // After the current turn of the event loop, so that all requests which arrived in it share a batch.
+    this.#isScheduled = true;
+    setImmediate(() => {
+      this.#isScheduled = false;
+      this.#writeBatches();
+    });
   }
 
   /** Resolves when all that was submitted is answered. */
   async drained(): Promise<void> {
-    if (this.queued === 0 && !this.#isWriting) return;
+    if (this.#queued === 0 && this.#writing === 0) return;
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
-  /** After the current turn of the event loop, so that all requests which arrived in it share a batch. */
-  #schedule(): void {
-    if (this.#isScheduled || this.#isWriting) return;
-    this.#isScheduled = true;
-    setImmediate(() => {
-      this.#isScheduled = false;
-      this.#writeBatch();
-    });
+  #enqueue(lane: Lane, waiting: Waiting): void {
+    this.#queued += 1;
+    (waiting.command.kind === 'renew' ? lane.renewals : lane.requests).push(waiting);
   }
 
-  #writeBatch(): void {
-    assert(!this.#isWriting, 'one batch at a time, so that the next one can grow');
-    this.#isWriting = true;
-    const batch = this.#take();
+  /** Sends off as many batches as the store takes at once. A lane writes one at a time, so that its next one can grow. */
+  #writeBatches(): void {
+    const { length } = this.#lanes;
+    for (let step = 0; step < length && this.#writing < this.#store.lanes.atOnce; step++) {
+      const lane = this.#lanes[(this.#turn + step) % length] as Lane;
+      if (!lane.isWriting && lane.requests.length + lane.renewals.length > 0) this.#writeBatch(lane);
+    }
+    this.#turn = (this.#turn + 1) % length;
+  }
+
+  #writeBatch(lane: Lane): void {
+    lane.isWriting = true;
+    this.#writing += 1;
+    const batch = this.#take(lane);
     const started = performance.now();
     const done = (results: readonly (Outcome | StoreFault | null)[], fault: StoreFault | null) => {
       this.counts.batches += 1;
       this.counts.seconds += (performance.now() - started) / 1_000;
-      this.#isWriting = false;
+      lane.isWriting = false;
+      this.#writing -= 1;
       this.#notice(fault);
-      this.#finishBatch(batch, results);
+      this.#finishBatch(lane, batch, results);
     };
     this.#store.write(batch.map(({ command }) => command)).then(
       (outcomes) => done(outcomes, null),
@@ -130,27 +153,25 @@ export class GroupCommit {
   }
 
   /** Requests come first: renewals have all the time that nobody asks for. */
-  #take(): Waiting[] {
-    const requests = this.#requests.splice(0, BATCH_COMMANDS_MAX);
-    return requests.concat(this.#renewals.splice(0, BATCH_COMMANDS_MAX - requests.length));
+  #take({ requests, renewals }: Lane): Waiting[] {
+    const batch = requests.splice(0, BATCH_COMMANDS_MAX);
+    batch.push(...renewals.splice(0, BATCH_COMMANDS_MAX - batch.length));
+    this.#queued -= batch.length;
+    return batch;
   }
 
   /** The next batch is sent off before this one is answered, so that the store never waits for the answers to be written. */
-  #finishBatch(batch: readonly Waiting[], results: readonly (Outcome | StoreFault | null)[]): void {
+  #finishBatch(lane: Lane, batch: readonly Waiting[], results: readonly (Outcome | StoreFault | null)[]): void {
     assert(results.length === batch.length, 'the store answers every command');
     batch.forEach((waiting, index) => {
-      if (results[index] === null) this.#queueOf(waiting.command).push(waiting);
+      if (results[index] === null) this.#enqueue(lane, waiting);
     });
-    if (this.queued > 0) this.#writeBatch();
+    this.#writeBatches();
     batch.forEach((waiting, index) => {
       const result = results[index] as Outcome | StoreFault | null;
       if (result !== null) this.#finish(waiting, result);
     });
-    if (this.queued === 0 && !this.#isWriting) for (const resolve of this.#whenEmpty.splice(0)) resolve();
-  }
-
-  #queueOf(command: Command): Waiting[] {
-    return command.kind === 'renew' ? this.#renewals : this.#requests;
+    if (this.#queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 
   #finish({ command, answer }: Waiting, result: Outcome | StoreFault): void {

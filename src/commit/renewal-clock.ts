@@ -20,7 +20,9 @@ export class RenewalClock {
   #timer: NodeJS.Timeout | null = null;
   #round: Promise<void> | null = null;
   #isStopped = false;
+  #isTroubled = false;
 
+  /** @param onTrouble told of a round that fails when the one before did not: a store that is away fails one a second */
   constructor(store: Store, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
@@ -40,7 +42,15 @@ export class RenewalClock {
   /** Renews all that is due now. A tick during a round joins it; a round that fails is taken up by the next tick. */
   tick(): Promise<void> {
     this.#round ??= this.#renewAll()
-      .catch(this.#onTrouble)
+      .then(
+        () => {
+          this.#isTroubled = false;
+        },
+        (error) => {
+          if (!this.#isTroubled) this.#onTrouble(error);
+          this.#isTroubled = true;
+        },
+      )
       .finally(() => {
         this.#round = null;
       });

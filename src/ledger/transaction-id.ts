@@ -41,3 +41,10 @@ export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
 export function instantOf(id: TransactionId): Instant {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
 }
+
+/** Its place among those of the same instant. */
+export function sequenceOf(id: TransactionId): number {
+  const high = Number.parseInt(id.slice(15, 18), 16);
+  const low = Number.parseInt(id.slice(19, 23), 16) & SEQUENCE_LOW_MASK;
+  return (high << SEQUENCE_LOW_BITS) | low;
+}

@@ -83,7 +83,20 @@ export interface AuditReport {
   readonly store: readonly string[];
 }
 
+/** The ways into a store. */
+export interface Lanes {
+  /** How many there are. A batch holds commands of one. */
+  readonly count: number;
+  /** How many batches it takes at the same time, each of another lane. */
+  readonly atOnce: number;
+  /** Through which lane, from 0, all goes that concerns this end user. */
+  of(user: EndUserKey): number;
+}
+
+export const ONE_LANE: Lanes = { count: 1, atOnce: 1, of: () => 0 };
+
 export interface Store {
+  readonly lanes: Lanes;
   /**
    * Decides the commands in order, and stores what they do in one transaction. Resolves once that is on stable storage,
    * with an outcome for each command: null for one whose end user is still catching up and who must ask again.

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scope } from '../../src/accounts/api-key.ts';
 import { createApiKey, type Service, startService } from '../../src/app.ts';
+import type { Database } from '../../src/config.ts';
 
 /** Any member that an answer can have. Which ones it has is what the tests are about. */
 export interface Body {
@@ -109,15 +110,22 @@ export interface Scrip {
   stop(): Promise<void>;
 }
 
-/** @param file of the ledger; a new one, which `stop` removes, when absent */
-export async function startScrip({ clock, file }: { clock?: MovableClock; file?: string } = {}): Promise<Scrip> {
+export interface ScripOptions {
+  readonly clock?: MovableClock;
+  /** Of the ledger; a new one, which `stop` removes, when absent. */
+  readonly file?: string;
+  /** Instead of a file. */
+  readonly database?: Database;
+}
+
+export async function startScrip({ clock, file, database }: ScripOptions = {}): Promise<Scrip> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-http-'));
   const log: string[] = [];
   const service = await startService(
     {
       host: '127.0.0.1',
       port: 0,
-      database: { kind: 'file', path: file ?? join(folder, 'ledger.db') },
+      database: database ?? { kind: 'file', path: file ?? join(folder, 'ledger.db') },
       logLevel: 'trace',
     },
     { log: { write: (line: string) => void log.push(line) }, ...(clock ? { wall: clock.wall } : {}) },

@@ -1,4 +1,4 @@
-// The real ledger in one process, as the model test drives it: an SQLite file, group commit and the renewal clock, on a
+// The real ledger in one process, as the model test drives it: a store, group commit and the renewal clock, on a
 // machine's clock that is moved by hand. Its answers come in the shapes of the reference model, to be compared.
 
 import assert from 'node:assert/strict';
@@ -9,9 +9,11 @@ import type { Outcome } from '../../src/ledger/command.ts';
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
 import { cyclesAt, renewalsDue } from '../../src/ledger/settle.ts';
-import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
 import type { ModelBalance, ModelCommand, ModelCycle, ModelOutcome, ModelUser } from './reference-model.ts';
+
+/** Opens the ledger, the first time and again after it was closed. */
+export type OpenStore = (wall: () => number) => Promise<Store>;
 
 export class Stack {
   /** What the machine's clock says. */
@@ -21,16 +23,16 @@ export class Stack {
   renewals!: RenewalClock;
   /** What the renewal clock complained about. */
   readonly troubles: unknown[] = [];
-  readonly #file: string;
+  readonly #openStore: OpenStore;
 
-  static async open(file: string, wall: number): Promise<Stack> {
-    const stack = new Stack(file, wall);
+  static async open(openStore: OpenStore, wall: number): Promise<Stack> {
+    const stack = new Stack(openStore, wall);
     await stack.#open();
     return stack;
   }
 
-  private constructor(file: string, wall: number) {
-    this.#file = file;
+  private constructor(openStore: OpenStore, wall: number) {
+    this.#openStore = openStore;
     this.wall = wall;
   }
 
@@ -79,7 +81,7 @@ export class Stack {
   }
 
   async #open(): Promise<void> {
-    this.store = await openSqliteStore(this.#file, () => this.wall);
+    this.store = await this.#openStore(() => this.wall);
     this.commit = new GroupCommit(this.store);
     this.renewals = new RenewalClock(this.store, this.commit, (error) => this.troubles.push(error));
   }

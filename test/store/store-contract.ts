@@ -45,15 +45,18 @@ export interface Contract {
 /** A store that never answers fails its test, and does not hold up the rest. */
 const TEST_MS_MAX = 60_000;
 
-/** @param clock `real` skips the tests that move it */
-export function storeContract(name: string, open: OpenLedger, clock: 'movable' | 'real'): void {
+/**
+ * @param clock `real` skips the tests that move it
+ * @param concurrency how many of the tests run at once, where a store spends its time waiting
+ */
+export function storeContract(name: string, open: OpenLedger, clock: 'movable' | 'real', concurrency = 1): void {
   const timeout = TEST_MS_MAX;
   const skip = clock === 'real' && 'the clock of this store cannot be moved';
   const contract: Contract = {
     it: (sentence, work) => void test(sentence, { timeout }, (t) => withLedger(t, open, work)),
     itInTime: (sentence, work) => void test(sentence, { skip, timeout }, (t) => withLedger(t, open, work)),
   };
-  describe(name, () => {
+  describe(name, { concurrency }, () => {
     describe('writes', () => writeContract(contract));
     describe('time', () => timeContract(contract));
     describe('pages of transactions', () => pageContract(contract));

@@ -4,9 +4,11 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../ledger/command.ts';
 import { CannotOpen } from '../store.ts';
 import { ledger } from './migrations/0001-ledger.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
+import { uuidOf } from './uuid.ts';
 
 /** In order; a migration that has been released never changes. */
 const MIGRATIONS: readonly string[] = [ledger];
@@ -93,6 +95,22 @@ export function checkPages(db: DatabaseSync, file: string): void {
   }
 }
 
+/** The mark of a copy that has begun in this file and is not finished: of what, and how far it has come. */
+export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUserKey | null } | null {
+  if (numberOf(db, `SELECT count(*) FROM sqlite_schema WHERE name = 'copying'`) === 0) return null;
+  const row = db.prepare('SELECT source, account, end_user FROM copying').get();
+  if (row === undefined) return { source: '', last: null };
+  const { account, end_user: endUser } = row;
+  const last = account === null ? null : { account: Number(account), endUser: uuidOf(endUser as Uint8Array) };
+  return { source: String(row.source), last };
+}
+
+/** @throws CannotOpen: what is there of such a ledger is right, and part of it is missing */
+export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
+  if (unfinishedCopy(db) === null) return;
+  throw new CannotOpen(`${file} holds an unfinished copy; run the same \`scrip copy\` again, and it goes on.`);
+}
+
 function migrate(db: DatabaseSync): void {
   if (schemaOf(db) === 0) db.exec('PRAGMA journal_mode = WAL');
   db.exec('BEGIN EXCLUSIVE');
@@ -156,7 +174,7 @@ function canonical(file: string): string {
 export function explained(file: string, error: unknown): unknown {
   if (error instanceof CannotOpen) return error;
   const { message } = error as Error;
-  switch (sqliteCode(error)) {
+  switch (isOfFileSystem(error) ? SQLITE.cantOpen : sqliteCode(error)) {
     case SQLITE.notADatabase:
       return foreign(file);
     case SQLITE.corrupt:
@@ -169,9 +187,7 @@ export function explained(file: string, error: unknown): unknown {
         `${file} cannot be opened for writing (${message}); check that it and its folder belong to the user that runs Scrip.`,
       );
     default:
-      return sqliteCode(error) === null && !isOfFileSystem(error)
-        ? error
-        : new CannotOpen(`${file} cannot be opened: ${message}.`);
+      return sqliteCode(error) === null ? error : new CannotOpen(`${file} cannot be opened: ${message}.`);
   }
 }
 

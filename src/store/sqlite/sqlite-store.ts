@@ -11,6 +11,7 @@ import {
   type AuditReport,
   CannotOpen,
   type Loaded,
+  ONE_LANE,
   type PageRequest,
   type Store,
   StoreFault,
@@ -18,7 +19,7 @@ import {
 } from '../store.ts';
 import { SqliteApiKeys } from './api-keys.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
-import { checkPages, lockLedgerFile, openLedgerFile } from './ledger-file.ts';
+import { checkPages, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
 import { ChainReader, type Holdings, HoldingsReader, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
@@ -48,6 +49,7 @@ export async function openSqliteStore(file: string, wall?: WallClock): Promise<S
   try {
     db = openLedgerFile(file, true);
     checkPages(db, file);
+    refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall ?? Date.now);
     const writer = wall ? new WriterInPlace(file, clock) : await ThreadedWriter.open(file, clock);
     return new SqliteStore(db, clock, writer, lock);
@@ -74,6 +76,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
 }
 
 class SqliteStore implements Store {
+  readonly lanes = ONE_LANE;
   readonly apiKeys: SqliteApiKeys;
   readonly #db: DatabaseSync;
   readonly #clock: LedgerClock;

@@ -5,14 +5,13 @@
 //      └─────an invariant is broken──▶ halted, for good: a stopped ledger is better than a wrong one
 
 import assert from 'node:assert/strict';
-import { randomFillSync } from 'node:crypto';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import type { Command, Outcome } from '../../ledger/command.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { SEQUENCE_COUNT, type TransactionId, transactionId } from '../../ledger/transaction-id.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
+import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained } from './ledger-file.ts';
 import { END_OF_TIME, type Holdings, HoldingsReader, prepare } from './rows.ts';
@@ -26,16 +25,14 @@ import { bytesOf } from './uuid.ts';
 const PERIODS_PER_BATCH_MAX = 1_000;
 
 const SYNCHRONOUS_FULL = 2;
-const TAIL_BYTES = 6;
 
 export class Writer {
   readonly #file: string;
   readonly #clock: LedgerClock;
-  readonly #tails = new Tails();
   #open: OpenWriter | null = null;
   #halted: StoreFault | null = null;
   /** Survives a reopening: what was given out once is never given out again, stored or not. */
-  #last = { at: 0, sequence: 0 };
+  #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The instant that the file holds. */
   #keptAt = 0;
 
@@ -59,13 +56,13 @@ export class Writer {
       const batch = batchOf(commands);
       const holdings = batch.users.map((user) => writer.reader.read(user, now));
       const loaded = holdings.map(({ cycles }) => cycles);
-      const { outcomes, changes } = fold(batch, loaded, { now, nextId: () => this.#nextId() }, PERIODS_PER_BATCH_MAX);
+      const { outcomes, changes } = fold(batch, loaded, { now, nextId: () => this.#ids.next() }, PERIODS_PER_BATCH_MAX);
       if (changes.length === 0) {
         writer.db.exec('ROLLBACK');
         return outcomes;
       }
       for (const change of changes) writer.store(change, (holdings[change.index] as Holdings).latestPosting);
-      writer.saveClock(this.#last);
+      writer.saveClock(this.#ids.position);
       this.#commit(writer);
       return outcomes;
     } catch (error) {
@@ -85,7 +82,7 @@ export class Writer {
     const writer = this.#begin();
     this.#tick();
     try {
-      writer.saveClock(this.#last);
+      writer.saveClock(this.#ids.position);
       this.#commit(writer);
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -103,17 +100,10 @@ export class Writer {
 
   /** The instant of this batch. When the clock stands still for so long that the ids run short, it is moved on. */
   #tick(): Instant {
-    const { at, sequence } = this.#last;
-    const now = sequence < SEQUENCE_COUNT / 2 ? this.#clock.now() : this.#clock.notBefore(at + 1);
-    assert(now >= at, 'time never goes backwards');
-    if (now > at) this.#last = { at: now, sequence: 0 };
+    const { at } = this.#ids.position;
+    const now = this.#ids.isRunningShort ? this.#clock.notBefore(at + 1) : this.#clock.now();
+    this.#ids.moveTo(now);
     return now;
-  }
-
-  #nextId(): TransactionId {
-    const { at } = this.#last;
-    const sequence = ++this.#last.sequence;
-    return transactionId({ at, sequence, tail: this.#tails.next() });
   }
 
   #begin(): OpenWriter {
@@ -132,7 +122,7 @@ export class Writer {
   #commit(writer: OpenWriter): void {
     try {
       writer.db.exec('COMMIT');
-      this.#keptAt = this.#last.at;
+      this.#keptAt = this.#ids.position.at;
     } catch (error) {
       throw new StoreFault('OutcomeUnknown', (error as Error).message);
     }
@@ -151,13 +141,14 @@ export class Writer {
       const writer = new OpenWriter(db);
       const kept = writer.readClock();
       this.#clock.notBefore(kept.at);
-      if (kept.at > this.#last.at || (kept.at === this.#last.at && kept.sequence > this.#last.sequence))
-        this.#last = kept;
+      const given = this.#ids.position;
+      const isKeptLater = kept.at > given.at || (kept.at === given.at && kept.sequence > given.sequence);
+      if (isKeptLater) this.#ids = new TransactionIds(kept);
       this.#tick();
       db.exec('BEGIN IMMEDIATE');
-      writer.saveClock(this.#last);
+      writer.saveClock(this.#ids.position);
       db.exec('COMMIT');
-      this.#keptAt = this.#last.at;
+      this.#keptAt = this.#ids.position.at;
       refuseWithoutDurability(db, this.#file);
       this.#open = writer;
       return writer;
@@ -278,11 +269,11 @@ class OpenWriter {
     assert(changes === 1, 'an end user has one row of its own');
   }
 
-  saveClock({ at, sequence }: { at: Instant; sequence: number }): void {
+  saveClock({ at, sequence }: IdPosition): void {
     this.#saveClock.run(at, sequence, clockChecksum(at, sequence));
   }
 
-  readClock(): { at: Instant; sequence: number } {
+  readClock(): IdPosition {
     const row = this.db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
       if (this.#lastPosting > 0) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
@@ -310,20 +301,5 @@ function refuseWithoutDurability(db: DatabaseSync, file: string): void {
     throw new CannotOpen(
       `${file} cannot promise durability (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
     );
-  }
-}
-
-/** The random part of ids, drawn from the operating system 4 KiB at a time. */
-class Tails {
-  readonly #pool = Buffer.alloc(TAIL_BYTES * 683);
-  #offset = this.#pool.length;
-
-  next(): string {
-    if (this.#offset === this.#pool.length) {
-      randomFillSync(this.#pool);
-      this.#offset = 0;
-    }
-    this.#offset += TAIL_BYTES;
-    return this.#pool.toString('hex', this.#offset - TAIL_BYTES, this.#offset);
   }
 }

@@ -1,0 +1,43 @@
+// How far a long command has come: a bar on a terminal, which is drawn over itself, and elsewhere a line now and then.
+
+import type { CopyProgress } from './store/copy.ts';
+
+const BAR_WIDTH = 30;
+const TERMINAL_EVERY_MS = 100;
+const LOG_EVERY_MS = 5_000;
+
+export class ProgressLine {
+  readonly #stream: NodeJS.WriteStream;
+  #shownAt = Number.NEGATIVE_INFINITY;
+  #step = '';
+
+  constructor(stream: NodeJS.WriteStream) {
+    this.#stream = stream;
+  }
+
+  show(progress: CopyProgress): void {
+    const everyMs = this.#stream.isTTY ? TERMINAL_EVERY_MS : LOG_EVERY_MS;
+    const now = performance.now();
+    if (progress.step === this.#step && progress.postings < progress.total && now - this.#shownAt < everyMs) return;
+    this.#shownAt = now;
+    this.#step = progress.step;
+    this.#stream.write(this.#stream.isTTY ? `\r\x1b[K${bar(progress)} ${text(progress)}` : `${text(progress)}\n`);
+  }
+
+  end(): void {
+    if (this.#stream.isTTY && this.#step !== '') this.#stream.write('\n');
+  }
+}
+
+function bar({ postings, total }: CopyProgress): string {
+  const full = Math.round(share(postings, total) * BAR_WIDTH);
+  return `[${'='.repeat(full)}${' '.repeat(BAR_WIDTH - full)}]`;
+}
+
+function text({ step, postings, total }: CopyProgress): string {
+  return `${step}: ${postings} of ${total} postings, ${Math.floor(100 * share(postings, total))} %`;
+}
+
+function share(postings: number, total: number): number {
+  return total === 0 ? 1 : Math.min(1, postings / total);
+}

@@ -1,0 +1,200 @@
+// Writes batches to PostgreSQL, and finds out what became of one whose connection was lost.
+//
+//   run ──▶ COMMIT ──▶ done
+//    │        └── connection lost, or a warning ──▶ lock the same rows again, look for the batch's own transaction
+//    │                                   ├── there, and as safe as any other ──▶ done
+//    │                                   ├── not there ──▶ run again
+//    │                                   └── not to be found out in time ──▶ OutcomeUnknown
+//    ├── deadlock, serialization failure, connection lost ──▶ nothing happened: run again, a few times
+//    └── anything else ──▶ StoreUnavailable, or Internal for good
+
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Pool, PoolClient, QueryConfig } from 'pg';
+import type { NoticeMessage } from 'pg-protocol/dist/messages.js';
+import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
+import { StoreFault } from '../store.ts';
+import { BatchTransaction, BEFORE_COMMIT, BEGIN, keyOf, type Witness } from './batch-transaction.ts';
+import { bucketOf } from './bucket.ts';
+import { columnsOf, pipelined } from './connection.ts';
+import type { DatabaseClock } from './database-clock.ts';
+import { faultOf, isConnectionLost, isWorthRetrying } from './postgres-error.ts';
+import { query, type Statements, statementsByBucket, statementsFor } from './statements.ts';
+
+const TRIES_MAX = 10;
+/** Waited between tries, times a random share and the number of the try. */
+const BACKOFF_MS = 20;
+/** No try begins later: a server that hangs costs each try seconds, and those who wait are many. */
+const TRIES_MS = 6_000;
+
+/** How long a batch whose COMMIT got no answer is looked for. */
+const SETTLE_MS = 8_000;
+const SETTLE_PAUSE_MS = 200;
+/** How long one look may take: the longest wait for its lock, and some. */
+const LOOK_MS = 2_000;
+const LOOK = `BEGIN; SET LOCAL statement_timeout = '1500ms'; SET LOCAL lock_timeout = '1s'`;
+
+/** The class of codes of notices that warn of nothing. */
+const SUCCESS = '00';
+
+type Outcomes = readonly (Outcome | null)[];
+
+/** COMMIT got no answer, or one with a warning. */
+class CommitLost extends Error {
+  readonly outcomes: Outcomes;
+  readonly witness: Witness | null;
+
+  constructor(outcomes: Outcomes, witness: Witness | null, reason: string) {
+    super(`COMMIT was not confirmed: ${reason}`);
+    this.outcomes = outcomes;
+    this.witness = witness;
+  }
+}
+
+export class BatchWriter {
+  readonly #pool: Pool;
+  readonly #clock: DatabaseClock;
+  readonly #isPrepared: boolean;
+  readonly #mixed: Statements = statementsFor(null);
+  readonly #byBucket: readonly Statements[] | null;
+
+  constructor(pool: Pool, clock: DatabaseClock, options: { isPrepared: boolean; isCitus: boolean }) {
+    this.#pool = pool;
+    this.#clock = clock;
+    this.#isPrepared = options.isPrepared;
+    this.#byBucket = options.isCitus ? statementsByBucket() : null;
+  }
+
+  /** @throws StoreFault */
+  async write(commands: readonly Command[]): Promise<Outcomes> {
+    const deadline = performance.now() + TRIES_MS;
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const outcomes = await this.#attempt(commands);
+        if (outcomes !== null) return outcomes;
+      } catch (error) {
+        // Without a witness it entered nothing but renewals, and to enter those twice does nothing.
+        if (error instanceof CommitLost && error.witness !== null && (await this.#isThere(error, error.witness))) {
+          return error.outcomes;
+        }
+        const isUndone = error instanceof CommitLost || isWorthRetrying(error) || isConnectionLost(error);
+        const isLast = attempt >= TRIES_MAX || performance.now() > deadline;
+        if (!isUndone || isLast) throw faultOf(error);
+      }
+      await sleep(Math.random() * BACKOFF_MS * attempt);
+    }
+  }
+
+  /** @returns null when something was made ready, and the batch has to be run again */
+  async #attempt(commands: readonly Command[]): Promise<Outcomes | null> {
+    const client = await this.#connect();
+    let isSound = false;
+    try {
+      const statements = this.#byBucket?.[bucketOf(commands[0] as Command)] ?? this.#mixed;
+      const result = await new BatchTransaction(client, statements, this.#clock, this.#isPrepared).run(commands);
+      if ('missing' in result) await this.#addEndUsers(client, result.missing);
+      else if (result.isEmpty) await client.query('ROLLBACK');
+      else await this.#commit(client, result.outcomes, result.witness);
+      isSound = true;
+      return 'missing' in result ? null : result.outcomes;
+    } finally {
+      // After any error a connection is not trusted any more; closing it rolls back.
+      client.release(!isSound);
+    }
+  }
+
+  /** A server that cannot be reached is down: whoever waits is told at once, and the next batch tries again. */
+  async #connect(): Promise<PoolClient> {
+    try {
+      return await this.#pool.connect();
+    } catch (error) {
+      throw new StoreFault('StoreUnavailable', (error as Error).message);
+    }
+  }
+
+  /** Gives new end users the row that is locked for them: in a transaction of its own, in the order of all locks. */
+  async #addEndUsers(client: PoolClient, users: readonly EndUserKey[]): Promise<void> {
+    const keys = users.map(keyOf).sort(lockOrder);
+    await pipelined([
+      client.query(`ROLLBACK; ${BEGIN}`),
+      ...keys.map((key) => client.query(query(this.#mixed.addEndUsers, [...key], this.#isPrepared))),
+      client.query(BEFORE_COMMIT),
+      client.query('COMMIT'),
+    ]);
+  }
+
+  async #commit(client: PoolClient, outcomes: Outcomes, witness: Witness | null): Promise<void> {
+    const lost = (reason: string) => new CommitLost(outcomes, witness, reason);
+    const warning = await commit(client).catch((error) => {
+      throw isConnectionLost(error) ? lost(error.message) : error;
+    });
+    if (warning !== null) throw lost(warning);
+  }
+
+  /**
+   * Whether a batch whose COMMIT was not confirmed is in the store. Its rows are locked first: as long as the lost
+   * transaction is still at work, they cannot be.
+   *
+   * @throws StoreFault `OutcomeUnknown` when that cannot be found out in time
+   */
+  async #isThere(lost: CommitLost, witness: Witness): Promise<boolean> {
+    const deadline = performance.now() + SETTLE_MS;
+    let reason = lost.message;
+    while (performance.now() < deadline) {
+      try {
+        return await this.#look(witness);
+      } catch (error) {
+        reason = (error as Error).message;
+      }
+      await sleep(SETTLE_PAUSE_MS);
+    }
+    throw new StoreFault('OutcomeUnknown', `${lost.message}, and what became of it cannot be found out: ${reason}`);
+  }
+
+  /**
+   * What is found here may be on this machine only, when the wait for a standby was cut short. The lock itself is
+   * logged, behind the batch: a COMMIT of it that is confirmed has the batch confirmed as well.
+   */
+  async #look({ user, transactionId }: Witness): Promise<boolean> {
+    const client = await this.#connect();
+    const limited = (config: QueryConfig) => client.query(Object.assign(config, { query_timeout: LOOK_MS }));
+    try {
+      const [, , found] = await pipelined([
+        limited({ text: LOOK }),
+        limited(
+          query((this.#byBucket?.[bucketOf(user)] ?? this.#mixed).lock, columnsOf([keyOf(user)], 3), this.#isPrepared),
+        ),
+        limited(query(this.#mixed.find, [...keyOf(user), transactionId], this.#isPrepared)),
+        limited({ text: BEFORE_COMMIT }),
+      ]);
+      if (found.rows.length === 0) return false;
+      const warning = await commit(client, LOOK_MS);
+      if (warning !== null) throw new Error(warning);
+      return true;
+    } finally {
+      client.release(true);
+    }
+  }
+}
+
+/** @returns a warning: PostgreSQL gives one when it was told to wait for a standby no longer */
+async function commit(client: PoolClient, timeoutMs?: number): Promise<string | null> {
+  let warning: string | null = null;
+  // By its code: the severity is in the language of the server.
+  const notice = ({ code, message }: NoticeMessage) => {
+    if (!code?.startsWith(SUCCESS)) warning = message ?? 'a warning';
+  };
+  client.on('notice', notice);
+  try {
+    const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
+    const { command } = await client.query({ text: 'COMMIT', ...limit });
+    assert(command === 'COMMIT', 'a transaction without an error commits');
+    return warning;
+  } finally {
+    client.off('notice', notice);
+  }
+}
+
+function lockOrder(a: ReturnType<typeof keyOf>, b: ReturnType<typeof keyOf>): number {
+  return a[0] - b[0] || a[1] - b[1] || (a[2] < b[2] ? -1 : 1);
+}

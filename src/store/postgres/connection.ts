@@ -1,0 +1,97 @@
+// Connections to PostgreSQL: how they are opened, and what is asked of the server before it is trusted.
+
+import assert from 'node:assert/strict';
+import pg from 'pg';
+import { CannotOpen } from '../store.ts';
+
+export interface PostgresOptions {
+  readonly url: string;
+  /** Batches written at the same time, a connection each. */
+  readonly lanes: number;
+  /** Whether statements are prepared on the server; behind a pooler in transaction mode only if it keeps track of them. */
+  readonly prepared: boolean;
+  /** Whether the tables are distributed over machines by Citus; found out when null. */
+  readonly citus: boolean | null;
+  /** Whether a server that may lose what it has confirmed will do. */
+  readonly acceptUnsafe: boolean;
+  /** SQL for another clock than the database's, for tests. */
+  readonly now?: string;
+}
+
+/** Past these, a server that does not answer is taken for one that is down. */
+const CONNECT_TIMEOUT_MS = 2_000;
+const QUERY_TIMEOUT_MS = 5_000;
+
+/** By which a copy knows that others are at work on a ledger. */
+export const APPLICATION_NAME = 'scrip';
+
+const INT8 = 20;
+
+const types = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    return oid === INT8 ? exactInteger : pg.types.getTypeParser(oid, format as 'text');
+  },
+} as pg.CustomTypesConfig;
+
+/** @param queryTimeoutMs 0 for none: a copy waits for as long as it takes */
+export function openPool(
+  url: string,
+  max: number,
+  { queryTimeoutMs = QUERY_TIMEOUT_MS, applicationName = APPLICATION_NAME } = {},
+): pg.Pool {
+  const pool = new pg.Pool({
+    connectionString: url,
+    max,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    query_timeout: queryTimeoutMs,
+    keepAlive: true,
+    // All statements of a step travel together: a step costs one round trip.
+    pipeline: true,
+    types,
+  } as pg.PoolConfig);
+  // The server may end any connection at any time; whoever uses one learns of it by its own query.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => client.on('error', () => {}));
+  return pool;
+}
+
+/** `bigint` columns hold what a number holds exactly, or the ledger stops. */
+function exactInteger(text: string): number {
+  const value = Number(text);
+  assert(Number.isSafeInteger(value), 'an integer of the ledger is within 2^53−1');
+  return value;
+}
+
+/**
+ * A server that answers before its data is on stable storage makes every promise of Scrip void.
+ *
+ * @throws CannotOpen
+ */
+export async function refuseUnsafe(pool: pg.Pool, acceptUnsafe: boolean): Promise<void> {
+  const { rows } = await pool.query(
+    `SELECT name, setting FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'`,
+  );
+  if (rows.length === 0 || acceptUnsafe) return;
+  const settings = rows.map(({ name }) => `${name} = off`).join(' and ');
+  throw new CannotOpen(
+    `PostgreSQL runs with ${settings}, so it may lose what it has confirmed; set it to on, or accept the loss with DATABASE_ACCEPT_UNSAFE=yes.`,
+  );
+}
+
+/** Rows of the lists that `unnest` makes of their columns: one array for each column. */
+export function columnsOf<Row extends readonly unknown[]>(rows: readonly Row[], count: number): unknown[][] {
+  return Array.from({ length: count }, (_, column) => rows.map((row) => row[column]));
+}
+
+/**
+ * Waits for all statements of a step, which travel together, and throws what the first one to fail threw: those behind it
+ * only say that the transaction is aborted, and may be heard first.
+ */
+export async function pipelined<Results extends readonly unknown[]>(
+  queries: readonly [...{ [Index in keyof Results]: Promise<Results[Index]> }],
+): Promise<Results> {
+  await Promise.allSettled(queries);
+  for (const query of queries) await query;
+  return (await Promise.all(queries)) as unknown as Results;
+}

@@ -1,0 +1,265 @@
+// The store for several processes and machines: PostgreSQL. Writes go through a few lanes, a connection each; reads
+// through connections of their own, always to the primary.
+
+import type { Pool, QueryConfig, QueryResult } from 'pg';
+import type { Finding } from '../../ledger/audit.ts';
+import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
+import { assertCycle, burnOrder, hasEnded, renews } from '../../ledger/cycle.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import {
+  type AuditReport,
+  CannotOpen,
+  type Lanes,
+  type Loaded,
+  type PageRequest,
+  type Store,
+  type StoreFault,
+  type TransactionPage,
+} from '../store.ts';
+import { PostgresApiKeys } from './api-keys.ts';
+import { keyOf } from './batch-transaction.ts';
+import { BatchWriter } from './batch-writer.ts';
+import { BUCKETS, bucketOf } from './bucket.ts';
+import { openPool, type PostgresOptions, pipelined, refuseUnsafe } from './connection.ts';
+import { DatabaseClock } from './database-clock.ts';
+import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
+import { faultOf, readFaultOf } from './postgres-error.ts';
+import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
+import { auditDatabase } from './whole-store.ts';
+
+const READERS = 8;
+
+/** How often the server is asked whether it is there, and told the latest instant. */
+const TICK_MS = 1_000;
+/** A server that does not do this in time is not there. */
+const KEEP_TIME_MS = 2_000;
+
+/** No id comes after this one. */
+const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+
+/** A cycle, or nulls where there is none; the time comes all the same. */
+type HeldRow = { [Column in keyof CycleRow]: CycleRow[Column] | null } & { now: number };
+
+/** @param now SQL for the time */
+const held = (now: string) => `
+  SELECT c.*, clock.now FROM (SELECT ${now} AS now) AS clock LEFT JOIN (
+    SELECT * FROM scrip.cycles
+    WHERE bucket = $1 AND account = $2 AND end_user = $3 AND ends_at > $4
+    UNION ALL
+    SELECT * FROM scrip.cycles
+    WHERE bucket = $1 AND account = $2 AND end_user = $3 AND type = 'recurring' AND status = 'active' AND ends_at <= $4
+  ) AS c ON true`;
+
+const PAGE = `
+  SELECT transaction_id, min(kind) AS kind, sum(amount)::bigint AS amount, min(created_at) AS created_at,
+    max(expires_at) AS expires_at, min(actor) AS actor
+  FROM scrip.postings
+  WHERE bucket = $1 AND account = $2 AND end_user = $3 AND transaction_id < $4 AND kind <> 'stop-cycle'
+  GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $5`;
+
+/**
+ * Without waiting for a standby, which no promise hangs on: while there is none, each of these would wait in the server
+ * with the row locked and a connection of its own, until no connection was left.
+ */
+const keepTime = (latest: Instant, now: string) => `
+  BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = '1s';
+  UPDATE scrip.clock SET at = greatest(at, ${latest}, ${now}) RETURNING at; COMMIT`;
+
+/**
+ * Opens the ledger in a database, making or migrating it when need be.
+ *
+ * @throws CannotOpen when the server cannot be reached, is not to be trusted, or holds a newer schema
+ */
+export async function openPostgresStore(options: PostgresOptions): Promise<Store> {
+  const readers = openPool(options.url, READERS);
+  try {
+    await refuseUnsafe(readers, options.acceptUnsafe);
+    if ((await schemaState(readers)) === null) await (await openPostgresStoreBeside(options, { create: true })).close();
+    await refuseUnfinishedCopy(readers);
+    const onCitus = await isCitus(readers, options.citus);
+    const store = new PostgresStore(readers, options, onCitus);
+    await store.start();
+    return store;
+  } catch (error) {
+    await readers.end();
+    throw explained(error);
+  }
+}
+
+/** Opens the ledger beside servers that may be running on it: for API keys and the audit. */
+export async function openPostgresStoreBeside(
+  options: PostgresOptions,
+  { create }: { create: boolean },
+): Promise<Store> {
+  // The audit and a migration take as long as they take.
+  const readers = openPool(options.url, READERS, { queryTimeoutMs: 0 });
+  try {
+    if ((await schemaState(readers)) === null) {
+      if (!create)
+        throw new CannotOpen(
+          'There is no ledger of this version in the database; check DATABASE_URL, or run `scrip migrate`.',
+        );
+      await migrate(readers, options.citus);
+    }
+    return new PostgresStore(readers, options, await isCitus(readers, options.citus));
+  } catch (error) {
+    await readers.end();
+    throw explained(error);
+  }
+}
+
+class PostgresStore implements Store {
+  readonly lanes: Lanes;
+  readonly apiKeys: PostgresApiKeys;
+  readonly #readers: Pool;
+  readonly #writers: Pool;
+  readonly #writer: BatchWriter;
+  readonly #clock: DatabaseClock;
+  readonly #held: string;
+  readonly #ticking: NodeJS.Timeout;
+  /** One at a time: while the server hangs, they would take all connections of the readers. */
+  #keeping: Promise<void> | null = null;
+  #trouble: StoreFault | null = null;
+  #broken: StoreFault | null = null;
+
+  constructor(readers: Pool, { url, lanes, prepared, now }: PostgresOptions, onCitus: boolean) {
+    this.#clock = new DatabaseClock(now);
+    this.#held = held(this.#clock.now);
+    this.lanes = onCitus
+      ? { count: BUCKETS, atOnce: lanes, of: bucketOf }
+      : { count: lanes, atOnce: lanes, of: (user) => bucketOf(user) % lanes };
+    this.#readers = readers;
+    this.#writers = openPool(url, lanes);
+    this.#writer = new BatchWriter(this.#writers, this.#clock, { isPrepared: prepared, isCitus: onCitus });
+    this.apiKeys = new PostgresApiKeys(readers, this.#clock);
+    this.#ticking = setInterval(() => void this.keepTime(), TICK_MS);
+  }
+
+  async write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
+    if (this.#broken) throw this.#broken;
+    try {
+      return await this.#writer.write(commands);
+    } catch (error) {
+      throw this.#notice(faultOf(error));
+    }
+  }
+
+  async cycles(user: EndUserKey): Promise<Loaded> {
+    const { rows } = await this.#readers
+      .query<HeldRow>(this.#held, [...keyOf(user), this.#clock.latest])
+      .catch(this.#unavailable);
+    return this.#loaded(rows);
+  }
+
+  async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
+    const client = await this.#readers.connect().catch(this.#unavailable);
+    // One snapshot for both: a renewal that is stored in between would be in both.
+    const [, held, page] = await pipelined([
+      client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'),
+      client.query<HeldRow>(this.#held, [...keyOf(user), this.#clock.latest]),
+      client.query<PostingRow>(PAGE, [...keyOf(user), from ?? LAST_ID, limit + 1]),
+      client.query('COMMIT'),
+    ]).catch((error) => {
+      client.release(true);
+      return this.#unavailable(error);
+    });
+    client.release();
+    const transactions = page.rows.slice(0, limit).map(transactionOf);
+    const next = page.rows.length > limit ? (transactions.at(-1)?.id ?? null) : null;
+    return { ...this.#loaded(held.rows), transactions, next };
+  }
+
+  async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
+    const { rows } = await this.#readers
+      .query<CycleRow>(
+        `SELECT account, end_user FROM scrip.cycles
+         WHERE type = 'recurring' AND status = 'active' AND ends_at <= greatest(${this.#clock.now}, $1) ORDER BY ends_at LIMIT $2`,
+        [this.#clock.latest, limit],
+      )
+      .catch(this.#unavailable);
+    return rows.map((row) => ({ account: row.account, endUser: row.end_user }));
+  }
+
+  async audit(report: (finding: Finding) => void): Promise<AuditReport> {
+    return auditDatabase(this.#readers, this.#clock, report);
+  }
+
+  trouble(): string | null {
+    return (this.#broken ?? this.#trouble)?.message ?? null;
+  }
+
+  async close(): Promise<void> {
+    clearInterval(this.#ticking);
+    if (this.#clock.latest > 0) await this.keepTime();
+    await Promise.all([this.#writers.end(), this.#readers.end()]);
+  }
+
+  /** Who starts looks at the clock: what it could have seen does not come back when the clock is then set back. */
+  async start(): Promise<void> {
+    await this.keepTime(this.#clock.now);
+  }
+
+  /**
+   * Shares the latest instant with the other processes and those to come, and finds out whether the server is there.
+   *
+   * @param now SQL for an instant that counts as seen
+   */
+  keepTime(now = '0'): Promise<void> {
+    this.#keeping ??= this.#keepTime(now).finally(() => {
+      this.#keeping = null;
+    });
+    return this.#keeping;
+  }
+
+  async #keepTime(now: string): Promise<void> {
+    try {
+      const results = await this.#readers.query({
+        text: keepTime(this.#clock.latest, now),
+        query_timeout: KEEP_TIME_MS,
+      } as QueryConfig);
+      const [row] = (results as unknown as QueryResult[]).flatMap(({ rows }) => rows);
+      this.#clock.notBefore(row.at);
+      this.#trouble = null;
+    } catch (error) {
+      this.#notice(faultOf(error));
+    }
+  }
+
+  /** A broken row found by a reader stops the writes as well. */
+  #loaded(rows: readonly HeldRow[]): Loaded {
+    try {
+      const cycles = rows.filter(isCycle).map(cycleOf).sort(burnOrder);
+      cycles.forEach(assertCycle);
+      // Not before what is stored either, should the database's clock have jumped back.
+      const latestStart = cycles.at(-1)?.start ?? 0;
+      const now = this.#clock.notBefore(Math.max(rows[0]?.now ?? 0, latestStart));
+      // What was asked for is what had not ended when this process last looked at the clock.
+      return { now, cycles: cycles.filter((cycle) => renews(cycle) || !hasEnded(cycle, now)) };
+    } catch (error) {
+      throw this.#notice(faultOf(error));
+    }
+  }
+
+  /** A number that cannot be read exactly stops the writes as well. */
+  readonly #unavailable = (error: unknown): never => {
+    const fault = readFaultOf(error);
+    throw fault.code === 'Internal' ? this.#notice(fault) : fault;
+  };
+
+  #notice(fault: StoreFault): StoreFault {
+    if (fault.code === 'Internal') this.#broken = fault;
+    else if (fault.code !== 'Overloaded') this.#trouble = fault;
+    return fault;
+  }
+}
+
+function isCycle(row: HeldRow): row is CycleRow & { now: number } {
+  return row.cycle_id !== null;
+}
+
+export function explained(error: unknown): unknown {
+  if (error instanceof CannotOpen) return error;
+  return new CannotOpen(
+    `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL and that the server runs.`,
+  );
+}

@@ -1,0 +1,64 @@
+// Rows to cycles and transactions, and the columns that they come from.
+
+import type { Cycle, CycleStatus, CycleType } from '../../ledger/cycle.ts';
+import type { Posting, PostingKind, Transaction } from '../../ledger/posting.ts';
+
+export interface CycleRow {
+  account: number;
+  end_user: string;
+  cycle_id: string;
+  period: number;
+  type: CycleType;
+  status: CycleStatus;
+  amount: number;
+  remaining: number;
+  starts_at: number;
+  ends_at: number;
+  validity_days: number;
+}
+
+export interface PostingRow {
+  account: number;
+  end_user: string;
+  transaction_id: string;
+  cycle_id: string;
+  period: number;
+  kind: PostingKind;
+  amount: number;
+  created_at: number;
+  expires_at: number;
+  actor: string;
+}
+
+/** As stored, right or wrong: the audit wants to see it, all others check it. */
+export function cycleOf(row: CycleRow): Cycle {
+  return {
+    id: row.cycle_id,
+    period: row.period,
+    type: row.type,
+    status: row.status,
+    amount: row.amount,
+    remaining: row.remaining,
+    start: row.starts_at,
+    end: row.ends_at,
+    validityDays: row.validity_days,
+  };
+}
+
+export function postingOf(row: PostingRow): Posting {
+  return {
+    transactionId: row.transaction_id,
+    cycleId: row.cycle_id,
+    period: row.period,
+    kind: row.kind,
+    amount: row.amount,
+    createdAt: row.created_at,
+    expiresAt: row.expires_at,
+    actor: row.actor,
+  };
+}
+
+export function transactionOf(row: PostingRow): Transaction {
+  const { transaction_id: id, kind, amount, created_at: createdAt, expires_at: expiresAt, actor } = row;
+  return { id, kind, amount, createdAt, expiresAt, actor };
+}

@@ -1,0 +1,65 @@
+// Writes the records of a copy into a ledger file, within a transaction of the caller.
+
+import assert from 'node:assert/strict';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { EndUserKey } from '../../ledger/command.ts';
+import { assertCycle, type Cycle } from '../../ledger/cycle.ts';
+import type { Posting } from '../../ledger/posting.ts';
+import type { LedgerRecord } from '../ledger-copy.ts';
+import { CYCLE_COLUMNS, END_OF_TIME, POSTING_COLUMNS, prepare } from './rows.ts';
+import { bytesOf } from './uuid.ts';
+
+export class RecordWriter {
+  readonly #insertCycle: StatementSync;
+  readonly #insertPosting: StatementSync;
+  readonly #insertEndUser: StatementSync;
+  #lastPosting: number;
+  /** The posting before the next one of the same end user. */
+  #previous: number | null = null;
+
+  constructor(db: DatabaseSync) {
+    this.#insertCycle = prepare(
+      db,
+      `INSERT INTO holdings (account, end_user, ${CYCLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#insertPosting = prepare(
+      db,
+      `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS})
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#insertEndUser = prepare(
+      db,
+      `INSERT INTO holdings (latest_posting, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
+    );
+    this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
+  }
+
+  write(record: LedgerRecord): void {
+    if (record.kind === 'cycle') this.#writeCycle(record.user, record.cycle);
+    else if (record.kind === 'posting') this.#writePosting(record.user, record.posting);
+    else this.#writeEndUser(record.user);
+  }
+
+  #writeEndUser({ account, endUser }: EndUserKey): void {
+    assert(this.#previous !== null, 'an end user has a posting');
+    this.#insertEndUser.run(this.#previous, account, bytesOf(endUser));
+    this.#previous = null;
+  }
+
+  #writeCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
+    assertCycle(cycle);
+    const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
+    const columns = [period, type, status, amount, remaining, start, end, validityDays] as const;
+    this.#insertCycle.run(account, bytesOf(endUser), bytesOf(id), ...columns);
+  }
+
+  #writePosting({ account, endUser }: EndUserKey, posting: Posting): void {
+    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = posting;
+    const number = ++this.#lastPosting;
+    const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
+    const columns = [period, kind, amount, createdAt, expiresAt, actor] as const;
+    this.#insertPosting.run(number, this.#previous, account, bytesOf(endUser), ...ids, ...columns);
+    this.#previous = number;
+  }
+}

@@ -1,0 +1,143 @@
+// What a client of the ledger knows after a disaster: which writes were answered, and how. Every write moves an amount
+// that no other write moves, so its effect can be recognised, once, twice or not at all.
+
+import { randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { GroupCommit } from '../../src/commit/group-commit.ts';
+import type { Command, Outcome } from '../../src/ledger/command.ts';
+import { type Store, StoreFault } from '../../src/store/store.ts';
+import { auditOf, EndUser, transactionsOf } from '../store/temporary-ledger.ts';
+
+export type Answer = 'acknowledged' | 'refused' | StoreFault['code'];
+
+/** How often the effect of a write may be found, by what was answered. */
+const TIMES: Readonly<Record<Answer, readonly number[]>> = {
+  acknowledged: [1],
+  refused: [0],
+  Overloaded: [0],
+  StoreUnavailable: [0],
+  OutcomeUnknown: [0, 1],
+  Internal: [0],
+};
+
+/** Writes are spread over this many end users at a time, who are left for new ones after so many writes. */
+const END_USERS = 64;
+const WRITES_PER_GENERATION = 1_000;
+
+const WRITERS = 32;
+const PAUSE_AFTER_FAULT_MS = 10;
+const READS_AT_ONCE = 16;
+
+export class History {
+  readonly #answers: (Answer | null)[] = [];
+  readonly #account: number;
+
+  constructor(account = 1) {
+    this.#account = account;
+  }
+
+  count(answer: Answer): number {
+    return this.#answers.filter((given) => given === answer).length;
+  }
+
+  get summary(): string {
+    const counts = Object.keys(TIMES).map((answer) => `${this.count(answer as Answer)} ${answer}`);
+    return counts.filter((text) => !text.startsWith('0 ')).join(', ');
+  }
+
+  /** Writes once, and remembers the answer. Two of three writes add, so that some subtractions are refused. */
+  async write(submit: (command: Command) => Promise<Outcome | StoreFault>): Promise<Answer> {
+    const serial = this.#answers.push(null) - 1;
+    const user = this.#userOf(serial);
+    const result = await submit(serial % 3 === 2 ? user.subtract(serial + 1) : user.add(serial + 1));
+    const answer = result instanceof StoreFault ? result.code : result.refused === null ? 'acknowledged' : 'refused';
+    this.#answers[serial] = answer;
+    return answer;
+  }
+
+  /** What is wrong with the ledger in the light of what was answered, a sentence each. */
+  async faultsOf(store: Store): Promise<string[]> {
+    const found = await this.#effects(store);
+    const faults: string[] = [];
+    for (const [serial, answer] of this.#answers.entries()) {
+      const times = found.get(serial) ?? 0;
+      found.delete(serial);
+      if (answer === null) faults.push(`write ${serial} was never answered`);
+      else if (!TIMES[answer].includes(times))
+        faults.push(`write ${serial} was ${answer}, and is there ${times} times`);
+    }
+    for (const serial of found.keys()) faults.push(`there is a write ${serial}, which nobody asked for`);
+    const { findings, store: broken } = await auditOf(store);
+    return [...faults, ...findings.map(({ message }) => message), ...broken];
+  }
+
+  async #effects(store: Store): Promise<Map<number, number>> {
+    const found = new Map<number, number>();
+    const users = new Map(this.#answers.map((_, serial) => [this.#userOf(serial).key.endUser, this.#userOf(serial)]));
+    const waiting = [...users.values()];
+    const read = async () => {
+      for (let user = waiting.pop(); user; user = waiting.pop()) {
+        for (const { amount } of await transactionsOf(store, user)) {
+          const serial = Math.abs(amount) - 1;
+          found.set(serial, (found.get(serial) ?? 0) + 1);
+        }
+      }
+    };
+    await Promise.all(Array.from({ length: READS_AT_ONCE }, read));
+    return found;
+  }
+
+  #userOf(serial: number): EndUser {
+    const generation = Math.floor(serial / WRITES_PER_GENERATION);
+    return new EndUser(this.#account, generation * END_USERS + (serial % END_USERS));
+  }
+}
+
+export interface Load {
+  /** Resolves when this many more writes than now are acknowledged. */
+  acknowledged(more: number, withinMs?: number): Promise<void>;
+  /** Resolves when all that was begun is answered. */
+  stop(): Promise<void>;
+}
+
+/** Writes through group commit until it is stopped, with reads beside it that may fail and must not throw anything else. */
+export function startLoad(store: Store, history: History): Load {
+  const commit = new GroupCommit(store);
+  const submit = (command: Command) => new Promise<Outcome | StoreFault>((resolve) => commit.submit(command, resolve));
+  let isStopped = false;
+  let acknowledged = 0;
+  const write = async () => {
+    while (!isStopped) {
+      const answer = await history.write(submit);
+      if (answer === 'acknowledged') acknowledged += 1;
+      else if (answer !== 'refused') await sleep(PAUSE_AFTER_FAULT_MS);
+    }
+  };
+  const read = async () => {
+    while (!isStopped) {
+      const user = new EndUser(1, randomInt(END_USERS));
+      await store.transactions(user.key, { from: null, limit: 10 }).catch(expectUnavailable);
+      await store.cycles(user.key).catch(expectUnavailable);
+      await sleep(PAUSE_AFTER_FAULT_MS);
+    }
+  };
+  const working = Promise.all([...Array.from({ length: WRITERS }, write), read(), read()]);
+  return {
+    async acknowledged(more, withinMs = 5_000) {
+      const goal = acknowledged + more;
+      const deadline = performance.now() + withinMs;
+      while (acknowledged < goal) {
+        if (performance.now() > deadline) throw new Error(`no ${more} writes went through within ${withinMs} ms`);
+        await sleep(5);
+      }
+    },
+    async stop() {
+      isStopped = true;
+      await working;
+    },
+  };
+}
+
+function expectUnavailable(error: unknown): void {
+  if (!(error instanceof StoreFault) || error.code !== 'StoreUnavailable') throw error;
+}

@@ -1,0 +1,162 @@
+// What the server says no to: what is worth another try gets it, and whatever else is refused has not happened.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { ACCEPTED } from '../../src/ledger/command.ts';
+import { bucketOf } from '../../src/store/postgres/bucket.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { type Store, StoreFault } from '../../src/store/store.ts';
+import { auditOf, EndUser, historyOf } from '../store/temporary-ledger.ts';
+import { PostgresServer } from './postgres-server.ts';
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+interface Contended {
+  readonly store: Store;
+  /** Another user of the same database. */
+  readonly outsider: pg.Client;
+  readonly ada: EndUser;
+  readonly bob: EndUser;
+}
+
+/** Two end users with 100 credits each. */
+async function withOutsider(work: (contended: Contended) => Promise<void>): Promise<void> {
+  const url = await server.createDatabase();
+  const store = await openPostgresStore({ url, lanes: 2, prepared: true, citus: false, acceptUnsafe: true });
+  const outsider = new pg.Client({ connectionString: url });
+  await outsider.connect();
+  const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
+  await store.write([ada.add(100), bob.add(100)]);
+  try {
+    await work({ store, outsider, ada, bob });
+    assert.deepEqual(await auditOf(store), { findings: [], store: [] });
+  } finally {
+    await outsider.end();
+    await store.close();
+  }
+}
+
+function lock({ key }: EndUser): string {
+  return `SELECT 1 FROM scrip.end_users WHERE end_user = '${key.endUser}' FOR UPDATE`;
+}
+
+/** Runs for each posting, before it is stored. */
+async function beforeEachPosting(outsider: pg.Client, body: string): Promise<void> {
+  await outsider.query(`
+    CREATE SEQUENCE public.tries;
+    CREATE FUNCTION public.meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} RETURN new; END $$;
+    CREATE TRIGGER meddle BEFORE INSERT ON scrip.postings FOR EACH ROW EXECUTE FUNCTION public.meddle()`);
+}
+
+async function faultOf(write: Promise<unknown>): Promise<{ fault: unknown; tookMs: number }> {
+  const started = performance.now();
+  const error = await write.then(
+    () => null,
+    (error) => error,
+  );
+  return { fault: error instanceof StoreFault ? error.code : error, tookMs: performance.now() - started };
+}
+
+async function untilWaiting(outsider: pg.Client): Promise<void> {
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+  while ((await outsider.query(waiting)).rows.length === 0) await sleep(10);
+}
+
+describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => {
+  test('a deadlock with somebody else is tried again', () =>
+    withOutsider(async ({ store, outsider, ada, bob }) => {
+      // Whichever the store locks first, the outsider has the other.
+      const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
+      const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
+      // The store looks for deadlocks after a second, the outsider never.
+      await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
+      const write = store.write([ada.subtract(30), bob.subtract(20)]);
+      await untilWaiting(outsider);
+      await outsider.query(lock(first));
+      await outsider.query('COMMIT');
+      assert.deepEqual(await write, [ACCEPTED, ACCEPTED]);
+      assert.deepEqual(await historyOf(store, ada), ['-30 subtract', '+100 add']);
+      assert.deepEqual(await historyOf(store, bob), ['-20 subtract', '+100 add']);
+      await sleep(1_000);
+      const deadlocks = 'SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()';
+      assert.equal((await outsider.query(deadlocks)).rows[0].deadlocks, '1');
+    }));
+
+  for (const code of ['40001', '40P01']) {
+    test(`${code} is tried again, ten times at most`, () =>
+      withOutsider(async ({ store, outsider, ada }) => {
+        await beforeEachPosting(
+          outsider,
+          `IF nextval('public.tries') % 13 <> 3 THEN RAISE 'not now' USING ERRCODE = '${code}'; END IF;`,
+        );
+        assert.deepEqual(await store.write([ada.subtract(30)]), [ACCEPTED], 'the third try');
+        const { fault } = await faultOf(store.write([ada.subtract(30)]));
+        assert.equal(fault, 'StoreUnavailable');
+        assert.equal((await outsider.query('SELECT last_value FROM public.tries')).rows[0].last_value, '13');
+        assert.deepEqual(await historyOf(store, ada), ['-30 subtract', '+100 add']);
+      }));
+  }
+
+  test('a row that the database refuses is a broken invariant: the ledger writes no more', () =>
+    withOutsider(async ({ store, outsider, ada, bob }) => {
+      await beforeEachPosting(outsider, `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`);
+      assert.equal((await faultOf(store.write([ada.subtract(30)]))).fault, 'Internal');
+      assert.equal((await faultOf(store.write([bob.subtract(1)]))).fault, 'Internal');
+      assert.deepEqual(await historyOf(store, ada), ['+100 add']);
+    }));
+
+  test('an end user whom somebody else keeps locked is unavailable, and others are not', () =>
+    withOutsider(async ({ store, outsider, ada, bob }) => {
+      await outsider.query(`BEGIN; ${lock(ada)}`);
+      const [{ fault, tookMs }, other] = await Promise.all([
+        faultOf(store.write([ada.subtract(30)])),
+        store.write([bob.subtract(20)]),
+      ]);
+      assert.equal(fault, 'StoreUnavailable');
+      assert(tookMs > 2_900 && tookMs < 5_000, `it took ${tookMs} ms`);
+      assert.deepEqual(other, [ACCEPTED]);
+      await outsider.query('COMMIT');
+      assert.deepEqual(await historyOf(store, ada), ['+100 add']);
+      assert.deepEqual(await store.write([ada.subtract(1)]), [ACCEPTED]);
+    }));
+
+  test('an end user whom somebody else is adding and does not finish is unavailable', () =>
+    withOutsider(async ({ store, outsider }) => {
+      const carol = new EndUser(1, 3);
+      const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;
+      await outsider.query(`BEGIN; INSERT INTO scrip.end_users (bucket, account, end_user) VALUES ${row}`);
+      const { fault, tookMs } = await faultOf(store.write([carol.add(5)]));
+      assert.equal(fault, 'StoreUnavailable');
+      assert(tookMs < 5_000, `it took ${tookMs} ms`);
+      await outsider.query('ROLLBACK');
+      assert.deepEqual(await store.write([carol.add(5)]), [ACCEPTED]);
+    }));
+
+  test('a statement that takes too long is given up by the server, and nothing happened', () =>
+    withOutsider(async ({ store, outsider, ada }) => {
+      await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(30); END IF;');
+      const { fault, tookMs } = await faultOf(store.write([ada.subtract(30)]));
+      assert.equal(fault, 'StoreUnavailable');
+      assert(tookMs > 3_900 && tookMs < 6_000, `it took ${tookMs} ms`);
+      assert.deepEqual(await historyOf(store, ada), ['+100 add']);
+      assert.deepEqual(await store.write([ada.subtract(1)]), [ACCEPTED]);
+    }));
+
+  test('statements that together take too long are not tried for ever', () =>
+    withOutsider(async ({ store, outsider, ada }) => {
+      await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(3); END IF;');
+      await outsider.query(`
+        CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
+        CREATE TRIGGER doze BEFORE UPDATE ON scrip.end_users FOR EACH ROW EXECUTE FUNCTION public.doze()`);
+      const { fault, tookMs } = await faultOf(store.write([ada.subtract(30)]));
+      assert.equal(fault, 'StoreUnavailable');
+      assert(tookMs < 13_000, `it took ${tookMs} ms`);
+      assert.deepEqual(await historyOf(store, ada), ['+100 add']);
+    }));
+});
