@@ -57,7 +57,7 @@ function daily(period: number, change: Partial<Cycle> = {}): { cycle: Cycle; pos
 }
 
 const END = START + DAY_MS;
-const FIRST = added(100, 1);
+const [FIRST, SECOND] = [added(100, 1), added(5, 2)];
 const CYCLE = `cycle ${FIRST.cycle.id}`;
 const [RENEWED, NEXT, SMALLER] = [daily(0, { status: 'renewed' }), daily(1), daily(1, { amount: 50, remaining: 50 })];
 
@@ -102,6 +102,32 @@ const BY_HAND: readonly (readonly [what: string, ledger: Ledger, found: readonly
       now: START,
     },
     [[4, `transaction ${subtracted(4, START, 2).transactionId} touches the same cycle twice`]],
+  ],
+  [
+    'a stop that moves credits',
+    {
+      cycles: [daily(0, { status: 'canceled', remaining: 90 }).cycle],
+      postings: [{ ...subtracted(10, START, 2), kind: 'stop-cycle' }, daily(0).posting],
+      now: START,
+    },
+    [[1, `transaction ${subtracted(10, START, 2).transactionId} moves -10 credits by a stop`]],
+  ],
+  [
+    'a transaction that stops one cycle and spends from another',
+    {
+      cycles: [
+        { ...FIRST.cycle, remaining: 90 },
+        { ...SECOND.cycle, type: 'recurring', status: 'canceled' },
+      ],
+      postings: [
+        { ...subtracted(0, START, 3), kind: 'stop-cycle', amount: 0, cycleId: SECOND.cycle.id },
+        subtracted(10, START, 3),
+        { ...SECOND.posting, kind: 'start-cycle' },
+        FIRST.posting,
+      ],
+      now: START,
+    },
+    [[4, `transaction ${subtracted(10, START, 3).transactionId} was done by two, or is of two kinds`]],
   ],
   [
     'an addition that time is said to have made',

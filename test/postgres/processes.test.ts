@@ -11,6 +11,8 @@ import { PostgresServer } from './postgres-server.ts';
 
 const CLI = join(import.meta.dirname, '../../src/cli.ts');
 const SECRET = /scrip_write_\w+/;
+const ANSWER_MS = 5_000;
+const TEST_MS = 60_000;
 
 let server: PostgresServer;
 const running: ChildProcess[] = [];
@@ -58,19 +60,23 @@ async function stop({ first }: Started): Promise<number | null> {
 
 async function post({ url, secret }: Started, path: string, body: unknown): Promise<number> {
   const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body) });
+  // A connection that was on its way to a process that was killed may never be answered.
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body), signal });
   await response.arrayBuffer();
   return response.status;
 }
 
 /** The process that answers a new connection: it is named in the id of each request. */
 async function whoAnswers({ url }: Started): Promise<string> {
-  const [response] = await once(get(`${url}/nothing`, { agent: false }), 'response');
+  const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));
   return id.split('-').slice(0, 2).join('-');
 }
 
-test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 100 times', async () => {
+test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 100 times', {
+  timeout: TEST_MS,
+}, async () => {
   const started = await start();
   const user = crypto.randomUUID();
   assert.equal(await post(started, '/add', { end_user_id: user, amount: 100 }), 200);
@@ -83,16 +89,18 @@ test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 1
   assert.equal(await stop(started), 0);
 });
 
-test('a process that is killed is replaced, and nothing that was answered is lost', async () => {
+test('a process that is killed is replaced, and nothing that was answered is lost', { timeout: TEST_MS }, async () => {
   const started = await start();
   const user = crypto.randomUUID();
   const pids = [...started.log().matchAll(/"pid":(\d+)/g)].map(([, pid]) => Number(pid));
   let added = 0;
+  let unanswered = 0;
   let isOver = false;
   const adding = (async () => {
     while (!isOver) {
       const status = await post(started, '/add', { end_user_id: user, amount: 1 }).catch(() => null);
       if (status === 200) added += 1;
+      else unanswered += 1;
     }
   })();
   await sleep(300);
@@ -107,8 +115,11 @@ test('a process that is killed is replaced, and nothing that was answered is los
     headers: { authorization: `Bearer ${started.secret}` },
   });
   const { active_balance: held } = (await balance.json()) as { active_balance: number };
-  // The one request whose process died may have been stored and not answered.
-  assert(held === added || held === added + 1, `${added} were answered, and ${held} are there`);
+  // A request whose process died may have been stored and not answered.
+  assert(
+    held >= added && held <= added + unanswered,
+    `${added} were answered, ${unanswered} not, and ${held} are there`,
+  );
   assert.equal(await stop(started), 0);
 });
 
