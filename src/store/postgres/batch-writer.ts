@@ -90,7 +90,7 @@ export class BatchWriter {
     const client = await this.#connect();
     let isSound = false;
     try {
-      const statements = this.#byBucket?.[bucketOf(commands[0] as Command)] ?? this.#mixed;
+      const statements = this.#statementsFor(commands[0] as Command);
       const result = await new BatchTransaction(client, statements, this.#clock, this.#isPrepared).run(commands);
       if ('missing' in result) await this.#addEndUsers(client, result.missing);
       else if (result.isEmpty) await client.query('ROLLBACK');
@@ -101,6 +101,11 @@ export class BatchWriter {
       // After any error a connection is not trusted any more; closing it rolls back.
       client.release(!isSound);
     }
+  }
+
+  /** On Citus a batch is of one bucket, and each bucket has statements of its own. */
+  #statementsFor(user: EndUserKey): Statements {
+    return this.#byBucket?.[bucketOf(user)] ?? this.#mixed;
   }
 
   /** A server that cannot be reached is down: whoever waits is told at once, and the next batch tries again. */
@@ -161,9 +166,7 @@ export class BatchWriter {
     try {
       const [, , found] = await pipelined([
         limited({ text: LOOK }),
-        limited(
-          query((this.#byBucket?.[bucketOf(user)] ?? this.#mixed).lock, columnsOf([keyOf(user)], 3), this.#isPrepared),
-        ),
+        limited(query(this.#statementsFor(user).lock, columnsOf([keyOf(user)], 3), this.#isPrepared)),
         limited(query(this.#mixed.find, [...keyOf(user), transactionId], this.#isPrepared)),
         limited({ text: BEFORE_COMMIT }),
       ]);

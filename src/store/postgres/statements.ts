@@ -41,6 +41,11 @@ export function statementsFor(bucket: number | null): Statements {
     name: bucket === null ? name : `${name}_${bucket}`,
     text,
   });
+  const insertInto = (table: string, columns: string, types: readonly string[]) =>
+    `INSERT INTO scrip.${table} (bucket, account, end_user, ${columns})
+     SELECT e.bucket, e.account, e.end_user, ${columns}
+     FROM ${unnest([...KEY_TYPES, ...types])} AS k (bucket, account, end_user, ${columns})
+     JOIN scrip.end_users e ON ${same('e')}${within('e')}`;
   const due = `type = 'recurring' AND status = 'active'`;
   const after = KEY_TYPES.length + 1;
   return {
@@ -70,20 +75,8 @@ export function statementsFor(bucket: number | null): Statements {
          AS k (bucket, account, end_user, ends_at, cycle_id, remaining, status)
        WHERE ${same('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${within('c')}`,
     ),
-    insertCycles: named(
-      'insert_cycles',
-      `INSERT INTO scrip.cycles (bucket, account, end_user, ${CYCLE})
-       SELECT e.bucket, e.account, e.end_user, ${CYCLE}
-       FROM ${unnest([...KEY_TYPES, ...CYCLE_TYPES])} AS k (bucket, account, end_user, ${CYCLE})
-       JOIN scrip.end_users e ON ${same('e')}${within('e')}`,
-    ),
-    insertPostings: named(
-      'insert_postings',
-      `INSERT INTO scrip.postings (bucket, account, end_user, ${POSTING})
-       SELECT e.bucket, e.account, e.end_user, ${POSTING}
-       FROM ${unnest([...KEY_TYPES, ...POSTING_TYPES])} AS k (bucket, account, end_user, ${POSTING})
-       JOIN scrip.end_users e ON ${same('e')}${within('e')}`,
-    ),
+    insertCycles: named('insert_cycles', insertInto('cycles', CYCLE, CYCLE_TYPES)),
+    insertPostings: named('insert_postings', insertInto('postings', POSTING, POSTING_TYPES)),
     setLatest: named(
       'set_latest',
       `UPDATE scrip.end_users e SET latest = k.latest
