@@ -5,7 +5,11 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
+import { ACCEPTED } from '../../src/ledger/command.ts';
+import { transactionId } from '../../src/ledger/transaction-id.ts';
+import { keyOf } from '../../src/store/postgres/batch-transaction.ts';
 import type { PostgresOptions } from '../../src/store/postgres/connection.ts';
+import { ledger } from '../../src/store/postgres/migrations/0001-ledger.ts';
 import { openPostgresStore, openPostgresStoreBeside } from '../../src/store/postgres/postgres-store.ts';
 import { CannotOpen } from '../../src/store/store.ts';
 import { balanceOf, EndUser } from '../store/temporary-ledger.ts';
@@ -68,13 +72,13 @@ describe('the schema', () => {
   test('of a newer version is refused, and left as it is', async () => {
     const url = await server.createDatabase();
     await (await openPostgresStore({ ...SAFE, url })).close();
-    await server.query('INSERT INTO scrip.migrations VALUES (2, now())', nameOf(url));
-    const refusal =
-      'The ledger in this database was written by a newer Scrip (schema 2; this one knows up to 1); start that version, or point DATABASE_URL elsewhere.';
+    const known = await migrationsOf(url);
+    const newer = known.length + 1;
+    await server.query(`INSERT INTO scrip.migrations VALUES (${newer}, now())`, nameOf(url));
+    const refusal = `The ledger in this database was written by a newer Scrip (schema ${newer}; this one knows up to ${known.length}); start that version, or point DATABASE_URL elsewhere.`;
     await assert.rejects(openPostgresStore({ ...SAFE, url }), cannotOpen(refusal));
     await assert.rejects(openPostgresStoreBeside({ ...SAFE, url }, { create: true }), cannotOpen(refusal));
-    const { rows } = await server.query('SELECT number FROM scrip.migrations ORDER BY number', nameOf(url));
-    assert.deepEqual(rows, [{ number: 1 }, { number: 2 }]);
+    assert.deepEqual(await migrationsOf(url), [...known, newer]);
   });
 
   test('is made once, also when three open a new database at once', async () => {
@@ -83,8 +87,33 @@ describe('the schema', () => {
     await Promise.all(stores.map((store) => store.write([ada.add(5)])));
     for (const store of stores) assert.equal(await balanceOf(store, ada), 15);
     await Promise.all(stores.map((store) => store.close()));
-    const { rows } = await server.query('SELECT number FROM scrip.migrations', nameOf(url));
-    assert.deepEqual(rows, [{ number: 1 }]);
+    const numbers = await migrationsOf(url);
+    assert.deepEqual(
+      numbers,
+      numbers.map((_, index) => index + 1),
+    );
+  });
+
+  test('of the first version is brought up to date, and goes on behind what it holds', async () => {
+    const url = await server.createDatabase();
+    const hour = 3_600_000;
+    const [bucket, account, endUser] = keyOf(ada.key);
+    const start = Date.now() - hour;
+    const tail = '00000000cafe';
+    const cycle = transactionId({ at: start, sequence: 1, tail });
+    const last = transactionId({ at: Date.now() + hour, sequence: 5, tail });
+    const sql = `CREATE SCHEMA scrip; ${ledger};
+      CREATE TABLE scrip.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL);
+      INSERT INTO scrip.migrations VALUES (1, now());
+      INSERT INTO scrip.end_users VALUES (${bucket}, ${account}, '${endUser}', '${last}');
+      INSERT INTO scrip.cycles VALUES (${bucket}, ${account}, '${endUser}', ${start + 31 * 24 * hour}, '${cycle}', 0, 'one-time', 'active', 10, 10, ${start}, 31)`;
+    await server.query(sql, nameOf(url));
+    const store = await openPostgresStore({ ...SAFE, url });
+    assert.deepEqual(await store.write([ada.subtract(3)]), [ACCEPTED]);
+    const { transactions } = await store.transactions(ada.key, { from: null, limit: 10 });
+    assert(transactions[0] && transactions[0].id > last, 'it comes behind the latest one, an hour ahead');
+    assert.equal(await balanceOf(store, ada), 7);
+    await store.close();
   });
 
   test('is not made again, and what it holds stays', async () => {
@@ -142,3 +171,8 @@ test('keys that are made at once have numbers of their own, and one account by n
   assert.equal(new Set(keys.map(({ account }) => account)).size, 1);
   await Promise.all(stores.map((store) => store.close()));
 });
+
+async function migrationsOf(url: string): Promise<number[]> {
+  const { rows } = await server.query('SELECT number FROM scrip.migrations ORDER BY number', nameOf(url));
+  return rows.map(({ number }) => number);
+}

@@ -148,15 +148,13 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
       assert.deepEqual(await store.write([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('statements that together take too long are not tried for ever', () =>
+  test('statements that together take longer than their client waits are settled, and not run again', () =>
     withOutsider(async ({ store, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(3); END IF;');
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
-        CREATE TRIGGER doze BEFORE UPDATE ON scrip.end_users FOR EACH ROW EXECUTE FUNCTION public.doze()`);
-      const { fault, tookMs } = await faultOf(store.write([ada.subtract(30)]));
-      assert.equal(fault, 'StoreUnavailable');
-      assert(tookMs < 13_000, `it took ${tookMs} ms`);
-      assert.deepEqual(await historyOf(store, ada), ['+100 add']);
+        CREATE TRIGGER doze BEFORE UPDATE ON scrip.cycles FOR EACH ROW EXECUTE FUNCTION public.doze()`);
+      assert.deepEqual(await store.write([ada.subtract(30)]), [ACCEPTED]);
+      assert.deepEqual(await historyOf(store, ada), ['-30 subtract', '+100 add']);
     }));
 });

@@ -181,7 +181,7 @@ describe('deadlocks', () => {
 });
 
 async function setLatest(url: string, id: string): Promise<void> {
-  await server.query(`UPDATE scrip.end_users SET latest = '${id}'`, new URL(url).pathname.slice(1));
+  await server.query(`UPDATE scrip.cycles SET latest = '${id}'`, new URL(url).pathname.slice(1));
 }
 
 function storeOf(stores: readonly Store[], index: number): Store {

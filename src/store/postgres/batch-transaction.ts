@@ -1,19 +1,21 @@
-// One batch as one transaction, up to its COMMIT: lock the end users, load what they hold, let the ledger decide, write.
-// Three round trips: lock and load, write, commit.
+// One batch as one transaction: lock the end users, load what they hold, let the ledger decide, write, commit. Two round
+// trips: lock and load, write and commit. On Citus the COMMIT is one of its own.
 
 import assert from 'node:assert/strict';
-import type { PoolClient, QueryResult } from 'pg';
+import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import type { Posting } from '../../ledger/posting.ts';
 import { instantOf, sequenceOf, type TransactionId } from '../../ledger/transaction-id.ts';
 import { TransactionIds } from '../transaction-ids.ts';
 import { bucketOf } from './bucket.ts';
-import { columnsOf, pipelined } from './connection.ts';
+import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
+import { RowArrays } from './row-arrays.ts';
 import { type CycleRow, cycleOf } from './rows.ts';
-import { query, type Statement, type Statements } from './statements.ts';
+import { KEY_TYPES, query, type Statement, type Statements } from './statements.ts';
 
 /** Missed periods that one batch enters: see the same bound of the SQLite writer. */
 const PERIODS_PER_BATCH_MAX = 1_000;
@@ -26,18 +28,24 @@ export const BEGIN = `BEGIN; SET LOCAL statement_timeout = '4s'; SET LOCAL lock_
   SET LOCAL idle_in_transaction_session_timeout = '5s'`;
 
 /** A COMMIT that waits for a standby must not be cut short: it would then count as done without the standby. */
-export const BEFORE_COMMIT = `SET LOCAL statement_timeout = 0`;
+export const COMMIT = 'SET LOCAL statement_timeout = 0; COMMIT';
 
 /** End users that are to be given something, and have no row to lock yet. */
 export interface Missing {
   readonly missing: readonly EndUserKey[];
 }
 
-export interface Written {
+export interface Decided {
   readonly outcomes: readonly (Outcome | null)[];
-  readonly isEmpty: boolean;
+  /** In this order; none when nothing has changed. */
+  readonly writes: readonly Write[];
   /** A transaction that is there if and only if the batch is; null when there is none. */
   readonly witness: Witness | null;
+}
+
+interface Write {
+  readonly statement: Statement;
+  readonly rows: RowArrays;
 }
 
 export interface Witness {
@@ -45,89 +53,116 @@ export interface Witness {
   readonly transactionId: TransactionId;
 }
 
-type Key = readonly [bucket: number, account: number, endUser: string];
+/** An end user of the batch, counted from 1. */
+interface LockedRow {
+  readonly place: number;
+}
+
+interface LoadedRow extends CycleRow, LockedRow {
+  /** The last transaction that touched the cycle; null when it came from elsewhere, before all that the clock gives out. */
+  readonly latest: TransactionId | null;
+}
+
+export type Key = readonly [bucket: number, account: number, endUser: string];
+
+export interface BatchOptions {
+  readonly statements: Statements;
+  readonly isPrepared: boolean;
+  readonly isCitus: boolean;
+}
 
 export class BatchTransaction {
   readonly #client: PoolClient;
   readonly #statements: Statements;
   readonly #clock: DatabaseClock;
+  readonly #now: Statement;
   readonly #isPrepared: boolean;
+  readonly #isCitus: boolean;
 
-  constructor(client: PoolClient, statements: Statements, clock: DatabaseClock, isPrepared: boolean) {
+  constructor(client: PoolClient, clock: DatabaseClock, options: BatchOptions) {
     this.#client = client;
-    this.#statements = statements;
     this.#clock = clock;
-    this.#isPrepared = isPrepared;
+    this.#now = { name: 'now', text: `SELECT ${clock.now} AS now`, types: [] };
+    this.#statements = options.statements;
+    this.#isPrepared = options.isPrepared;
+    this.#isCitus = options.isCitus;
   }
 
-  /** @returns what is left to be committed, or to be added first */
-  async run(commands: readonly Command[]): Promise<Written | Missing> {
+  /** Begins, and decides under the locks. */
+  async decide(commands: readonly Command[]): Promise<Decided | Missing> {
     const batch = batchOf(commands);
-    const { now, latest, cycles } = await this.#lockAndLoad(batch.users);
-    const unlocked = batch.users.filter((user) => !latest.has(nameOf(user)));
-    const missing = unlocked.filter((user) => commands.some((command) => opens(command) && isSame(command, user)));
+    const keys = batch.users.map(keyOf);
+    const { now, isLocked, rows } = await this.#lockAndLoad(keys);
+    const missing = batch.users.filter(
+      (user, place) => !isLocked[place] && commands.some((command) => opens(command) && isSame(command, user)),
+    );
     if (missing.length > 0) return { missing };
-    const ids = idsAfter(now, latest.values());
+    const ids = idsAfter(now, rows);
     // An instant that lasts long, on a clock that was set back, is left before its ids run out.
     if (ids.isRunningShort) ids.moveTo(this.#clock.notBefore(ids.position.at + 1));
     // What these end users have been told the time is, no reader of this process is told an earlier one.
     this.#clock.notBefore(ids.position.at);
-    // Who has no row is not locked, and counts as never heard of, even if somebody else has added one meanwhile.
-    const loaded = batch.users.map((user) => (latest.has(nameOf(user)) ? (cycles.get(nameOf(user)) ?? []) : []));
     const moment = { now: ids.position.at, nextId: () => ids.next() };
-    const { outcomes, changes } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-    await this.#write(changes);
-    return { outcomes, isEmpty: changes.length === 0, witness: witnessOf(changes) };
+    const { outcomes, changes } = fold(batch, cyclesByPlace(rows, isLocked), moment, PERIODS_PER_BATCH_MAX);
+    return { outcomes, writes: this.#writesOf(changes, keys), witness: witnessOf(changes) };
   }
 
-  async #lockAndLoad(users: readonly EndUserKey[]) {
-    const keys = columnsOf(users.map(keyOf), 3);
+  async #lockAndLoad(keys: readonly Key[]) {
+    const arrays = keyArrays(keys).literals();
     const floor = this.#clock.latest;
-    const [, locked, clock, held] = await pipelined([
+    const [, locked, clock, held] = await pipelined(this.#client, () => [
       this.#client.query(BEGIN),
-      this.#query(this.#statements.lock, keys),
+      this.#query<LockedRow>(this.#statements.lock, arrays),
       // Asked for behind the locks: whoever held them before has an earlier instant.
-      this.#client.query(`SELECT ${this.#clock.now} AS now`),
-      this.#query(this.#statements.cycles, [...keys, floor]),
+      this.#query<{ now: number }>(this.#now, []),
+      this.#query<LoadedRow>(this.#statements.cycles, [...arrays, floor]),
     ]);
-    const latest = new Map<string, TransactionId | null>();
-    for (const row of locked.rows) latest.set(nameOf({ account: row.account, endUser: row.end_user }), row.latest);
-    return { now: this.#clock.notBefore(clock.rows[0].now), latest, cycles: cyclesByUser(held.rows) };
+    const isLocked = keys.map(() => false);
+    for (const { place } of locked.rows) isLocked[place - 1] = true;
+    return { now: this.#clock.notBefore(clock.rows[0]?.now as number), isLocked, rows: held.rows };
   }
 
-  async #write(changes: readonly UserChange[]): Promise<void> {
-    if (changes.length === 0) return;
-    const { updateCycles, insertCycles, insertPostings, setLatest } = this.#statements;
-    const changed = changes.flatMap(({ user, changed }) =>
-      changed.map(({ after }) => [...keyOf(user), after.end, after.id, after.remaining, after.status]),
-    );
-    const opened = changes.flatMap(({ user, opened }) =>
-      opened.map((cycle) => [...keyOf(user), ...cycleColumns(cycle)]),
-    );
-    const postings = changes.flatMap(({ user, postings }) =>
-      postings.map((p) => [
-        ...keyOf(user),
-        ...[p.transactionId, p.cycleId, p.period, p.kind, p.amount, p.createdAt, p.expiresAt, p.actor],
-      ]),
-    );
-    const latest = changes.map(({ user, postings }) => [...keyOf(user), postings.at(-1)?.transactionId]);
+  /**
+   * Writes, and commits only what is written in full.
+   *
+   * @returns what confirms the COMMIT
+   */
+  async commit({ writes }: Decided): Promise<readonly QueryResult[]> {
+    const sendWrites = () => writes.map((write) => this.#write(write));
+    const sendCommit = () => this.#client.query(COMMIT) as Promise<unknown> as Promise<readonly QueryResult[]>;
+    if (this.#isCitus) await pipelined(this.#client, sendWrites);
+    const step = this.#isCitus ? () => [sendCommit()] : () => [...sendWrites(), sendCommit()];
+    return (await pipelined(this.#client, step)).at(-1) as readonly QueryResult[];
+  }
+
+  #writesOf(changes: readonly UserChange[], keys: readonly Key[]): readonly Write[] {
+    const { updateCycles, insertCycles, insertPostings } = this.#statements;
+    const changed = new RowArrays(updateCycles.types);
+    const opened = new RowArrays(insertCycles.types);
+    const posted = new RowArrays(insertPostings.types);
+    for (const change of changes) {
+      const key = keys[change.index] as Key;
+      const latest = change.postings.at(-1)?.transactionId as TransactionId;
+      for (const { after } of change.changed)
+        changed.add(...key, after.end, after.id, after.remaining, after.status, latest);
+      for (const cycle of change.opened) opened.add(...key, ...cycleColumns(cycle), latest);
+      for (const posting of change.postings) posted.add(...key, ...postingColumns(posting));
+    }
     // Changes before openings: a renewed period makes room in the index of active cycles for the next one.
-    await pipelined([
-      this.#write1(updateCycles, changed, 7),
-      this.#write1(insertCycles, opened, 12),
-      this.#write1(insertPostings, postings, 11),
-      this.#write1(setLatest, latest, 4),
-      this.#client.query(BEFORE_COMMIT),
-    ]);
+    const writes = [
+      { statement: updateCycles, rows: changed },
+      { statement: insertCycles, rows: opened },
+      { statement: insertPostings, rows: posted },
+    ];
+    return writes.filter(({ rows }) => rows.count > 0);
   }
 
-  async #write1(statement: Statement, rows: readonly (readonly unknown[])[], columns: number): Promise<void> {
-    if (rows.length === 0) return;
-    const { rowCount } = await this.#query(statement, columnsOf(rows, columns));
-    assert(rowCount === rows.length, `${statement.name} concerns one row for each key`);
+  async #write({ statement, rows }: Write): Promise<void> {
+    const { rowCount } = await this.#query(statement, rows.literals());
+    assert(rowCount === (statement.isCounted ? 1 : rows.count), `${statement.name} concerns one row for each key`);
   }
 
-  #query(statement: Statement, values: unknown[]): Promise<QueryResult> {
+  #query<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
     return this.#client.query(query(statement, values, this.#isPrepared));
   }
 }
@@ -141,33 +176,40 @@ function witnessOf(changes: readonly UserChange[]): Witness | null {
   return null;
 }
 
-/** Ids that come after every one of these, in the order of the store: after all that their end users have. */
-function idsAfter(now: Instant, latest: Iterable<TransactionId | null>): TransactionIds {
+/**
+ * Ids that come after every one that these end users have. Each is named by the cycles that it touched; those that are
+ * not loaded have ended, and so have no id that is as late as `now`.
+ */
+function idsAfter(now: Instant, rows: readonly LoadedRow[]): TransactionIds {
   let position = { at: now, sequence: 0 };
-  for (const id of latest) {
-    if (id === null) continue;
-    const [at, sequence] = [instantOf(id), sequenceOf(id)];
+  for (const { latest } of rows) {
+    if (latest === null) continue;
+    const [at, sequence] = [instantOf(latest), sequenceOf(latest)];
     if (at > position.at || (at === position.at && sequence > position.sequence)) position = { at, sequence };
   }
   return new TransactionIds(position);
 }
 
-function cyclesByUser(rows: readonly CycleRow[]): Map<string, Cycle[]> {
-  const byUser = new Map<string, Cycle[]>();
+/** Who has no row is not locked, and counts as never heard of, even if somebody else has added one meanwhile. */
+function cyclesByPlace(rows: readonly LoadedRow[], isLocked: readonly boolean[]): Cycle[][] {
+  const byPlace = isLocked.map((): Cycle[] => []);
   for (const row of rows) {
+    if (!isLocked[row.place - 1]) continue;
     const cycle = cycleOf(row);
     assertCycle(cycle);
-    const name = nameOf({ account: row.account, endUser: row.end_user });
-    const cycles = byUser.get(name);
-    if (cycles) cycles.push(cycle);
-    else byUser.set(name, [cycle]);
+    byPlace[row.place - 1]?.push(cycle);
   }
-  for (const cycles of byUser.values()) cycles.sort(burnOrder);
-  return byUser;
+  for (const cycles of byPlace) if (cycles.length > 1) cycles.sort(burnOrder);
+  return byPlace;
 }
 
-function cycleColumns({ id, period, type, status, amount, remaining, start, end, validityDays }: Cycle): unknown[] {
-  return [id, period, type, status, amount, remaining, start, end, validityDays];
+function cycleColumns({ id, period, type, status, amount, remaining, start, end, validityDays }: Cycle) {
+  return [id, period, type, status, amount, remaining, start, end, validityDays] as const;
+}
+
+function postingColumns(posting: Posting) {
+  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = posting;
+  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor] as const;
 }
 
 /** What can make something out of nothing. The other commands of an end user never heard of are refused without a row. */
@@ -183,6 +225,8 @@ export function keyOf(user: EndUserKey): Key {
   return [bucketOf(user), user.account, user.endUser];
 }
 
-function nameOf({ account, endUser }: EndUserKey): string {
-  return `${account}/${endUser}`;
+export function keyArrays(keys: readonly Key[]): RowArrays {
+  const arrays = new RowArrays(KEY_TYPES);
+  for (const key of keys) arrays.add(...key);
+  return arrays;
 }

@@ -1,22 +1,22 @@
 // Writes batches to PostgreSQL, and finds out what became of one whose connection was lost.
 //
-//   run ──▶ COMMIT ──▶ done
-//    │        └── connection lost, or a warning ──▶ lock the same rows again, look for the batch's own transaction
-//    │                                   ├── there, and as safe as any other ──▶ done
-//    │                                   ├── not there ──▶ run again
-//    │                                   └── not to be found out in time ──▶ OutcomeUnknown
+//   decide ──▶ write and COMMIT ──▶ done
+//    │             └── connection lost, or a warning ──▶ lock the same rows again, look for the batch's own transaction
+//    │                      ├── there, and as safe as any other ──▶ done
+//    │                      ├── not there ──▶ run again
+//    │                      └── not to be found out in time ──▶ OutcomeUnknown
 //    ├── deadlock, serialization failure, connection lost ──▶ nothing happened: run again, a few times
 //    └── anything else ──▶ StoreUnavailable, or Internal for good
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool, PoolClient, QueryConfig } from 'pg';
+import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
 import type { NoticeMessage } from 'pg-protocol/dist/messages.js';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { StoreFault } from '../store.ts';
-import { BatchTransaction, BEFORE_COMMIT, BEGIN, keyOf, type Witness } from './batch-transaction.ts';
+import { BatchTransaction, BEGIN, COMMIT, type Decided, keyArrays, keyOf, type Witness } from './batch-transaction.ts';
 import { bucketOf } from './bucket.ts';
-import { columnsOf, pipelined } from './connection.ts';
+import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { faultOf, isConnectionLost, isWorthRetrying } from './postgres-error.ts';
 import { query, type Statements, statementsByBucket, statementsFor } from './statements.ts';
@@ -90,13 +90,17 @@ export class BatchWriter {
     const client = await this.#connect();
     let isSound = false;
     try {
-      const statements = this.#statementsFor(commands[0] as Command);
-      const result = await new BatchTransaction(client, statements, this.#clock, this.#isPrepared).run(commands);
-      if ('missing' in result) await this.#addEndUsers(client, result.missing);
-      else if (result.isEmpty) await client.query('ROLLBACK');
-      else await this.#commit(client, result.outcomes, result.witness);
+      const transaction = new BatchTransaction(client, this.#clock, {
+        statements: this.#statementsFor(commands[0] as Command),
+        isPrepared: this.#isPrepared,
+        isCitus: this.#byBucket !== null,
+      });
+      const decided = await transaction.decide(commands);
+      if ('missing' in decided) await this.#addEndUsers(client, decided.missing);
+      else if (decided.writes.length === 0) await client.query('ROLLBACK');
+      else await this.#commit(client, transaction, decided);
       isSound = true;
-      return 'missing' in result ? null : result.outcomes;
+      return 'missing' in decided ? null : decided.outcomes;
     } finally {
       // After any error a connection is not trusted any more; closing it rolls back.
       client.release(!isSound);
@@ -120,17 +124,16 @@ export class BatchWriter {
   /** Gives new end users the row that is locked for them: in a transaction of its own, in the order of all locks. */
   async #addEndUsers(client: PoolClient, users: readonly EndUserKey[]): Promise<void> {
     const keys = users.map(keyOf).sort(lockOrder);
-    await pipelined([
+    await pipelined(client, () => [
       client.query(`ROLLBACK; ${BEGIN}`),
       ...keys.map((key) => client.query(query(this.#mixed.addEndUsers, [...key], this.#isPrepared))),
-      client.query(BEFORE_COMMIT),
-      client.query('COMMIT'),
+      client.query(COMMIT),
     ]);
   }
 
-  async #commit(client: PoolClient, outcomes: Outcomes, witness: Witness | null): Promise<void> {
-    const lost = (reason: string) => new CommitLost(outcomes, witness, reason);
-    const warning = await commit(client).catch((error) => {
+  async #commit(client: PoolClient, transaction: BatchTransaction, decided: Decided): Promise<void> {
+    const lost = (reason: string) => new CommitLost(decided.outcomes, decided.witness, reason);
+    const warning = await confirmed(client, () => transaction.commit(decided)).catch((error) => {
       throw isConnectionLost(error) ? lost(error.message) : error;
     });
     if (warning !== null) throw lost(warning);
@@ -164,14 +167,13 @@ export class BatchWriter {
     const client = await this.#connect();
     const limited = (config: QueryConfig) => client.query(Object.assign(config, { query_timeout: LOOK_MS }));
     try {
-      const [, , found] = await pipelined([
+      const [, , found] = await pipelined(client, () => [
         limited({ text: LOOK }),
-        limited(query(this.#statementsFor(user).lock, columnsOf([keyOf(user)], 3), this.#isPrepared)),
+        limited(query(this.#statementsFor(user).lock, keyArrays([keyOf(user)]).literals(), this.#isPrepared)),
         limited(query(this.#mixed.find, [...keyOf(user), transactionId], this.#isPrepared)),
-        limited({ text: BEFORE_COMMIT }),
       ]);
       if (found.rows.length === 0) return false;
-      const warning = await commit(client, LOOK_MS);
+      const warning = await confirmed(client, () => limited({ text: COMMIT }) as Promise<unknown> as CommitAnswer);
       if (warning !== null) throw new Error(warning);
       return true;
     } finally {
@@ -180,8 +182,13 @@ export class BatchWriter {
   }
 }
 
-/** @returns a warning: PostgreSQL gives one when it was told to wait for a standby no longer */
-async function commit(client: PoolClient, timeoutMs?: number): Promise<string | null> {
+type CommitAnswer = Promise<readonly QueryResult[]>;
+
+/**
+ * @param commit sends a COMMIT, last of all
+ * @returns a warning: PostgreSQL gives one when it was told to wait for a standby no longer
+ */
+async function confirmed(client: PoolClient, commit: () => CommitAnswer): Promise<string | null> {
   let warning: string | null = null;
   // By its code: the severity is in the language of the server.
   const notice = ({ code, message }: NoticeMessage) => {
@@ -189,9 +196,8 @@ async function commit(client: PoolClient, timeoutMs?: number): Promise<string | 
   };
   client.on('notice', notice);
   try {
-    const limit = timeoutMs === undefined ? {} : { query_timeout: timeoutMs };
-    const { command } = await client.query({ text: 'COMMIT', ...limit });
-    assert(command === 'COMMIT', 'a transaction without an error commits');
+    const results = await commit();
+    assert(results.at(-1)?.command === 'COMMIT', 'a transaction without an error commits');
     return warning;
   } finally {
     client.off('notice', notice);

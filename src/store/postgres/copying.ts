@@ -18,12 +18,13 @@ import type {
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
 import { keyOf } from './batch-transaction.ts';
-import { APPLICATION_NAME, columnsOf, openPool, type PostgresOptions, refuseUnsafe } from './connection.ts';
+import { APPLICATION_NAME, openPool, type PostgresOptions, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { scanLedger } from './ledger-scan.ts';
 import { hasUnfinishedCopy, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { explained } from './postgres-store.ts';
 import { INSERTS } from './record-inserts.ts';
+import { RowArrays } from './row-arrays.ts';
 import { auditDatabase } from './whole-store.ts';
 
 /** One for the locks or the writes, one to read, and one to spare. */
@@ -122,7 +123,7 @@ class PostgresCopying implements CopyDestination {
 
   async totals(): Promise<Totals> {
     const { rows } = await this.#client.query(
-      `SELECT (SELECT count(*) FROM scrip.end_users WHERE latest IS NOT NULL) AS "endUsers",
+      `SELECT (SELECT count(*) FROM scrip.end_users e WHERE EXISTS (SELECT 1 FROM scrip.postings p WHERE p.bucket = e.bucket AND p.account = e.account AND p.end_user = e.end_user)) AS "endUsers",
               (SELECT count(*) FROM scrip.postings) AS postings`,
     );
     return rows[0];
@@ -155,13 +156,14 @@ class PostgresCopying implements CopyDestination {
     if (records.length === 0) return;
     if (!this.#isLoading) await this.#client.query(BEGIN);
     this.#isLoading = true;
-    const rows = { cycle: [] as unknown[][], posting: [] as unknown[][], 'end-user': [] as unknown[][] };
-    for (const record of records) rows[record.kind].push([...keyOf(record.user), ...columnsOfRecord(record)]);
     for (const kind of ['cycle', 'posting', 'end-user'] as const) {
-      if (rows[kind].length === 0) continue;
-      const { text, columns } = INSERTS[kind];
-      const { rowCount } = await this.#client.query(text, columnsOf(rows[kind], columns));
-      assert(rowCount === rows[kind].length, 'every row is inserted');
+      const { text, types } = INSERTS[kind];
+      const rows = new RowArrays(types);
+      for (const record of records)
+        if (record.kind === kind) rows.add(...keyOf(record.user), ...columnsOfRecord(record));
+      if (rows.count === 0) continue;
+      const { rowCount } = await this.#client.query(text, rows.literals());
+      assert(rowCount === rows.count, 'every row is inserted');
     }
   }
 
@@ -220,8 +222,8 @@ class PostgresCopying implements CopyDestination {
   }
 }
 
-function columnsOfRecord(record: LedgerRecord): readonly unknown[] {
-  if (record.kind === 'end-user') return [record.latest];
+function columnsOfRecord(record: LedgerRecord): readonly (string | number | null)[] {
+  if (record.kind === 'end-user') return [];
   if (record.kind === 'posting') {
     const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = record.posting;
     return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor];

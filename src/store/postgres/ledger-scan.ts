@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { type LedgerRecord, RECORDS_PER_BATCH } from '../ledger-copy.ts';
 import { BUCKETS } from './bucket.ts';
 import { type CycleRow, cycleOf, type PostingRow, postingOf } from './rows.ts';
@@ -30,9 +31,11 @@ export async function* scanLedger(pool: Pool, after: EndUserKey | null): AsyncGe
     let batch: LedgerRecord[] = [];
     for (let bucket = lowest(buckets); bucket !== null; bucket = lowest(buckets)) {
       const user = bucket.user as EndUserKey;
+      let latest: TransactionId | null = null;
       for (const scan of bucket.scans) {
         while (scan.user !== null && compare(scan.user, user) === 0) {
-          const record = await scan.take(user);
+          const record: LedgerRecord | null = await scan.take(user, latest);
+          if (record?.kind === 'posting') latest = record.posting.transactionId;
           if (record !== null) batch.push(record);
           if (batch.length < RECORDS_PER_BATCH) continue;
           yield batch;
@@ -75,7 +78,8 @@ class BucketScan {
   }
 }
 
-type RecordOf = (user: EndUserKey, row: UserRow) => LedgerRecord | null;
+/** @param latest the posting of this end user that was read last */
+type RecordOf = (user: EndUserKey, row: UserRow, latest: TransactionId | null) => LedgerRecord | null;
 
 const cycleRecord: RecordOf = (user, row) => ({ kind: 'cycle', user, cycle: cycleOf(row as UserRow & CycleRow) });
 
@@ -86,7 +90,7 @@ const postingRecord: RecordOf = (user, row) => ({
 });
 
 /** The row of one who was never given anything is a lock and nothing else. */
-const endUserRecord: RecordOf = (user, { latest }) => (latest === null ? null : { kind: 'end-user', user, latest });
+const endUserRecord: RecordOf = (user, _row, latest) => (latest === null ? null : { kind: 'end-user', user, latest });
 
 /** The rows of a table in a bucket, by end user. */
 class TableScan {
@@ -120,8 +124,8 @@ class TableScan {
   }
 
   /** Waits only where further rows have to be fetched. */
-  take(user: EndUserKey): LedgerRecord | null | Promise<LedgerRecord | null> {
-    const record = this.#recordOf(user, this.#rows[this.#at] as UserRow);
+  take(user: EndUserKey, latest: TransactionId | null): LedgerRecord | null | Promise<LedgerRecord | null> {
+    const record = this.#recordOf(user, this.#rows[this.#at] as UserRow, latest);
     this.#at += 1;
     if (this.#at === this.#rows.length) return this.#fetch().then(() => record);
     this.#look();

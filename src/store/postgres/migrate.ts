@@ -5,9 +5,10 @@ import type { Pool, PoolClient } from 'pg';
 import { CannotOpen } from '../store.ts';
 import { BUCKETS } from './bucket.ts';
 import { ledger } from './migrations/0001-ledger.ts';
+import { latestOfACycle } from './migrations/0002-latest-of-a-cycle.ts';
 
 /** In order. A migration that has been released never changes, and only adds: an older version may be running beside it. */
-const MIGRATIONS: readonly string[] = [ledger];
+const MIGRATIONS: readonly string[] = [ledger, latestOfACycle];
 
 /** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
 const MIGRATION_LOCK = 0x53637270;

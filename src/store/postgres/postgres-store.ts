@@ -154,7 +154,7 @@ class PostgresStore implements Store {
   async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
     const client = await this.#readers.connect().catch(this.#unavailable);
     // One snapshot for both: a renewal that is stored in between would be in both.
-    const [, held, page] = await pipelined([
+    const [, held, page] = await pipelined(client, () => [
       client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'),
       client.query<HeldRow>(this.#held, [...keyOf(user), this.#clock.latest]),
       client.query<PostingRow>(PAGE, [...keyOf(user), from ?? LAST_ID, limit + 1]),

@@ -1,6 +1,6 @@
 // The statements of a batch. Each is about many rows, given as arrays, one element a row. On Citus a batch is of one
 // bucket, and every statement names it as a constant, so that each concerns one shard of one machine. Rows are inserted
-// by way of their end user's own row, which is on the same shard, so that this holds for INSERT … SELECT as well.
+// there by way of their end user's own row, which is on the same shard, so that this holds for INSERT … SELECT as well.
 
 import type { QueryConfig } from 'pg';
 import { BUCKETS } from './bucket.ts';
@@ -8,6 +8,7 @@ import { BUCKETS } from './bucket.ts';
 export const CYCLE = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
 export const POSTING = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
 
+export const KEY = 'bucket, account, end_user';
 export const KEY_TYPES = ['smallint', 'integer', 'uuid'] as const;
 export const CYCLE_TYPES = [
   'uuid',
@@ -22,68 +23,76 @@ export const CYCLE_TYPES = [
 ] as const;
 export const POSTING_TYPES = ['uuid', 'uuid', 'integer', 'text', 'bigint', 'bigint', 'bigint', 'text'] as const;
 
+const CHANGE_TYPES = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text', 'uuid'];
+
+/** What time has still to renew. */
+const RENEWS = `c.type = 'recurring' AND c.status = 'active'`;
+
 export interface Statement {
   readonly name: string;
   readonly text: string;
+  /** Of the columns of its rows; what else it is given comes behind them. */
+  readonly types: readonly string[];
+  /** Whether the server counts, and fails unless the statement concerns one row for each of these. */
+  readonly isCounted?: boolean;
 }
 
 export type Statements = Readonly<
-  Record<
-    'lock' | 'cycles' | 'addEndUsers' | 'updateCycles' | 'insertCycles' | 'insertPostings' | 'setLatest' | 'find',
-    Statement
-  >
+  Record<'lock' | 'cycles' | 'addEndUsers' | 'updateCycles' | 'insertCycles' | 'insertPostings' | 'find', Statement>
 >;
 
 /** @param bucket the one bucket of all rows, on Citus; null where a batch mixes them */
 export function statementsFor(bucket: number | null): Statements {
   const within = (table: string) => (bucket === null ? '' : ` AND ${table}.bucket = ${bucket}`);
-  const named = (name: string, text: string): Statement => ({
+  const named = (name: string, types: readonly string[], text: string): Statement => ({
     name: bucket === null ? name : `${name}_${bucket}`,
+    types,
     text,
   });
-  const insertInto = (table: string, columns: string, types: readonly string[]) =>
-    `INSERT INTO scrip.${table} (bucket, account, end_user, ${columns})
-     SELECT e.bucket, e.account, e.end_user, ${columns}
-     FROM ${unnest([...KEY_TYPES, ...types])} AS k (bucket, account, end_user, ${columns})
-     JOIN scrip.end_users e ON ${same('e')}${within('e')}`;
-  const due = `type = 'recurring' AND status = 'active'`;
-  const after = KEY_TYPES.length + 1;
+  const inserting = (name: string, table: string, columns: string, types: readonly string[]) =>
+    named(
+      name,
+      [...KEY_TYPES, ...types],
+      bucket === null
+        ? insert(table, `${KEY}, ${columns}`, [...KEY_TYPES, ...types])
+        : insertBeside(table, columns, types, bucket),
+    );
+  const update = `UPDATE scrip.cycles c SET remaining = k.remaining, status = k.status, latest = k.latest
+     FROM ${unnest(CHANGE_TYPES)} AS k (${KEY}, ends_at, cycle_id, remaining, status, latest)
+     WHERE ${same('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${within('c')}`;
+  const floor = `$${KEY_TYPES.length + 1}`;
+  const keys = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (bucket, account, end_user, place)`;
   return {
     // In one total order, so that no two batches wait for each other.
     lock: named(
       'lock',
-      `SELECT e.account, e.end_user, e.latest FROM ${unnest(KEY_TYPES)} AS k (bucket, account, end_user)
-       JOIN scrip.end_users e ON ${same('e')}${within('e')}
+      KEY_TYPES,
+      `SELECT k.place FROM ${keys} JOIN scrip.end_users e ON ${same('e')}${within('e')}
        ORDER BY e.bucket, e.account, e.end_user FOR UPDATE OF e`,
     ),
     cycles: named(
       'cycles',
-      `SELECT k.account, k.end_user, ${CYCLE} FROM ${unnest(KEY_TYPES)} AS k (bucket, account, end_user)
-       JOIN scrip.cycles c ON ${same('c')} AND c.ends_at > $${after}${within('c')}
+      KEY_TYPES,
+      `SELECT k.place, c.latest, ${CYCLE} FROM ${keys}
+       JOIN scrip.cycles c ON ${same('c')} AND c.ends_at > ${floor}${within('c')}
        UNION ALL
-       SELECT k.account, k.end_user, ${CYCLE} FROM ${unnest(KEY_TYPES)} AS k (bucket, account, end_user)
-       JOIN scrip.cycles c ON ${same('c')} AND ${due} AND c.ends_at <= $${after}${within('c')}`,
+       SELECT k.place, c.latest, ${CYCLE} FROM ${keys}
+       JOIN scrip.cycles c ON ${same('c')} AND ${RENEWS} AND c.ends_at <= ${floor}${within('c')}`,
     ),
     addEndUsers: named(
       'add_end_users',
+      [],
       `INSERT INTO scrip.end_users (bucket, account, end_user) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
     ),
-    updateCycles: named(
-      'update_cycles',
-      `UPDATE scrip.cycles c SET remaining = k.remaining, status = k.status
-       FROM ${unnest([...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text'])}
-         AS k (bucket, account, end_user, ends_at, cycle_id, remaining, status)
-       WHERE ${same('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${within('c')}`,
-    ),
-    insertCycles: named('insert_cycles', insertInto('cycles', CYCLE, CYCLE_TYPES)),
-    insertPostings: named('insert_postings', insertInto('postings', POSTING, POSTING_TYPES)),
-    setLatest: named(
-      'set_latest',
-      `UPDATE scrip.end_users e SET latest = k.latest
-       FROM ${unnest([...KEY_TYPES, 'uuid'])} AS k (bucket, account, end_user, latest) WHERE ${same('e')}${within('e')}`,
-    ),
+    updateCycles: {
+      ...named('update_cycles', CHANGE_TYPES, bucket === null ? counted(update) : update),
+      isCounted: bucket === null,
+    },
+    insertCycles: inserting('insert_cycles', 'cycles', `${CYCLE}, latest`, [...CYCLE_TYPES, 'uuid']),
+    insertPostings: inserting('insert_postings', 'postings', POSTING, POSTING_TYPES),
     find: named(
       'find',
+      [],
       `SELECT 1 FROM scrip.postings p
        WHERE p.bucket = $1 AND p.account = $2 AND p.end_user = $3 AND p.transaction_id = $4 LIMIT 1`,
     ),
@@ -95,11 +104,33 @@ export function statementsByBucket(): readonly Statements[] {
   return Array.from({ length: BUCKETS }, (_, bucket) => statementsFor(bucket));
 }
 
+export function insert(table: string, columns: string, types: readonly string[]): string {
+  return `INSERT INTO scrip.${table} (${columns}) SELECT * FROM ${unnest(types)}`;
+}
+
+/**
+ * Fails, and with it the whole batch, unless each row of the statement has found the one that it changes: COMMIT travels
+ * with it, so the server itself has to count.
+ */
+function counted(update: string): string {
+  return `WITH changed AS (${update} RETURNING 1)
+     SELECT 1 / (count(*) = cardinality($1::${KEY_TYPES[0]}[]))::integer FROM changed`;
+}
+
+/** The same on one shard of Citus, which needs a table of that shard to select from. */
+function insertBeside(table: string, columns: string, types: readonly string[], bucket: number): string {
+  return `INSERT INTO scrip.${table} (${KEY}, ${columns})
+     SELECT e.bucket, e.account, e.end_user, ${columns.replaceAll(/\w+/g, 'k.$&')}
+     FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})
+     JOIN scrip.end_users e ON ${same('e')} AND e.bucket = ${bucket}`;
+}
+
+/** @param values for a statement about rows: those, and what comes behind them */
 export function query({ name, text }: Statement, values: unknown[], isPrepared: boolean): QueryConfig {
   return isPrepared ? { name: `scrip_${name}`, text, values } : { text, values };
 }
 
-export function unnest(columnTypes: readonly string[]): string {
+function unnest(columnTypes: readonly string[]): string {
   return `unnest(${columnTypes.map((type, index) => `$${index + 1}::${type}[]`).join(', ')})`;
 }
 
