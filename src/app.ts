@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
+import { AnswerSweep } from './commit/answer-sweep.ts';
 import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import type { Config, Database } from './config.ts';
@@ -45,14 +46,18 @@ export async function startService(
   const renewalClock = new RenewalClock(store, commit, (error) =>
     logger.warn({ err: error }, 'renewals wait for the next tick'),
   );
+  const answerSweep = new AnswerSweep(store, config.keepAnswersMs, (error) =>
+    logger.warn({ err: error }, 'old answers wait for the next tick'),
+  );
   const authenticator = new Authenticator(store.apiKeys);
   try {
     const server = await buildServer({ store, commit, renewalClock, authenticator, logger, version: VERSION });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
     renewalClock.start();
+    answerSweep.start();
     const stop = async () => {
       await server.drain();
-      await renewalClock.stop();
+      await Promise.all([renewalClock.stop(), answerSweep.stop()]);
       await commit.drained();
       await store.close();
       logger.info('Scrip has stopped');

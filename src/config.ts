@@ -23,6 +23,8 @@ export interface Config {
   readonly port: number;
   readonly database: Database;
   readonly logLevel: string;
+  /** How long the answers to idempotency keys are kept, at least. */
+  readonly keepAnswersMs: number;
 }
 
 /** A setting that cannot be used, as a sentence that names it. */
@@ -32,6 +34,10 @@ export class InvalidSetting extends Error {
 
 const PORT_MAX = 65_535;
 const LANES_MAX = 64;
+const HOUR_MS = 3_600_000;
+/** A day, which clients may count on, to a year. */
+const KEEP_ANSWERS_HOURS_MIN = 24;
+const KEEP_ANSWERS_HOURS_MAX = 8_760;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** @throws InvalidSetting */
@@ -41,6 +47,14 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     port: wholeNumber('PORT', environment.PORT || '8080', 0, PORT_MAX),
     database: databaseOf(environment),
     logLevel: oneOf('LOG_LEVEL', environment.LOG_LEVEL || 'info', LOG_LEVELS),
+    keepAnswersMs:
+      HOUR_MS *
+      wholeNumber(
+        'IDEMPOTENCY_HOURS',
+        environment.IDEMPOTENCY_HOURS || '24',
+        KEEP_ANSWERS_HOURS_MIN,
+        KEEP_ANSWERS_HOURS_MAX,
+      ),
   };
 }
 

@@ -12,12 +12,14 @@ import type {
 import { type ApiKey, may, type Scope } from '../accounts/api-key.ts';
 import type { Answer, GroupCommit } from '../commit/group-commit.ts';
 import { activeBalance } from '../ledger/balance.ts';
-import type { Accepted, EndUserKey } from '../ledger/command.ts';
+import type { Accepted, EndUserKey, Idempotency } from '../ledger/command.ts';
 import type { Cycle as LedgerCycle } from '../ledger/cycle.ts';
 import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../ledger/instant.ts';
+import type { Actor } from '../ledger/posting.ts';
 import { cyclesAt } from '../ledger/settle.ts';
 import { type Store, StoreFault } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
+import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
 import { cycleEntry, cycleObject } from './objects.ts';
 import { InvalidRequest, pointerTo, sendFailure, sendFault, sendProblem, sendRefusal } from './problem.ts';
@@ -111,7 +113,7 @@ function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
       const { amount, validity_days } = request.body;
       const user = endUserOf(request, request.body);
       commit.submit(
-        { kind: 'add', ...user, actor: actorOf(request), amount, validityDays: validityDaysOf(validity_days) },
+        { kind: 'add', ...user, ...originOf(request), amount, validityDays: validityDaysOf(validity_days) },
         (result) => settleReply(reply, user, result, () => ({ end_user_id: user.endUser, amount })),
       );
     },
@@ -126,7 +128,7 @@ function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
     (request, reply) => {
       const { amount } = request.body;
       const user = endUserOf(request, request.body);
-      commit.submit({ kind: 'subtract', ...user, actor: actorOf(request), amount }, (result) =>
+      commit.submit({ kind: 'subtract', ...user, ...originOf(request), amount }, (result) =>
         settleReply(reply, user, result, () => ({ end_user_id: user.endUser, amount })),
       );
     },
@@ -146,7 +148,7 @@ function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
         {
           kind: 'start-cycle',
           ...user,
-          actor: actorOf(request),
+          ...originOf(request),
           amount,
           validityDays: validityDaysOf(validity_days),
           onActive,
@@ -164,7 +166,7 @@ function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
     },
     (request, reply) => {
       const user = endUserOf(request, request.body);
-      commit.submit({ kind: 'stop-cycle', ...user, actor: actorOf(request) }, (result) =>
+      commit.submit({ kind: 'stop-cycle', ...user, ...originOf(request) }, (result) =>
         settleReply(reply, user, result, ({ cycle }) => cycleObject(user.endUser, cycle as LedgerCycle)),
       );
     },
@@ -230,8 +232,9 @@ function endUserOf(request: FastifyRequest, fields: { end_user_id: string }): En
   return { account: request.apiKey.account, endUser: fields.end_user_id.toLowerCase() };
 }
 
-function actorOf(request: FastifyRequest): string {
-  return `key:${request.apiKey.id}`;
+/** Who asks, and whether it may be a repetition. */
+function originOf(request: FastifyRequest): { actor: Actor; idempotency: Idempotency | null } {
+  return { actor: `key:${request.apiKey.id}`, idempotency: idempotencyOf(request) };
 }
 
 function validityDaysOf(days: number | null | undefined): number {
@@ -244,9 +247,13 @@ function settleReply(
   result: Parameters<Answer>[0],
   respond: (accepted: Accepted) => unknown,
 ): void {
-  if (result instanceof StoreFault) sendFault(reply, result);
-  else if (result.refused !== null) sendRefusal(reply, user.endUser, result);
-  else reply.send(respond(result));
+  if (result instanceof StoreFault) {
+    sendFault(reply, result);
+    return;
+  }
+  if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
+  if (result.refused === null) reply.send(respond(result));
+  else sendRefusal(reply, user.endUser, result.replayOf ?? reply.request.id, result);
 }
 
 /** A GET takes its fields from the body, as the interface has it, or from the query; the same ones twice must agree. */

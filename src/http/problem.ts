@@ -19,6 +19,7 @@ type RequestCode =
   | 'NotFound'
   | 'PayloadTooLarge'
   | 'RequestTimeout'
+  | 'TooManyRequests'
   | 'Unauthorized'
   | 'UnsupportedMediaType';
 
@@ -45,6 +46,8 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
   ExpectationFailed: { status: 417, title: 'The expectation in the headers cannot be met' },
   InvalidField: { status: 422, title: 'A field is missing, unknown or out of bounds' },
   BalanceTooLarge: { status: 422, title: 'The end user would hold more than 2^53−1 credits' },
+  IdempotencyKeyReused: { status: 422, title: 'The idempotency key belongs to another request' },
+  TooManyRequests: { status: 429, title: 'The API key has made too many requests' },
   HeadersTooLarge: { status: 431, title: 'The headers are too large' },
   Internal: { status: 500, title: 'Scrip failed, and has stopped writing if its ledger may be wrong' },
   Overloaded: { status: 503, title: 'Too much is waiting; nothing happened' },
@@ -97,41 +100,50 @@ export function sendProblem(
   extras: { detail: string; [member: string]: unknown },
 ): void {
   const { status } = PROBLEMS[code];
-  // Not where the outcome is unknown: a client that tries again by itself could do it twice.
-  if (status === 503 && code !== 'OutcomeUnknown') reply.header('retry-after', RETRY_AFTER_SECONDS);
+  // Not where it may have happened and there is no key: a client that tries again by itself could do it twice.
+  const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
+  if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
-  reply
-    .code(status)
-    .header('content-type', PROBLEM_TYPE)
-    .send(Buffer.from(problemDocument(code, reply.request.id, extras)));
+  sendDocument(reply, status, problemDocument(code, reply.request.id, extras));
+}
+
+function sendDocument(reply: FastifyReply, status: number, document: string): void {
+  reply.code(status).header('content-type', PROBLEM_TYPE).send(Buffer.from(document));
 }
 
 export function sendInvalid(reply: FastifyReply, { code, message, errors }: InvalidRequest): void {
   sendProblem(reply, code, errors.length > 0 ? { detail: message, errors } : { detail: message });
 }
 
-export function sendRefusal(reply: FastifyReply, endUserId: string, refusal: Refusal): void {
+/** @param requestId of the request that was refused, which may be an earlier one with the same idempotency key */
+export function sendRefusal(reply: FastifyReply, endUserId: string, requestId: string, refusal: Refusal): void {
+  const { status } = PROBLEMS[refusal.refused];
+  sendDocument(reply, status, problemDocument(refusal.refused, requestId, particularsOf(endUserId, refusal)));
+}
+
+function particularsOf(endUserId: string, refusal: Refusal): { detail: string; [member: string]: unknown } {
   switch (refusal.refused) {
     case 'InsufficientFunds': {
       const { requested, available } = refusal;
       const detail = `${requested} credits were requested and ${available} are available.`;
-      sendProblem(reply, 'InsufficientFunds', { detail, requested, available, shortfall: requested - available });
-      return;
+      return { detail, requested, available, shortfall: requested - available };
     }
     case 'BalanceTooLarge': {
       const { requested, available } = refusal;
       const detail = `There is room for ${available} more credits, now and when the active cycle renews; ${requested} were requested.`;
-      sendProblem(reply, 'BalanceTooLarge', { detail, requested, available });
-      return;
+      return { detail, requested, available };
     }
-    case 'CycleAlreadyActive': {
-      const cycle = cycleObject(endUserId, refusal.cycle);
-      const detail = 'Nothing was changed. To replace the active cycle, send "on_active": "replace".';
-      sendProblem(reply, 'CycleAlreadyActive', { detail, cycle });
-      return;
-    }
+    case 'CycleAlreadyActive':
+      return {
+        detail: 'Nothing was changed. To replace the active cycle, send "on_active": "replace".',
+        cycle: cycleObject(endUserId, refusal.cycle),
+      };
     case 'CycleNotFound':
-      sendProblem(reply, 'CycleNotFound', { detail: 'There is no cycle to stop.' });
+      return { detail: 'There is no cycle to stop.' };
+    case 'IdempotencyKeyReused':
+      return {
+        detail: 'Nothing was changed. The key was sent before with other fields or to another path; use a new one.',
+      };
   }
 }
 
@@ -139,7 +151,7 @@ const FAULT_DETAILS: Readonly<Record<FaultCode, string>> = {
   Overloaded: 'Nothing was changed. Try again in a moment.',
   StoreUnavailable: 'Nothing was changed. Try again in a moment.',
   OutcomeUnknown:
-    'The store failed while it confirmed the write: it may have happened or not. Read the balance before you try again.',
+    'The store failed while it confirmed the write: it may have happened or not. Send it again with the same Idempotency-Key, or read the balance first.',
   Internal: 'This is not your fault. The operator finds the reason in the log, under the request_id.',
 };
 

@@ -12,8 +12,18 @@ export interface EndUserKey {
   readonly endUser: string;
 }
 
+/** What a request brings to be safe to send again. */
+export interface Idempotency {
+  /** 1 … 255 characters. */
+  readonly key: string;
+  /** Of this request: whoever is given its answer again is given this as well. */
+  readonly requestId: string;
+}
+
 interface Request extends EndUserKey {
   readonly actor: Actor;
+  /** Null where a repetition counts as another request. */
+  readonly idempotency?: Idempotency | null;
 }
 
 export interface Add extends Request {
@@ -50,7 +60,9 @@ export type Refusal =
   | { readonly refused: 'InsufficientFunds'; readonly requested: Amount; readonly available: Amount }
   | { readonly refused: 'BalanceTooLarge'; readonly requested: Amount; readonly available: Amount }
   | { readonly refused: 'CycleAlreadyActive'; readonly cycle: Cycle }
-  | { readonly refused: 'CycleNotFound' };
+  | { readonly refused: 'CycleNotFound' }
+  /** Its idempotency key belongs to another request. */
+  | { readonly refused: 'IdempotencyKeyReused' };
 
 export interface Accepted {
   readonly refused: null;
@@ -58,6 +70,9 @@ export interface Accepted {
   readonly cycle: Cycle | null;
 }
 
-export type Outcome = Accepted | Refusal;
+export type Outcome = (Accepted | Refusal) & {
+  /** The id of the first request with this idempotency key, when the outcome is the one that it had. */
+  readonly replayOf?: string;
+};
 
 export const ACCEPTED: Accepted = { refused: null, cycle: null };

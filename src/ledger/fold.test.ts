@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { NO_ANSWERS } from './answer.ts';
 import { ACCEPTED, type Command } from './command.ts';
 import type { Cycle } from './cycle.ts';
 import { batchOf, type Folded, fold } from './fold.ts';
@@ -66,7 +67,8 @@ function foldAll(
 ): Folded {
   let sequence = 0;
   const moment = { now: NOW, nextId: () => idAt(NOW, ++sequence) };
-  return fold(batchOf(commands), Object.freeze(loaded.map((cycles) => Object.freeze(cycles))), moment, periodsMax);
+  const frozen = Object.freeze(loaded.map((cycles) => Object.freeze(cycles)));
+  return fold(batchOf(commands), { cycles: frozen, answers: NO_ANSWERS }, moment, periodsMax);
 }
 
 /** What each outcome says, in a word. */
@@ -85,7 +87,7 @@ test('a batch groups its commands by end user, and the same UUID under another a
 });
 
 test('a batch of nothing does nothing', () => {
-  assert.deepEqual(foldAll([], []), { outcomes: [], changes: [] });
+  assert.deepEqual(foldAll([], []), { outcomes: [], changes: [], answers: [] });
 });
 
 test('later commands see what earlier ones did', () => {

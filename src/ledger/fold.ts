@@ -2,9 +2,11 @@
 // nothing for its neighbours. Pure, so that a store may run it again when its transaction has to be repeated.
 
 import assert from 'node:assert/strict';
+import { type Answer, type Answers, idempotencyOf, nameOf, outcomeAgain, requestOf } from './answer.ts';
 import type { Command, EndUserKey, Outcome } from './command.ts';
 import { assertCycle, type Cycle, renews } from './cycle.ts';
 import { decide, type Moment } from './decide.ts';
+import type { Instant } from './instant.ts';
 import type { Posting } from './posting.ts';
 import { settle } from './settle.ts';
 
@@ -30,6 +32,8 @@ export interface Folded {
   /** One for each command; null where the end user has more periods to catch up with than this batch may enter. */
   readonly outcomes: readonly (Outcome | null)[];
   readonly changes: readonly UserChange[];
+  /** To be kept for the keys that were used for the first time. */
+  readonly answers: readonly Answer[];
 }
 
 /** Groups the commands by end user. */
@@ -46,28 +50,66 @@ export function batchOf(commands: readonly Command[]): Batch {
   return { commands, users, userOf };
 }
 
-/**
- * @param loaded the cycles of each of `batch.users`, in burn order: those that have not ended, and the one that renews
- * @param periodsMax how many missed periods the batch may enter in all, so that no batch is long
- */
-export function fold(batch: Batch, loaded: readonly (readonly Cycle[])[], moment: Moment, periodsMax: number): Folded {
-  assert(loaded.length === batch.users.length, 'every end user of the batch is loaded');
-  const works = loaded.map((cycles) => ({ loaded: cycles, cycles, postings: [] as Posting[], settled: false }));
+/** What a store has of the end users of a batch. */
+export interface LoadedBatch {
+  /** The cycles of each of `batch.users`, in burn order: those that have not ended, and the one that renews. */
+  readonly cycles: readonly (readonly Cycle[])[];
+  /** Those of the keys in the batch that were used before. */
+  readonly answers: Answers;
+}
+
+/** @param periodsMax how many missed periods the batch may enter in all, so that no batch is long */
+export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsMax: number): Folded {
+  assert(loaded.cycles.length === batch.users.length, 'every end user of the batch is loaded');
+  const kept = new KeptAnswers(loaded.answers, moment.now);
+  const works = loaded.cycles.map((cycles) => ({ loaded: cycles, cycles, postings: [] as Posting[], settled: false }));
   let periodsLeft = periodsMax;
   const outcomes = batch.commands.map((command, index) => {
+    const again = kept.outcomeOf(command);
+    if (again !== null) return again;
     const work = works[batch.userOf[index] as number] as UserWork;
     periodsLeft -= catchUp(work, moment.now, periodsLeft);
     if (!work.settled) return null;
     const decision = decide(work.cycles, command, moment);
     work.cycles = decision.cycles;
     for (const posting of decision.postings) work.postings.push(posting);
+    kept.keep(command, decision.outcome);
     return decision.outcome;
   });
   const changes: UserChange[] = [];
   works.forEach((work, index) => {
     if (work.postings.length > 0) changes.push(changeOf(batch.users[index] as EndUserKey, index, work));
   });
-  return { outcomes, changes };
+  return { outcomes, changes, answers: [...kept.fresh.values()] };
+}
+
+/** The answers that are known when a command is decided: those that were stored, and those of earlier commands. */
+class KeptAnswers {
+  readonly fresh = new Map<string, Answer>();
+  readonly #stored: Answers;
+  readonly #now: Instant;
+
+  constructor(stored: Answers, now: Instant) {
+    this.#stored = stored;
+    this.#now = now;
+  }
+
+  /** Null when its key is new, or it has none. */
+  outcomeOf(command: Command): Outcome | null {
+    const idempotency = idempotencyOf(command);
+    if (idempotency === null) return null;
+    const name = nameOf(command, idempotency.key);
+    const answer = this.#stored.get(name) ?? this.fresh.get(name);
+    return answer ? outcomeAgain(answer, command) : null;
+  }
+
+  keep(command: Command, outcome: Outcome): void {
+    const idempotency = idempotencyOf(command);
+    if (idempotency === null) return;
+    const { account, endUser } = command;
+    const answer = { account, endUser, ...idempotency, request: requestOf(command), outcome, answeredAt: this.#now };
+    this.fresh.set(nameOf(command, idempotency.key), answer);
+  }
 }
 
 interface UserWork {

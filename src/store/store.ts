@@ -109,6 +109,12 @@ export interface Store {
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /** Some of the end users whose cycle is to be renewed by now, the longest overdue first. */
   renewalsDue(limit: number): Promise<readonly EndUserKey[]>;
+  /**
+   * Forgets some of the answers to idempotency keys that are older than `ageMs`, in a step that holds up nobody.
+   *
+   * @returns how many
+   */
+  forgetAnswers(ageMs: number): Promise<number>;
   readonly apiKeys: ApiKeys;
   /** Recomputes the invariants of the whole store from its postings, in one snapshot, beside a running server. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;

@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scope } from '../../src/accounts/api-key.ts';
 import { createApiKey, type Service, startService } from '../../src/app.ts';
-import type { Database } from '../../src/config.ts';
+import { type Database, readConfig } from '../../src/config.ts';
 
 /** Any member that an answer can have. Which ones it has is what the tests are about. */
 export interface Body {
@@ -123,7 +123,7 @@ export async function startScrip({ clock, file, database }: ScripOptions = {}): 
   const log: string[] = [];
   const service = await startService(
     {
-      host: '127.0.0.1',
+      ...readConfig({}),
       port: 0,
       database: database ?? { kind: 'file', path: file ?? join(folder, 'ledger.db') },
       logLevel: 'trace',

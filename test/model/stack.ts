@@ -95,6 +95,7 @@ export function instantIn(id: string): number {
 function outcomeOf(outcome: Outcome): ModelOutcome {
   if (outcome.refused === null) return { refused: null, cycle: outcome.cycle && cycleOf(outcome.cycle) };
   if (outcome.refused === 'CycleAlreadyActive') return { ...outcome, cycle: cycleOf(outcome.cycle) };
+  assert(outcome.refused !== 'IdempotencyKeyReused', 'no command of the model has a key');
   return outcome;
 }
 

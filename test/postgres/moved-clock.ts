@@ -22,6 +22,7 @@ export async function openOnMovedClock(url: string, wall: () => number): Promise
     cycles: beforehand('cycles'),
     transactions: beforehand('transactions'),
     renewalsDue: beforehand('renewalsDue'),
+    forgetAnswers: beforehand('forgetAnswers'),
     audit: beforehand('audit'),
     apiKeys: {
       create: onKeys('create'),

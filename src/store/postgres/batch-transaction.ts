@@ -3,19 +3,21 @@
 
 import assert from 'node:assert/strict';
 import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
+import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
-import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
+import { batchOf, type Folded, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { instantOf, sequenceOf, type TransactionId } from '../../ledger/transaction-id.ts';
 import { TransactionIds } from '../transaction-ids.ts';
-import { bucketOf } from './bucket.ts';
+import { type AnswerRow, answerColumns, answersOf, keysAsked } from './answer-rows.ts';
 import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
+import { type Key, keyArrays, keyOf } from './key.ts';
 import { RowArrays } from './row-arrays.ts';
 import { type CycleRow, cycleOf } from './rows.ts';
-import { KEY_TYPES, query, type Statement, type Statements } from './statements.ts';
+import { query, type Statement, type Statements } from './statements.ts';
 
 /** Missed periods that one batch enters: see the same bound of the SQLite writer. */
 const PERIODS_PER_BATCH_MAX = 1_000;
@@ -63,8 +65,6 @@ interface LoadedRow extends CycleRow, LockedRow {
   readonly latest: TransactionId | null;
 }
 
-export type Key = readonly [bucket: number, account: number, endUser: string];
-
 export interface BatchOptions {
   readonly statements: Statements;
   readonly isPrepared: boolean;
@@ -92,9 +92,9 @@ export class BatchTransaction {
   async decide(commands: readonly Command[]): Promise<Decided | Missing> {
     const batch = batchOf(commands);
     const keys = batch.users.map(keyOf);
-    const { now, isLocked, rows } = await this.#lockAndLoad(keys);
+    const { now, isLocked, rows, answers } = await this.#lockAndLoad(keys, commands);
     const missing = batch.users.filter(
-      (user, place) => !isLocked[place] && commands.some((command) => opens(command) && isSame(command, user)),
+      (user, place) => !isLocked[place] && commands.some((command) => leavesRow(command) && isSame(command, user)),
     );
     if (missing.length > 0) return { missing };
     const ids = idsAfter(now, rows);
@@ -103,23 +103,27 @@ export class BatchTransaction {
     // What these end users have been told the time is, no reader of this process is told an earlier one.
     this.#clock.notBefore(ids.position.at);
     const moment = { now: ids.position.at, nextId: () => ids.next() };
-    const { outcomes, changes } = fold(batch, cyclesByPlace(rows, isLocked), moment, PERIODS_PER_BATCH_MAX);
-    return { outcomes, writes: this.#writesOf(changes, keys), witness: witnessOf(changes) };
+    const loaded = { cycles: cyclesByPlace(rows, isLocked), answers };
+    const folded = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
+    return { outcomes: folded.outcomes, writes: this.#writesOf(folded, keys), witness: witnessOf(folded.changes) };
   }
 
-  async #lockAndLoad(keys: readonly Key[]) {
+  async #lockAndLoad(keys: readonly Key[], commands: readonly Command[]) {
     const arrays = keyArrays(keys).literals();
+    const asked = keysAsked(this.#statements.answers, commands);
     const floor = this.#clock.latest;
-    const [, locked, clock, held] = await pipelined(this.#client, () => [
+    const [, locked, clock, held, answered] = await pipelined(this.#client, () => [
       this.#client.query(BEGIN),
       this.#query<LockedRow>(this.#statements.lock, arrays),
       // Asked for behind the locks: whoever held them before has an earlier instant.
       this.#query<{ now: number }>(this.#now, []),
       this.#query<LoadedRow>(this.#statements.cycles, [...arrays, floor]),
+      asked.count === 0 ? null : this.#query<AnswerRow>(this.#statements.answers, asked.literals()),
     ]);
     const isLocked = keys.map(() => false);
     for (const { place } of locked.rows) isLocked[place - 1] = true;
-    return { now: this.#clock.notBefore(clock.rows[0]?.now as number), isLocked, rows: held.rows };
+    const answers = answered === null ? NO_ANSWERS : answersOf(answered.rows);
+    return { now: this.#clock.notBefore(clock.rows[0]?.now as number), isLocked, rows: held.rows, answers };
   }
 
   /**
@@ -135,11 +139,12 @@ export class BatchTransaction {
     return (await pipelined(this.#client, step)).at(-1) as readonly QueryResult[];
   }
 
-  #writesOf(changes: readonly UserChange[], keys: readonly Key[]): readonly Write[] {
-    const { updateCycles, insertCycles, insertPostings } = this.#statements;
+  #writesOf({ changes, answers }: Folded, keys: readonly Key[]): readonly Write[] {
+    const { updateCycles, insertCycles, insertPostings, insertAnswers } = this.#statements;
     const changed = new RowArrays(updateCycles.types);
     const opened = new RowArrays(insertCycles.types);
     const posted = new RowArrays(insertPostings.types);
+    const answered = new RowArrays(insertAnswers.types);
     for (const change of changes) {
       const key = keys[change.index] as Key;
       const latest = change.postings.at(-1)?.transactionId as TransactionId;
@@ -148,11 +153,13 @@ export class BatchTransaction {
       for (const cycle of change.opened) opened.add(...key, ...cycleColumns(cycle), latest);
       for (const posting of change.postings) posted.add(...key, ...postingColumns(posting));
     }
+    for (const answer of answers) answered.add(...keyOf(answer), ...answerColumns(answer));
     // Changes before openings: a renewed period makes room in the index of active cycles for the next one.
     const writes = [
       { statement: updateCycles, rows: changed },
       { statement: insertCycles, rows: opened },
       { statement: insertPostings, rows: posted },
+      { statement: insertAnswers, rows: answered },
     ];
     return writes.filter(({ rows }) => rows.count > 0);
   }
@@ -212,21 +219,11 @@ function postingColumns(posting: Posting) {
   return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor] as const;
 }
 
-/** What can make something out of nothing. The other commands of an end user never heard of are refused without a row. */
-function opens({ kind }: Command): boolean {
-  return kind === 'add' || kind === 'start-cycle';
+/** What can make something out of nothing, or has its answer kept. The rest, of an end user never heard of, is refused without a row. */
+function leavesRow(command: Command): boolean {
+  return command.kind === 'add' || command.kind === 'start-cycle' || idempotencyOf(command) !== null;
 }
 
 function isSame(a: EndUserKey, b: EndUserKey): boolean {
   return a.account === b.account && a.endUser === b.endUser;
-}
-
-export function keyOf(user: EndUserKey): Key {
-  return [bucketOf(user), user.account, user.endUser];
-}
-
-export function keyArrays(keys: readonly Key[]): RowArrays {
-  const arrays = new RowArrays(KEY_TYPES);
-  for (const key of keys) arrays.add(...key);
-  return arrays;
 }

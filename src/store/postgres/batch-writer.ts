@@ -14,10 +14,11 @@ import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
 import type { NoticeMessage } from 'pg-protocol/dist/messages.js';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { StoreFault } from '../store.ts';
-import { BatchTransaction, BEGIN, COMMIT, type Decided, keyArrays, keyOf, type Witness } from './batch-transaction.ts';
+import { BatchTransaction, BEGIN, COMMIT, type Decided, type Witness } from './batch-transaction.ts';
 import { bucketOf } from './bucket.ts';
 import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
+import { keyArrays, keyOf } from './key.ts';
 import { faultOf, isConnectionLost, isWorthRetrying } from './postgres-error.ts';
 import { query, type Statements, statementsByBucket, statementsFor } from './statements.ts';
 

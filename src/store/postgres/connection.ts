@@ -86,7 +86,7 @@ export async function refuseUnsafe(pool: pg.Pool, acceptUnsafe: boolean): Promis
  */
 export async function pipelined<Results extends readonly unknown[]>(
   client: pg.PoolClient,
-  step: () => readonly [...{ [Index in keyof Results]: Promise<Results[Index]> }],
+  step: () => readonly [...{ [Index in keyof Results]: Promise<Results[Index]> | Results[Index] }],
 ): Promise<Results> {
   const { stream } = (client as unknown as { connection: { stream: Writable } }).connection;
   // Without this each message is a system call of its own, which wakes the server: a third of the main thread's time.

@@ -17,9 +17,9 @@ import type {
 } from '../ledger-copy.ts';
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
-import { keyOf } from './batch-transaction.ts';
 import { APPLICATION_NAME, openPool, type PostgresOptions, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
+import { keyOf } from './key.ts';
 import { scanLedger } from './ledger-scan.ts';
 import { hasUnfinishedCopy, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { explained } from './postgres-store.ts';

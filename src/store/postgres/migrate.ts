@@ -6,14 +6,17 @@ import { CannotOpen } from '../store.ts';
 import { BUCKETS } from './bucket.ts';
 import { ledger } from './migrations/0001-ledger.ts';
 import { latestOfACycle } from './migrations/0002-latest-of-a-cycle.ts';
+import { answers } from './migrations/0003-answers.ts';
 
 /** In order. A migration that has been released never changes, and only adds: an older version may be running beside it. */
-const MIGRATIONS: readonly string[] = [ledger, latestOfACycle];
+const MIGRATIONS: readonly string[] = [ledger, latestOfACycle, answers];
 
 /** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
 const MIGRATION_LOCK = 0x53637270;
 
 const REFERENCE_TABLES = ['accounts', 'api_keys', 'clock'];
+/** The others are placed beside the first. */
+const DISTRIBUTED_TABLES = ['end_users', 'cycles', 'postings', 'answers'] as const;
 
 /** @throws CannotOpen when the schema is newer than this version */
 export async function migrate(pool: Pool, wantsCitus: boolean | null): Promise<void> {
@@ -79,17 +82,21 @@ function refuseNewer(current: number): void {
   );
 }
 
-/** All tables of the ledger alike, so that all rows of an end user are on one machine. */
+/** All tables of the ledger alike, so that all rows of an end user are on one machine; those that a migration added, later. */
 async function distribute(client: PoolClient): Promise<void> {
   const { rows } = await client.query(
-    `SELECT 1 FROM pg_dist_partition WHERE logicalrelid = 'scrip.end_users'::regclass`,
+    `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`,
   );
-  if (rows.length > 0) return;
-  for (const table of REFERENCE_TABLES) await client.query(`SELECT create_reference_table('scrip.${table}')`);
-  await client.query(`SELECT create_distributed_table('scrip.end_users', 'bucket', shard_count => ${BUCKETS})`);
-  for (const table of ['cycles', 'postings']) {
-    await client.query(
-      `SELECT create_distributed_table('scrip.${table}', 'bucket', colocate_with => 'scrip.end_users')`,
-    );
+  const isDone = new Set(rows.map(({ relname }) => relname));
+  for (const table of REFERENCE_TABLES) {
+    if (!isDone.has(table)) await client.query(`SELECT create_reference_table('scrip.${table}')`);
+  }
+  for (const table of DISTRIBUTED_TABLES) {
+    if (isDone.has(table)) continue;
+    const placing =
+      table === DISTRIBUTED_TABLES[0]
+        ? `shard_count => ${BUCKETS}`
+        : `colocate_with => 'scrip.${DISTRIBUTED_TABLES[0]}'`;
+    await client.query(`SELECT create_distributed_table('scrip.${table}', 'bucket', ${placing})`);
   }
 }

@@ -17,11 +17,11 @@ import {
   type TransactionPage,
 } from '../store.ts';
 import { PostgresApiKeys } from './api-keys.ts';
-import { keyOf } from './batch-transaction.ts';
 import { BatchWriter } from './batch-writer.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
 import { openPool, type PostgresOptions, pipelined, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
+import { keyOf } from './key.ts';
 import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { faultOf, readFaultOf } from './postgres-error.ts';
 import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
@@ -56,6 +56,14 @@ const PAGE = `
   FROM scrip.postings
   WHERE bucket = $1 AND account = $2 AND end_user = $3 AND transaction_id < $4 AND kind <> 'stop-cycle'
   GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $5`;
+
+/** Forgotten in one step. */
+const FORGOTTEN_MAX = 1_000;
+
+const FORGET_ANSWERS = `
+  DELETE FROM scrip.answers WHERE bucket = $1 AND (account, end_user, key) IN (
+    SELECT account, end_user, key FROM scrip.answers WHERE bucket = $1 AND answered_at < $2 ORDER BY answered_at LIMIT $3
+  )`;
 
 /**
  * Without waiting for a standby, which no promise hangs on: while there is none, each of these would wait in the server
@@ -178,6 +186,16 @@ class PostgresStore implements Store {
       )
       .catch(this.#unavailable);
     return rows.map((row) => ({ account: row.account, endUser: row.end_user }));
+  }
+
+  /** Of one bucket, so that on Citus it concerns one shard; which one is left to chance, since others do the same. */
+  async forgetAnswers(ageMs: number): Promise<number> {
+    const bucket = Math.floor(Math.random() * BUCKETS);
+    const before = this.#clock.latest - ageMs;
+    const { rowCount } = await this.#readers
+      .query(FORGET_ANSWERS, [bucket, before, FORGOTTEN_MAX])
+      .catch(this.#unavailable);
+    return rowCount ?? 0;
   }
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {

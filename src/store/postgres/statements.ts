@@ -8,6 +8,8 @@ import { BUCKETS } from './bucket.ts';
 export const CYCLE = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
 export const POSTING = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
 
+export const ANSWER = 'key, request, request_id, outcome, answered_at';
+
 export const KEY = 'bucket, account, end_user';
 export const KEY_TYPES = ['smallint', 'integer', 'uuid'] as const;
 export const CYCLE_TYPES = [
@@ -23,6 +25,7 @@ export const CYCLE_TYPES = [
 ] as const;
 export const POSTING_TYPES = ['uuid', 'uuid', 'integer', 'text', 'bigint', 'bigint', 'bigint', 'text'] as const;
 
+export const ANSWER_TYPES = ['text', 'text', 'text', 'text', 'bigint'] as const;
 const CHANGE_TYPES = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text', 'uuid'];
 
 /** What time has still to renew. */
@@ -38,7 +41,18 @@ export interface Statement {
 }
 
 export type Statements = Readonly<
-  Record<'lock' | 'cycles' | 'addEndUsers' | 'updateCycles' | 'insertCycles' | 'insertPostings' | 'find', Statement>
+  Record<
+    | 'lock'
+    | 'cycles'
+    | 'answers'
+    | 'addEndUsers'
+    | 'updateCycles'
+    | 'insertCycles'
+    | 'insertPostings'
+    | 'insertAnswers'
+    | 'find',
+    Statement
+  >
 >;
 
 /** @param bucket the one bucket of all rows, on Citus; null where a batch mixes them */
@@ -79,6 +93,13 @@ export function statementsFor(bucket: number | null): Statements {
        SELECT k.place, c.latest, ${CYCLE} FROM ${keys}
        JOIN scrip.cycles c ON ${same('c')} AND ${RENEWS} AND c.ends_at <= ${floor}${within('c')}`,
     ),
+    answers: named(
+      'answers',
+      [...KEY_TYPES, 'text'],
+      `SELECT a.account, a.end_user, a.${ANSWER.replaceAll(', ', ', a.')}
+       FROM ${unnest([...KEY_TYPES, 'text'])} AS k (${KEY}, key)
+       JOIN scrip.answers a ON ${same('a')} AND a.key = k.key${within('a')}`,
+    ),
     addEndUsers: named(
       'add_end_users',
       [],
@@ -90,6 +111,7 @@ export function statementsFor(bucket: number | null): Statements {
     },
     insertCycles: inserting('insert_cycles', 'cycles', `${CYCLE}, latest`, [...CYCLE_TYPES, 'uuid']),
     insertPostings: inserting('insert_postings', 'postings', POSTING, POSTING_TYPES),
+    insertAnswers: inserting('insert_answers', 'answers', ANSWER, ANSWER_TYPES),
     find: named(
       'find',
       [],

@@ -7,11 +7,12 @@ import { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { CannotOpen } from '../store.ts';
 import { ledger } from './migrations/0001-ledger.ts';
+import { answers } from './migrations/0002-answers.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
 /** In order; a migration that has been released never changes. */
-const MIGRATIONS: readonly string[] = [ledger];
+const MIGRATIONS: readonly string[] = [ledger, answers];
 
 /** "Scrp", in the header of each ledger file, tells it from the files of other programs. */
 const APPLICATION_ID = 0x53637270;

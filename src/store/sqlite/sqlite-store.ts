@@ -34,6 +34,7 @@ interface BatchWriter {
   /** Called when the writer finds out by itself that it works, or no longer does. */
   onHealth: (trouble: StoreFault | null) => void;
   write(commands: readonly Command[]): Promise<Outcomes>;
+  forgetAnswers(ageMs: number): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -67,11 +68,8 @@ export async function openSqliteStore(file: string, wall?: WallClock): Promise<S
  */
 export function openSqliteStoreBeside(file: string, { create = true }: { create?: boolean } = {}): Store {
   if (!create && !existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
-  const nobody: BatchWriter = {
-    onHealth: () => {},
-    write: () => Promise.reject(new StoreFault('StoreUnavailable', 'the ledger is open for looking only')),
-    close: async () => {},
-  };
+  const refused = () => Promise.reject(new StoreFault('StoreUnavailable', 'the ledger is open for looking only'));
+  const nobody: BatchWriter = { onHealth: () => {}, write: refused, forgetAnswers: refused, close: async () => {} };
   return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, null);
 }
 
@@ -140,6 +138,10 @@ class SqliteStore implements Store {
     );
   }
 
+  forgetAnswers(ageMs: number): Promise<number> {
+    return this.#writer.forgetAnswers(ageMs);
+  }
+
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
     return auditFile(this.#db, report);
   }
@@ -190,6 +192,10 @@ class WriterInPlace implements BatchWriter {
     return this.#writer.write(commands);
   }
 
+  async forgetAnswers(ageMs: number): Promise<number> {
+    return this.#writer.forgetAnswers(ageMs);
+  }
+
   async close(): Promise<void> {
     this.#writer.close();
   }
@@ -199,7 +205,7 @@ class WriterInPlace implements BatchWriter {
 class ThreadedWriter implements BatchWriter {
   onHealth: BatchWriter['onHealth'] = () => {};
   readonly #worker: Worker;
-  readonly #waiting: { resolve: (outcomes: Outcomes) => void; reject: (fault: StoreFault) => void }[] = [];
+  readonly #waiting: { resolve: (reply: WriterReply) => void; reject: (fault: StoreFault) => void }[] = [];
   #closed = false;
 
   static async open(file: string, clock: LedgerClock): Promise<ThreadedWriter> {
@@ -217,12 +223,14 @@ class ThreadedWriter implements BatchWriter {
     worker.on('exit', () => this.#fail('the writer has ended'));
   }
 
-  write(commands: readonly Command[]): Promise<Outcomes> {
-    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      this.#worker.postMessage({ commands } satisfies WriterMessage);
-    });
+  async write(commands: readonly Command[]): Promise<Outcomes> {
+    const reply = (await this.#ask({ commands })) as { readonly outcomes: Outcomes };
+    return reply.outcomes;
+  }
+
+  async forgetAnswers(ageMs: number): Promise<number> {
+    const reply = (await this.#ask({ forgetOlderThanMs: ageMs })) as { readonly forgotten: number };
+    return reply.forgotten;
   }
 
   async close(): Promise<void> {
@@ -230,6 +238,14 @@ class ThreadedWriter implements BatchWriter {
     const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
     this.#worker.postMessage('close' satisfies WriterMessage);
     await ended;
+  }
+
+  #ask(message: WriterMessage): Promise<WriterReply> {
+    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      this.#worker.postMessage(message);
+    });
   }
 
   #take(reply: WriterReply): void {
@@ -240,8 +256,8 @@ class ThreadedWriter implements BatchWriter {
       return;
     }
     const waiting = this.#waiting.shift();
-    if ('outcomes' in reply) waiting?.resolve(reply.outcomes);
-    else waiting?.reject(new StoreFault(reply.fault, reply.reason));
+    if ('fault' in reply) waiting?.reject(new StoreFault(reply.fault, reply.reason));
+    else waiting?.resolve(reply);
   }
 
   /** What was under way when the thread died may or may not be in the file. */

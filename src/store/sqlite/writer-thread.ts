@@ -11,7 +11,10 @@ export interface WriterData {
   readonly clock: SharedArrayBuffer;
 }
 
-export type WriterMessage = { readonly commands: readonly Command[] } | 'close';
+export type WriterMessage =
+  | { readonly commands: readonly Command[] }
+  | { readonly forgetOlderThanMs: number }
+  | 'close';
 
 interface Failed {
   readonly fault: FaultCode;
@@ -20,6 +23,7 @@ interface Failed {
 
 export type WriterReply =
   | { readonly outcomes: readonly (Outcome | null)[] }
+  | { readonly forgotten: number }
   | Failed
   /** Not an answer to a batch: what the writer found out by itself. */
   | { readonly trouble: Failed | null }
@@ -54,14 +58,19 @@ function serve(writer: Writer, port: MessagePort): void {
       port.close();
       return;
     }
-    const reply = attempt(() => ({ outcomes: writer.write(message.commands) }));
+    const reply = attempt(() => answerTo(writer, message));
     port.postMessage(reply);
-    if ('outcomes' in reply) return;
+    if (!('fault' in reply)) return;
     // What a failed COMMIT left in the file is settled by opening it anew and writing over it: at once, if that works.
     isTroubled = true;
     tick();
   });
   port.postMessage('open' satisfies WriterReply);
+}
+
+function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close'>) {
+  if ('commands' in message) return { outcomes: writer.write(message.commands) };
+  return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
 }
 
 function attempt<Result>(work: () => Result): Result | Failed {

@@ -12,6 +12,7 @@ import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
+import { AnswerTable } from './answer-table.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained } from './ledger-file.ts';
 import { END_OF_TIME, type Holdings, HoldingsReader, prepare } from './rows.ts';
@@ -55,13 +56,15 @@ export class Writer {
       const now = this.#tick();
       const batch = batchOf(commands);
       const holdings = batch.users.map((user) => writer.reader.read(user, now));
-      const loaded = holdings.map(({ cycles }) => cycles);
-      const { outcomes, changes } = fold(batch, loaded, { now, nextId: () => this.#ids.next() }, PERIODS_PER_BATCH_MAX);
-      if (changes.length === 0) {
+      const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
+      const moment = { now, nextId: () => this.#ids.next() };
+      const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
+      if (changes.length + answers.length === 0) {
         writer.db.exec('ROLLBACK');
         return outcomes;
       }
       for (const change of changes) writer.store(change, (holdings[change.index] as Holdings).latestPosting);
+      for (const answer of answers) writer.answers.insert(answer);
       writer.saveClock(this.#ids.position);
       this.#commit(writer);
       return outcomes;
@@ -84,6 +87,25 @@ export class Writer {
     try {
       writer.saveClock(this.#ids.position);
       this.#commit(writer);
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /**
+   * Forgets some of the answers that are older than `ageMs`.
+   *
+   * @returns how many
+   * @throws StoreFault
+   */
+  forgetAnswers(ageMs: number): number {
+    if (this.#halted) throw this.#halted;
+    const writer = this.#begin();
+    try {
+      const forgotten = writer.answers.forget(this.#tick() - ageMs);
+      if (forgotten === 0) writer.db.exec('ROLLBACK');
+      else this.#commit(writer);
+      return forgotten;
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
@@ -171,6 +193,7 @@ export class Writer {
 class OpenWriter {
   readonly db: DatabaseSync;
   readonly reader: HoldingsReader;
+  readonly answers: AnswerTable;
   readonly #insertCycle: StatementSync;
   readonly #setRemaining: StatementSync;
   readonly #setStatus: StatementSync;
@@ -183,6 +206,7 @@ class OpenWriter {
   constructor(db: DatabaseSync) {
     this.db = db;
     this.reader = new HoldingsReader(db);
+    this.answers = new AnswerTable(db);
     this.#insertCycle = prepare(
       db,
       `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)

@@ -1,0 +1,49 @@
+// The answers to idempotency keys as rows: what a batch asks for, and what it enters.
+
+import { type Answer, type Answers, idempotencyOf, nameOf } from '../../ledger/answer.ts';
+import type { Command } from '../../ledger/command.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
+import { keyOf } from './key.ts';
+import { RowArrays } from './row-arrays.ts';
+import type { Statement } from './statements.ts';
+
+export interface AnswerRow {
+  readonly account: number;
+  readonly end_user: string;
+  readonly key: string;
+  readonly request: string;
+  readonly request_id: string;
+  readonly outcome: string | null;
+  readonly answered_at: Instant;
+}
+
+/** The keys of a batch. */
+export function keysAsked(statement: Statement, commands: readonly Command[]): RowArrays {
+  const rows = new RowArrays(statement.types);
+  for (const command of commands) {
+    const idempotency = idempotencyOf(command);
+    if (idempotency !== null) rows.add(...keyOf(command), idempotency.key);
+  }
+  return rows;
+}
+
+export function answersOf(rows: readonly AnswerRow[]): Answers {
+  return new Map(rows.map((row) => [nameOf({ account: row.account, endUser: row.end_user }, row.key), answerOf(row)]));
+}
+
+export function answerOf(row: AnswerRow): Answer {
+  return {
+    account: row.account,
+    endUser: row.end_user,
+    key: row.key,
+    request: row.request,
+    requestId: row.request_id,
+    outcome: outcomeOf(row.outcome),
+    answeredAt: row.answered_at,
+  };
+}
+
+export function answerColumns({ key, request, requestId, outcome, answeredAt }: Answer) {
+  return [key, request, requestId, storedOutcome(outcome), answeredAt] as const;
+}
