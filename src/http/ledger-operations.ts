@@ -2,6 +2,7 @@
 // answer, and every problem that it can answer with.
 
 import { Type } from 'typebox';
+import * as examples from './examples.ts';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.ts';
 import * as schemas from './schemas.ts';
 
@@ -20,24 +21,42 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'StoreUnavailable',
 ];
 
-const WRITE_PROBLEMS: readonly ProblemCode[] = ['OutcomeUnknown'];
+const WRITE_PROBLEMS: readonly ProblemCode[] = ['OutcomeUnknown', 'IdempotencyKeyReused'];
 
 const GET_NOTE = 'The end user comes in the query string, or in a JSON body of the same shape.';
+
+/** What an answer of this status says in its headers, beyond what all answers do. */
+const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
+  401: { 'WWW-Authenticate': { type: 'string', description: 'The scheme, `Bearer`.' } },
+  503: {
+    'Retry-After': {
+      type: 'integer',
+      description:
+        'Seconds after which to try again; absent with `OutcomeUnknown` where the request had no `Idempotency-Key`.',
+    },
+  },
+};
 
 /** The responses of an operation by status: what it answers when all is well, and each problem that it can answer. */
 function responses(
   ok: schemas.Component,
   description: string,
+  example: unknown,
   problems: readonly ProblemCode[],
 ): Record<number, unknown> {
   const all: Record<number, unknown> = {
-    200: { description, content: { 'application/json': { schema: Type.Ref(`${ok.$id}#`) } } },
+    200: { description, content: { 'application/json': { schema: Type.Ref(`${ok.$id}#`), example } } },
   };
   const codes = [...EVERY_CALL, ...problems];
   for (const status of new Set(codes.map((code) => PROBLEMS[code].status))) {
     const here = codes.filter((code) => PROBLEMS[code].status === status);
     const explained = here.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join('\n\n');
-    all[status] = { description: explained, content: { [PROBLEM_TYPE]: { schema: Type.Ref('Problem#') } } };
+    const shown = Object.fromEntries(here.map((code) => [code, examples.problemExample(code)]));
+    all[status] = {
+      description: explained,
+      ...(HEADERS[status] ? { headers: HEADERS[status] } : {}),
+      content: { [PROBLEM_TYPE]: { schema: Type.Ref('Problem#'), examples: shown } },
+    };
   }
   return all;
 }
@@ -48,8 +67,12 @@ export const add = {
   summary: 'Add credits',
   description: 'Adds credits that expire after their validity and are not renewed.',
   querystring: schemas.NoQuery,
+  headers: schemas.WriteHeaders,
   body: schemas.AddRequest,
-  response: responses(schemas.Addition, 'The credits are added.', [...WRITE_PROBLEMS, 'BalanceTooLarge']),
+  response: responses(schemas.Addition, 'The credits are added.', examples.ADDITION, [
+    ...WRITE_PROBLEMS,
+    'BalanceTooLarge',
+  ]),
 };
 
 export const subtract = {
@@ -58,8 +81,12 @@ export const subtract = {
   summary: 'Subtract credits',
   description: 'Subtracts credits, the oldest first. All or nothing: what the balance cannot cover changes nothing.',
   querystring: schemas.NoQuery,
+  headers: schemas.WriteHeaders,
   body: schemas.SubtractRequest,
-  response: responses(schemas.Subtraction, 'The credits are subtracted.', [...WRITE_PROBLEMS, 'InsufficientFunds']),
+  response: responses(schemas.Subtraction, 'The credits are subtracted.', examples.SUBTRACTION, [
+    ...WRITE_PROBLEMS,
+    'InsufficientFunds',
+  ]),
 };
 
 export const startCycle = {
@@ -68,8 +95,13 @@ export const startCycle = {
   summary: 'Start a cycle',
   description: 'Starts a recurring cycle, which renews at the end of its validity until it is stopped.',
   querystring: schemas.NoQuery,
+  headers: schemas.WriteHeaders,
   body: schemas.StartCycleRequest,
-  response: responses(schemas.Cycle, 'The new cycle.', [...WRITE_PROBLEMS, 'CycleAlreadyActive', 'BalanceTooLarge']),
+  response: responses(schemas.Cycle, 'The new cycle.', examples.STARTED_CYCLE, [
+    ...WRITE_PROBLEMS,
+    'CycleAlreadyActive',
+    'BalanceTooLarge',
+  ]),
 };
 
 export const stopCycle = {
@@ -79,8 +111,12 @@ export const stopCycle = {
   description:
     'The credits stay usable until the end of the current period; the cycle is not renewed. Stopping twice answers the same.',
   querystring: schemas.NoQuery,
+  headers: schemas.WriteHeaders,
   body: schemas.StopCycleRequest,
-  response: responses(schemas.Cycle, 'The current cycle, canceled.', [...WRITE_PROBLEMS, 'CycleNotFound']),
+  response: responses(schemas.Cycle, 'The current cycle, canceled.', examples.STOPPED_CYCLE, [
+    ...WRITE_PROBLEMS,
+    'CycleNotFound',
+  ]),
 };
 
 export const getActiveBalance = {
@@ -89,7 +125,7 @@ export const getActiveBalance = {
   summary: 'Get the active balance',
   description: `What the end user can spend now, in all and by cycle. ${GET_NOTE}`,
   querystring: schemas.EndUserQuery,
-  response: responses(schemas.Balance, 'The balance; zero for an end user never heard of.', []),
+  response: responses(schemas.Balance, 'The balance; zero for an end user never heard of.', examples.BALANCE, []),
 };
 
 export const getAllUserTransactions = {
@@ -98,5 +134,10 @@ export const getAllUserTransactions = {
   summary: 'List all transactions',
   description: `Additions, cycle starts, renewals and subtractions, most recent first. Streamed. ${GET_NOTE}`,
   querystring: schemas.EndUserQuery,
-  response: responses(schemas.TransactionList, 'The transactions; none for an end user never heard of.', []),
+  response: responses(
+    schemas.TransactionList,
+    'The transactions; none for an end user never heard of.',
+    examples.TRANSACTION_LIST,
+    [],
+  ),
 };

@@ -147,7 +147,8 @@ function particularsOf(endUserId: string, refusal: Refusal): { detail: string; [
   }
 }
 
-const FAULT_DETAILS: Readonly<Record<FaultCode, string>> = {
+/** Also shown by the examples of the OpenAPI document. */
+export const FAULT_DETAILS: Readonly<Record<FaultCode, string>> = {
   Overloaded: 'Nothing was changed. Try again in a moment.',
   StoreUnavailable: 'Nothing was changed. Try again in a moment.',
   OutcomeUnknown:

@@ -5,7 +5,8 @@ import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
 import { AMOUNT_MAX } from '../ledger/amount.ts';
 import { VALIDITY_DAYS_DEFAULT } from '../ledger/instant.ts';
 
-const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+/** Of all examples. */
+export const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
 const EndUserId = Type.String({
   format: 'uuid',
@@ -33,9 +34,12 @@ const strict = { additionalProperties: false } as const;
 
 export const AddRequest = Type.Object(
   { end_user_id: EndUserId, amount: Amount, validity_days: Type.Optional(ValidityDays) },
-  strict,
+  { ...strict, examples: [{ end_user_id: EXAMPLE_USER, amount: 100, validity_days: 14 }] },
 );
-export const SubtractRequest = Type.Object({ end_user_id: EndUserId, amount: Amount }, strict);
+export const SubtractRequest = Type.Object(
+  { end_user_id: EndUserId, amount: Amount },
+  { ...strict, examples: [{ end_user_id: EXAMPLE_USER, amount: 130 }] },
+);
 export const StartCycleRequest = Type.Object(
   {
     end_user_id: EndUserId,
@@ -49,10 +53,23 @@ export const StartCycleRequest = Type.Object(
       }),
     ),
   },
-  strict,
+  { ...strict, examples: [{ end_user_id: EXAMPLE_USER, amount: 1000, validity_days: 31 }] },
 );
-export const StopCycleRequest = Type.Object({ end_user_id: EndUserId }, strict);
+export const StopCycleRequest = Type.Object(
+  { end_user_id: EndUserId },
+  { ...strict, examples: [{ end_user_id: EXAMPLE_USER }] },
+);
 export const EndUserQuery = Type.Object({ end_user_id: EndUserId }, strict);
+/** Bounds are checked by whoever reads it, for a message that names the header. */
+export const WriteHeaders = Type.Object({
+  'Idempotency-Key': Type.Optional(
+    Type.String({
+      description:
+        'Makes the request safe to send again: 1 to 255 printable ASCII characters of your choice, one key for each thing that is to happen once to this end user. What the first request with it led to is answered again, with `Idempotent-Replayed: true`, for at least 24 hours.',
+      examples: ['order-4711'],
+    }),
+  ),
+});
 export const NoQuery = Type.Object({}, strict);
 
 export type AddRequest = Static<typeof AddRequest>;
@@ -108,7 +125,7 @@ export const Balance = Type.Object(
 );
 export const Transaction = Type.Object(
   {
-    transaction_id: Type.String({ format: 'uuid' }),
+    transaction_id: Type.String({ format: 'uuid', description: 'Ids of an end user sort by creation.' }),
     amount: Type.Integer({
       description: 'Positive for credits that start a cycle or are added, negative for a subtraction.',
     }),
@@ -123,21 +140,31 @@ export const TransactionList = Type.Object(
 );
 export const Problem = Type.Object(
   {
-    type: Type.String({ format: 'uri-reference' }),
-    title: Type.String(),
-    status: Type.Integer(),
-    error: Type.String({ description: 'The name to program against.' }),
+    type: Type.String({ format: 'uri-reference', description: 'A path of the service that tells status and title.' }),
+    title: Type.String({ description: 'What the error is, the same each time.' }),
+    status: Type.Integer({ description: 'The status of the answer.' }),
+    error: Type.String({ description: 'The name to program against. New ones may come.' }),
     request_id: Type.String({ description: 'To be found again in the log of the server.' }),
-    detail: Type.String(),
+    detail: Type.String({ description: 'What is particular to this occurrence.' }),
     errors: Type.Optional(
       Type.Array(
         Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),
+        { description: '`InvalidField`: each field that is missing, unknown or out of bounds.' },
       ),
     ),
-    requested: Type.Optional(Amount),
-    available: Type.Optional(Credits),
-    shortfall: Type.Optional(Amount),
-    cycle: Type.Optional(Type.Ref('Cycle#')),
+    requested: Type.Optional(
+      Type.Integer({ ...Amount, description: '`InsufficientFunds`, `BalanceTooLarge`: the credits of the request.' }),
+    ),
+    available: Type.Optional(
+      Type.Integer({
+        ...Credits,
+        description: '`InsufficientFunds`: the balance. `BalanceTooLarge`: how many credits there is room for.',
+      }),
+    ),
+    shortfall: Type.Optional(
+      Type.Integer({ ...Amount, description: '`InsufficientFunds`: the credits that are missing.' }),
+    ),
+    cycle: Type.Optional(Type.Ref('Cycle#', { description: '`CycleAlreadyActive`: the active cycle.' })),
   },
   { $id: 'Problem' },
 );

@@ -1,0 +1,48 @@
+// A subscription: its credits come anew each period, until it is canceled. What is left of a period that was paid for
+// stays usable until its end.
+
+import { CycleAlreadyActive, CycleNotFound, Scrip } from '@scrip/client';
+
+const { SCRIP_URL = 'http://127.0.0.1:8080', SCRIP_KEY = '' } = process.env;
+const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
+
+const BASIC = { amount: 1000, validity_days: 31 };
+const PRO = { amount: 5000, validity_days: 31 };
+
+async function onSubscribed(user: string): Promise<void> {
+  try {
+    const cycle = await scrip.startCycle({ end_user_id: user, ...BASIC });
+    console.log(`${cycle.amount} credits now and each ${BASIC.validity_days} days.`);
+  } catch (error) {
+    // A subscriber who is told so twice gets one subscription.
+    if (!(error instanceof CycleAlreadyActive)) throw error;
+    console.log(`Already subscribed to ${error.cycle.amount} credits.`);
+  }
+}
+
+/** Stops the one and starts the other in one step; what is left of the old one stays usable until its end. */
+async function onUpgraded(user: string): Promise<void> {
+  const cycle = await scrip.startCycle({ end_user_id: user, ...PRO, on_active: 'replace' });
+  console.log(`${cycle.amount} credits now and each ${PRO.validity_days} days.`);
+}
+
+async function onCanceled(user: string): Promise<void> {
+  try {
+    const { status } = await scrip.stopCycle({ end_user_id: user });
+    console.log(`The subscription is ${status}.`);
+  } catch (error) {
+    if (!(error instanceof CycleNotFound)) throw error;
+    console.log('There is no subscription.');
+  }
+}
+
+const user = crypto.randomUUID();
+await onCanceled(user);
+await onSubscribed(user);
+await onSubscribed(user);
+await scrip.subtract({ end_user_id: user, amount: 300 });
+await onUpgraded(user);
+await onCanceled(user);
+
+const { active_balance } = await scrip.getActiveBalance({ end_user_id: user });
+console.log(`${active_balance} credits are left until the end of the period.`);

@@ -1,0 +1,135 @@
+// The client as its users get it: compiled, packed, and unpacked in an empty folder, where a program finds it by its name,
+// compiles against its types without those of Node, and runs on the Node of the machine, which may be an older one.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { type Scrip, someone, startScrip } from '../http/running-service.ts';
+import { CLIENT, runNode, TSC } from './client-package.ts';
+
+const PROGRAM = `
+import { InsufficientFunds, Scrip } from '@scrip/client';
+
+declare const console: { log(text: string): void };
+declare const process: { env: Record<string, string> };
+
+const { SCRIP_URL = '', SCRIP_KEY = '', END_USER = '' } = process.env;
+const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
+await scrip.add({ end_user_id: END_USER, amount: 100 });
+try {
+  await scrip.subtract({ end_user_id: END_USER, amount: 130 });
+} catch (error) {
+  if (!(error instanceof InsufficientFunds)) throw error;
+  const available: number = error.available;
+  console.log(String(available));
+}
+`;
+
+/** A program that loads the modules of the package where there is nothing but what it is handed. */
+const BARE = `
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { createContext, SourceTextModule } from 'node:vm';
+
+const { fetch, AbortController, crypto, URL, URLSearchParams, setTimeout, clearTimeout } = globalThis;
+const context = createContext({ fetch, AbortController, crypto, URL, URLSearchParams, setTimeout, clearTimeout });
+const modules = new Map();
+const load = (path) => {
+  if (!modules.has(path)) modules.set(path, new SourceTextModule(readFileSync(path, 'utf8'), { context, identifier: path }));
+  return modules.get(path);
+};
+const entry = load(join(import.meta.dirname, 'node_modules/@scrip/client/dist/scrip.js'));
+await entry.link((specifier, { identifier }) => load(join(dirname(identifier), specifier)));
+await entry.evaluate();
+const { InsufficientFunds, Scrip, TimedOut } = entry.namespace;
+
+const { SCRIP_URL, SCRIP_KEY, END_USER } = process.env;
+const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
+await scrip.add({ end_user_id: END_USER, amount: 100 });
+const error = await scrip.subtract({ end_user_id: END_USER, amount: 130 }).catch((error) => error);
+const never = (input, init) => new Promise((_, reject) => init.signal.addEventListener('abort', () => reject(init.signal.reason)));
+const waiting = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY, timeoutMs: 20, retries: 1, fetch: never });
+const late = await waiting.getActiveBalance({ end_user_id: END_USER }).catch((error) => error);
+console.log(error instanceof InsufficientFunds, error.available, late instanceof TimedOut);
+`;
+
+let folder: string;
+let user: string;
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+  folder = await mkdtemp(join(tmpdir(), 'scrip-client-'));
+  user = await unpacked();
+});
+after(async () => {
+  await scrip.stop();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The Node that the machine has, not the one that the project brings. */
+function nodeOfTheMachine(): string {
+  const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
+  return path.join(delimiter);
+}
+
+/** As npm does it, but for the registry: a copy of the package without its dist, which is built anew. */
+async function unpacked(): Promise<string> {
+  const source = join(folder, 'source');
+  await cp(CLIENT, source, { recursive: true, filter: (path) => !path.endsWith('/dist') });
+  await runNode(source, TSC, '-p', '.');
+  const packed = await promisify(execFile)(
+    'npm',
+    ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
+    {
+      cwd: source,
+      env: { ...process.env, npm_config_offline: 'true', npm_config_loglevel: 'silent' },
+      timeout: 60_000,
+    },
+  );
+  const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }];
+  const paths = files.map(({ path }) => path).sort();
+  const modules = ['errors', 'exchange', 'generated', 'scrip'].flatMap((name) => [
+    `dist/${name}.d.ts`,
+    `dist/${name}.js`,
+  ]);
+  assert.deepEqual(paths, ['README.md', ...modules, 'package.json'].sort(), 'what is in the package, and nothing else');
+  const place = join(folder, 'user', 'node_modules', '@scrip');
+  await mkdir(place, { recursive: true });
+  await promisify(execFile)('tar', ['-xzf', join(folder, filename), '-C', place]);
+  await cp(join(place, 'package'), join(place, 'client'), { recursive: true });
+  return join(folder, 'user');
+}
+
+test('a program in an empty folder compiles against the package and runs with it', async () => {
+  await writeFile(join(user, 'package.json'), '{"type":"module"}');
+  await writeFile(join(user, 'program.ts'), PROGRAM);
+  const strict = '--strict --exactOptionalPropertyTypes --target es2022 --module nodenext --lib es2022,dom --types';
+  await runNode(user, TSC, ...strict.split(' '), '', 'program.ts');
+  const end_user_id = someone();
+  const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey, END_USER: end_user_id, PATH: nodeOfTheMachine() };
+  const said = await promisify(execFile)('node', ['program.js'], { cwd: user, env, timeout: 60_000 });
+  assert.equal(said.stdout, '100\n');
+  assert.equal((await scrip.balance(end_user_id)).active_balance, 100);
+});
+
+test('the package needs nothing of its runtime but fetch, AbortController, crypto, URL and timers', async () => {
+  await writeFile(join(user, 'bare.mjs'), BARE);
+  const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey, END_USER: someone() };
+  const said = await runNode({ cwd: user, env }, '--experimental-vm-modules', '--no-warnings', 'bare.mjs');
+  assert.equal(said, 'true 100 true\n');
+});
+
+test('the package has no dependencies, and its sources import nothing but each other', async () => {
+  const { dependencies, peerDependencies } = JSON.parse(await readFile(join(CLIENT, 'package.json'), 'utf8'));
+  assert.deepEqual([dependencies, peerDependencies], [undefined, undefined]);
+  const sources = await readdir(join(CLIENT, 'src'));
+  for (const source of sources) {
+    const text = await readFile(join(CLIENT, 'src', source), 'utf8');
+    for (const [, from] of text.matchAll(/(?:from|import\()\s*'([^']+)'/g))
+      assert(sources.includes((from as string).replace('./', '')), `${source} imports ${from}`);
+  }
+});

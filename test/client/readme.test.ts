@@ -1,0 +1,66 @@
+// The README of the client: its programs are those in `client/examples` to the letter, they compile, and they do against
+// the real service what they say.
+
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { after, before, test } from 'node:test';
+import * as client from '../../client/src/scrip.ts';
+import { type Scrip, startScrip } from '../http/running-service.ts';
+import { CLIENT, runNode, TSC } from './client-package.ts';
+
+const README = readFileSync(join(CLIENT, 'README.md'), 'utf8');
+const PROGRAMS = [...README.matchAll(/```ts\n(\/\/ [\s\S]*?)```/g)].map(([, program]) => program as string);
+
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+});
+after(() => scrip.stop());
+
+test('the README shows each example, to the letter', () => {
+  const files = globSync('*.ts', { cwd: join(CLIENT, 'examples') });
+  assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), ['bundles', 'subscription', 'trial']);
+  const shown = new Set(PROGRAMS);
+  for (const file of files) assert(shown.has(readFileSync(join(CLIENT, 'examples', file), 'utf8')), `${file} is shown`);
+  assert.equal(shown.size, files.length, 'and no other program');
+});
+
+test('the examples compile with all strictness', async () => {
+  await runNode(CLIENT, TSC, '-p', 'examples');
+});
+
+test('the methods and the errors that the README lists are there', () => {
+  const methods = [...README.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name as string);
+  assert.equal(methods.length, 7);
+  for (const name of methods) assert(name in client.Scrip.prototype, name);
+  const rows = [...README.matchAll(/^\| ((?:`[A-Z]\w+`(?:, )?)+) /gm)].flatMap(([, names]) => names?.split(', ') ?? []);
+  assert(rows.length >= 16, `${rows.length} errors`);
+  for (const name of rows) assert(name.slice(1, -1) in client, name);
+});
+
+const SAID: Readonly<Record<string, readonly string[]>> = {
+  trial: [
+    'Here is your image.',
+    'Here is your image.',
+    'The trial is over: 20 of 40 credits.',
+    '20 credits are left, in 1 cycle.',
+  ],
+  subscription: [
+    'There is no subscription.',
+    '1000 credits now and each 31 days.',
+    'Already subscribed to 1000 credits.',
+    '5000 credits now and each 31 days.',
+    'The subscription is canceled.',
+    '5700 credits are left until the end of the period.',
+  ],
+};
+
+for (const [example, lines] of Object.entries(SAID)) {
+  test(`the ${example} does against the service what it says`, async () => {
+    const program = join(CLIENT, 'examples', `${example}.ts`);
+    const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
+    const said = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);
+    assert.deepEqual(said.trimEnd().split('\n'), lines);
+  });
+}

@@ -1,0 +1,217 @@
+// The client and the real service: each call does what it says, each error of the service arrives as its class with what
+// it carries, and the API key is nowhere to be seen.
+
+import assert from 'node:assert/strict';
+import { after, before, mock, test } from 'node:test';
+import { inspect } from 'node:util';
+import {
+  BalanceTooLarge,
+  ConnectionFailed,
+  CycleAlreadyActive,
+  CycleNotFound,
+  Forbidden,
+  InsufficientFunds,
+  Internal,
+  InvalidField,
+  NotFound,
+  OutcomeUnknown,
+  Overloaded,
+  PayloadTooLarge,
+  Scrip,
+  ScripError,
+  StoreUnavailable,
+  Unauthorized,
+} from '../../client/src/scrip.ts';
+import { type FaultCode, StoreFault } from '../../src/store/store.ts';
+import { type Scrip as Service, someone, startScrip } from '../http/running-service.ts';
+import { HostileScrip, refuses } from './hostile-scrip.ts';
+
+let service: Service;
+let scrip: Scrip;
+before(async () => {
+  service = await startScrip();
+  scrip = new Scrip({ apiKey: service.writeKey, baseUrl: service.url, retries: 0 });
+});
+after(() => service.stop());
+
+async function errorFrom<Kind extends ScripError>(
+  call: Promise<unknown>,
+  Class: new (...args: never[]) => Kind,
+): Promise<Kind> {
+  const error = await call.then(
+    () => assert.fail(`${Class.name} was expected`),
+    (error) => error,
+  );
+  assert(error instanceof Class, inspect(error));
+  assert(error instanceof ScripError);
+  assert.equal(error.name, Class.name);
+  return error;
+}
+
+test('credits are added, subtracted and read', async () => {
+  const end_user_id = someone();
+  assert.deepEqual(await scrip.add({ end_user_id, amount: 100, validity_days: 14 }), { end_user_id, amount: 100 });
+  assert.deepEqual(await scrip.subtract({ end_user_id, amount: 30 }), { end_user_id, amount: 30 });
+  const balance = await scrip.getActiveBalance({ end_user_id });
+  assert.equal(balance.active_balance, 70);
+  const [cycle] = balance.active_balance_by_cycle;
+  assert(cycle);
+  assert.deepEqual([cycle.amount, cycle.starting_amount, cycle.cycle_type], [70, 100, 'one-time']);
+  assert.equal(Date.parse(cycle.cycle_end) - Date.parse(cycle.cycle_start), 14 * 86_400_000);
+  const { transactions } = await scrip.getAllUserTransactions({ end_user_id });
+  assert.deepEqual(
+    transactions.map(({ amount }) => amount),
+    [-30, 100],
+  );
+});
+
+test('cycles are started, replaced and stopped', async () => {
+  const end_user_id = someone();
+  const started = await scrip.startCycle({ end_user_id, amount: 1000, validity_days: null });
+  assert.deepEqual([started.amount, started.cycle_type, started.status], [1000, 'recurring', 'active']);
+  const replaced = await scrip.startCycle({ end_user_id, amount: 5000, on_active: 'replace' });
+  assert.equal(replaced.amount, 5000);
+  assert.deepEqual(await scrip.stopCycle({ end_user_id }), { ...replaced, status: 'canceled' });
+  assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 6000);
+});
+
+test('a refusal is an error of its class, with what the service says of it', async () => {
+  const end_user_id = someone();
+  const cycle = await scrip.startCycle({ end_user_id, amount: 100 });
+  const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
+  assert.deepEqual([poor.status, poor.error], [402, 'InsufficientFunds']);
+  assert.deepEqual([poor.requested, poor.available, poor.shortfall], [130, 100, 30]);
+  assert.equal(poor.detail, '130 credits were requested and 100 are available.');
+  assert.equal(poor.problem?.request_id, poor.requestId);
+  assert(poor.message.includes(poor.detail) && poor.message.includes(poor.requestId ?? '?'), poor.message);
+  const active = await errorFrom(scrip.startCycle({ end_user_id, amount: 1 }), CycleAlreadyActive);
+  assert.deepEqual(active.cycle, cycle);
+  const much = await errorFrom(scrip.add({ end_user_id, amount: Number.MAX_SAFE_INTEGER }), BalanceTooLarge);
+  assert.deepEqual(
+    [much.requested, much.available],
+    [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 100],
+    'the room that is left is in the error',
+  );
+  assert.equal((await errorFrom(scrip.stopCycle({ end_user_id: someone() }), CycleNotFound)).status, 404);
+});
+
+test('what is wrong with a request is an error that names the field', async () => {
+  const end_user_id = someone();
+  const wrong = await errorFrom(scrip.add({ end_user_id: 'somebody', amount: 0 }), InvalidField);
+  assert.deepEqual(wrong.errors.map(({ path }) => path).sort(), ['/amount', '/end_user_id']);
+  await errorFrom(scrip.getActiveBalance({ end_user_id: 'somebody' }), InvalidField);
+  const misspelt = { end_user_id, amount: 1, validity_day: 3 };
+  assert.equal((await errorFrom(scrip.add(misspelt), InvalidField)).errors[0]?.path, '/validity_day');
+  await errorFrom(scrip.add({ end_user_id: 'x'.repeat(70_000), amount: 1 }), PayloadTooLarge);
+  const elsewhere = new Scrip({ apiKey: service.writeKey, baseUrl: `${service.url}/elsewhere` });
+  await errorFrom(elsewhere.add({ end_user_id, amount: 1 }), NotFound);
+});
+
+test('the alias by version, or any other path, may be part of the address', async () => {
+  const end_user_id = someone();
+  const versioned = new Scrip({ apiKey: service.writeKey, baseUrl: `${service.url}/v1/` });
+  await versioned.add({ end_user_id, amount: 5 });
+  assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 5);
+});
+
+test('an unknown key and a key that may not are errors of their classes', async () => {
+  const end_user_id = someone();
+  const nobody = new Scrip({ apiKey: 'scrip_write_unknown', baseUrl: service.url });
+  await errorFrom(nobody.add({ end_user_id, amount: 1 }), Unauthorized);
+  const reader = new Scrip({ apiKey: service.readKey, baseUrl: service.url });
+  await errorFrom(reader.add({ end_user_id, amount: 1 }), Forbidden);
+  assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
+});
+
+test('a fault of the store is an error of its class', async () => {
+  const faults = { Overloaded, StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
+  for (const [code, Class] of Object.entries(faults)) {
+    mock.method(service.service.store, 'write', () =>
+      Promise.reject(new StoreFault(code as FaultCode, 'for the test')),
+    );
+    const error = await errorFrom(scrip.add({ end_user_id: someone(), amount: 1 }), Class);
+    assert.match(error.idempotencyKey ?? '', /^[0-9a-f-]{36}$/);
+    mock.restoreAll();
+  }
+});
+
+test('a fault that passes is not seen by the caller', async () => {
+  const end_user_id = someone();
+  const refusing = mock.method(service.service.store, 'write', () =>
+    Promise.reject(new StoreFault('StoreUnavailable', 'for the test')),
+  );
+  const patient = new Scrip({ apiKey: service.writeKey, baseUrl: service.url });
+  const call = patient.add({ end_user_id, amount: 7 });
+  setTimeout(() => refusing.mock.restore(), 500);
+  assert.deepEqual(await call, { end_user_id, amount: 7 });
+  assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
+});
+
+test('a name that a newer service has made up, and one without its members, are errors with that name', async () => {
+  const hostile = await HostileScrip.start();
+  try {
+    const away = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
+    for (const error of ['AccountFrozen', 'InsufficientFunds', 'constructor']) {
+      hostile.behave(refuses(402, error));
+      const thrown = await away.subtract({ end_user_id: someone(), amount: 1 }).catch((thrown) => thrown);
+      assert(thrown instanceof ScripError && !(thrown instanceof InsufficientFunds), inspect(thrown));
+      assert.deepEqual([thrown.error, thrown.status, thrown.requestId], [error, 402, 'r-1']);
+    }
+  } finally {
+    await hostile.stop();
+  }
+});
+
+test('the API key is in no error and in nothing that a log shows', async () => {
+  const secret = 'CANARYCANARYCANARY';
+  const apiKey = `scrip_write_${secret}`;
+  const shown: unknown[] = [];
+  const keep = (error: unknown) => shown.push(error);
+  const options = { apiKey, baseUrl: service.url, retries: 0 };
+  const client = new Scrip(options);
+  const end_user_id = someone();
+  await client.add({ end_user_id, amount: 1 }).catch(keep);
+  await client.getActiveBalance({ end_user_id }).catch(keep);
+  await new Scrip({ ...options, baseUrl: 'http://127.0.0.1:1' }).add({ end_user_id, amount: 1 }).catch(keep);
+  await client.add({ end_user_id, amount: 1 }, { idempotencyKey: 'ends with a line\n' }).catch(keep);
+  await client.add({ end_user_id, amount: 1n as unknown as number }).catch(keep);
+  const unusable = [
+    { apiKey: `${apiKey}\n` },
+    { apiKey: ` ${apiKey}` },
+    { apiKey: `${apiKey}é` },
+    { baseUrl: `http://user:${secret}@127.0.0.1` },
+    { baseUrl: `http://127.0.0.1/?key=${secret}` },
+    { baseUrl: `127.0.0.1/${secret}` },
+  ];
+  for (const wrong of unusable)
+    assert.throws(
+      () => new Scrip({ ...options, ...wrong }),
+      (error) => keep(error) > 0,
+    );
+  assert.equal(shown.length, 5 + unusable.length, 'each of these is an error');
+  assert.equal(shown.filter((error) => error instanceof ConnectionFailed).length, 1);
+  for (const value of [client, ...shown]) {
+    const texts = [String(value), JSON.stringify(value), inspect(value, { depth: 20, showHidden: true })];
+    for (const text of [...texts, (value as Error).stack ?? '', (value as Error).message ?? ''])
+      assert(!text.includes(secret), 'the key is not shown');
+  }
+});
+
+test('options that cannot be right are refused at once', () => {
+  const options = { apiKey: 'scrip_write_canary', baseUrl: service.url };
+  const wrong: readonly Record<string, unknown>[] = [
+    { apiKey: '' },
+    { apiKey: undefined },
+    { baseUrl: '' },
+    { baseUrl: undefined },
+    { baseUrl: 'ftp://credits.example' },
+    { timeoutMs: 0 },
+    { timeoutMs: 2 ** 31 },
+    { timeoutMs: Number.NaN },
+    { retries: -1 },
+    { retries: 11 },
+    { retries: Number.POSITIVE_INFINITY },
+  ];
+  for (const one of wrong) assert.throws(() => new Scrip({ ...options, ...one } as never), TypeError, inspect(one));
+  assert(new Scrip({ ...options, timeoutMs: 2 ** 31 - 1, retries: 10 }));
+});
