@@ -118,6 +118,7 @@ const CYCLE_CHANGES: readonly Change<Cycle>[] = [
   ['remaining is nothing', () => ({ remaining: 0 }), ({ remaining }) => remaining > 0],
   ['start is a millisecond later', ({ start }) => ({ start: start + 1 })],
   ['start is a millisecond earlier', ({ start }) => ({ start: start - 1 })],
+  ['start is before all time', () => ({ start: -1 })],
   ['end is a millisecond later', ({ end }) => ({ end: end + 1 })],
   ['end is a millisecond earlier', ({ end }) => ({ end: end - 1 })],
   ['end is a day later', ({ end }) => ({ end: end + DAY_MS })],

@@ -4,70 +4,18 @@ import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ACCEPTED } from '../../src/ledger/command.ts';
-import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { type Store, StoreFault } from '../../src/store/store.ts';
+import { StoreFault } from '../../src/store/store.ts';
 import { EndUser, historyOf } from '../store/temporary-ledger.ts';
 import { History, startLoad } from './acknowledged-history.ts';
-import { PostgresServer } from './postgres-server.ts';
-import { TcpProxy } from './tcp-proxy.ts';
-
-const PROCESS_ONLY = { fsync: 'off' };
-
-interface Pair {
-  readonly primary: PostgresServer;
-  readonly store: Store;
-  /** Between the service and whoever is the primary. */
-  readonly service: TcpProxy;
-  /** Between the primary and its standby. */
-  readonly replication: TcpProxy;
-  /** The primary crashes and never comes back; the standby takes its place. */
-  failOver(): Promise<void>;
-}
+import { replicateSynchronously, startPair, until } from './replicated-pair.ts';
 
 const closing: (() => Promise<void>)[] = [];
 after(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-async function startPair(): Promise<Pair> {
-  const primary = await PostgresServer.start(PROCESS_ONLY);
-  const replication = await TcpProxy.to(primary.port);
-  const direct = await primary.createDatabase();
-  const standby = await PostgresServer.standbyOf(primary, replication.port, PROCESS_ONLY);
-  const service = await TcpProxy.to(primary.port);
-  const url = service.url(direct);
-  const store = await openPostgresStore({ url, lanes: 4, prepared: true, citus: false, acceptUnsafe: true });
-  closing.push(
-    () => Promise.all([primary.remove(), standby.remove()]).then(() => {}),
-    () => Promise.all([replication.close(), service.close()]).then(() => {}),
-    () => store.close(),
-  );
-  const failOver = async () => {
-    await primary.down('immediate');
-    await standby.query('SELECT pg_promote()');
-    service.target = standby.port;
-    service.cutAll();
-  };
-  return { primary, store, service, replication, failOver };
-}
-
-/** From now on COMMIT waits for the standby. */
-async function replicateSynchronously(primary: PostgresServer): Promise<void> {
-  await primary.query(`ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
-  await primary.query('SELECT pg_reload_conf()');
-  await until(primary, `SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'`);
-}
-
-async function until(server: PostgresServer, sql: string): Promise<void> {
-  const deadline = performance.now() + 10_000;
-  while ((await server.query(sql)).rows.length === 0) {
-    assert(performance.now() < deadline, `it never came true: ${sql}`);
-    await sleep(20);
-  }
-}
-
 test('a synchronous standby that takes over has all that was answered', { timeout: 60_000 }, async (t: TestContext) => {
-  const { primary, store, failOver } = await startPair();
+  const { primary, store, failOver } = await startPair(closing);
   await replicateSynchronously(primary);
   const history = new History();
   const load = startLoad(store, history);
@@ -80,7 +28,7 @@ test('a synchronous standby that takes over has all that was answered', { timeou
 });
 
 test('a standby that lags loses when it takes over, and the audit says so', { timeout: 60_000 }, async (t) => {
-  const { store, replication, failOver } = await startPair();
+  const { store, replication, failOver } = await startPair(closing);
   const history = new History();
   const load = startLoad(store, history);
   await load.acknowledged(100, 10_000);
@@ -99,7 +47,7 @@ const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scri
 describe('a synchronous standby that is away', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
     test(`a COMMIT whose wait for the standby is cut short by ${end} is not answered`, async () => {
-      const { primary, store, replication, failOver } = await startPair();
+      const { primary, store, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);
       assert.deepEqual(await store.write([ada.add(100)]), [ACCEPTED]);
@@ -117,7 +65,7 @@ describe('a synchronous standby that is away', { concurrency: true, timeout: 60_
   }
 
   test('while a synchronous standby is away, keeping time takes up no connections', async () => {
-    const { primary, store, replication } = await startPair();
+    const { primary, store, replication } = await startPair(closing);
     await replicateSynchronously(primary);
     await store.write([new EndUser(1, 1).add(100)]);
     replication.swallowAll();

@@ -111,6 +111,21 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
       assert.deepEqual(await historyOf(store, ada), ['+100 add']);
     }));
 
+  test('a bug that a batch runs into is not tried again, and the ledger writes no more', () =>
+    withOutsider(async ({ store, ada, bob }) => {
+      let tries = 0;
+      const bug = () => {
+        tries += 1;
+        throw new TypeError('x is not a function');
+      };
+      const faulty = Object.defineProperty({ ...ada.subtract(30) }, 'amount', { get: bug, enumerable: true });
+      assert.equal((await faultOf(store.write([bob.subtract(1), faulty]))).fault, 'Internal');
+      assert.equal(tries, 1);
+      assert.match(store.trouble() ?? '', /x is not a function/);
+      assert.equal((await faultOf(store.write([bob.subtract(1)]))).fault, 'Internal');
+      assert.deepEqual(await historyOf(store, bob), ['+100 add'], 'not half of the batch either');
+    }));
+
   test('an end user whom somebody else keeps locked is unavailable, and others are not', () =>
     withOutsider(async ({ store, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);

@@ -20,6 +20,7 @@ import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { keyArrays, keyOf } from './key.ts';
 import { faultOf, isConnectionLost, isWorthRetrying } from './postgres-error.ts';
+import type { StandbyWatch } from './standby-watch.ts';
 import { query, type Statements, statementsByBucket, statementsFor } from './statements.ts';
 
 const TRIES_MAX = 10;
@@ -40,6 +41,8 @@ const SUCCESS = '00';
 
 type Outcomes = readonly (Outcome | null)[];
 
+export const STANDBY_AWAY = 'no synchronous standby confirms what is written';
+
 /** COMMIT got no answer, or one with a warning. */
 class CommitLost extends Error {
   readonly outcomes: Outcomes;
@@ -55,13 +58,20 @@ class CommitLost extends Error {
 export class BatchWriter {
   readonly #pool: Pool;
   readonly #clock: DatabaseClock;
+  readonly #standby: StandbyWatch;
   readonly #isPrepared: boolean;
   readonly #mixed: Statements = statementsFor(null);
   readonly #byBucket: readonly Statements[] | null;
 
-  constructor(pool: Pool, clock: DatabaseClock, options: { isPrepared: boolean; isCitus: boolean }) {
+  constructor(
+    pool: Pool,
+    clock: DatabaseClock,
+    standby: StandbyWatch,
+    options: { isPrepared: boolean; isCitus: boolean },
+  ) {
     this.#pool = pool;
     this.#clock = clock;
+    this.#standby = standby;
     this.#isPrepared = options.isPrepared;
     this.#byBucket = options.isCitus ? statementsByBucket() : null;
   }
@@ -74,6 +84,7 @@ export class BatchWriter {
         const outcomes = await this.#attempt(commands);
         if (outcomes !== null) return outcomes;
       } catch (error) {
+        if (error instanceof CommitLost || isConnectionLost(error)) this.#standby.suspect();
         // Without a witness it entered nothing but renewals, and to enter those twice does nothing.
         if (error instanceof CommitLost && error.witness !== null && (await this.#isThere(error, error.witness))) {
           return error.outcomes;
@@ -91,6 +102,10 @@ export class BatchWriter {
     const client = await this.#connect();
     let isSound = false;
     try {
+      if (await this.#standby.isAway(client)) {
+        isSound = true;
+        throw new StoreFault('StoreUnavailable', STANDBY_AWAY);
+      }
       const transaction = new BatchTransaction(client, this.#clock, {
         statements: this.#statementsFor(commands[0] as Command),
         isPrepared: this.#isPrepared,
@@ -153,6 +168,7 @@ export class BatchWriter {
       try {
         return await this.#look(witness);
       } catch (error) {
+        this.#standby.suspect();
         reason = (error as Error).message;
       }
       await sleep(SETTLE_PAUSE_MS);
@@ -168,6 +184,8 @@ export class BatchWriter {
     const client = await this.#connect();
     const limited = (config: QueryConfig) => client.query(Object.assign(config, { query_timeout: LOOK_MS }));
     try {
+      // Then the batch waits, or what it waited for was cut short; the look would wait as well.
+      if (await this.#standby.isAway(client)) throw new Error(STANDBY_AWAY);
       const [, , found] = await pipelined(client, () => [
         limited({ text: LOOK }),
         limited(query(this.#statementsFor(user).lock, keyArrays([keyOf(user)]).literals(), this.#isPrepared)),

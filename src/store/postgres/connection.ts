@@ -91,8 +91,12 @@ export async function pipelined<Results extends readonly unknown[]>(
   const { stream } = (client as unknown as { connection: { stream: Writable } }).connection;
   // Without this each message is a system call of its own, which wakes the server: a third of the main thread's time.
   stream.cork();
-  const queries = step();
-  stream.uncork();
+  let queries: ReturnType<typeof step>;
+  try {
+    queries = step();
+  } finally {
+    stream.uncork();
+  }
   await Promise.allSettled(queries);
   for (const query of queries) await query;
   return (await Promise.all(queries)) as unknown as Results;

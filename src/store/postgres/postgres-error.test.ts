@@ -1,22 +1,86 @@
-// What PostgreSQL's errors and the network's mean to a ledger.
+// What PostgreSQL's errors, the driver's and the network's mean to a ledger: another connection, no writes for now, or none
+// any more.
 
-import assert from 'node:assert/strict';
+import assert, { AssertionError } from 'node:assert/strict';
 import { test } from 'node:test';
 import { DatabaseError } from 'pg';
-import { isConnectionLost } from './postgres-error.ts';
+import { StoreFault } from '../store.ts';
+import { faultOf, isConnectionLost } from './postgres-error.ts';
 
-function databaseError(code: string): DatabaseError {
+function fromServer(code?: string): DatabaseError {
   return Object.assign(new DatabaseError('the server says no', 0, 'error'), { code });
 }
 
-test('an error of the network is a lost connection, whatever its code looks like', () => {
-  for (const code of ['EPIPE', 'ECONNRESET', 'ETIMEDOUT', undefined])
-    assert(isConnectionLost(Object.assign(new Error('write'), { code })), `${code}`);
+function fromNetwork(code: string): Error {
+  return Object.assign(new Error(`read ${code}`), { code });
+}
+
+const LOST: readonly Error[] = [
+  // The operating system, a name that is not found, TLS, a stream that is gone.
+  ...['EPIPE', 'ECONNRESET', 'ECONNREFUSED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN'].map(fromNetwork),
+  ...['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'ERR_STREAM_DESTROYED', 'ERR_SOCKET_CLOSED'].map(fromNetwork),
+  // The driver and its pool, which give no code.
+  new Error('Connection terminated'),
+  new Error('Connection terminated unexpectedly'),
+  new Error('Connection terminated due to connection timeout'),
+  new Error('Query read timeout'),
+  new Error('timeout exceeded when trying to connect'),
+  new Error('timeout expired'),
+  new Error('Client has encountered a connection error and is not queryable'),
+  new Error('Client was closed and is not queryable'),
+  new Error('Received unexpected dataRow message from backend.'),
+  // The server ends the connection, or is no primary any more; and bytes that the driver cannot read.
+  ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
+  fromServer(),
+];
+
+/** The server refuses: nothing happened, and the next batch may fare better. */
+const UNAVAILABLE = ['40001', '40P01', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
+
+/** What may never be. */
+const BROKEN: readonly unknown[] = [
+  ...['23505', '23514', '22003', 'XX001', 'XX002'].map(fromServer),
+  new AssertionError({ message: 'what remains is between 0 and the amount' }),
+  Object.assign(new TypeError('x is not a function'), { code: undefined }),
+  Object.assign(new TypeError('an argument'), { code: 'ERR_INVALID_ARG_TYPE' }),
+  new RangeError('Invalid array length'),
+  new ReferenceError('x is not defined'),
+  new Error('nobody foresaw this'),
+  new Error('the Connection terminated here is only mentioned'),
+  'a text that was thrown',
+  undefined,
+];
+
+for (const error of LOST) {
+  test(`a lost connection, and nothing happened: ${nameOf(error)}`, () => {
+    assert(isConnectionLost(error));
+    assert.equal(faultOf(error).code, 'StoreUnavailable');
+  });
+}
+
+for (const error of UNAVAILABLE.map(fromServer)) {
+  test(`the server says no, on a connection that is sound: ${nameOf(error)}`, () => {
+    assert(!isConnectionLost(error));
+    assert.equal(faultOf(error).code, 'StoreUnavailable');
+  });
+}
+
+for (const error of BROKEN) {
+  test(`a broken invariant or a bug, which no other connection would cure: ${nameOf(error)}`, () => {
+    assert(!isConnectionLost(error));
+    assert.equal(faultOf(error).code, 'Internal');
+  });
+}
+
+test('what has been judged already stays what it is', () => {
+  for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
+    const fault = new StoreFault(code, 'Connection terminated');
+    assert.equal(faultOf(fault), fault);
+    assert(!isConnectionLost(fault));
+  }
 });
 
-test('a server that ends the connection is a lost connection, one that says no is not', () => {
-  for (const code of ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08006'])
-    assert(isConnectionLost(databaseError(code)), code);
-  for (const code of ['40001', '55P03', '57014', '23505', 'XX000'])
-    assert(!isConnectionLost(databaseError(code)), code);
-});
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
+}

@@ -12,25 +12,42 @@ export function isWorthRetrying(error: unknown): boolean {
   return ['40001', '40P01'].includes(codeOf(error));
 }
 
-/** The connection is gone, or about to go: an error of the network, of class 08, or the server shutting down. */
+/** Of the operating system (`ECONNRESET`), and of Node's sockets and TLS. Only looked at where the server said nothing: EPIPE looks like a code of PostgreSQL. */
+const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
+
+/** What `pg` and its pool say, without a code, of a connection that they gave up or that speaks nonsense. */
+const DRIVER_MESSAGE =
+  /^(Connection terminated|Query read timeout$|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
+
+/**
+ * The connection is gone, or about to go: an error of the network, of class 08, or the server shutting down. What is not
+ * known to be one is a bug of ours, and running a batch with a bug again makes nothing better.
+ */
 export function isConnectionLost(error: unknown): boolean {
-  if (error instanceof StoreFault || error instanceof AssertionError) return false;
-  // What the server did not say comes from the network. The codes cannot tell: EPIPE looks like one of PostgreSQL.
-  if (!(error instanceof DatabaseError)) return true;
-  return codeOf(error).startsWith('08') || CONNECTION_ENDS.includes(codeOf(error));
+  if (!(error instanceof Error) || error instanceof StoreFault) return false;
+  const code = codeOf(error);
+  // Without a code it is not of the server: the driver says so of bytes that it cannot read.
+  if (error instanceof DatabaseError) return code === '' || code.startsWith('08') || CONNECTION_ENDS.includes(code);
+  return NETWORK_CODE.test(code) || DRIVER_MESSAGE.test(error.message);
 }
 
 /** Data or an index that is damaged. XX000 is left out: Citus reports passing failures of its workers by it. */
 const DAMAGED = ['XX001', 'XX002'];
 
-/** What an error before COMMIT means: a broken invariant or damaged data stops the ledger, for the rest nothing happened. */
+/**
+ * What an error before COMMIT means. A broken invariant, damaged data or a bug of ours stops the ledger; anything else
+ * is the world failing, and since the transaction is rolled back, nothing happened.
+ */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;
   const reason = error instanceof Error ? error.message : String(error);
+  return new StoreFault(isOfWorld(error) ? 'StoreUnavailable' : 'Internal', reason);
+}
+
+function isOfWorld(error: unknown): boolean {
+  if (!(error instanceof DatabaseError)) return isConnectionLost(error);
   const code = codeOf(error);
-  const isBroken =
-    error instanceof AssertionError || code.startsWith('23') || DAMAGED.includes(code) || code.startsWith('22');
-  return new StoreFault(isBroken ? 'Internal' : 'StoreUnavailable', reason);
+  return !code.startsWith('22') && !code.startsWith('23') && !DAMAGED.includes(code);
 }
 
 function codeOf(error: unknown): string {

@@ -1,7 +1,8 @@
 // The store for several processes and machines: PostgreSQL. Writes go through a few lanes, a connection each; reads
 // through connections of their own, always to the primary.
 
-import type { Pool, QueryConfig, QueryResult } from 'pg';
+import { randomInt } from 'node:crypto';
+import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
 import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, hasEnded, renews } from '../../ledger/cycle.ts';
@@ -13,11 +14,11 @@ import {
   type Loaded,
   type PageRequest,
   type Store,
-  type StoreFault,
+  StoreFault,
   type TransactionPage,
 } from '../store.ts';
 import { PostgresApiKeys } from './api-keys.ts';
-import { BatchWriter } from './batch-writer.ts';
+import { BatchWriter, STANDBY_AWAY } from './batch-writer.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
 import { openPool, type PostgresOptions, pipelined, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
@@ -25,6 +26,7 @@ import { keyOf } from './key.ts';
 import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { faultOf, readFaultOf } from './postgres-error.ts';
 import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
+import { StandbyWatch } from './standby-watch.ts';
 import { auditDatabase } from './whole-store.ts';
 
 const READERS = 8;
@@ -64,6 +66,25 @@ const FORGET_ANSWERS = `
   DELETE FROM scrip.answers WHERE bucket = $1 AND (account, end_user, key) IN (
     SELECT account, end_user, key FROM scrip.answers WHERE bucket = $1 AND answered_at < $2 ORDER BY answered_at LIMIT $3
   )`;
+
+/** Of so many times more than are asked for, each call takes a share of its own; fewer than there are buckets are not shared. */
+const SHARES = 16;
+
+/**
+ * Of the end users that are longest overdue, those in some buckets, the first of which differs from call to call: so
+ * processes that ask at the same time mostly get others, without knowing of each other. The instant is computed in a
+ * query of its own, since the index is not searched for one that changes while the query runs.
+ *
+ * @param now SQL for the time
+ */
+const due = (now: string) => `
+  SELECT account, end_user FROM (
+    SELECT account, end_user, ends_at FROM (
+      SELECT bucket, account, end_user, ends_at FROM scrip.cycles
+      WHERE type = 'recurring' AND status = 'active' AND ends_at <= (SELECT greatest(${now}, $1))
+      ORDER BY ends_at LIMIT $2
+    ) AS oldest ORDER BY (bucket + $3) % ${BUCKETS}, ends_at LIMIT $4
+  ) AS share ORDER BY ends_at`;
 
 /**
  * Without waiting for a standby, which no promise hangs on: while there is none, each of these would wait in the server
@@ -123,6 +144,7 @@ class PostgresStore implements Store {
   readonly #writers: Pool;
   readonly #writer: BatchWriter;
   readonly #clock: DatabaseClock;
+  readonly #standby = new StandbyWatch(() => void this.keepTime());
   readonly #held: string;
   readonly #ticking: NodeJS.Timeout;
   /** One at a time: while the server hangs, they would take all connections of the readers. */
@@ -138,7 +160,10 @@ class PostgresStore implements Store {
       : { count: lanes, atOnce: lanes, of: (user) => bucketOf(user) % lanes };
     this.#readers = readers;
     this.#writers = openPool(url, lanes);
-    this.#writer = new BatchWriter(this.#writers, this.#clock, { isPrepared: prepared, isCitus: onCitus });
+    this.#writer = new BatchWriter(this.#writers, this.#clock, this.#standby, {
+      isPrepared: prepared,
+      isCitus: onCitus,
+    });
     this.apiKeys = new PostgresApiKeys(readers, this.#clock);
     this.#ticking = setInterval(() => void this.keepTime(), TICK_MS);
   }
@@ -178,12 +203,9 @@ class PostgresStore implements Store {
   }
 
   async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
+    const among = limit < BUCKETS ? limit : SHARES * limit;
     const { rows } = await this.#readers
-      .query<CycleRow>(
-        `SELECT account, end_user FROM scrip.cycles
-         WHERE type = 'recurring' AND status = 'active' AND ends_at <= greatest(${this.#clock.now}, $1) ORDER BY ends_at LIMIT $2`,
-        [this.#clock.latest, limit],
-      )
+      .query<CycleRow>(due(this.#clock.now), [this.#clock.latest, among, randomInt(BUCKETS), limit])
       .catch(this.#unavailable);
     return rows.map((row) => ({ account: row.account, endUser: row.end_user }));
   }
@@ -231,16 +253,27 @@ class PostgresStore implements Store {
 
   async #keepTime(now: string): Promise<void> {
     try {
-      const results = await this.#readers.query({
-        text: keepTime(this.#clock.latest, now),
-        query_timeout: KEEP_TIME_MS,
-      } as QueryConfig);
-      const [row] = (results as unknown as QueryResult[]).flatMap(({ rows }) => rows);
-      this.#clock.notBefore(row.at);
-      this.#trouble = null;
+      const client = await this.#readers.connect().catch(this.#unavailable);
+      let isSound = false;
+      try {
+        await this.#tellTime(client, now);
+        isSound = true;
+      } finally {
+        client.release(!isSound);
+      }
     } catch (error) {
       this.#notice(faultOf(error));
     }
+  }
+
+  async #tellTime(client: PoolClient, now: string): Promise<void> {
+    const results = await client.query({
+      text: keepTime(this.#clock.latest, now),
+      query_timeout: KEEP_TIME_MS,
+    } as QueryConfig);
+    const [row] = (results as unknown as QueryResult[]).flatMap(({ rows }) => rows);
+    this.#clock.notBefore(row.at);
+    this.#trouble = (await this.#standby.isAway(client)) ? new StoreFault('StoreUnavailable', STANDBY_AWAY) : null;
   }
 
   /** A broken row found by a reader stops the writes as well. */

@@ -2,10 +2,11 @@
 // memory holds the cycles of one end user, and no posting longer than it takes to check it. All rows of an end user are
 // in one bucket, so nothing that has to agree is looked at in two snapshots.
 
-import type { Pool, PoolClient, QueryResultRow } from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
 import { audit, type Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
-import type { Posting } from '../../ledger/posting.ts';
+import { type Instant, LAST_INSTANT } from '../../ledger/instant.ts';
 import type { AuditReport } from '../store.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
 import type { DatabaseClock } from './database-clock.ts';
@@ -13,16 +14,48 @@ import { type CycleRow, cycleOf, type PostingRow, postingOf } from './rows.ts';
 
 const FETCH_ROWS = 2_000;
 
+/** Twice as long as it takes processes to share what they have seen of the clock. */
+const SHARED_MS = 2_000;
+
+const INT8 = 20;
+
+/** Integers past 2^53−1 as well, rounded: all others refuse them, and the audit says where they are. */
+const ANY_INTEGER = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text');
+  },
+} as CustomTypesConfig;
+
+/** What this process has seen counts as well: it is not kept at once. */
+const latest = (now: string) =>
+  `SELECT least(greatest((SELECT at FROM scrip.clock), ${now}, $1::bigint), ${LAST_INSTANT}) AS now`;
+
+interface Audit {
+  readonly clock: DatabaseClock;
+  readonly total: { endUsers: number; postings: number; store: string[] };
+  readonly report: (finding: Finding) => void;
+  /** The latest instant once all processes have shared theirs; waits for that the first time. */
+  readonly shared: () => Promise<Instant>;
+}
+
 export async function auditDatabase(
   pool: Pool,
   clock: DatabaseClock,
   report: (finding: Finding) => void,
 ): Promise<AuditReport> {
   const total = { endUsers: 0, postings: 0, store: [] as string[] };
+  let asked: Promise<Instant> | null = null;
+  const ask = async () => (await pool.query(latest(clock.now), [clock.latest])).rows[0].now as Instant;
+  const shared = () => {
+    asked ??= sleep(SHARED_MS).then(ask);
+    return asked;
+  };
   const client = await pool.connect();
   try {
+    const { rows: wrong } = await client.query(`SELECT FROM scrip.clock WHERE at NOT BETWEEN 0 AND ${LAST_INSTANT}`);
+    if (wrong.length > 0) total.store.push('the clock of the ledger is at no instant');
     for (let bucket = 0; bucket < BUCKETS; bucket++) {
-      await auditBucket(client, { bucket, clock }, total, report);
+      await auditBucket(client, bucket, { clock, total, report, shared });
       await client.query('COMMIT');
     }
   } finally {
@@ -31,31 +64,50 @@ export async function auditDatabase(
   return total;
 }
 
-async function auditBucket(
-  client: PoolClient,
-  { bucket, clock }: { bucket: number; clock: DatabaseClock },
-  total: { endUsers: number; postings: number; store: string[] },
-  report: (finding: Finding) => void,
-): Promise<void> {
+async function auditBucket(client: PoolClient, bucket: number, { clock, total, report, shared }: Audit): Promise<void> {
   const cycles = new UserScan<CycleRow>(client, 'cycles', bucket, 'ends_at DESC, cycle_id DESC');
   const postings = new UserScan<PostingRow>(client, 'postings', bucket, 'transaction_id DESC, cycle_id DESC');
   const [, { rows }] = await Promise.all([
     client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'),
-    // What this process has seen counts as well: it is not kept at once.
-    client.query(`SELECT greatest((SELECT at FROM scrip.clock), ${clock.now}, $1::bigint) AS now`, [clock.latest]),
+    client.query(latest(clock.now), [clock.latest]),
     cycles.start(),
     postings.start(),
   ]);
+  let now: Instant = rows[0].now;
   for (let user = first(cycles, postings); user !== null; user = first(cycles, postings)) {
-    const held = (await cycles.take(user)).map(cycleOf);
+    const held = await cycles.take(user);
     const entered = await postings.take(user);
     total.endUsers += 1;
     total.postings += entered.length;
-    const entries: Posting[] = entered.map(postingOf);
-    for (const finding of audit(user, held, entries, rows[0].now)) report(finding);
+    // Another process has written this, and the database's clock was then set back, before it could share the instant.
+    if (entered.some(({ created_at }) => created_at > now)) now = Math.max(now, await shared());
+    for (const finding of findingsOf(user, held, entered, now)) report(finding);
     if (bucketOf(user) !== bucket)
       total.store.push(`end user ${user.endUser} is in bucket ${bucket}, and belongs in ${bucketOf(user)}`);
   }
+}
+
+/** On integers that were rounded the rules say nothing, so they are all that is reported of their end user. */
+function findingsOf(
+  user: EndUserKey,
+  held: readonly CycleRow[],
+  entered: readonly PostingRow[],
+  now: Instant,
+): Iterable<Finding> {
+  const rounded = [
+    ...held.flatMap((row) => roundedIn(user, `cycle ${row.cycle_id} (period ${row.period})`, row)),
+    ...entered.flatMap((row) => roundedIn(user, `transaction ${row.transaction_id}`, row)),
+  ];
+  return rounded.length > 0 ? rounded : audit(user, held.map(cycleOf), entered.map(postingOf), now);
+}
+
+function roundedIn(user: EndUserKey, name: string, row: CycleRow | PostingRow): Finding[] {
+  return Object.entries(row)
+    .filter(([, value]) => typeof value === 'number' && !Number.isSafeInteger(value))
+    .map(([column]) => {
+      const invariant = column.endsWith('_at') ? 4 : 1;
+      return { invariant, user, message: `${name} is stored with ${column} past 2^53−1` };
+    });
 }
 
 /** Rows of a bucket by end user, the last one first: backwards is how the key gives the latest posting first. */
@@ -98,7 +150,8 @@ class UserScan<Row extends QueryResultRow & { account: number; end_user: string 
   }
 
   async #fetch(): Promise<void> {
-    this.#rows = (await this.#client.query<Row>(`FETCH ${FETCH_ROWS} FROM ${this.#table}`)).rows;
+    const fetch = { text: `FETCH ${FETCH_ROWS} FROM ${this.#table}`, types: ANY_INTEGER };
+    this.#rows = (await this.#client.query<Row>(fetch)).rows;
     this.#at = 0;
   }
 }

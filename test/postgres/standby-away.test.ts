@@ -1,0 +1,99 @@
+// A synchronous standby is stopped for long, under load: what waits for it in the server stays bounded, whoever writes is
+// told quickly that nothing happened, and all goes on by itself when it is back.
+
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { GroupCommit } from '../../src/commit/group-commit.ts';
+import type { Outcome } from '../../src/ledger/command.ts';
+import type { Store, StoreFault } from '../../src/store/store.ts';
+import { EndUser } from '../store/temporary-ledger.ts';
+import { History, startLoad } from './acknowledged-history.ts';
+import type { PostgresServer } from './postgres-server.ts';
+import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
+
+/** Reads, writes, and for each lane one COMMIT that was given up and still waits. */
+const CONNECTIONS_MAX = 8 + LANES + LANES;
+
+/** The wait for a COMMIT and the search for it: so long do the first batches take, and whoever waits behind them. */
+const FIRST_MS = 5_000 + 8_000 + 2_000;
+const AWAY_MS = 3 * FIRST_MS;
+const QUICK_MS = 1_000;
+
+const closing: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+async function connectionsOf(primary: PostgresServer): Promise<number> {
+  const { rows } = await primary.query(
+    `SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = 'scrip'`,
+  );
+  return rows[0].count;
+}
+
+interface Asked {
+  readonly code: string;
+  readonly beganMs: number;
+  readonly tookMs: number;
+}
+
+/** Adds to end users nobody has heard of, so that no lock of an earlier write is in the way of a COMMIT. */
+function startNewcomers(store: Store): { readonly asked: readonly Asked[]; stop(): Promise<void> } {
+  const commit = new GroupCommit(store);
+  const asked: Asked[] = [];
+  let count = 0;
+  let isStopped = false;
+  const ask = async () => {
+    while (!isStopped) {
+      const began = performance.now();
+      count += 1;
+      const user = new EndUser(2, count);
+      const result = await new Promise<Outcome | StoreFault>((resolve) => commit.submit(user.add(1), resolve));
+      const code = 'code' in result ? result.code : 'accepted';
+      asked.push({ code, beganMs: began, tookMs: performance.now() - began });
+      await sleep(50);
+    }
+  };
+  const working = Promise.all(Array.from({ length: 4 * LANES }, ask));
+  return {
+    asked,
+    async stop() {
+      isStopped = true;
+      await working;
+    },
+  };
+}
+
+test('while a synchronous standby is away for long, connections do not pile up', { timeout: 120_000 }, async (t) => {
+  const { primary, standby, store } = await startPair(closing);
+  await replicateSynchronously(primary);
+  const history = new History();
+  const load = startLoad(store, history);
+  const newcomers = startNewcomers(store);
+  t.after(() => Promise.all([load.stop(), newcomers.stop()]));
+  await load.acknowledged(200, 10_000);
+  await standby.down('fast');
+  const wentAway = performance.now();
+  let most = 0;
+  while (performance.now() - wentAway < AWAY_MS) {
+    most = Math.max(most, await connectionsOf(primary));
+    if (performance.now() - wentAway > FIRST_MS) assert.notEqual(store.trouble(), null, 'known, and not forgotten');
+    await sleep(200);
+  }
+  const late = newcomers.asked.filter(({ beganMs }) => beganMs > wentAway + FIRST_MS);
+  const slowest = Math.max(...late.map(({ tookMs }) => tookMs));
+  t.diagnostic(`${most} connections at most; ${late.length} answers, the slowest after ${Math.round(slowest)} ms`);
+  assert(most <= CONNECTIONS_MAX, `there were ${most} connections`);
+  assert(late.length > 100, `${late.length} were asked`);
+  assert.deepEqual([...new Set(late.map(({ code }) => code))], ['StoreUnavailable']);
+  assert(slowest < QUICK_MS, `the slowest took ${slowest} ms`);
+
+  await standby.up();
+  await load.acknowledged(200, 5_000);
+  await Promise.all([load.stop(), newcomers.stop()]);
+  assert.deepEqual(await history.faultsOf(store), []);
+  assert((await connectionsOf(primary)) <= 8 + LANES, 'what waited is gone');
+  assert.equal(store.trouble(), null);
+  t.diagnostic(history.summary);
+});
