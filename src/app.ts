@@ -1,7 +1,10 @@
 // The service, put together: the only place that chooses a store.
 
 import { randomBytes } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { pipeline } from 'node:stream/promises';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
 import { AnswerSweep } from './commit/answer-sweep.ts';
@@ -9,20 +12,29 @@ import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import type { Config, Database } from './config.ts';
 import { Authenticator } from './http/authenticate.ts';
-import { buildServer } from './http/server.ts';
+import { serveMetrics } from './http/metrics-server.ts';
+import { buildServer, type HttpServer } from './http/server.ts';
+import { type AccountPostings, type ExportFormat, exportedText } from './store/account-export.ts';
 import { type CopyProgress, type CopyReport, copyLedger } from './store/copy.ts';
 import type { CopyDestination, CopySource } from './store/ledger-copy.ts';
+import { NewFile } from './store/new-file.ts';
+import { openPostgresAccount } from './store/postgres/account-postings.ts';
 import { openPostgresDestination, openPostgresSource } from './store/postgres/copying.ts';
 import { openPostgresStore, openPostgresStoreBeside } from './store/postgres/postgres-store.ts';
+import { openSqliteAccount } from './store/sqlite/account-postings.ts';
+import { type BackupProgress, type BackupReport, backUpFile, restoreFile } from './store/sqlite/backup.ts';
 import { openSqliteDestination, openSqliteSource } from './store/sqlite/copying.ts';
 import type { WallClock } from './store/sqlite/ledger-clock.ts';
 import { openSqliteStore, openSqliteStoreBeside } from './store/sqlite/sqlite-store.ts';
-import type { Store, StoreFault } from './store/store.ts';
+import { CannotOpen, type Store, type StoreFault } from './store/store.ts';
+import { Tracer } from './tracing/tracer.ts';
 
 export const VERSION = '0.1.0';
 
 export interface Service {
   readonly url: string;
+  /** Where the metrics are when they have a port of their own. */
+  readonly metricsUrl: string | null;
   readonly store: Store;
   /** Stops accepting, answers what is in flight, and leaves the ledger closed. */
   stop(): Promise<void>;
@@ -50,9 +62,24 @@ export async function startService(
     logger.warn({ err: error }, 'old answers wait for the next tick'),
   );
   const authenticator = new Authenticator(store.apiKeys);
+  const tracer = tracerOf(config, commit, logger);
   try {
-    const server = await buildServer({ store, commit, renewalClock, authenticator, logger, version: VERSION });
+    const server = await buildServer({
+      store,
+      commit,
+      renewalClock,
+      authenticator,
+      logger,
+      version: VERSION,
+      logRequests: config.logRequests === true,
+      tracer,
+      metricsElsewhere: typeof config.metricsPort === 'number',
+    });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
+    const metrics = await metricsApart(config, server, logger).catch(async (error) => {
+      await server.drain();
+      throw error;
+    });
     renewalClock.start();
     answerSweep.start();
     const stop = async () => {
@@ -60,9 +87,13 @@ export async function startService(
       await Promise.all([renewalClock.stop(), answerSweep.stop()]);
       await commit.drained();
       await store.close();
+      metrics?.closeAllConnections();
+      metrics?.close();
+      await tracer?.stop();
       logger.info('Scrip has stopped');
     };
-    return { url: urlOf(server.app.server.address() as AddressInfo), store, stop: onceOnly(stop) };
+    const metricsUrl = metrics && `${urlOf(metrics.address() as AddressInfo)}/metrics`;
+    return { url: urlOf(server.app.server.address() as AddressInfo), metricsUrl, store, stop: onceOnly(stop) };
   } catch (error) {
     await store.close();
     throw error;
@@ -143,4 +174,94 @@ function onceOnly(stop: () => Promise<void>): () => Promise<void> {
     stopping ??= stop();
     return stopping;
   };
+}
+
+/** @throws CannotOpen, also for PostgreSQL, which has tools of its own for this */
+export async function backUpDatabase(
+  database: Database,
+  to: string,
+  report: (progress: BackupProgress) => void,
+): Promise<BackupReport> {
+  if (database.kind === 'file') return backUpFile(database.path, to, report);
+  throw new CannotOpen(
+    '`scrip backup` is for a ledger file; back up PostgreSQL with pg_dump or pg_basebackup, as docs/operating/backups.md says.',
+  );
+}
+
+/** @throws CannotOpen, also for PostgreSQL */
+export async function restoreDatabase(
+  from: string,
+  database: Database,
+  report: (progress: BackupProgress) => void,
+): Promise<BackupReport> {
+  if (database.kind === 'file') return restoreFile(from, database.path, report);
+  throw new CannotOpen(
+    '`scrip restore` makes a ledger file; restore PostgreSQL with its own tools, or bring a backup there with `scrip copy`, as docs/operating/backups.md says.',
+  );
+}
+
+export interface ExportOptions {
+  readonly account: string;
+  readonly format: ExportFormat;
+  /** A new file; standard output when null. */
+  readonly output: string | null;
+}
+
+/**
+ * Writes all postings of an account.
+ *
+ * @param report called after every batch
+ * @returns how many they are
+ * @throws CannotOpen
+ */
+export async function exportAccount(
+  database: Database,
+  { account, format, output }: ExportOptions,
+  report: (progress: { done: number; total: number }) => void,
+): Promise<number> {
+  const open =
+    database.kind === 'file' ? openSqliteAccount(database.path, account) : openPostgresAccount(database, account);
+  const postings = await open;
+  let done = 0;
+  const counted = async function* ({ batches, total }: AccountPostings) {
+    for await (const batch of batches()) {
+      yield batch;
+      done += batch.length;
+      report({ done, total });
+    }
+  };
+  const text = exportedText(counted(postings), format);
+  const target = output === null ? null : new NewFile(output);
+  try {
+    // Standard output stays open, so that what is said at the end can follow.
+    await pipeline(text, target === null ? process.stdout : createWriteStream(target.partial), {
+      end: target !== null,
+    });
+    target?.publish();
+    return done;
+  } finally {
+    target?.discard();
+    await postings.close();
+  }
+}
+
+/** Null when they are on the port of the service. */
+async function metricsApart(
+  { host, metricsPort = null }: Config,
+  { metrics }: HttpServer,
+  logger: Logger,
+): Promise<Server | null> {
+  if (metricsPort === null) return null;
+  const server = await serveMetrics(metrics, { host, port: metricsPort });
+  logger.info({ port: (server.address() as AddressInfo).port }, 'the metrics have a port of their own');
+  return server;
+}
+
+/** Null when nobody wants traces: then a request pays nothing for them. */
+function tracerOf({ tracing = null }: Config, commit: GroupCommit, logger: Logger): Tracer | null {
+  if (tracing === null) return null;
+  const resource = { ...tracing.resource, 'service.version': VERSION, 'process.pid': process.pid };
+  const tracer = new Tracer({ ...tracing, resource }, (reason) => logger.warn({ reason }, 'traces cannot be sent'));
+  commit.onAnswering = (batch) => tracer.answering(batch);
+  return tracer;
 }

@@ -6,6 +6,7 @@ import { copyDatabase, createApiKey, openBeside, startService, VERSION } from '.
 import { type Config, databaseAt, databaseOf, InvalidSetting, readConfig } from './config.ts';
 import { isOneOfMany, leave, reportUp, startProcesses } from './processes.ts';
 import { ProgressLine } from './progress-line.ts';
+import { addSafekeepingCommands } from './safekeeping-commands.ts';
 import { CopyStopped } from './store/copy.ts';
 import { CannotOpen, type ListedKey, type Store, StoreFault } from './store/store.ts';
 
@@ -21,11 +22,13 @@ Settings come from the environment:
   HOST          127.0.0.1
   DATABASE_URL  file:data/scrip.db
   LOG_LEVEL     info   (fatal, error, warn, info, debug, trace, silent)
+  REQUEST_LOG   no     (yes: a line in the log for each request)
+  METRICS_PORT         (a port of its own for /metrics)
 
 With DATABASE_URL=postgres://…, also DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS
 and DATABASE_ACCEPT_UNSAFE: see README.md.
 
-All commands but serve and copy also work beside a running server.`,
+All commands but serve, copy and restore also work beside a running server.`,
   );
 
 program
@@ -63,6 +66,8 @@ program
   .requiredOption('--to <url>', 'where to copy it; made when there is none')
   .addHelpText('after', '\nA copy that was interrupted goes on where it stopped when the same command is run again.')
   .action(copy);
+
+addSafekeepingCommands(program, { accountName });
 
 try {
   await program.parseAsync();
@@ -187,7 +192,9 @@ async function copy({ from, to }: { from: string; to: string }): Promise<void> {
   const destination = databaseAt('--to', to, process.env);
   if (from === to) throw new InvalidSetting('--from and --to are the same ledger.');
   const line = new ProgressLine(process.stderr);
-  const copied = await copyDatabase(source, destination, (progress) => line.show(progress)).finally(() => line.end());
+  const copied = await copyDatabase(source, destination, ({ step, postings, total }) =>
+    line.show({ step, done: postings, total, unit: 'postings' }),
+  ).finally(() => line.end());
   const { accounts, keys, endUsers, cycles, postings, sha256, resumedBehind } = copied;
   if (resumedBehind > 0) process.stdout.write(`${resumedBehind} end users were there from an earlier run.\n`);
   process.stdout.write(

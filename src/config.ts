@@ -1,5 +1,7 @@
 // What the environment says, read and checked once. Each setting is documented in README.md.
 
+import type { TracingSettings } from './tracing/tracer.ts';
+
 export interface FileDatabase {
   readonly kind: 'file';
   readonly path: string;
@@ -25,6 +27,12 @@ export interface Config {
   readonly logLevel: string;
   /** How long the answers to idempotency keys are kept, at least. */
   readonly keepAnswersMs: number;
+  /** Whether each request is a line in the log. */
+  readonly logRequests: boolean;
+  /** Where `/metrics` is, instead of `port`; on `port` when null. */
+  readonly metricsPort: number | null;
+  /** Where spans go; nowhere when null. */
+  readonly tracing: TracingSettings | null;
 }
 
 /** A setting that cannot be used, as a sentence that names it. */
@@ -55,6 +63,8 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
         KEEP_ANSWERS_HOURS_MIN,
         KEEP_ANSWERS_HOURS_MAX,
       ),
+    ...operatorSettings(environment),
+    tracing: tracingSettings(environment),
   };
 }
 
@@ -94,4 +104,69 @@ function wholeNumber(name: string, text: string, min: number, max: number): numb
 function oneOf(name: string, value: string, values: readonly string[]): string {
   if (values.includes(value)) return value;
   throw new InvalidSetting(`${name} is ${JSON.stringify(value)}; it must be one of ${values.join(', ')}.`);
+}
+
+function operatorSettings(environment: NodeJS.ProcessEnv): Pick<Config, 'logRequests' | 'metricsPort'> {
+  const metricsPort = environment.METRICS_PORT || null;
+  return {
+    logRequests: oneOf('REQUEST_LOG', environment.REQUEST_LOG || 'no', ['yes', 'no']) === 'yes',
+    metricsPort: metricsPort === null ? null : wholeNumber('METRICS_PORT', metricsPort, 0, PORT_MAX),
+  };
+}
+
+/** The usual variables of OpenTelemetry: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */
+function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null {
+  const endpoint = traceEndpoint(environment);
+  const isOff = environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || environment.OTEL_TRACES_EXPORTER === 'none';
+  if (endpoint === null || isOff) return null;
+  const protocol = environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || environment.OTEL_EXPORTER_OTLP_PROTOCOL || '';
+  if (protocol === 'grpc')
+    throw new InvalidSetting('OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; Scrip sends traces over HTTP only: http/json.');
+  const headers = environment.OTEL_EXPORTER_OTLP_TRACES_HEADERS || environment.OTEL_EXPORTER_OTLP_HEADERS;
+  const sampler = environment.OTEL_TRACES_SAMPLER || 'parentbased_always_on';
+  const resource = pairs('OTEL_RESOURCE_ATTRIBUTES', environment.OTEL_RESOURCE_ATTRIBUTES);
+  const name = environment.OTEL_SERVICE_NAME || resource['service.name'] || 'scrip';
+  return {
+    endpoint,
+    headers: pairs('OTEL_EXPORTER_OTLP_HEADERS', headers),
+    resource: { ...resource, 'service.name': name },
+    ratio: sampledShare(sampler, environment.OTEL_TRACES_SAMPLER_ARG),
+    followsParent: sampler.startsWith('parentbased_'),
+  };
+}
+
+function traceEndpoint(environment: NodeJS.ProcessEnv): string | null {
+  const own = environment.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT;
+  const base = environment.OTEL_EXPORTER_OTLP_ENDPOINT;
+  const endpoint = own || (base && `${base.replace(/\/$/, '')}/v1/traces`);
+  if (!endpoint) return null;
+  if (URL.canParse(endpoint) && /^https?:/.test(endpoint)) return endpoint;
+  throw new InvalidSetting('OTEL_EXPORTER_OTLP_ENDPOINT must be http://… or https://….');
+}
+
+function sampledShare(sampler: string, argument = '1'): number {
+  const kind = sampler.replace(/^parentbased_/, '');
+  oneOf('OTEL_TRACES_SAMPLER', kind, ['always_on', 'always_off', 'traceidratio']);
+  if (kind !== 'traceidratio') return kind === 'always_on' ? 1 : 0;
+  const ratio = Number(argument);
+  if (argument.trim() !== '' && ratio >= 0 && ratio <= 1) return ratio;
+  throw new InvalidSetting(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(argument)}; it must be a number from 0 to 1.`);
+}
+
+/** `name=value,name=value`, percent-encoded. What is wrong with it is said without it: there may be a secret in it. */
+function pairs(name: string, text = ''): Record<string, string> {
+  const entries = text
+    .split(',')
+    .filter((pair) => pair.trim() !== '')
+    .map((pair) => /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair)?.slice(1));
+  try {
+    return Object.fromEntries(
+      entries.map((entry) => {
+        if (entry === undefined) throw new URIError();
+        return [entry[0] as string, decodeURIComponent(entry[1] as string)];
+      }),
+    );
+  } catch {
+    throw new InvalidSetting(`${name} must be like name=value,name=value.`);
+  }
 }

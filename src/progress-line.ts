@@ -1,6 +1,12 @@
 // How far a long command has come: a bar on a terminal, which is drawn over itself, and elsewhere a line now and then.
 
-import type { CopyProgress } from './store/copy.ts';
+export interface Progress {
+  readonly step: string;
+  readonly done: number;
+  /** Of how many. */
+  readonly total: number;
+  readonly unit: string;
+}
 
 const BAR_WIDTH = 30;
 const TERMINAL_EVERY_MS = 100;
@@ -15,10 +21,10 @@ export class ProgressLine {
     this.#stream = stream;
   }
 
-  show(progress: CopyProgress): void {
+  show(progress: Progress): void {
     const everyMs = this.#stream.isTTY ? TERMINAL_EVERY_MS : LOG_EVERY_MS;
     const now = performance.now();
-    if (progress.step === this.#step && progress.postings < progress.total && now - this.#shownAt < everyMs) return;
+    if (progress.step === this.#step && progress.done < progress.total && now - this.#shownAt < everyMs) return;
     this.#shownAt = now;
     this.#step = progress.step;
     this.#stream.write(this.#stream.isTTY ? `\r\x1b[K${bar(progress)} ${text(progress)}` : `${text(progress)}\n`);
@@ -29,15 +35,15 @@ export class ProgressLine {
   }
 }
 
-function bar({ postings, total }: CopyProgress): string {
-  const full = Math.round(share(postings, total) * BAR_WIDTH);
+function bar({ done, total }: Progress): string {
+  const full = Math.round(share(done, total) * BAR_WIDTH);
   return `[${'='.repeat(full)}${' '.repeat(BAR_WIDTH - full)}]`;
 }
 
-function text({ step, postings, total }: CopyProgress): string {
-  return `${step}: ${postings} of ${total} postings, ${Math.floor(100 * share(postings, total))} %`;
+function text({ step, done, total, unit }: Progress): string {
+  return `${step}: ${done} of ${total} ${unit}, ${Math.floor(100 * share(done, total))} %`;
 }
 
-function share(postings: number, total: number): number {
-  return total === 0 ? 1 : Math.min(1, postings / total);
+function share(done: number, total: number): number {
+  return total === 0 ? 1 : Math.min(1, done / total);
 }

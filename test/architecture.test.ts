@@ -14,6 +14,7 @@ const FLOORS: readonly (readonly [path: RegExp, floor: number])[] = [
   [/^accounts\//, 0],
   [/^store\/[^/]+\.ts$/, 1],
   [/^store\//, 2],
+  [/^tracing\//, 1],
   [/^commit\//, 2],
   [/^http\//, 3],
   [/^console\//, 3],
@@ -21,7 +22,9 @@ const FLOORS: readonly (readonly [path: RegExp, floor: number])[] = [
   [/^app\.ts$/, 4],
   [/^processes\.ts$/, 4],
   [/^progress-line\.ts$/, 4],
-  [/^cli\.ts$/, 5],
+  [/^safekeeping-commands\.ts$/, 5],
+  [/^cli\.ts$/, 6],
+  [/^main\.ts$/, 7],
 ];
 
 /** What the rules may not reach: no I/O, no clock, no randomness, nothing asynchronous. */

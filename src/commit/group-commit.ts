@@ -8,7 +8,9 @@
 
 import assert from 'node:assert/strict';
 import type { Command, Outcome } from '../ledger/command.ts';
-import { type Store, StoreFault } from '../store/store.ts';
+import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
+import type { TracedBatch } from '../tracing/tracer.ts';
+import { Tally } from './tally.ts';
 
 export type Answer = (result: Outcome | StoreFault) => void;
 
@@ -46,10 +48,32 @@ export interface CommitCounts {
   faults: number;
   /** Seconds that batches took from the first load to stable storage, summed. */
   seconds: number;
+  /** Of the faults, how many of each kind. */
+  readonly faultsByKind: Record<FaultCode, number>;
+  /** Commands in a batch. */
+  readonly sizes: Tally;
+  /** Seconds that a batch took. */
+  readonly times: Tally;
+}
+
+function noCounts(): CommitCounts {
+  return {
+    batches: 0,
+    commands: 0,
+    refusals: 0,
+    overloads: 0,
+    faults: 0,
+    seconds: 0,
+    faultsByKind: { Overloaded: 0, StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
+    sizes: new Tally([1, 2, 4, 8, 16, 32, 64, 128, 256, BATCH_COMMANDS_MAX]),
+    times: new Tally([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]),
+  };
 }
 
 export class GroupCommit {
-  readonly counts: CommitCounts = { batches: 0, commands: 0, refusals: 0, overloads: 0, faults: 0, seconds: 0 };
+  readonly counts: CommitCounts = noCounts();
+  /** Told of each batch before its commands are answered, and with null once they all are. */
+  onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: Store;
   readonly #limits: QueueLimits;
   readonly #onHealth: (trouble: StoreFault | null) => void;
@@ -127,11 +151,16 @@ export class GroupCommit {
     const started = performance.now();
     const done = (results: readonly (Outcome | StoreFault | null)[], fault: StoreFault | null) => {
       this.counts.batches += 1;
-      this.counts.seconds += (performance.now() - started) / 1_000;
+      const ended = performance.now();
+      const seconds = (ended - started) / 1_000;
+      this.counts.seconds += seconds;
+      this.counts.times.add(seconds);
+      this.counts.sizes.add(batch.length);
       lane.isWriting = false;
       this.#writing -= 1;
       this.#notice(fault);
-      this.#finishBatch(lane, batch, results);
+      const traced = { startedMs: started, endedMs: ended, commands: batch.length, fault: fault?.code ?? null };
+      this.#finishBatch(lane, batch, results, traced);
     };
     this.#store.write(batch.map(({ command }) => command)).then(
       (outcomes) => done(outcomes, null),
@@ -147,7 +176,10 @@ export class GroupCommit {
 
   /** Tells of a change only: a store that is down fails every batch, and a log line for each would be a second outage. */
   #notice(fault: StoreFault | null): void {
-    if (fault !== null) this.counts.faults += 1;
+    if (fault !== null) {
+      this.counts.faults += 1;
+      this.counts.faultsByKind[fault.code] += 1;
+    }
     if (fault?.code !== this.#trouble?.code) this.#onHealth(fault);
     this.#trouble = fault;
   }
@@ -161,16 +193,23 @@ export class GroupCommit {
   }
 
   /** The next batch is sent off before this one is answered, so that the store never waits for the answers to be written. */
-  #finishBatch(lane: Lane, batch: readonly Waiting[], results: readonly (Outcome | StoreFault | null)[]): void {
+  #finishBatch(
+    lane: Lane,
+    batch: readonly Waiting[],
+    results: readonly (Outcome | StoreFault | null)[],
+    traced: TracedBatch,
+  ): void {
     assert(results.length === batch.length, 'the store answers every command');
     batch.forEach((waiting, index) => {
       if (results[index] === null) this.#enqueue(lane, waiting);
     });
     this.#writeBatches();
+    this.onAnswering?.(traced);
     batch.forEach((waiting, index) => {
       const result = results[index] as Outcome | StoreFault | null;
       if (result !== null) this.#finish(waiting, result);
     });
+    this.onAnswering?.(null);
     if (this.#queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 

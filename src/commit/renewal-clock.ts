@@ -14,6 +14,10 @@ const END_USERS_MAX = 256;
 export class RenewalClock {
   /** End users whose due renewals it has entered. */
   renewed = 0;
+  /** End users that the latest look found due; the store gives no more than a bounded number. */
+  due = 0;
+  /** When nothing was due, by `performance.now`. */
+  #caughtUpAt = performance.now();
   readonly #store: Store;
   readonly #commit: GroupCommit;
   readonly #onTrouble: (error: unknown) => void;
@@ -27,6 +31,11 @@ export class RenewalClock {
     this.#store = store;
     this.#commit = commit;
     this.#onTrouble = onTrouble;
+  }
+
+  /** How long ago it was that nothing was due. No renewal that is due now has been so for longer, but for a tick. */
+  lateMs(): number {
+    return performance.now() - this.#caughtUpAt;
   }
 
   start(): void {
@@ -60,7 +69,11 @@ export class RenewalClock {
   async #renewAll(): Promise<void> {
     while (!this.#isStopped) {
       const due = await this.#store.renewalsDue(END_USERS_MAX);
-      if (due.length === 0) return;
+      this.due = due.length;
+      if (due.length === 0) {
+        this.#caughtUpAt = performance.now();
+        return;
+      }
       await Promise.all(due.map((user) => this.#renew(user)));
       this.renewed += due.length;
     }

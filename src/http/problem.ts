@@ -104,11 +104,12 @@ export function sendProblem(
   const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
   if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
-  sendDocument(reply, status, problemDocument(code, reply.request.id, extras));
+  sendDocument(reply, code, problemDocument(code, reply.request.id, extras));
 }
 
-function sendDocument(reply: FastifyReply, status: number, document: string): void {
-  reply.code(status).header('content-type', PROBLEM_TYPE).send(Buffer.from(document));
+function sendDocument(reply: FastifyReply, code: ProblemCode, document: string): void {
+  reply.problem = code;
+  reply.code(PROBLEMS[code].status).header('content-type', PROBLEM_TYPE).send(Buffer.from(document));
 }
 
 export function sendInvalid(reply: FastifyReply, { code, message, errors }: InvalidRequest): void {
@@ -117,8 +118,7 @@ export function sendInvalid(reply: FastifyReply, { code, message, errors }: Inva
 
 /** @param requestId of the request that was refused, which may be an earlier one with the same idempotency key */
 export function sendRefusal(reply: FastifyReply, endUserId: string, requestId: string, refusal: Refusal): void {
-  const { status } = PROBLEMS[refusal.refused];
-  sendDocument(reply, status, problemDocument(refusal.refused, requestId, particularsOf(endUserId, refusal)));
+  sendDocument(reply, refusal.refused, problemDocument(refusal.refused, requestId, particularsOf(endUserId, refusal)));
 }
 
 function particularsOf(endUserId: string, refusal: Refusal): { detail: string; [member: string]: unknown } {

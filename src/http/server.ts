@@ -12,8 +12,11 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { Tracer } from '../tracing/tracer.ts';
 import { readJson } from './json-body.ts';
 import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
+import { type Measured, metricsOf } from './metrics.ts';
 import { type OperatorRoutesOptions, operatorRoutes } from './operator-routes.ts';
 import {
   type FieldError,
@@ -27,15 +30,24 @@ import {
   sendInvalid,
   sendProblem,
 } from './problem.ts';
+import { RequestCounts } from './request-metrics.ts';
 import { COMPONENTS } from './schemas.ts';
+import { traceRequests } from './trace-requests.ts';
 
-export type HttpServerOptions = Omit<LedgerRoutesOptions & OperatorRoutesOptions, 'isDraining' | 'work'> & {
+type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured, 'requests'>;
+
+export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'metrics'> & {
   readonly logger: FastifyBaseLogger;
   readonly version: string;
+  /** Whether each request is a line in the log. */
+  readonly logRequests?: boolean;
+  /** Who records a span for each request. */
+  readonly tracer?: Tracer | null;
 };
 
 export interface HttpServer {
   readonly app: FastifyInstance;
+  readonly metrics: Registry;
   /** Stops accepting, answers what is in flight, and closes what is still open after `DRAIN_MS`. */
   drain(): Promise<void>;
 }
@@ -94,6 +106,9 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     frameworkErrors: answerError,
     clientErrorHandler: (error, socket) => whenIdle(socket, () => answerMalformed(error, socket, genReqId())),
   });
+  const requests = new RequestCounts({ log: options.logRequests === true });
+  requests.watch(app);
+  if (options.tracer) traceRequests(app, options.tracer);
   app.server.maxConnections = CONNECTIONS_MAX;
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
@@ -105,12 +120,14 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
   });
   app.addHook('onRequest', (request, reply, done) => {
+    request.startedAt = performance.now();
     (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
     const detail = whatIsWrongWith(request.raw);
     if (detail === null) return done();
     sendProblem(reply.header('connection', 'close'), 'BadRequest', { detail });
   });
   app.addHook('onSend', (request, reply, _payload, done) => {
+    requests.finish(request, reply);
     reply.header('x-content-type-options', 'nosniff');
     // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
     if (isDraining && (request.raw.socket as PipelinedSocket)[LATEST] === request.id)
@@ -118,15 +135,17 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     done();
   });
 
+  const work = { requests: 0 };
+  const metrics = metricsOf({ ...options, requests, work });
   for (const schema of COMPONENTS) app.addSchema(schema);
   await describe(app, options.version);
-  const work = { requests: 0 };
   await app.register(async (scope) => ledgerRoutes(scope, { ...options, work }));
   await app.register(async (scope) => ledgerRoutes(hidden(scope), { ...options, work }), { prefix: '/v1' });
-  await app.register((scope) => operatorRoutes(scope, { ...options, isDraining: () => isDraining }));
+  await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
 
   return {
     app,
+    metrics,
     async drain() {
       isDraining = true;
       const deadline = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS);

@@ -180,7 +180,7 @@ class SqliteCopying implements CopyDestination {
   }
 }
 
-function* recordsOf(db: DatabaseSync, after: EndUserKey | null): Generator<LedgerRecord> {
+export function* recordsOf(db: DatabaseSync, after: EndUserKey | null): Generator<LedgerRecord> {
   const rows = prepare(
     db,
     `SELECT ${CYCLE_COLUMNS}, latest_posting, account, end_user FROM holdings WHERE (account, end_user) > (?, ?)

@@ -1,10 +1,11 @@
 // Opening a ledger file: whose it is, whether it is whole, which schema it has, and who else has it open. Whatever is
 // wrong is said in one sentence, with what to do, before anything is written.
 
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
+import { syncToDisk } from '../new-file.ts';
 import { CannotOpen } from '../store.ts';
 import { ledger } from './migrations/0001-ledger.ts';
 import { answers } from './migrations/0002-answers.ts';
@@ -14,8 +15,11 @@ import { uuidOf } from './uuid.ts';
 /** In order; a migration that has been released never changes. */
 const MIGRATIONS: readonly string[] = [ledger, answers];
 
+/** The schema of this version. */
+export const SCHEMA_LATEST = MIGRATIONS.length;
+
 /** "Scrp", in the header of each ledger file, tells it from the files of other programs. */
-const APPLICATION_ID = 0x53637270;
+export const APPLICATION_ID = 0x53637270;
 
 /** How long to wait for another process, such as the CLI making a key, to finish its own short transaction. */
 const BUSY_TIMEOUT_MS = 5_000;
@@ -147,12 +151,12 @@ function numberOf(db: DatabaseSync, sql: string): number {
   return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
 }
 
-function makeFolder(file: string): void {
+export function makeFolder(file: string): void {
   const folder = dirname(file);
   try {
     // The name of a new folder is in its parent, which has to be on stable storage as well.
     if (existsSync(folder) && !statSync(folder).isDirectory()) throw new Error('there is a file of that name');
-    if (!existsSync(folder)) syncFolder(dirname(mkdirSync(folder, { recursive: true }) as string));
+    if (!existsSync(folder)) syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
       `The folder of ${file} cannot be made (${(error as Error).message}); point DATABASE_URL where Scrip may write.`,
@@ -160,14 +164,8 @@ function makeFolder(file: string): void {
   }
 }
 
-function syncFolder(folder: string): void {
-  const descriptor = openSync(folder, 'r');
-  fsyncSync(descriptor);
-  closeSync(descriptor);
-}
-
 /** One name for one file, whatever links lead to it: otherwise two names would give two locks. */
-function canonical(file: string): string {
+export function canonical(file: string): string {
   return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }
 

@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
+import { extname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import type { Finding } from '../../ledger/audit.ts';
@@ -27,6 +28,9 @@ import { uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
 import { Writer } from './writer.ts';
 import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
+
+/** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
+const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 type Outcomes = readonly (Outcome | null)[];
 
@@ -210,7 +214,7 @@ class ThreadedWriter implements BatchWriter {
 
   static async open(file: string, clock: LedgerClock): Promise<ThreadedWriter> {
     const workerData: WriterData = { file, clock: clock.shared };
-    const worker = new Worker(new URL('./writer-thread.ts', import.meta.url), { workerData });
+    const worker = new Worker(WRITER_THREAD, { workerData });
     const [first] = (await once(worker, 'message')) as [WriterReply];
     if (typeof first === 'object') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
     return new ThreadedWriter(worker);

@@ -12,12 +12,19 @@ import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 import { clockChecksum } from './writer.ts';
 
-export function auditFile(db: DatabaseSync, report: (finding: Finding) => void): AuditReport {
+const ADVANCE_POSTINGS = 5_000;
+
+/** @param advance told how many of how many postings are checked, now and then */
+export function auditFile(
+  db: DatabaseSync,
+  report: (finding: Finding) => void,
+  advance: (checked: number, of: number) => void = () => {},
+): AuditReport {
   const total = { endUsers: 0, postings: 0, store: [] as string[] };
   db.exec('BEGIN');
   try {
     total.store.push(...pageFaults(db));
-    auditRows(db, report, total);
+    auditRows(db, report, total, advance);
   } catch (error) {
     if (sqliteCode(error) !== SQLITE.corrupt) throw error;
     total.store.push(`it can be read no further: ${(error as Error).message}`);
@@ -31,6 +38,7 @@ function auditRows(
   db: DatabaseSync,
   report: (finding: Finding) => void,
   total: { endUsers: number; postings: number; store: string[] },
+  advance: (checked: number, of: number) => void,
 ): void {
   const stored = Number(db.prepare('SELECT count(*) AS count FROM postings').get()?.count);
   const clock = auditClock(db, stored);
@@ -39,6 +47,7 @@ function auditRows(
   const counted = function* (user: EndUserKey, latest: number | null): Generator<Posting> {
     for (const { posting } of chain.from(latest, user)) {
       total.postings += 1;
+      if (total.postings % ADVANCE_POSTINGS === 0) advance(total.postings, stored);
       yield posting;
     }
   };

@@ -1,0 +1,252 @@
+// The npm package, as a stranger gets it: packed, installed in an empty folder without what the project develops with,
+// and run.
+
+import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Readable } from 'node:stream';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { VERSION } from '../src/app.ts';
+import { readConfig } from '../src/config.ts';
+import { temporaryFolder } from './store/temporary-ledger.ts';
+
+const run = promisify(execFile);
+const ROOT = join(import.meta.dirname, '..');
+const INSTALL_MS_MAX = 120_000;
+const options = { timeout: INSTALL_MS_MAX };
+
+const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
+
+/** With the runtime of the project before any other, and with nothing of its settings. */
+function environmentWith(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
+  const { PATH = '', HOME = '', TMPDIR = '' } = process.env;
+  const npm = Object.entries(process.env).filter(([name]) => /^npm_config_(registry|cache|userconfig)$/i.test(name));
+  return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...Object.fromEntries(npm), ...settings };
+}
+
+/** The sources are copied to be packed, so that nothing that runs at the same time sees a `dist` come and go. */
+async function pack(): Promise<string> {
+  const folder = temporaryFolder();
+  const copy = join(folder, 'project');
+  mkdirSync(copy);
+  const names = ['src', 'docs', 'packaging', 'node_modules', 'package.json', 'tsconfig.json', 'tsconfig.build.json'];
+  const files = ['README.md', 'LICENSE', 'ARCHITECTURE.md', 'CHANGELOG.md'];
+  await run('cp', [
+    '-R',
+    ...[...names, ...files].map((name) => join(ROOT, name)).filter((path) => !path.endsWith('node_modules')),
+    copy,
+  ]);
+  await run('ln', ['-s', join(ROOT, 'node_modules'), join(copy, 'node_modules')]);
+  const { stdout } = await run('npm', ['pack', '--silent', '--pack-destination', folder], {
+    cwd: copy,
+    env: environmentWith(),
+  });
+  return join(folder, stdout.trim().split('\n').at(-1) as string);
+}
+
+let folder: string;
+let installed: string;
+before(async () => {
+  const tarball = await pack();
+  folder = temporaryFolder();
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }\n');
+  await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', tarball], {
+    cwd: folder,
+    env: environmentWith(),
+  });
+  installed = join(folder, 'node_modules', 'scrip');
+}, options);
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+type Child = ChildProcessByStdio<null, Readable, Readable>;
+
+function npx(args: readonly string[], settings: Record<string, string>): Child {
+  return spawn('npx', ['--no-install', 'scrip', ...args], {
+    cwd: folder,
+    env: environmentWith(settings),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    detached: true,
+  });
+}
+
+function ended(child: Child): Promise<number | null> {
+  return new Promise((resolve) => child.once('close', resolve));
+}
+
+/** What it has said, once that matches. */
+async function said(child: Child, expected: RegExp): Promise<string> {
+  let text = '';
+  return new Promise((resolve, reject) => {
+    // What was said on standard error comes first, so that one expression can look for both.
+    let log = '';
+    const look = () => expected.test(log + text) && resolve(log + text);
+    child.stderr.setEncoding('utf8').on('data', (chunk) => {
+      log += chunk;
+      look();
+    });
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      text += chunk;
+      look();
+    });
+    child.once('close', () => reject(new Error(`it ended before it said ${expected}: ${text}`)));
+  });
+}
+
+describe('the package', options, () => {
+  test('serves, keeps what it was told, and stops when it is asked to', async (t) => {
+    const settings = { PORT: '0', DATABASE_URL: `file:${join(temporaryFolder(), 'scrip.db')}` };
+    const endUser = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+    let secret = '';
+    for (const expected of [100, 200]) {
+      const child = npx(['serve', '--first-key'], settings);
+      const end = ended(child);
+      t.after(() => child.exitCode === null && process.kill(-(child.pid as number), 'SIGKILL'));
+      const text = await said(child, secret === '' ? /"pid"[\s\S]*scrip_write_\w+\n/ : /"pid"[\s\S]*is up on/);
+      secret ||= /scrip_write_\w+/.exec(text)?.[0] ?? '';
+      const url = /is up on (\S+),/.exec(text)?.[1];
+      const headers = { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' };
+      const body = JSON.stringify({ end_user_id: endUser, amount: 100 });
+      const added = await fetch(`${url}/add`, { method: 'POST', headers, body });
+      assert.deepEqual([added.status, await added.json()], [200, { end_user_id: endUser, amount: 100 }]);
+      const read = await fetch(`${url}/get-active-balance?end_user_id=${endUser}`, { headers });
+      assert.equal(((await read.json()) as { active_balance: number }).active_balance, expected);
+      assert.equal((await fetch(`${url}/docs/static/index.html`)).status, 200, 'the documentation comes along');
+      // npx keeps the signal to itself; Scrip names its process in the log.
+      process.kill(Number(/"pid":(\d+)/.exec(text)?.[1]), 'SIGTERM');
+      assert.equal(await end, 0);
+    }
+  });
+
+  test('says which Node it needs where that is older', async () => {
+    const old = `Object.defineProperty(process.versions, 'node', { value: '24.6.9' })`;
+    const args = [
+      '--import',
+      `data:text/javascript,${encodeURIComponent(old)}`,
+      join(installed, 'dist', 'main.js'),
+      '--help',
+    ];
+    await assert.rejects(run(process.execPath, args), ({ stderr }) =>
+      /^Scrip needs Node 24\.7 or later; this is /.test(stderr),
+    );
+    assert.equal(manifest.engines.node, '>=24.7');
+  });
+
+  test('has the commands, and the version of the project', async () => {
+    const { stdout } = await run('npx', ['--no-install', 'scrip', '--version'], {
+      cwd: folder,
+      env: environmentWith(),
+    });
+    assert.equal(stdout.trim(), manifest.version);
+    assert.equal(VERSION, manifest.version);
+    const help = await run('npx', ['--no-install', 'scrip', '--help'], { cwd: folder, env: environmentWith() });
+    for (const command of ['serve', 'verify', 'backup', 'restore', 'export'])
+      assert.match(help.stdout, new RegExp(`^ {2}${command}`, 'm'));
+  });
+
+  test('holds compiled JavaScript and its documents, and no sources, tests or ledgers', () => {
+    const files = globSync('**', { cwd: installed, exclude: (name) => name === 'node_modules' });
+    assert(files.includes('dist/main.js') && files.includes('dist/store/sqlite/writer-thread.js'));
+    assert(files.includes('LICENSE') && files.includes('README.md') && files.includes('docs/operating/backups.md'));
+    assert.deepEqual(
+      files.filter((file) => /\.ts$|\.db\b|^src|^test|\.test\.|^client|^bench/.test(file)),
+      [],
+    );
+  });
+
+  test('brings nothing that the project only develops with', () => {
+    for (const name of Object.keys(manifest.devDependencies))
+      assert(!existsSync(join(folder, 'node_modules', name)), name);
+    assert.deepEqual(Object.keys(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')).bin), ['scrip']);
+  });
+
+  test('imports nothing that it does not declare', () => {
+    const declared = new Set(Object.keys(manifest.dependencies));
+    for (const file of globSync('dist/**/*.js', { cwd: installed })) {
+      const text = readFileSync(join(installed, file), 'utf8');
+      for (const [, name = ''] of text.matchAll(
+        /^(?:import|export) [^'\n]*from '([^'.][^']*)'|import\('([^'.][^']*)'\)/gm,
+      )) {
+        const owner = name.startsWith('@') ? name.split('/').slice(0, 2).join('/') : (name.split('/')[0] as string);
+        assert(name === '' || name.startsWith('node:') || declared.has(owner), `${file} imports ${name}`);
+      }
+    }
+  });
+});
+
+const read = (name: string): string => readFileSync(join(ROOT, name), 'utf8');
+
+/** Settings that a deployment names, by the way each kind of file writes them. */
+const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
+  ['Dockerfile', /^(?:ENV| {4}) ?([A-Z][A-Z_]+)=/gm],
+  ['compose.yaml', /^ {6}([A-Z][A-Z_]+):/gm],
+  ['docs/operating/scrip.service', /^Environment=([A-Z_]+)=/gm],
+];
+
+/** Of other programs, in the same files. */
+const FOREIGN = /^(POSTGRES_|PG|NODE_ENV$)/;
+
+describe('a deployment', () => {
+  for (const [file, names] of DEPLOYMENTS) {
+    test(`${file} sets only what Scrip reads`, () => {
+      const known = readFileSync(join(ROOT, 'src', 'config.ts'), 'utf8');
+      const set = [...read(file).matchAll(names)].map(([, name]) => name as string);
+      assert(set.length > 0, 'it sets something');
+      for (const name of set)
+        assert(FOREIGN.test(name) || new RegExp(`environment\\.${name}\\b`).test(known), `${name} is a setting`);
+    });
+  }
+
+  test('the image is built from files that are there, runs as nobody special, and looks after itself', () => {
+    const text = read('Dockerfile');
+    const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, list]) => (list as string).split(' '));
+    assert(copied.length > 0);
+    const ignored = read('.dockerignore').split('\n');
+    for (const name of copied) {
+      assert(existsSync(join(ROOT, name)), name);
+      assert(
+        ignored.some((line) => line === `!${name}`),
+        `${name} is not kept from the image`,
+      );
+    }
+    assert.match(text, /^USER (?!root)\w+$/m);
+    assert.match(text, /^VOLUME \["?\/data"?\]$/m);
+    assert.match(text, /^HEALTHCHECK .*\\\n.*\["node", /m);
+    const port = /^ENV .*?\bPORT=(\d+)/m.exec(text.replaceAll(/\\\n\s*/g, ' '))?.[1];
+    assert(port && text.includes(`EXPOSE ${port}`));
+    assert.doesNotThrow(() => readConfig({ PORT: port, HOST: '0.0.0.0', DATABASE_URL: 'file:/data/scrip.db' }));
+  });
+
+  test('the health check of the image is a program that tells a healthy Scrip from one that is not', async (t) => {
+    const [, code] = /CMD \["node", "-e", "(.+)"\]/.exec(read('Dockerfile')) ?? [];
+    assert(code);
+    const { createServer } = await import('node:http');
+    let status = 200;
+    const server = createServer((_request, response) => response.writeHead(status).end());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    t.after(() => server.close());
+    const { port } = server.address() as { port: number };
+    const check = () =>
+      run(process.execPath, ['-e', code], { env: environmentWith({ PORT: String(port) }) }).then(
+        () => 0,
+        (error) => error.code,
+      );
+    assert.equal(await check(), 0);
+    status = 503;
+    assert.equal(await check(), 1);
+    server.close();
+    server.closeAllConnections();
+    assert.equal(await check(), 1);
+  });
+
+  test('the unit runs the command, and lets it write where its ledger is and nowhere else', () => {
+    const text = read('docs/operating/scrip.service');
+    assert.match(text, /^ExecStart=\S*node \S*\/node_modules\/scrip\/dist\/main\.js serve$/m);
+    const ledger = /^Environment=DATABASE_URL=file:(.+)$/m.exec(text)?.[1];
+    assert.equal(ledger, '/var/lib/scrip/scrip.db');
+    assert.match(text, /^StateDirectory=scrip$/m);
+    assert.match(text, /^ProtectSystem=strict$/m);
+    assert.match(text, /^KillSignal=SIGTERM$/m);
+  });
+});
