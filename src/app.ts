@@ -7,14 +7,17 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream/promises';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
+import type { Role } from './accounts/membership.ts';
 import { AnswerSweep } from './commit/answer-sweep.ts';
 import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import type { Config, Database } from './config.ts';
+import { createConsole } from './console/console.ts';
 import { Authenticator } from './http/authenticate.ts';
 import { serveMetrics } from './http/metrics-server.ts';
 import { buildServer, type HttpServer } from './http/server.ts';
 import { type AccountPostings, type ExportFormat, exportedText } from './store/account-export.ts';
+import type { ConsoleDatabase } from './store/console-database.ts';
 import { type CopyProgress, type CopyReport, copyLedger } from './store/copy.ts';
 import type { CopyDestination, CopySource } from './store/ledger-copy.ts';
 import { NewFile } from './store/new-file.ts';
@@ -36,6 +39,8 @@ export interface Service {
   /** Where the metrics are when they have a port of their own. */
   readonly metricsUrl: string | null;
   readonly store: Store;
+  /** Of all that is served, as `GET /healthz`. */
+  readonly routes: readonly string[];
   /** Stops accepting, answers what is in flight, and leaves the ledger closed. */
   stop(): Promise<void>;
 }
@@ -63,6 +68,14 @@ export async function startService(
   );
   const authenticator = new Authenticator(store.apiKeys);
   const tracer = tracerOf(config, commit, logger);
+  let url = '';
+  const webConsole = createConsole({
+    settings: config.console,
+    openDatabase: () => openConsoleDatabase(config.database),
+    logger,
+    now: wall ?? Date.now,
+    listeningUrl: () => url,
+  });
   try {
     const server = await buildServer({
       store,
@@ -71,21 +84,24 @@ export async function startService(
       authenticator,
       logger,
       version: VERSION,
-      logRequests: config.logRequests === true,
+      logRequests: config.logRequests,
       tracer,
-      metricsElsewhere: typeof config.metricsPort === 'number',
+      metricsElsewhere: config.metricsPort !== null,
+      console: webConsole.plugin,
     });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
     const metrics = await metricsApart(config, server, logger).catch(async (error) => {
       await server.drain();
       throw error;
     });
+    url = urlOf(server.app.server.address() as AddressInfo);
     renewalClock.start();
     answerSweep.start();
     const stop = async () => {
       await server.drain();
       await Promise.all([renewalClock.stop(), answerSweep.stop()]);
       await commit.drained();
+      await webConsole.close();
       await store.close();
       metrics?.closeAllConnections();
       metrics?.close();
@@ -93,7 +109,7 @@ export async function startService(
       logger.info('Scrip has stopped');
     };
     const metricsUrl = metrics && `${urlOf(metrics.address() as AddressInfo)}/metrics`;
-    return { url: urlOf(server.app.server.address() as AddressInfo), metricsUrl, store, stop: onceOnly(stop) };
+    return { url, metricsUrl, store, routes: server.routes, stop: onceOnly(stop) };
   } catch (error) {
     await store.close();
     throw error;
@@ -113,6 +129,62 @@ async function openStore(database: Database, wall: WallClock | undefined): Promi
 export async function openBeside(database: Database, options: { create: boolean } = { create: true }): Promise<Store> {
   if (database.kind === 'file') return openSqliteStoreBeside(database.path, options);
   return openPostgresStoreBeside(database, options);
+}
+
+/**
+ * Connections of the console, to a ledger that is open. What it needs is loaded with it, since a service whose console
+ * nobody opens should not wait for it.
+ */
+async function openConsoleDatabase(database: Database): Promise<ConsoleDatabase> {
+  if (database.kind === 'file') {
+    const { openSqliteConsoleDatabase } = await import('./store/sqlite/console-database.ts');
+    return openSqliteConsoleDatabase(database.path);
+  }
+  const { openPostgresConsoleDatabase } = await import('./store/postgres/console-database.ts');
+  return openPostgresConsoleDatabase(database.url);
+}
+
+/**
+ * Makes an invitation to an account.
+ *
+ * @param options.onlyFirst whether an account that has a member already gets none
+ * @returns the path of the link; null when there is no account of that name, or it needs no first member
+ */
+export async function inviteTo(
+  database: Database,
+  { accountName, role, onlyFirst }: { accountName: string; role: Role; onlyFirst: boolean },
+): Promise<string | null> {
+  const { Members } = await import('./console/identity/members.ts');
+  const consoleDatabase = await openConsoleDatabase(database);
+  try {
+    const members = new Members(consoleDatabase, Date.now);
+    const account = await members.accountNamed(accountName);
+    if (account === null || (onlyFirst && (await members.hasMembers(account)))) return null;
+    return `/console/join/${await members.invite(account, role)}`;
+  } finally {
+    await consoleDatabase.close();
+  }
+}
+
+/** Sets a new random password and ends all sessions. Null when nobody has signed up with this address. */
+export async function resetPassword(database: Database, email: string): Promise<string | null> {
+  const { openIdentity } = await import('./console/identity/identity.ts');
+  const identity = await openIdentity({
+    database: await openConsoleDatabase(database),
+    signUp: 'closed',
+    letters: null,
+    now: Date.now,
+    onTrouble: () => {},
+  });
+  try {
+    const userId = await identity.people.userIdOf(email.trim().toLowerCase());
+    if (userId === null) return null;
+    const password = randomBytes(SECRET_BYTES).toString('base64url');
+    await identity.people.setPassword(userId, password);
+    return password;
+  } finally {
+    await identity.close();
+  }
 }
 
 /**
@@ -163,9 +235,14 @@ function logHealth(logger: Logger, trouble: StoreFault | null): void {
     logger.fatal({ err: trouble }, 'an invariant is broken: the ledger writes no more; see what `scrip verify` finds');
 }
 
-function urlOf({ address, port, family }: AddressInfo): string {
-  const host = address === '0.0.0.0' || address === '::' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address;
-  return `http://${host}:${port}`;
+function urlOf({ address, port }: AddressInfo): string {
+  return originAt(address, port);
+}
+
+/** How this machine reaches what listens there. */
+export function originAt(host: string, port: number): string {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
 }
 
 function onceOnly(stop: () => Promise<void>): () => Promise<void> {

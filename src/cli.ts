@@ -2,13 +2,26 @@
 
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { SCOPES, type Scope } from './accounts/api-key.ts';
-import { copyDatabase, createApiKey, openBeside, startService, VERSION } from './app.ts';
+import { ACCOUNT_NAME_MAX, ROLES, type Role } from './accounts/membership.ts';
+import {
+  copyDatabase,
+  createApiKey,
+  inviteTo,
+  openBeside,
+  originAt,
+  resetPassword,
+  startService,
+  VERSION,
+} from './app.ts';
 import { type Config, databaseAt, databaseOf, InvalidSetting, readConfig } from './config.ts';
 import { isOneOfMany, leave, reportUp, startProcesses } from './processes.ts';
 import { ProgressLine } from './progress-line.ts';
 import { addSafekeepingCommands } from './safekeeping-commands.ts';
 import { CopyStopped } from './store/copy.ts';
 import { CannotOpen, type ListedKey, type Store, StoreFault } from './store/store.ts';
+
+/** To which the first key belongs. */
+const FIRST_ACCOUNT = 'default';
 
 const program = new Command('scrip')
   .description('A credit ledger that runs beside your backend.')
@@ -24,6 +37,9 @@ Settings come from the environment:
   LOG_LEVEL     info   (fatal, error, warn, info, debug, trace, silent)
   REQUEST_LOG   no     (yes: a line in the log for each request)
   METRICS_PORT         (a port of its own for /metrics)
+  PUBLIC_URL    the address at which people reach the console, https://…
+  SIGN_UP       open   (open, first, closed)
+  SMTP_URL      smtp://… or smtps://…, with MAIL_FROM, for mail from the console
 
 With DATABASE_URL=postgres://…, also DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS
 and DATABASE_ACCEPT_UNSAFE: see README.md.
@@ -51,6 +67,21 @@ key
   .description('revoke an API key; it stops working within a second')
   .argument('<id>', 'the id, from key list', keyId)
   .action(revokeKey);
+
+program
+  .command('invite')
+  .description('print a link by which one person joins an account in the console; it works once, for 7 days')
+  .requiredOption('--account <name>', 'the account', accountName)
+  .addOption(new Option('--role <role>', 'an owner also says who belongs to it').choices(ROLES).default('owner'))
+  .action(invite);
+
+program
+  .command('password')
+  .description('help somebody who forgot the password of the console')
+  .command('reset')
+  .description('set a new random password, print it, and end all sessions of its user')
+  .requiredOption('--email <address>', 'with which the person signed up')
+  .action(setRandomPassword);
 
 program
   .command('verify')
@@ -89,11 +120,12 @@ async function serve({ firstKey, processes }: { firstKey?: true; processes: numb
     return;
   }
   sayUp(service.url);
-  if (firstKey) await printFirstKey(service.store, service.url);
+  if (firstKey) await printFirstSteps(config, service.store, service.url);
 }
 
 /** What all processes need is made ready before the first of them starts. */
-async function serveFromMany({ database }: Config, count: number, firstKey: boolean): Promise<void> {
+async function serveFromMany(config: Config, count: number, firstKey: boolean): Promise<void> {
+  const { database } = config;
   if (database.kind === 'file') {
     throw new InvalidSetting(
       'Several processes need PostgreSQL; set DATABASE_URL=postgres://…, or leave --processes out.',
@@ -110,7 +142,7 @@ async function serveFromMany({ database }: Config, count: number, firstKey: bool
   sayUp(url);
   if (!firstKey) return;
   const store = await openBeside(database);
-  await printFirstKey(store, url);
+  await printFirstSteps(config, store, url);
   await store.close();
 }
 
@@ -123,9 +155,23 @@ function stopOnSignal(stop: () => Promise<void>): void {
   process.on('SIGINT', () => void stop());
 }
 
+/** What whoever has just installed Scrip needs: a key, and a way into the console for the account that has it. */
+async function printFirstSteps({ database, console: { publicUrl } }: Config, store: Store, url: string): Promise<void> {
+  await printFirstKey(store, url);
+  const origin = publicUrl ?? url;
+  // A console in trouble is no trouble of the service.
+  const invitation = inviteTo(database, { accountName: FIRST_ACCOUNT, role: 'owner', onlyFirst: true });
+  const path = await invitation.catch(() => null);
+  process.stdout.write(`The console is at ${origin}/console\n`);
+  if (path === null) return;
+  process.stdout.write(
+    `The account "${FIRST_ACCOUNT}" has no member yet; this link makes you its owner, once, for 7 days:\n\n  ${origin}${path}\n\n`,
+  );
+}
+
 async function printFirstKey(store: Store, url: string): Promise<void> {
   if ((await store.apiKeys.list()).length > 0) return;
-  const secret = await createApiKey(store, { accountName: 'default', scope: 'write' });
+  const secret = await createApiKey(store, { accountName: FIRST_ACCOUNT, scope: 'write' });
   process.stdout.write(`
 Your first API key, shown this once:
 
@@ -157,6 +203,26 @@ async function revokeKey(id: number): Promise<void> {
   await withStore({ create: false }, async (store) => {
     if (!(await store.apiKeys.revoke(id))) throw new CannotOpen(`There is no API key ${id}; see \`scrip key list\`.`);
     process.stdout.write(`API key ${id} is revoked.\n`);
+  });
+}
+
+async function invite({ account, role }: { account: string; role: Role }): Promise<void> {
+  const { database, host, port, console: settings } = readConfig(process.env);
+  await withStore({ create: false }, async () => {
+    const path = await inviteTo(database, { accountName: account, role, onlyFirst: false });
+    if (path === null) throw new CannotOpen(`There is no account ${account}; see \`scrip key list\`.`);
+    const origin = settings.publicUrl ?? originAt(host, port);
+    process.stdout.write(
+      `A link by which one person joins ${account} as ${role}, once, within 7 days:\n${origin}${path}\n`,
+    );
+  });
+}
+
+async function setRandomPassword({ email }: { email: string }): Promise<void> {
+  await withStore({ create: false }, async () => {
+    const password = await resetPassword(databaseOf(process.env), email);
+    if (password === null) throw new CannotOpen(`Nobody has signed up with ${email}.`);
+    process.stdout.write(`All sessions of ${email} have ended. The new password, shown this once:\n${password}\n`);
   });
 }
 
@@ -213,7 +279,8 @@ async function withStore(options: { create: boolean }, work: (store: Store) => P
 
 function accountName(text: string): string {
   const name = text.trim();
-  if (name === '' || name.length > 200) throw new InvalidArgumentError('It needs 1 to 200 characters.');
+  if (name === '' || name.length > ACCOUNT_NAME_MAX)
+    throw new InvalidArgumentError(`It needs 1 to ${ACCOUNT_NAME_MAX} characters.`);
   return name;
 }
 

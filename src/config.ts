@@ -1,5 +1,6 @@
 // What the environment says, read and checked once. Each setting is documented in README.md.
 
+import { SIGN_UP_POLICIES, type SignUpPolicy } from './accounts/membership.ts';
 import type { TracingSettings } from './tracing/tracer.ts';
 
 export interface FileDatabase {
@@ -20,6 +21,14 @@ export interface PostgresDatabase {
 
 export type Database = FileDatabase | PostgresDatabase;
 
+export interface ConsoleSettings {
+  /** The origin at which people reach Scrip, when it is not the one at which it listens. */
+  readonly publicUrl: string | null;
+  readonly signUp: SignUpPolicy;
+  /** Null without a mail server. */
+  readonly mail: { readonly smtpUrl: string; readonly from: string } | null;
+}
+
 export interface Config {
   readonly host: string;
   readonly port: number;
@@ -33,6 +42,7 @@ export interface Config {
   readonly metricsPort: number | null;
   /** Where spans go; nowhere when null. */
   readonly tracing: TracingSettings | null;
+  readonly console: ConsoleSettings;
 }
 
 /** A setting that cannot be used, as a sentence that names it. */
@@ -46,6 +56,8 @@ const HOUR_MS = 3_600_000;
 /** A day, which clients may count on, to a year. */
 const KEEP_ANSWERS_HOURS_MIN = 24;
 const KEEP_ANSWERS_HOURS_MAX = 8_760;
+const LOOPBACK_NAME = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
+const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** @throws InvalidSetting */
@@ -65,7 +77,38 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
       ),
     ...operatorSettings(environment),
     tracing: tracingSettings(environment),
+    console: consoleOf(environment),
   };
+}
+
+function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
+  return {
+    publicUrl: environment.PUBLIC_URL ? publicUrlOf(environment.PUBLIC_URL) : null,
+    signUp: oneOf('SIGN_UP', environment.SIGN_UP || 'open', SIGN_UP_POLICIES),
+    mail: environment.SMTP_URL ? mailOf(environment.SMTP_URL, environment.MAIL_FROM ?? '') : null,
+  };
+}
+
+/** Over plain HTTP a session could be read on its way, but on this machine. */
+function publicUrlOf(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK_NAME.test(url.hostname));
+  const isOrigin = url && url.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
+  if (isSafe && isOrigin) return url.origin;
+  throw new InvalidSetting(
+    'PUBLIC_URL must be https://HOST or https://HOST:PORT with nothing behind it; http is for localhost only.',
+  );
+}
+
+/** The URL may have a password in it, which must not come back in the message. */
+function mailOf(smtpUrl: string, from: string): { smtpUrl: string; from: string } {
+  if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
+    throw new InvalidSetting('SMTP_URL must be smtp://… or smtps://….');
+  if (!MAIL_ADDRESS.test(from))
+    throw new InvalidSetting(
+      'MAIL_FROM must be an address, or a name and an address, such as Scrip <scrip@example.com>.',
+    );
+  return { smtpUrl, from };
 }
 
 export function databaseOf(environment: NodeJS.ProcessEnv): Database {
@@ -101,8 +144,9 @@ function wholeNumber(name: string, text: string, min: number, max: number): numb
   throw new InvalidSetting(`${name} is ${JSON.stringify(text)}; it must be a whole number from ${min} to ${max}.`);
 }
 
-function oneOf(name: string, value: string, values: readonly string[]): string {
-  if (values.includes(value)) return value;
+function oneOf<Value extends string>(name: string, value: string, values: readonly Value[]): Value {
+  const found = values.find((one) => one === value);
+  if (found !== undefined) return found;
   throw new InvalidSetting(`${name} is ${JSON.stringify(value)}; it must be one of ${values.join(', ')}.`);
 }
 

@@ -33,6 +33,8 @@ const HELP: readonly (readonly [args: readonly string[], lists: readonly RegExp[
     [
       /^ {2}serve/m,
       /^ {2}key/m,
+      /^ {2}invite/m,
+      /^ {2}password/m,
       /^ {2}verify/m,
       /^ {2}migrate/m,
       /^ {2}copy/m,
@@ -231,9 +233,10 @@ describe('keys', { concurrency: CONCURRENCY }, () => {
     assert.equal(new Set(ended.stdout.match(SECRET)).size, 1);
     assert.equal(ended.stdout.match(/Your first API key/g)?.length, 1);
     const second = await serve(t, file, ['--first-key']);
+    await second.says(/^The console is at /m);
     second.kill('SIGTERM');
     const { stdout, stderr } = await second.ended;
-    assert.match(stdout, /^Scrip is up on \S+, with its API described at \S+\/docs\n$/);
+    assert.match(stdout, /^Scrip is up on \S+, with its API described at \S+\/docs\nThe console is at /);
     assert.doesNotMatch(stdout + stderr + ended.stderr, SECRET);
   });
 });

@@ -43,11 +43,15 @@ export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'metr
   readonly logRequests?: boolean;
   /** Who records a span for each request. */
   readonly tracer?: Tracer | null;
+  /** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
+  readonly console: (app: FastifyInstance) => Promise<void>;
 };
 
 export interface HttpServer {
   readonly app: FastifyInstance;
   readonly metrics: Registry;
+  /** Of all that is served, as `GET /healthz`. */
+  readonly routes: readonly string[];
   /** Stops accepting, answers what is in flight, and closes what is still open after `DRAIN_MS`. */
   drain(): Promise<void>;
 }
@@ -112,13 +116,9 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   app.server.maxConnections = CONNECTIONS_MAX;
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
+  const routes = listRoutes(app);
   answerUnrouted(app);
-  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    const detail = `Scrip does not know the expectation ${request.headers.expect}.`;
-    const body = problemDocument('ExpectationFailed', genReqId(), { detail });
-    const headers = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
-    response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
-  });
+  refuseExpectations(app, genReqId);
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
@@ -143,9 +143,12 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   await app.register(async (scope) => ledgerRoutes(hidden(scope), { ...options, work }), { prefix: '/v1' });
   await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
 
+  await app.register(options.console);
+
   return {
     app,
     metrics,
+    routes,
     async drain() {
       isDraining = true;
       const deadline = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS);
@@ -155,6 +158,15 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
       clearInterval(idle);
     },
   };
+}
+
+function refuseExpectations(app: FastifyInstance, genReqId: () => string): void {
+  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
+    const detail = `Scrip does not know the expectation ${request.headers.expect}.`;
+    const body = problemDocument('ExpectationFailed', genReqId(), { detail });
+    const headers = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
+    response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
+  });
 }
 
 /** Unique in this process, and told apart from those of others by their start. */
@@ -176,6 +188,12 @@ function takeJsonOnly(app: FastifyInstance): void {
       done(error as Error);
     }
   });
+}
+
+function listRoutes(app: FastifyInstance): readonly string[] {
+  const routes: string[] = [];
+  app.addHook('onRoute', ({ url, method }) => void routes.push(...[method].flat().map((one) => `${one} ${url}`)));
+  return routes;
 }
 
 /** 404, or 405 where the path exists with other methods. */

@@ -64,7 +64,7 @@ test('CycleAlreadyActive is 409, and has the current cycle with it', async () =>
   assert.deepEqual(reply.body.cycle, body);
 });
 
-for (const path of ['/', '/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothing', '/problems/constructor']) {
+for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothing', '/problems/constructor']) {
   test(`NotFound is 404: there is nothing at ${path}`, async () => {
     assertProblem(await scrip.call('GET', path), 'NotFound', 404);
     assertProblem(await scrip.call('POST', path, { body: {} }), 'NotFound', 404);

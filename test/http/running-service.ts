@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scope } from '../../src/accounts/api-key.ts';
 import { createApiKey, type Service, startService } from '../../src/app.ts';
-import { type Database, readConfig } from '../../src/config.ts';
+import { type ConsoleSettings, type Database, readConfig } from '../../src/config.ts';
 
 /** Any member that an answer can have. Which ones it has is what the tests are about. */
 export interface Body {
@@ -116,9 +116,11 @@ export interface ScripOptions {
   readonly file?: string;
   /** Instead of a file. */
   readonly database?: Database;
+  /** Of the console; anybody may sign up and there is no mail server when absent. */
+  readonly console?: Partial<ConsoleSettings>;
 }
 
-export async function startScrip({ clock, file, database }: ScripOptions = {}): Promise<Scrip> {
+export async function startScrip({ clock, file, database, console: settings }: ScripOptions = {}): Promise<Scrip> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-http-'));
   const log: string[] = [];
   const service = await startService(
@@ -127,6 +129,7 @@ export async function startScrip({ clock, file, database }: ScripOptions = {}): 
       port: 0,
       database: database ?? { kind: 'file', path: file ?? join(folder, 'ledger.db') },
       logLevel: 'trace',
+      console: { publicUrl: null, signUp: 'open', mail: null, ...settings },
     },
     { log: { write: (line: string) => void log.push(line) }, ...(clock ? { wall: clock.wall } : {}) },
   );

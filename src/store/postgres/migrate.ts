@@ -5,18 +5,31 @@ import type { Pool, PoolClient } from 'pg';
 import { CannotOpen } from '../store.ts';
 import { BUCKETS } from './bucket.ts';
 import { ledger } from './migrations/0001-ledger.ts';
-import { latestOfACycle } from './migrations/0002-latest-of-a-cycle.ts';
-import { answers } from './migrations/0003-answers.ts';
+import { consoleTables } from './migrations/0002-console.ts';
+import { latestOfACycle } from './migrations/0003-latest-of-a-cycle.ts';
+import { answers } from './migrations/0004-answers.ts';
 
 /** In order. A migration that has been released never changes, and only adds: an older version may be running beside it. */
-const MIGRATIONS: readonly string[] = [ledger, latestOfACycle, answers];
+const MIGRATIONS: readonly string[] = [ledger, consoleTables, latestOfACycle, answers];
 
 /** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
 const MIGRATION_LOCK = 0x53637270;
 
-const REFERENCE_TABLES = ['accounts', 'api_keys', 'clock'];
 /** The others are placed beside the first. */
 const DISTRIBUTED_TABLES = ['end_users', 'cycles', 'postings', 'answers'] as const;
+/** Whole on every machine. One that refers to another comes behind it. */
+const REFERENCE_TABLES = [
+  'accounts',
+  'api_keys',
+  'clock',
+  'console_users',
+  'console_sessions',
+  'console_credentials',
+  'console_verifications',
+  'console_members',
+  'console_invitations',
+  'console_attempts',
+];
 
 /** @throws CannotOpen when the schema is newer than this version */
 export async function migrate(pool: Pool, wantsCitus: boolean | null): Promise<void> {

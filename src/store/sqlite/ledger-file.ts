@@ -8,12 +8,13 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { syncToDisk } from '../new-file.ts';
 import { CannotOpen } from '../store.ts';
 import { ledger } from './migrations/0001-ledger.ts';
-import { answers } from './migrations/0002-answers.ts';
+import { consoleTables } from './migrations/0002-console.ts';
+import { answers } from './migrations/0003-answers.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
 /** In order; a migration that has been released never changes. */
-const MIGRATIONS: readonly string[] = [ledger, answers];
+const MIGRATIONS: readonly string[] = [ledger, consoleTables, answers];
 
 /** The schema of this version. */
 export const SCHEMA_LATEST = MIGRATIONS.length;

@@ -1,0 +1,74 @@
+// The members of an account: what owners may do, what members may not, and that an account keeps to itself.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { assertGoesTo, decode, newMember, newOwner, onBothStores, type Started, type Visitor } from './visitor.ts';
+
+async function idOf(sql: Started['sql'], email: string): Promise<string> {
+  const [row] = await sql(`SELECT id FROM console_users WHERE email = '${email}'`);
+  return String(row?.id);
+}
+
+const changeRole = (who: Visitor, id: string, role: string) => who.post(`/console/members/${id}/role`, { role });
+const remove = (who: Visitor, id: string) => who.post(`/console/members/${id}/remove`);
+
+onBothStores('members', (start) => {
+  test('are listed to their owner, and to nobody else', async () => {
+    const { scrip } = await start();
+    const [ada, other] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Other')];
+    const bob = await newMember(scrip, ada);
+    const page = decode((await ada.get('/console/members')).text);
+    assert(page.includes(ada.email) && page.includes(bob.email) && !page.includes(other.email));
+    assert.equal((await bob.get('/console/members')).status, 403);
+  });
+
+  test('become owners and members again at once', async () => {
+    const { scrip, sql } = await start();
+    const ada = await newOwner(scrip);
+    const bob = await newMember(scrip, ada);
+    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members');
+    assert.equal((await bob.get('/console/members')).status, 200);
+    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members');
+    assert.equal((await ada.get('/console/members')).status, 403);
+    assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'king')).status, 200);
+  });
+
+  test('are never without an owner, also when two owners leave at once', async () => {
+    const { scrip, sql } = await start();
+    const ada = await newOwner(scrip);
+    const adaId = await idOf(sql, ada.email);
+    assert.equal((await changeRole(ada, adaId, 'member')).status, 200);
+    assert.equal((await remove(ada, adaId)).status, 200);
+    const bob = await newMember(scrip, ada, 'owner');
+    const bobId = await idOf(sql, bob.email);
+    const replies = await Promise.all([changeRole(ada, adaId, 'member'), remove(bob, bobId)]);
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 303]);
+    assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
+  });
+
+  test('are gone with all that was theirs when they are removed, and may come again', async () => {
+    const { scrip, sql } = await start();
+    const ada = await newOwner(scrip);
+    const bob = await newMember(scrip, ada);
+    await remove(ada, await idOf(sql, bob.email));
+    for (const table of ['console_members', 'console_sessions', 'console_credentials'])
+      assert.equal((await sql(`SELECT * FROM ${table}`)).length, 1, table);
+    await bob.signUp({ email: bob.email });
+    assertGoesTo(await bob.signIn(bob.email), '/console/overview');
+  });
+
+  test('of another account are out of reach', async () => {
+    const { scrip, sql } = await start();
+    const [ada, eve] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Eve')];
+    const bob = await newMember(scrip, ada);
+    const id = await idOf(sql, bob.email);
+    for (const reply of [await remove(eve, id), await changeRole(eve, id, 'owner'), await remove(eve, 'nobody')]) {
+      assert.equal(reply.status, 404);
+      assert.match(reply.text, /There is no such member of this account/);
+      assert(!reply.text.includes(bob.email));
+    }
+    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members');
+    assert(await bob.isSignedIn());
+    assert.equal((await bob.get('/console/members')).status, 403);
+  });
+});

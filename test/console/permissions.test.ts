@@ -1,0 +1,199 @@
+// Who may do what, over all that Scrip serves: one table, walked against the list of routes that the server really has. A
+// route without a row fails here, and so does a row that is not kept.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { PERMISSIONS } from '../../src/console/permissions.ts';
+import type { Reply } from '../http/running-service.ts';
+import { assertGoesTo, invite, onBothStores, PASSWORD, type Started, someEmail, Visitor } from './visitor.ts';
+
+/** Settled, and waiting for their pages. */
+const NOT_THERE_YET = /^\w+ \/console\/(overview|api-keys|end-users|assets)/;
+
+const WRITES = ['POST /add', 'POST /subtract', 'POST /start-cycle', 'POST /stop-cycle'];
+const READS = ['GET /get-active-balance', 'GET /get-all-user-transactions'];
+const below = (name: string) => name.replace(' /', ' /v1/');
+
+const OPERATORS = [
+  ...['/healthz', '/readyz', '/metrics', '/openapi.json', '/problems/:error'].flatMap((path) => [
+    `GET ${path}`,
+    `HEAD ${path}`,
+  ]),
+  ...['', '/json', '/yaml', '/static/index.html', '/static/swagger-initializer.js', '/static/*'].map(
+    (path) => `GET /docs${path}`,
+  ),
+  'HEAD /docs/static/*',
+];
+
+type Who = 'write-key' | 'read-key' | 'anyone' | 'signed-in' | 'member' | 'owner';
+
+const TABLE = new Map<string, Who>([
+  ...[...WRITES, ...WRITES.map(below)].map((name) => [name, 'write-key'] as const),
+  ...[...READS, ...READS.map(below)].map((name) => [name, 'read-key'] as const),
+  ...OPERATORS.map((name) => [name, 'anyone'] as const),
+  ...Object.entries(PERMISSIONS),
+]);
+
+const rows = (...kinds: readonly Who[]) => [...TABLE].filter(([, who]) => kinds.includes(who)).map(([name]) => name);
+const isConsole = (name: string) => /^\w+ \/(console|$)/.test(name);
+
+/** With values that fit nothing, so that whoever is let in changes nothing. */
+function split(name: string): { method: string; path: string } {
+  const [method, path] = name.split(' ') as [string, string];
+  return { method, path: path.replaceAll(/:\w+/g, 'nothing').replace('*', 'nothing') };
+}
+
+function ask(visitor: Visitor, name: string): Promise<Reply> {
+  const { method, path } = split(name);
+  return method === 'GET' ? visitor.get(path) : visitor.post(path);
+}
+
+const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
+
+/** Nobody waits for a mail here. */
+async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
+  const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
+  assert.equal((await signUp(visitor, visitor.email)).status, 303);
+  await sql(`UPDATE console_users SET email_verified = TRUE WHERE email = '${visitor.email}' RETURNING id`);
+  assertGoesTo(await visitor.signIn(visitor.email), '/console/overview');
+  return visitor;
+}
+
+const newOwner = (started: Started) => signedIn(started, (visitor, email) => visitor.signUp({ email }));
+
+async function newMember(started: Started, owner: Visitor): Promise<Visitor> {
+  const link = await invite(owner, 'member');
+  return signedIn(started, (visitor, email) => visitor.post(link, { email, password: PASSWORD }));
+}
+
+onBothStores('permissions', (start) => {
+  test('every route has a row, and every row a route', async () => {
+    const { scrip } = await start(WITH_MAIL);
+    const { routes } = scrip.service;
+    assert(routes.length > 30, 'it is the real list');
+    assert.deepEqual(
+      routes.filter((name) => !TABLE.has(name)),
+      [],
+      'a route without a row',
+    );
+    const missing = [...TABLE.keys()].filter((name) => !routes.includes(name));
+    assert.deepEqual(
+      missing,
+      missing.filter((name) => NOT_THERE_YET.test(name)),
+      'a row without a route',
+    );
+    assert(!routes.some((name) => NOT_THERE_YET.test(name)), 'what is there now belongs to the walk below');
+  });
+
+  test('every row of the console is kept', async () => {
+    const started = await start(WITH_MAIL);
+    const owner = await newOwner(started);
+    const visitors = {
+      nobody: new Visitor(started.scrip),
+      key: new Visitor(started.scrip, { authorization: `Bearer ${started.scrip.writeKey}` }),
+      member: await newMember(started, owner),
+      owner,
+      otherOwner: await newOwner(started),
+    };
+    const [asks, forOwners] = [/^303 \/console\/sign-in$/, /^403 .*only an owner/i];
+    const there = (names: readonly string[]) => names.filter((name) => isConsole(name) && !NOT_THERE_YET.test(name));
+    const answer = async (who: keyof typeof visitors, name: string) => {
+      const { status, headers, text } = await ask(visitors[who], name);
+      return `${status} ${headers.location ?? text.replaceAll(/\s+/g, ' ')}`;
+    };
+    for (const name of there(rows('signed-in', 'member', 'owner'))) {
+      for (const who of ['nobody', 'key'] as const) assert.match(await answer(who, name), asks, `${who}: ${name}`);
+      for (const who of ['owner', 'otherOwner'] as const) {
+        const reply = await answer(who, name);
+        assert.doesNotMatch(reply, asks, `${who}: ${name}`);
+        assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
+      }
+      const reply = await answer('member', name);
+      if (TABLE.get(name) === 'owner') assert.match(reply, forOwners, `member: ${name}`);
+      else assert.doesNotMatch(reply, /^(403|5)|^303 \/console\/sign-in$/, `member: ${name}`);
+    }
+    for (const name of there(rows('anyone'))) {
+      if (name === 'GET /console') continue;
+      for (const who of ['nobody', 'key', 'member'] as const) {
+        const reply = await answer(who, name);
+        assert.doesNotMatch(reply, asks, `${who}: ${name}`);
+        assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
+      }
+    }
+  });
+
+  test('a session opens nothing of the API, and a key no more than its scope', async () => {
+    const started = await start();
+    const owner = await newOwner(started);
+    const cookie = [...owner.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const secret = [...owner.cookies.values()][0] as string;
+    const body = { end_user_id: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', amount: 1 };
+    const call = (name: string, key: string | null, headers = {}) => {
+      const { method, path } = split(name);
+      if (method === 'POST') return started.scrip.call(method, path, { body, key, headers });
+      return started.scrip.call(method, `${path}?end_user_id=${body.end_user_id}`, { key, headers });
+    };
+    for (const name of rows('write-key', 'read-key')) {
+      assert.equal((await call(name, null, { cookie })).status, 401, name);
+      assert.equal((await call(name, secret, { cookie })).status, 401, name);
+      assert.notEqual((await call(name, started.scrip.writeKey)).status, 401, name);
+      const isRead = TABLE.get(name) === 'read-key';
+      assert.equal((await call(name, started.scrip.readKey)).status, isRead ? 200 : 403, name);
+    }
+    for (const name of OPERATORS) assert((await call(name, null)).status < 500, name);
+  });
+
+  test('all pages of the console come with the strict headers, also those that refuse', async () => {
+    const started = await start();
+    const owner = await newOwner(started);
+    const nobody = new Visitor(started.scrip);
+    const replies = [
+      await owner.get('/console/members'),
+      await nobody.get('/'),
+      await nobody.get('/console'),
+      await nobody.get('/console/sign-in'),
+      await nobody.get('/console/nowhere'),
+      await nobody.get('/console/%zz'),
+      await nobody.post('/console/sign-in', {}, { 'content-type': 'application/json' }),
+      await nobody.post('/console/sign-in', {}, { 'sec-fetch-site': 'cross-site' }),
+      await nobody.post('/console/sign-in', { email: 'x'.repeat(70_000) }),
+    ];
+    assert.deepEqual(
+      replies.map(({ status }) => status),
+      [200, 303, 303, 200, 404, 400, 415, 403, 413],
+    );
+    for (const { status, headers } of replies.filter((reply) => reply.status !== 400)) {
+      assert.equal(
+        headers['content-security-policy'],
+        "default-src 'none';style-src 'self';script-src 'self';img-src 'self' data:;form-action 'self';frame-ancestors 'none';base-uri 'none';connect-src 'self'",
+      );
+      assert.equal(headers['x-content-type-options'], 'nosniff');
+      assert.equal(headers['referrer-policy'], 'no-referrer');
+      assert.equal(headers['cache-control'], 'no-store');
+      if (status !== 303) assert.equal(headers['content-type'], 'text/html; charset=utf-8');
+    }
+  });
+
+  test('the API is as it is without a console', async () => {
+    const { scrip } = await start();
+    for (const path of ['/nowhere', '/consolex', '/v1/console']) {
+      const reply = await scrip.call('GET', path);
+      assert.deepEqual([reply.status, reply.headers['content-type']], [404, 'application/problem+json'], path);
+      assert.equal(reply.headers['content-security-policy'], undefined);
+    }
+    const form = await scrip.call('POST', '/add', {
+      body: 'amount=1',
+      headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    });
+    assert.deepEqual([form.status, form.body.error], [415, 'UnsupportedMediaType']);
+    const crossSite = await scrip.post(
+      '/add',
+      { end_user_id: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', amount: 1 },
+      {
+        headers: { 'sec-fetch-site': 'cross-site' },
+      },
+    );
+    assert.equal(crossSite.status, 200);
+    assert(!JSON.stringify((await scrip.call('GET', '/openapi.json')).body).includes('/console'));
+  });
+});

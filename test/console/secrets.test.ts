@@ -1,0 +1,60 @@
+// What was typed or given out is in no log and on no later page, also when something breaks; and what breaks in the
+// console breaks nothing of the API.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { someone } from '../http/running-service.ts';
+import { invite, newOwner, onBothStores, someEmail, Visitor } from './visitor.ts';
+
+const CANARY = 'canary sings in a coal mine 7';
+
+onBothStores('secrets', (start) => {
+  test('are in no log', async () => {
+    const { scrip, sql } = await start();
+    const owner = await newOwner(scrip);
+    const secrets = [CANARY, ...owner.cookies.values(), (await invite(owner, 'member')).split('/').at(-1) as string];
+    const visitor = new Visitor(scrip);
+    const email = someEmail();
+    await visitor.signUp({ email, password: CANARY });
+    await visitor.signIn(email, CANARY);
+    secrets.push(...visitor.cookies.values());
+    await visitor.signIn(email, `${CANARY} wrong`);
+    await visitor.signIn(CANARY, CANARY);
+    await visitor.post('/console/password', { current: `${CANARY} wrong`, password: `${CANARY} new` });
+    await visitor.post('/console/sign-up', { password: CANARY }, { 'content-type': 'text/plain' });
+    await sql('ALTER TABLE console_credentials RENAME TO console_lost');
+    for (const reply of [
+      await visitor.signIn(email, CANARY),
+      await visitor.signUp({ email: someEmail(), password: CANARY }),
+      await owner.post('/console/password', { current: CANARY, password: `${CANARY} new` }),
+    ]) {
+      assert.equal(reply.status, 503);
+      assert.match(reply.text, /The API is not affected/);
+      assert(!reply.text.includes('canary'));
+    }
+    const log = scrip.log.join('');
+    assert.match(log, /the console failed/);
+    for (const secret of secrets) assert(!log.includes(secret), secret);
+    assert(!log.toLowerCase().includes('canary'));
+  });
+
+  test('of an invitation are shown once', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const secret = (await invite(owner, 'member')).split('/').at(-1) as string;
+    assert(!(await owner.get('/console/members')).text.includes(secret));
+  });
+});
+
+onBothStores('trouble with the tables of the console', (start) => {
+  test('is trouble of the console alone, and over when they are back', async () => {
+    const { scrip, sql } = await start();
+    const owner = await newOwner(scrip);
+    await sql('ALTER TABLE console_sessions RENAME TO console_lost');
+    assert.equal((await owner.get('/console/password')).status, 503);
+    assert.equal((await scrip.post('/add', { end_user_id: someone(), amount: 5 })).status, 200);
+    assert.equal((await scrip.call('GET', '/readyz')).status, 200);
+    await sql('ALTER TABLE console_lost RENAME TO console_sessions');
+    assert(await owner.isSignedIn());
+  });
+});

@@ -1,0 +1,238 @@
+// Signing in and out, and what becomes of a session: who gets one, where, for how long, and what ends it.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  assertGoesTo,
+  decode,
+  newMember,
+  newOwner,
+  OTHER_PASSWORD,
+  onBothStores,
+  PASSWORD,
+  someEmail,
+  Visitor,
+} from './visitor.ts';
+
+const HOUR_MS = 3_600_000;
+const MINUTE_MS = 60_000;
+
+onBothStores('sign-in', (start) => {
+  test('sets a cookie that only this server reads, and of which only a hash is kept', async () => {
+    const { scrip, sql } = await start();
+    const { email } = await newOwner(scrip);
+    const visitor = new Visitor(scrip);
+    const reply = await visitor.signIn(email);
+    const cookie = String(reply.headers['set-cookie']);
+    assert.match(cookie, /^scrip_session=[\w-]{32}; Path=\/; HttpOnly; SameSite=Lax$/);
+    assert(await visitor.isSignedIn());
+    const secret = visitor.cookies.get('scrip_session') as string;
+    const sessions = await sql('SELECT * FROM console_sessions');
+    assert.equal(sessions.length, 2);
+    assert(!JSON.stringify(sessions).includes(secret));
+    const stolen = new Visitor(scrip, { cookie: `scrip_session=${sessions[0]?.token_sha256}` });
+    assert(!(await stolen.isSignedIn()), 'what is stored opens nothing');
+    assertGoesTo(await visitor.get('/console'), '/console/overview');
+    assertGoesTo(await visitor.get('/console/sign-in'), '/console/overview');
+    assertGoesTo(await new Visitor(scrip).get('/console'), '/console/sign-in');
+    assertGoesTo(await new Visitor(scrip).get('/'), '/console');
+  });
+
+  test('gives a wrong password, an unknown address and nonsense one answer', async () => {
+    const { scrip } = await start();
+    const { email } = await newOwner(scrip);
+    const answers = new Set<string>();
+    for (const [typed, password] of [
+      [email, OTHER_PASSWORD],
+      [someEmail(), PASSWORD],
+      ['nonsense', PASSWORD],
+      [email, ''],
+      [email, 'x'.repeat(5_000)],
+    ] as const) {
+      const visitor = new Visitor(scrip);
+      const { status, text } = await visitor.signIn(typed, password);
+      answers.add(`${status} ${text.replaceAll(typed.replaceAll('-', '&#45;'), '').replaceAll(typed, '')}`);
+      assert.equal(visitor.cookies.size, 0);
+    }
+    assert.equal(answers.size, 1, [...answers].join('\n'));
+    assert.match([...answers][0] as string, /^200 [\s\S]*The email or the password is wrong\./);
+  });
+
+  test('after ten failures waits a quarter of an hour, whether or not the address is known', async () => {
+    const { scrip, clock } = await start();
+    const { email } = await newOwner(scrip);
+    for (const typed of [email, someEmail()]) {
+      const failures = await Promise.all(
+        Array.from({ length: 12 }, () => new Visitor(scrip).signIn(typed, OTHER_PASSWORD)),
+      );
+      assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429, 429]);
+      const refused = await new Visitor(scrip).signIn(typed.toUpperCase());
+      assert.equal(refused.status, 429, 'with the right password, too');
+      assert.equal(refused.headers['retry-after'], '900');
+      assert.match(refused.text, /too many attempts\. Try again in 15 minutes/);
+    }
+    assertGoesTo(await new Visitor(scrip).signIn((await newOwner(scrip)).email), '/console/overview');
+    clock.advance(15 * MINUTE_MS - 1);
+    assert.equal((await new Visitor(scrip).signIn(email)).status, 429);
+    clock.advance(1);
+    assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
+  });
+
+  test('forgets the failures of whoever got in', async () => {
+    const { scrip } = await start();
+    const { email } = await newOwner(scrip);
+    for (let round = 0; round < 2; round++) {
+      for (let failure = 0; failure < 9; failure++) await new Visitor(scrip).signIn(email, OTHER_PASSWORD);
+      assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
+    }
+  });
+
+  test('counts the failures of one client over all addresses', async () => {
+    const { scrip } = await start({ publicUrl: 'https://scrip.example' });
+    const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
+    const statuses = new Set<number>();
+    for (let batch = 0; batch < 21; batch++) {
+      const replies = await Promise.all(Array.from({ length: 5 }, () => client.signIn(someEmail())));
+      for (const { status } of replies) statuses.add(status);
+      if (batch < 20) assert(!statuses.has(429), `a hundred are let try: ${batch}`);
+    }
+    assert(statuses.has(429), 'and no more');
+    const other = new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7, 192.0.2.8' });
+    assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not held up');
+  });
+
+  test('ends a session that the browser had before', async () => {
+    const { scrip, sql } = await start();
+    const owner = await newOwner(scrip);
+    const [before] = await sql('SELECT id FROM console_sessions');
+    await owner.signIn(owner.email);
+    const after = await sql('SELECT id FROM console_sessions');
+    assert.equal(after.length, 1);
+    assert.notEqual(after[0]?.id, before?.id);
+  });
+});
+
+onBothStores('a session', (start) => {
+  test('ends twelve hours after it was last used, to the millisecond', async () => {
+    const { scrip, clock, sql } = await start();
+    const owner = await newOwner(scrip);
+    for (let day = 0; day < 4; day++) {
+      clock.advance(12 * HOUR_MS - 1);
+      assert(await owner.isSignedIn());
+    }
+    clock.advance(12 * HOUR_MS);
+    assert(!(await owner.isSignedIn()));
+    assert.equal(owner.cookies.size, 0, 'the browser is told to forget it');
+    assert.deepEqual(await sql('SELECT * FROM console_sessions'), []);
+  });
+
+  test('ends seven days after it began, however much it is used', async () => {
+    const { scrip, clock } = await start();
+    const owner = await newOwner(scrip);
+    for (let hours = 0; hours < 7 * 24 - 8; hours += 8) {
+      clock.advance(8 * HOUR_MS);
+      assert(await owner.isSignedIn(), `after ${hours} hours`);
+    }
+    clock.advance(8 * HOUR_MS - 1);
+    assert(await owner.isSignedIn());
+    clock.advance(1);
+    assert(!(await owner.isSignedIn()));
+  });
+
+  test('is not written at each look', async () => {
+    const { scrip, clock, sql } = await start();
+    const owner = await newOwner(scrip);
+    const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
+    const before = await expiry();
+    clock.advance(5 * MINUTE_MS);
+    await owner.isSignedIn();
+    assert.equal(await expiry(), before);
+    clock.advance(1_000);
+    await owner.isSignedIn();
+    assert.notEqual(await expiry(), before);
+  });
+
+  test('ends with the sign-out, on the server', async () => {
+    const { scrip, sql } = await start();
+    const owner = await newOwner(scrip);
+    const thief = new Visitor(scrip, { cookie: `scrip_session=${owner.cookies.get('scrip_session')}` });
+    assert(await thief.isSignedIn());
+    assertGoesTo(await owner.post('/console/sign-out'), '/console/sign-in?notice=signed-out');
+    assert.equal(owner.cookies.size, 0);
+    assert(!(await thief.isSignedIn()));
+    assert.deepEqual(await sql('SELECT * FROM console_sessions'), []);
+    assertGoesTo(await owner.post('/console/sign-out'), '/console/sign-in?notice=signed-out');
+  });
+
+  test('ends with a new password, but for the one that set it', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const elsewhere = new Visitor(scrip);
+    await elsewhere.signIn(owner.email);
+    const old = owner.cookies.get('scrip_session');
+    const wrong = await owner.post('/console/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
+    assert.equal(wrong.status, 200);
+    assert.match(wrong.text, /id="current-error">The current password is wrong/);
+    const common = await owner.post('/console/password', { current: PASSWORD, password: '123456789012345' });
+    assert.match(common.text, /id="password-error">This password/);
+    assert(await elsewhere.isSignedIn());
+    const changed = await owner.post('/console/password', { current: PASSWORD, password: OTHER_PASSWORD });
+    assertGoesTo(changed, '/console/password?notice=changed');
+    assert(await owner.isSignedIn());
+    assert.notEqual(owner.cookies.get('scrip_session'), old);
+    assert(!(await elsewhere.isSignedIn()));
+    assert(!(await new Visitor(scrip, { cookie: `scrip_session=${old}` }).isSignedIn()));
+    assert.equal((await new Visitor(scrip).signIn(owner.email)).status, 200);
+    assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
+  });
+
+  test('lets its thief guess the password ten times', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const guess = () => owner.post('/console/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
+    for (let index = 0; index < 10; index++) assert.equal((await guess()).status, 200);
+    assert.equal((await guess()).status, 429);
+  });
+
+  test('ends when its member is removed', async () => {
+    const { scrip } = await start();
+    const owner = await newOwner(scrip);
+    const member = await newMember(scrip, owner);
+    assert(await member.isSignedIn());
+    const page = decode((await owner.get('/console/members')).text);
+    const id = new RegExp(`members/([^/]+)/remove"><button[^>]+aria-label="Remove ${member.email}"`).exec(page)?.[1];
+    assertGoesTo(await owner.post(`/console/members/${id}/remove`), '/console/members');
+    assert(!(await member.isSignedIn()));
+    assert.equal((await member.signIn(member.email)).status, 200);
+  });
+});
+
+onBothStores('the cookie', (start) => {
+  test('is a secure one with the prefix where people come by https', async () => {
+    const { scrip } = await start({ publicUrl: 'https://scrip.example' });
+    const visitor = new Visitor(scrip, { host: 'scrip.example' });
+    const email = someEmail();
+    await visitor.signUp({ email });
+    const cookie = String((await visitor.signIn(email)).headers['set-cookie']);
+    assert.match(cookie, /^__Host-scrip_session=[\w-]{32}; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+    assert(await visitor.isSignedIn());
+    const plain = new Visitor(scrip, { cookie: `scrip_session=${visitor.cookies.get('__Host-scrip_session')}` });
+    assert(!(await plain.isSignedIn()), 'another site on the same domain could have set the plain one');
+    assert.match(String((await visitor.get('/console')).headers['strict-transport-security']), /max-age=/);
+  });
+
+  test('is set on this machine alone over plain http', async () => {
+    const { scrip } = await start();
+    const { email } = await newOwner(scrip);
+    for (const host of ['localhost:8080', 'scrip.localhost', '127.0.0.1:9', '[::1]:8080'])
+      assertGoesTo(await new Visitor(scrip, { host }).signIn(email), '/console/overview');
+    for (const host of ['scrip.example', '192.168.0.4:8080', '127.0.0.1.evil.example', 'localhost.evil.example']) {
+      const visitor = new Visitor(scrip, { host });
+      const refused = await visitor.signIn(email);
+      assert.equal(refused.status, 403, host);
+      assert.match(refused.text, /Use https, and set PUBLIC_URL/);
+      assert.match((await visitor.get('/console/sign-in')).text, /Use https, and set PUBLIC_URL/);
+      assert.equal(visitor.cookies.size, 0);
+    }
+  });
+});

@@ -1,0 +1,171 @@
+// Somebody with a browser, as far as the console can tell: keeps cookies, sends forms, and reads pages. And the console on
+// either store.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe } from 'node:test';
+import type { ConsoleSettings } from '../../src/config.ts';
+import { MovableClock, type Reply, type Scrip, startScrip } from '../http/running-service.ts';
+import { PostgresServer } from '../postgres/postgres-server.ts';
+
+export const PASSWORD = 'seven green bottles on a wall';
+export const OTHER_PASSWORD = 'eight blue kettles in a row';
+
+type Fields = Readonly<Record<string, string>>;
+type Headers = Readonly<Record<string, string>>;
+
+export class Visitor {
+  readonly cookies = new Map<string, string>();
+  readonly #scrip: Scrip;
+  readonly #headers: Headers;
+
+  /** @param headers that go with every request */
+  constructor(scrip: Scrip, headers: Headers = {}) {
+    this.#scrip = scrip;
+    this.#headers = headers;
+  }
+
+  get(path: string, headers: Headers = {}): Promise<Reply> {
+    return this.#send('GET', path, undefined, headers);
+  }
+
+  post(path: string, fields: Fields = {}, headers: Headers = {}): Promise<Reply> {
+    const form = { 'content-type': 'application/x-www-form-urlencoded' };
+    return this.#send('POST', path, String(new URLSearchParams(fields)), { ...form, ...headers });
+  }
+
+  signUp(fields: Fields): Promise<Reply> {
+    return this.post('/console/sign-up', { name: 'Lovelace Ltd', password: PASSWORD, ...fields });
+  }
+
+  signIn(email: string, password = PASSWORD): Promise<Reply> {
+    return this.post('/console/sign-in', { email, password });
+  }
+
+  /** Whether the console knows who this is. */
+  async isSignedIn(): Promise<boolean> {
+    const { status, headers } = await this.get('/console/password');
+    assert(status === 200 || headers.location === '/console/sign-in', `${status}`);
+    return status === 200;
+  }
+
+  async #send(method: string, path: string, body: string | undefined, headers: Headers): Promise<Reply> {
+    const cookie = [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const reply = await this.#scrip.call(method, path, {
+      key: null,
+      body,
+      headers: { ...(cookie ? { cookie } : {}), ...this.#headers, ...headers },
+    });
+    for (const line of reply.headers['set-cookie'] ?? []) this.#keep(line);
+    return reply;
+  }
+
+  #keep(line: string): void {
+    const [pair, ...attributes] = line.split(/; */) as [string, ...string[]];
+    const [name, value] = pair.split('=') as [string, string];
+    if (attributes.includes('Max-Age=0')) this.cookies.delete(name);
+    else this.cookies.set(name, value);
+  }
+}
+
+export function someEmail(): string {
+  return `${randomUUID()}@example.com`;
+}
+
+/** A new owner of a new account, signed in. */
+export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Visitor & { readonly email: string }> {
+  const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
+  assert.equal((await visitor.signUp({ email: visitor.email, name })).status, 303);
+  assertGoesTo(await visitor.signIn(visitor.email), '/console/overview');
+  return visitor;
+}
+
+/** The link of a new invitation. */
+export async function invite(owner: Visitor, role: string): Promise<string> {
+  const page = await owner.post('/console/members/invite', { role });
+  const link = /value="(http[^"]+\/console\/join\/[^"]+)"/.exec(decode(page.text))?.[1];
+  assert(link, page.text);
+  return new URL(link).pathname;
+}
+
+/** A new member of somebody's account, signed in. */
+export async function newMember(
+  scrip: Scrip,
+  owner: Visitor,
+  role = 'member',
+): Promise<Visitor & { readonly email: string }> {
+  const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
+  const link = await invite(owner, role);
+  assert.equal((await visitor.post(link, { email: visitor.email, password: PASSWORD })).status, 303);
+  assertGoesTo(await visitor.signIn(visitor.email), '/console/overview');
+  return visitor;
+}
+
+export function assertGoesTo({ status, headers, text }: Reply, path: string): void {
+  assert.deepEqual([status, headers.location], [303, path], text);
+}
+
+/** The text of a page, as it is read. */
+export function decode(text: string): string {
+  return text.replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
+}
+
+export interface Started {
+  readonly scrip: Scrip;
+  readonly clock: MovableClock;
+  /** Runs SQL beside the console; tables are called as they are in a file. */
+  sql(text: string): Promise<readonly Record<string, unknown>[]>;
+}
+
+export type Start = (settings?: Partial<ConsoleSettings>) => Promise<Started>;
+
+/** The same tests on a file and on PostgreSQL. What they start is stopped when they are done. */
+export function onBothStores(name: string, define: (start: Start) => void): void {
+  const started: Scrip[] = [];
+  const stopAll = async () => void (await Promise.all(started.splice(0).map((scrip) => scrip.stop())));
+  describe(`${name}, in a file`, () => {
+    after(stopAll);
+    define(async (settings = {}) => {
+      const { temporaryFile } = await import('../store/temporary-ledger.ts');
+      const { DatabaseSync } = await import('node:sqlite');
+      const clock = new MovableClock(new Date().toISOString());
+      const file = temporaryFile();
+      const scrip = await startScrip({ clock, file, console: settings });
+      started.push(scrip);
+      const sql: Started['sql'] = async (text) => {
+        const db = new DatabaseSync(file, { timeout: 5_000 });
+        try {
+          return db
+            .prepare(text)
+            .all()
+            .map((row) => ({ ...row }));
+        } finally {
+          db.close();
+        }
+      };
+      return { scrip, clock, sql };
+    });
+  });
+  describe(`${name}, on PostgreSQL`, () => {
+    let server: PostgresServer;
+    before(async () => {
+      server = await PostgresServer.start();
+    });
+    after(async () => {
+      await stopAll();
+      await server.remove();
+    });
+    define(async (settings = {}) => {
+      const url = await server.createDatabase();
+      const clock = new MovableClock(new Date().toISOString());
+      const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: false } as const;
+      const scrip = await startScrip({ clock, database, console: settings });
+      started.push(scrip);
+      const sql: Started['sql'] = async (text) => {
+        const qualified = text.replaceAll(/(?<!TO )\b(console_\w+|accounts)\b/g, 'scrip.$1');
+        return (await server.query(qualified, new URL(url).pathname.slice(1))).rows;
+      };
+      return { scrip, clock, sql };
+    });
+  });
+}
