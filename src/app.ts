@@ -70,6 +70,8 @@ export async function startService(
   const tracer = tracerOf(config, commit, logger);
   let url = '';
   const webConsole = createConsole({
+    store,
+    commit,
     settings: config.console,
     openDatabase: () => openConsoleDatabase(config.database),
     logger,
@@ -97,11 +99,13 @@ export async function startService(
     url = urlOf(server.app.server.address() as AddressInfo);
     renewalClock.start();
     answerSweep.start();
+    authenticator.start();
     const stop = async () => {
       await server.drain();
       await Promise.all([renewalClock.stop(), answerSweep.stop()]);
       await commit.drained();
       await webConsole.close();
+      await authenticator.stop();
       await store.close();
       metrics?.closeAllConnections();
       metrics?.close();
@@ -221,10 +225,10 @@ async function openDestination(database: Database): Promise<CopyDestination> {
 /** Makes a key, and the account when there is none of that name. The secret is in the answer and nowhere else. */
 export async function createApiKey(
   store: Store,
-  { accountName, scope }: { accountName: string; scope: Scope },
+  { accountName, scope, name }: { accountName: string; scope: Scope; name?: string },
 ): Promise<string> {
   const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
-  await store.apiKeys.create({ accountName, scope, secret });
+  await store.apiKeys.create({ accountName, scope, secret, name: name ?? '' });
   return secret;
 }
 

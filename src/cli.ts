@@ -18,7 +18,7 @@ import { isOneOfMany, leave, reportUp, startProcesses } from './processes.ts';
 import { ProgressLine } from './progress-line.ts';
 import { addSafekeepingCommands } from './safekeeping-commands.ts';
 import { CopyStopped } from './store/copy.ts';
-import { CannotOpen, type ListedKey, type Store, StoreFault } from './store/store.ts';
+import { CannotOpen, KEY_NAME_LENGTH_MAX, type ListedKey, type Store, StoreFault } from './store/store.ts';
 
 /** To which the first key belongs. */
 const FIRST_ACCOUNT = 'default';
@@ -60,6 +60,7 @@ key
   .description('make an API key and print it; it cannot be shown again')
   .requiredOption('--account <name>', 'the account that owns it; made when there is none of that name', accountName)
   .addOption(new Option('--scope <scope>', 'what it may do; write also reads').choices(SCOPES).default('write'))
+  .option('--name <name>', 'what you call it, to tell it from others', keyName, '')
   .action(createKey);
 key.command('list').description('list all API keys, without their secrets').action(listKeys);
 key
@@ -87,7 +88,11 @@ program
   .command('verify')
   .description('check the whole ledger against its postings; exit code 0 when it is whole')
   .action(verify);
-program.command('migrate').description('bring the ledger to the schema of this version').action(migrate);
+program
+  .command('migrate')
+  .description('bring the ledger to the schema of this version')
+  .option('--totals', 'also add up the totals of the console again, where they are not what the postings say')
+  .action(migrate);
 program
   .command('copy')
   .description(
@@ -184,17 +189,17 @@ Give an end user 100 credits with it:
 `);
 }
 
-async function createKey({ account, scope }: { account: string; scope: Scope }): Promise<void> {
+async function createKey({ account, ...key }: { account: string; scope: Scope; name: string }): Promise<void> {
   await withStore({ create: true }, async (store) => {
-    const secret = await createApiKey(store, { accountName: account, scope });
-    process.stdout.write(`An API key of ${account} with the scope ${scope}, shown this once:\n${secret}\n`);
+    const secret = await createApiKey(store, { accountName: account, ...key });
+    process.stdout.write(`An API key of ${account} with the scope ${key.scope}, shown this once:\n${secret}\n`);
   });
 }
 
 async function listKeys(): Promise<void> {
   await withStore({ create: false }, async (store) => {
     const lines = (await store.apiKeys.list()).map(lineOf);
-    const header = ['ID', 'ACCOUNT', 'SCOPE', 'KEY', 'CREATED', 'REVOKED'];
+    const header = ['ID', 'ACCOUNT', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'REVOKED'];
     process.stdout.write(`${table([header, ...lines])}\n`);
   });
 }
@@ -247,9 +252,12 @@ async function verify(): Promise<void> {
   });
 }
 
-async function migrate(): Promise<void> {
-  await withStore({ create: true }, async () => {
+async function migrate({ totals }: { totals?: true }): Promise<void> {
+  await withStore({ create: true }, async (store) => {
     process.stdout.write('The ledger has the schema of this version.\n');
+    if (!totals) return;
+    await store.addUpTotals();
+    process.stdout.write('The totals are what the postings say.\n');
   });
 }
 
@@ -284,6 +292,13 @@ function accountName(text: string): string {
   return name;
 }
 
+function keyName(text: string): string {
+  const name = text.trim();
+  if (name.length > KEY_NAME_LENGTH_MAX)
+    throw new InvalidArgumentError(`It has at most ${KEY_NAME_LENGTH_MAX} characters.`);
+  return name;
+}
+
 function processCount(text: string): number {
   if (/^[1-9]\d{0,2}$/.test(text)) return Number(text);
   throw new InvalidArgumentError('It is a whole number from 1 to 999.');
@@ -294,8 +309,9 @@ function keyId(text: string): number {
   return Number(text);
 }
 
-function lineOf({ id, accountName, scope, hint, createdAt, revokedAt }: ListedKey): string[] {
-  return [String(id), accountName, scope, hint, day(createdAt), revokedAt === null ? '' : day(revokedAt)];
+function lineOf({ id, accountName, name, scope, hint, createdAt, lastUsedAt, revokedAt }: ListedKey): string[] {
+  const [used, revoked] = [lastUsedAt, revokedAt].map((at) => (at === null ? '' : day(at))) as [string, string];
+  return [String(id), accountName, name, scope, hint, day(createdAt), used, revoked];
 }
 
 function day(instant: number): string {

@@ -54,7 +54,7 @@ const HELP: readonly (readonly [args: readonly string[], lists: readonly RegExp[
   ],
   [
     ['key', 'create', '--help'],
-    [/--account <name>/, /--scope <scope>/, /"read", "write"/, /default: *"write"/],
+    [/--account <name>/, /--name <name>/, /--scope <scope>/, /"read", "write"/, /default: *"write"/],
   ],
   [
     ['copy', '--help'],
@@ -190,9 +190,12 @@ describe('keys', { concurrency: CONCURRENCY }, () => {
     assert.deepEqual((await scrip(['key', 'list'], ledgerAt(file))).stdout.trim().split(/\s+/), [
       'ID',
       'ACCOUNT',
+      'NAME',
       'SCOPE',
       'KEY',
       'CREATED',
+      'LAST',
+      'USED',
       'REVOKED',
     ]);
     const secrets = [await createKey(file), await createKey(file, '--scope', 'read')];
@@ -205,6 +208,33 @@ describe('keys', { concurrency: CONCURRENCY }, () => {
     for (const secret of secrets) assert(!stdout.includes(secret.slice(-20)));
     assert.doesNotMatch(stdout, SECRET);
     assert.deepEqual([code, stderr], [0, '']);
+  });
+
+  test('key list shows what a key is called, and within seconds that it was used', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file);
+    const [used] = [await createKey(file, '--name', ' Backend, Köln '), await createKey(file)];
+    assert.equal((await add(server.url, used)).status, 200);
+    const listed = async () => (await scrip(['key', 'list'], ledgerAt(file))).stdout.split('\n');
+    const day = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
+    const wasUsed = new RegExp(`^1 +Lovelace Ltd +Backend, Köln +write +scrip_write_\\w{6}… +${day} +${day}$`);
+    for (let times = 0; times < 10 && !wasUsed.test((await listed())[1] ?? ''); times++) await sleep(300);
+    const [, first, second] = await listed();
+    assert.match(first ?? '', wasUsed);
+    assert.match(second ?? '', new RegExp(`^2 +Lovelace Ltd +write +scrip_write_\\w{6}… +${day}$`));
+    const { code } = await scrip(['key', 'create', '--account', 'a', '--name', 'n'.repeat(201)], ledgerAt(file));
+    assert.equal(code, 1);
+  });
+
+  test('what was used last is kept when the server stops', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file);
+    const secret = await createKey(file);
+    assert.equal((await add(server.url, secret)).status, 200);
+    server.kill('SIGTERM');
+    await server.ended;
+    const { stdout } = await scrip(['key', 'list'], ledgerAt(file));
+    assert.match(stdout.split('\n')[1] ?? '', /…( +\d{4}-\d\d-\d\d \d\d:\d\d){2}$/);
   });
 
   test('a key that is made while the server runs works at once, and a revoked one stops within a second', async (t) => {

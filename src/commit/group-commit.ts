@@ -224,6 +224,6 @@ export class GroupCommit {
 }
 
 function bytesOf(command: Command): number {
-  const actor = command.kind === 'renew' ? '' : command.actor;
-  return COMMAND_BYTES + CHARACTER_BYTES * (command.endUser.length + actor.length);
+  const characters = command.kind === 'renew' ? 0 : command.actor.length + (command.note?.length ?? 0);
+  return COMMAND_BYTES + CHARACTER_BYTES * (command.endUser.length + characters);
 }

@@ -4,7 +4,9 @@
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';
+import type { GroupCommit } from '../commit/group-commit.ts';
 import type { ConsoleDatabase } from '../store/console-database.ts';
+import type { Store } from '../store/store.ts';
 import type { Subject } from './identity/attempts.ts';
 import type { Identity } from './identity/identity.ts';
 import type { Viewer } from './identity/sessions.ts';
@@ -21,6 +23,8 @@ export interface ConsoleSettings {
 }
 
 export interface ConsoleOptions {
+  readonly store: Pick<Store, 'accountReads' | 'apiKeys' | 'cycles'>;
+  readonly commit: Pick<GroupCommit, 'submit'>;
   readonly settings: ConsoleSettings;
   readonly openDatabase: () => Promise<ConsoleDatabase>;
   readonly logger: FastifyBaseLogger;
@@ -31,11 +35,11 @@ export interface ConsoleOptions {
 
 export class ConsoleContext {
   readonly settings: ConsoleSettings;
-  readonly #options: ConsoleOptions;
+  readonly options: ConsoleOptions;
   #identity: Promise<Identity> | null = null;
 
   constructor(options: ConsoleOptions) {
-    this.#options = options;
+    this.options = options;
     this.settings = options.settings;
   }
 
@@ -75,7 +79,7 @@ export class ConsoleContext {
   /** For links that are shown to whoever asks. A host that is not this machine's own may be somebody's invention. */
   publicUrlFor({ headers }: FastifyRequest): string {
     return (
-      this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.#options.listeningUrl())
+      this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.options.listeningUrl())
     );
   }
 
@@ -111,7 +115,7 @@ export class ConsoleContext {
   }
 
   async #openIdentity(): Promise<Identity> {
-    const { openDatabase, settings, logger, now, listeningUrl } = this.#options;
+    const { openDatabase, settings, logger, now, listeningUrl } = this.options;
     const { openIdentity } = await import('./identity/identity.ts');
     const letters =
       settings.mail && (await import('./mail.ts')).lettersBy(settings.mail, () => settings.publicUrl ?? listeningUrl());

@@ -6,6 +6,7 @@ import formbody from '@fastify/formbody';
 import helmet, { type FastifyHelmetOptions } from '@fastify/helmet';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { html } from 'ghtml';
+import { accountRoutes } from './account-routes.ts';
 import { ConsoleContext, type ConsoleOptions, goTo, show } from './console-context.ts';
 import { isCrossOrigin } from './cross-origin.ts';
 import type { Viewer } from './identity/sessions.ts';
@@ -59,6 +60,7 @@ function registerRoutes(routes: ConsoleRoutes, context: ConsoleContext): void {
   signInRoutes(routes, context);
   passwordRoutes(routes, context);
   memberRoutes(routes, context);
+  accountRoutes(routes, context);
   if (!context.hasMail) return;
   verifyRoutes(routes, context);
   resetRoutes(routes, context);

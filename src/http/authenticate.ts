@@ -1,5 +1,6 @@
 // Who is asking: `Authorization: Bearer <API key>` to the key that was given out. A key is looked up in the store when
-// it is first seen and again every half second, so that one which is revoked by any process stops within a second.
+// it is first seen and again every half second, so that one which is revoked by any process stops within a second. That
+// a key was used is remembered here and handed to the store behind the requests, at most once a minute for each.
 
 import type { IncomingMessage } from 'node:http';
 import { type ApiKey, hashOf, isWellFormed } from '../accounts/api-key.ts';
@@ -9,6 +10,11 @@ const FRESH_MS = 500;
 
 /** Keys remembered at once; with more in use, the longest known make room and are looked up again. */
 const REMEMBERED_MAX = 10_000;
+
+/** How often first uses are handed over. */
+const HAND_OVER_MS = 1_000;
+/** How long a use that was handed over stands for those that follow. */
+const USE_MS = 60_000;
 
 const BEARER = /^bearer +(\S+) *$/i;
 
@@ -20,9 +26,36 @@ interface Remembered {
 export class Authenticator {
   readonly #apiKeys: ApiKeys;
   readonly #remembered = new Map<string, Remembered>();
+  /** By key, when a use was last noted. */
+  readonly #notedAtMs = new Map<number, number>();
+  /** Keys that were used, which the store does not know yet. */
+  readonly #used = new Set<number>();
+  #timer: NodeJS.Timeout | null = null;
+  #handingOver: Promise<void> | null = null;
 
   constructor(apiKeys: ApiKeys) {
     this.#apiKeys = apiKeys;
+  }
+
+  /** Begins to hand over uses. */
+  start(): void {
+    this.#timer = setInterval(() => void this.handOverUses(), HAND_OVER_MS);
+  }
+
+  /** Hands over what is left. */
+  async stop(): Promise<void> {
+    if (this.#timer) clearInterval(this.#timer);
+    await this.#handingOver;
+    await this.handOverUses();
+  }
+
+  /** One at a time; what cannot be stored is forgotten until the key is used again. */
+  handOverUses(): Promise<void> {
+    if (this.#used.size === 0) return this.#handingOver ?? Promise.resolve();
+    this.#handingOver ??= this.#handOver().finally(() => {
+      this.#handingOver = null;
+    });
+    return this.#handingOver;
   }
 
   /**
@@ -36,7 +69,8 @@ export class Authenticator {
     if (secret === null) return null;
     const hash = hashOf(secret);
     const remembered = this.#remembered.get(hash);
-    if (remembered && performance.now() - remembered.checkedAtMs < FRESH_MS) return remembered.key;
+    if (remembered && performance.now() - remembered.checkedAtMs < FRESH_MS)
+      return this.#noted(remembered.key, remembered.checkedAtMs);
     return remembered || isWellFormed(secret) ? this.#lookUp(hash) : null;
   }
 
@@ -47,7 +81,27 @@ export class Authenticator {
     if (key === null) return null;
     if (this.#remembered.size >= REMEMBERED_MAX) this.#forgetOldest();
     this.#remembered.set(hash, { key, checkedAtMs });
+    return this.#noted(key, checkedAtMs);
+  }
+
+  #noted(key: ApiKey, nowMs: number): ApiKey {
+    const notedAtMs = this.#notedAtMs.get(key.id);
+    if (notedAtMs !== undefined && nowMs - notedAtMs < USE_MS) return key;
+    if (this.#notedAtMs.size >= REMEMBERED_MAX) this.#notedAtMs.clear();
+    this.#notedAtMs.set(key.id, nowMs);
+    this.#used.add(key.id);
     return key;
+  }
+
+  async #handOver(): Promise<void> {
+    const ids = [...this.#used];
+    this.#used.clear();
+    try {
+      await this.#apiKeys.noteUses(ids);
+    } catch {
+      // When a key was last used is told to the minute, and nobody's request depends on it.
+      for (const id of ids) this.#notedAtMs.delete(id);
+    }
   }
 
   #forgetOldest(): void {

@@ -31,7 +31,7 @@ function added(amount: number, sequence: number): { cycle: Cycle; posting: Posti
   const posting = { transactionId: id, cycleId: id, period: 0, amount, createdAt: START, expiresAt: ends } as const;
   return {
     cycle: { ...cycle, type: 'one-time', status: 'active' },
-    posting: { ...posting, kind: 'add', actor: 'key:7' },
+    posting: { ...posting, kind: 'add', actor: 'key:7', note: null },
   };
 }
 

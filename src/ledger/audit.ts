@@ -84,6 +84,7 @@ function* faultsBeside(later: Posting, earlier: Posting): Generator<string> {
   if (earlier.transactionId !== later.transactionId) return;
   if (earlier.cycleId === later.cycleId && earlier.period === later.period) yield 'touches the same cycle twice';
   if (earlier.actor !== later.actor || earlier.kind !== later.kind) yield 'was done by two, or is of two kinds';
+  if (earlier.note !== later.note) yield 'has two notes';
 }
 
 /** Checks a posting by itself and against its cycle, and takes it back from what the cycle held. */

@@ -2,7 +2,7 @@
 
 import type { Amount } from './amount.ts';
 import type { Cycle } from './cycle.ts';
-import type { Actor } from './posting.ts';
+import type { Actor, Note } from './posting.ts';
 
 /** Whose cycles a command is about. */
 export interface EndUserKey {
@@ -24,6 +24,8 @@ interface Request extends EndUserKey {
   readonly actor: Actor;
   /** Null where a repetition counts as another request. */
   readonly idempotency?: Idempotency | null;
+  /** Why it is done, in the words of whoever does it; the API has no such field. */
+  readonly note?: Note | null;
 }
 
 export interface Add extends Request {

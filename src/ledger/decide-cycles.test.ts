@@ -77,6 +77,7 @@ function assertStarted(decision: Decision, before: readonly Cycle[], id: string)
     createdAt: NOW,
     expiresAt: NOW + 7 * DAY_MS,
     actor: 'key:7',
+    note: null,
   });
 }
 
@@ -134,6 +135,7 @@ test('an active cycle is replaced in one step: it is canceled, keeps its credits
       createdAt: NOW,
       expiresAt: old.end,
       actor: 'key:7',
+      note: null,
     },
   ]);
 });
@@ -180,6 +182,7 @@ test('a stop cancels the active cycle, leaves its credits, and is kept as a post
       createdAt: NOW,
       expiresAt: old.end,
       actor: 'key:7',
+      note: null,
     },
   ]);
 });

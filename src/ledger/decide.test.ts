@@ -92,6 +92,7 @@ test('an addition opens a one-time cycle from now on, behind all others, with on
       createdAt: NOW,
       expiresAt: NOW + 7 * DAY_MS,
       actor: 'key:7',
+      note: null,
     },
   ]);
 });
@@ -204,6 +205,7 @@ test('a subtraction is one posting for each cycle that it draws on, all of one t
       createdAt: NOW,
       expiresAt: oldest.end,
       actor: 'key:7',
+      note: null,
     },
     {
       transactionId: NEW_ID,
@@ -214,6 +216,7 @@ test('a subtraction is one posting for each cycle that it draws on, all of one t
       createdAt: NOW,
       expiresAt: newest.end,
       actor: 'key:7',
+      note: null,
     },
   ]);
 });
@@ -312,4 +315,25 @@ test('whatever is spent comes from the oldest credits, in full or not at all', (
       assert.equal(moved, -amount);
     }),
   );
+});
+
+test('a note is kept with every posting of its command, and one that is none never gets as far as the rules', () => {
+  const moment = { now: NOW, nextId: () => NEW_ID };
+  const cycles = [cycle(1), cycle(2)];
+  const spend = (note?: string | null): Subtract => ({
+    ...USER,
+    kind: 'subtract',
+    amount: 150,
+    ...(note === undefined ? {} : { note }),
+  });
+  const notes = (note?: string | null) => decide(cycles, spend(note), moment).postings.map((posting) => posting.note);
+  assert.deepEqual(notes('ticket 4711'), ['ticket 4711', 'ticket 4711']);
+  assert.deepEqual(
+    [notes(null), notes()],
+    [
+      [null, null],
+      [null, null],
+    ],
+  );
+  for (const note of ['', 'x'.repeat(501), 'a\0b']) assert.throws(() => notes(note), { name: 'AssertionError' });
 });

@@ -16,7 +16,7 @@ import {
 } from './command.ts';
 import { type Cycle, type CycleType, hasEnded, renews } from './cycle.ts';
 import { endOf, type Instant } from './instant.ts';
-import { type Actor, openingOf, type Posting, posting } from './posting.ts';
+import { isNote, openingOf, type Posting, posting } from './posting.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 export interface Decision {
@@ -36,6 +36,8 @@ type Cycles = readonly Cycle[];
 
 /** @param cycles of the command's end user, settled at `moment.now`, in burn order */
 export function decide(cycles: Cycles, command: Command, moment: Moment): Decision {
+  const note = command.kind === 'renew' ? null : command.note;
+  assert(note == null || isNote(note), 'a note that is empty or too long is refused before it gets here');
   switch (command.kind) {
     case 'add':
       return add(cycles, command, moment);
@@ -64,7 +66,8 @@ function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
   if (available < command.amount) {
     return unchanged(cycles, { refused: 'InsufficientFunds', requested: command.amount, available });
   }
-  const transactionId = moment.nextId();
+  const { actor, note = null } = command;
+  const entry = { transactionId: moment.nextId(), kind: 'subtract', createdAt: moment.now, actor, note } as const;
   const after = cycles.slice();
   const postings: Posting[] = [];
   let wanted = command.amount;
@@ -75,9 +78,7 @@ function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
     if (hasEnded(cycle, moment.now) || cycle.remaining === 0) continue;
     const drawn = Math.min(wanted, cycle.remaining);
     after[index] = { ...cycle, remaining: cycle.remaining - drawn };
-    postings.push(
-      posting(cycle, { transactionId, kind: 'subtract', amount: -drawn, createdAt: moment.now, actor: command.actor }),
-    );
+    postings.push(posting(cycle, { ...entry, amount: -drawn }));
     wanted -= drawn;
   }
   return { outcome: ACCEPTED, cycles: after, postings };
@@ -88,7 +89,7 @@ function startCycle(cycles: Cycles, command: StartCycle, moment: Moment): Decisi
   if (active && command.onActive === 'refuse')
     return unchanged(cycles, { refused: 'CycleAlreadyActive', cycle: active });
   const end = endOf(moment.now, command.validityDays);
-  const before = active ? stop(cycles, active, command.actor, moment) : unchanged(cycles, ACCEPTED);
+  const before = active ? stop(cycles, active, command, moment) : unchanged(cycles, ACCEPTED);
   const refusal = refuseTooLarge(before.cycles, { amount: command.amount, end, now: moment.now });
   if (refusal) return unchanged(cycles, refusal);
   const { cycle, opening } = open('recurring', command, moment);
@@ -101,23 +102,25 @@ function startCycle(cycles: Cycles, command: StartCycle, moment: Moment): Decisi
 
 function stopCycle(cycles: Cycles, command: StopCycle, moment: Moment): Decision {
   const active = activeCycle(cycles, moment.now);
-  if (active) return stop(cycles, active, command.actor, moment);
+  if (active) return stop(cycles, active, command, moment);
   // Stopping twice answers the same cycle until its end. Where several stopped ones overlap, the last one started is current.
   const canceled = cycles.findLast((cycle) => cycle.status === 'canceled' && !hasEnded(cycle, moment.now));
   return unchanged(cycles, canceled ? { refused: null, cycle: canceled } : { refused: 'CycleNotFound' });
 }
 
-function stop(cycles: Cycles, active: Cycle, actor: Actor, { now, nextId }: Moment): Decision {
+function stop(cycles: Cycles, active: Cycle, command: StartCycle | StopCycle, { now, nextId }: Moment): Decision {
+  const { actor, note = null } = command;
+  const entry = { transactionId: nextId(), kind: 'stop-cycle', amount: 0, createdAt: now, actor, note } as const;
   const canceled: Cycle = { ...active, status: 'canceled' };
   return {
     outcome: { refused: null, cycle: canceled },
     cycles: cycles.map((cycle) => (cycle === active ? canceled : cycle)),
-    postings: [posting(canceled, { transactionId: nextId(), kind: 'stop-cycle', amount: 0, createdAt: now, actor })],
+    postings: [posting(canceled, entry)],
   };
 }
 
 function open(type: CycleType, command: Add | StartCycle, { now, nextId }: Moment): { cycle: Cycle; opening: Posting } {
-  const { amount, validityDays, actor, kind } = command;
+  const { amount, validityDays, actor, kind, note = null } = command;
   assert(isAmount(amount), 'an addition of nothing is refused before it gets here');
   const id = nextId();
   const end = endOf(now, validityDays);
@@ -132,7 +135,7 @@ function open(type: CycleType, command: Add | StartCycle, { now, nextId }: Momen
     end,
     validityDays,
   };
-  return { cycle, opening: openingOf(cycle, { transactionId: id, kind, actor }) };
+  return { cycle, opening: openingOf(cycle, { transactionId: id, kind, actor, note }) };
 }
 
 function unchanged(cycles: Cycles, outcome: Outcome): Decision {

@@ -18,7 +18,7 @@ export interface Batch {
   readonly userOf: readonly number[];
 }
 
-/** What a batch leaves behind for one end user: the rows to insert and the rows to change. */
+/** What a batch leaves behind for one end user: the rows to insert and the rows to change, and what they were made from. */
 export interface UserChange {
   readonly user: EndUserKey;
   /** Where it stands in `batch.users`. */
@@ -26,6 +26,8 @@ export interface UserChange {
   readonly opened: readonly Cycle[];
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
   readonly postings: readonly Posting[];
+  /** The cycles as loaded, and as they are now. */
+  readonly cycles: { readonly before: readonly Cycle[]; readonly after: readonly Cycle[] };
 }
 
 export interface Folded {
@@ -138,13 +140,13 @@ function changeOf(user: EndUserKey, index: number, { loaded, cycles, postings }:
     if (after !== before) changed.push({ before, after });
   });
   const opened = cycles.slice(loaded.length);
-  const change = { user, index, opened, changed, postings };
-  assertChange(change, cycles);
+  const change = { user, index, opened, changed, postings, cycles: { before: loaded, after: cycles } };
+  assertChange(change);
   return change;
 }
 
 /** Invariants 1 and 3, before anything is written: what the postings move is what the cycles change by. */
-function assertChange({ opened, changed, postings }: UserChange, cycles: readonly Cycle[]): void {
+function assertChange({ opened, changed, postings, cycles }: UserChange): void {
   for (const cycle of opened) assertCycle(cycle);
   for (const { after } of changed) assertCycle(after);
   let moved = 0n;
@@ -153,5 +155,5 @@ function assertChange({ opened, changed, postings }: UserChange, cycles: readonl
   for (const cycle of opened) difference += BigInt(cycle.remaining);
   for (const { before, after } of changed) difference += BigInt(after.remaining) - BigInt(before.remaining);
   assert(moved === difference, 'the postings sum to the change of what remains');
-  assert(cycles.filter(renews).length <= 1, 'an end user has at most one active cycle');
+  assert(cycles.after.filter(renews).length <= 1, 'an end user has at most one active cycle');
 }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Cycle } from './cycle.ts';
 import { DAY_MS } from './instant.ts';
-import { openingOf, posting, transactionOf } from './posting.ts';
+import { isNote, openingOf, posting, transactionOf } from './posting.ts';
 import { transactionId } from './transaction-id.ts';
 
 const START = Date.UTC(2026, 0, 15, 9, 30);
@@ -25,7 +25,7 @@ const CYCLE: Cycle = {
   validityDays: 1,
 };
 
-const DRAW = { transactionId: LATER_ID, kind: 'subtract', createdAt: NOW, actor: 'key:7' } as const;
+const DRAW = { transactionId: LATER_ID, kind: 'subtract', createdAt: NOW, actor: 'key:7', note: null } as const;
 
 test('a posting names the period that it touches, and expires with it', () => {
   assert.deepEqual(posting(CYCLE, { ...DRAW, amount: -40 }), {
@@ -37,11 +37,12 @@ test('a posting names the period that it touches, and expires with it', () => {
     createdAt: NOW,
     expiresAt: START + 3 * DAY_MS,
     actor: 'key:7',
+    note: null,
   });
 });
 
 test('a period opens with all of its credits, at its start, whatever is left of them now', () => {
-  assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal' }), {
+  assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal', note: null }), {
     transactionId: LATER_ID,
     cycleId: ID,
     period: 2,
@@ -50,6 +51,7 @@ test('a period opens with all of its credits, at its start, whatever is left of 
     createdAt: START + 2 * DAY_MS,
     expiresAt: START + 3 * DAY_MS,
     actor: 'renewal',
+    note: null,
   });
 });
 
@@ -79,4 +81,18 @@ for (const [name, [first, second, third]] of ENDS) {
     assert.equal(transaction.amount, -321);
     assert.equal(transaction.id, LATER_ID);
   });
+}
+
+for (const [what, note, isOne] of [
+  ['nothing', '', false],
+  ['one character', '.', true],
+  ['500 characters', 'x'.repeat(500), true],
+  ['501 characters', 'x'.repeat(501), false],
+  ['500 characters outside the basic plane', '🦉'.repeat(500), true],
+  ['501 of them', '🦉'.repeat(501), false],
+  ['several lines', 'a\n\tb', true],
+  ['a NUL', 'a\0b', false],
+  ['half a surrogate pair', 'a\ud83e', false],
+] as const) {
+  test(`${what} ${isOne ? 'is' : 'is not'} a note`, () => assert.equal(isNote(note), isOne));
 }

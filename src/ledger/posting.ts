@@ -12,8 +12,14 @@ import type { TransactionId } from './transaction-id.ts';
  */
 export type PostingKind = 'add' | 'start-cycle' | 'renew' | 'subtract' | 'stop-cycle';
 
-/** Who did it: `key:<id>` of an API key, or `renewal` for what time did. */
+/** Who did it: `key:<id>` of an API key, `user:<id>` of somebody at the console, or `renewal` for what time did. */
 export type Actor = string;
+
+/** Why it was done: 1 to `NOTE_LENGTH_MAX` characters. */
+export type Note = string;
+
+/** In code points, as databases count. */
+export const NOTE_LENGTH_MAX = 500;
 
 export const RENEWAL_ACTOR: Actor = 'renewal';
 
@@ -28,6 +34,16 @@ export interface Posting {
   /** The end of the cycle: the instant after which this posting no longer bears on the balance. */
   readonly expiresAt: Instant;
   readonly actor: Actor;
+  /** Null for what came by the API, and for renewals. */
+  readonly note: Note | null;
+}
+
+/** Whether every store can keep it as it is: databases end a text at U+0000, and have no half of a surrogate pair. */
+export function isNote(note: string): boolean {
+  // A string is at most twice as long as it has code points.
+  if (note.length === 0 || note.length > 2 * NOTE_LENGTH_MAX) return false;
+  if (note.includes('\0') || !note.isWellFormed()) return false;
+  return note.length <= NOTE_LENGTH_MAX || [...note].length <= NOTE_LENGTH_MAX;
 }
 
 /** One accepted request that moved credits, or one renewal: its postings as one. */
@@ -44,7 +60,14 @@ export interface Transaction {
 /** The posting that touches `cycle` by `amount` in the transaction `transactionId`. */
 export function posting(
   cycle: Cycle,
-  entry: { transactionId: TransactionId; kind: PostingKind; amount: Amount; createdAt: Instant; actor: Actor },
+  entry: {
+    transactionId: TransactionId;
+    kind: PostingKind;
+    amount: Amount;
+    createdAt: Instant;
+    actor: Actor;
+    note: Note | null;
+  },
 ): Posting {
   return { ...entry, cycleId: cycle.id, period: cycle.period, expiresAt: cycle.end };
 }
@@ -52,7 +75,7 @@ export function posting(
 /** The posting with which a cycle, or a period of it, comes into being. */
 export function openingOf(
   cycle: Cycle,
-  entry: { transactionId: TransactionId; kind: PostingKind; actor: Actor },
+  entry: { transactionId: TransactionId; kind: PostingKind; actor: Actor; note: Note | null },
 ): Posting {
   return posting(cycle, { ...entry, amount: cycle.amount, createdAt: cycle.start });
 }

@@ -68,6 +68,7 @@ for (const late of [0, 1, 31 * DAY_MS - 1]) {
         createdAt: END,
         expiresAt: END + 31 * DAY_MS,
         actor: 'renewal',
+        note: null,
       },
     ]);
     assert.equal(missed, 1);

@@ -35,7 +35,12 @@ export function settle(cycles: readonly Cycle[], now: Instant, periodsMax: numbe
     const period = periodAfter(renewing, turn);
     periods.push(turn === turns ? period : { ...period, status: 'renewed' });
     postings.push(
-      openingOf(period, { transactionId: renewalId(period.id, period.start), kind: 'renew', actor: RENEWAL_ACTOR }),
+      openingOf(period, {
+        transactionId: renewalId(period.id, period.start),
+        kind: 'renew',
+        actor: RENEWAL_ACTOR,
+        note: null,
+      }),
     );
   }
   assert(turns < missed || !hasEnded(periods[turns - 1] as Cycle, now), 'a settled cycle covers now');

@@ -92,8 +92,9 @@ function hashOfHead({ accounts, keys }: LedgerHead): Hash {
   const hash = createHash('sha256');
   for (const { account, name, createdAt } of accounts)
     hash.update(`${JSON.stringify(['account', account, name, createdAt])}\n`);
-  for (const { id, account, scope, secretSha256, hint, createdAt, revokedAt } of keys)
-    hash.update(`${JSON.stringify(['key', id, account, scope, secretSha256, hint, createdAt, revokedAt])}\n`);
+  // When a key was last used is left out, as is the clock: it changes without anything being changed.
+  for (const { id, account, scope, secretSha256, hint, createdAt, revokedAt, name } of keys)
+    hash.update(`${JSON.stringify(['key', id, account, scope, secretSha256, hint, createdAt, revokedAt, name])}\n`);
   return hash;
 }
 
@@ -102,6 +103,6 @@ function cycleColumns({ id, period, type, status, amount, remaining, start, end,
 }
 
 function postingColumns(posting: Posting): unknown[] {
-  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = posting;
-  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor];
+  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
+  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note];
 }

@@ -84,6 +84,7 @@ async function copyAll(
     );
   refuseDifferent(source, from, destination, to);
   await destination.moveClock(clockOf((await source.head()).clock, to));
+  await destination.addUpTotals();
   await refuseBroken(destination, `The copy in ${destination.name} is not finished`);
   await destination.finish();
   return { ...to, resumedBehind: there.endUsers };

@@ -25,6 +25,8 @@ export interface KeyRow {
   readonly hint: string;
   readonly createdAt: Instant;
   readonly revokedAt: Instant | null;
+  readonly name: string;
+  readonly lastUsedAt: Instant | null;
 }
 
 /** What a ledger holds beside its end users. Small enough to be held in memory. */
@@ -84,6 +86,8 @@ export interface CopyDestination extends CopySource {
   commit(last: EndUserKey): Promise<void>;
   /** Moves the clock up to `position`, unless it is there already. */
   moveClock(position: IdPosition): Promise<void>;
+  /** Adds up what is derived from the postings: it is not copied. The clock has been moved before. */
+  addUpTotals(): Promise<void>;
   /** Takes the mark away: from now on it is a ledger like any other. */
   finish(): Promise<void>;
 }

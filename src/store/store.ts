@@ -4,9 +4,10 @@
 import type { ApiKey, Scope } from '../accounts/api-key.ts';
 import type { Finding } from '../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
-import type { Cycle } from '../ledger/cycle.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
+import type { AccountReads } from './account-reads.ts';
+import type { Loaded, PageCursor } from './loaded.ts';
 
 /**
  * What befell a write. `Overloaded`: too much is waiting, and this was not taken in. `StoreUnavailable`: nothing
@@ -30,15 +31,6 @@ export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 }
 
-/** The cycles of an end user that have not ended, and the one that renews, in burn order, at the store's own instant. */
-export interface Loaded {
-  readonly now: Instant;
-  readonly cycles: readonly Cycle[];
-}
-
-/** Where a page goes on; only the store that gave it out can read it. */
-export type PageCursor = string;
-
 export interface TransactionPage extends Loaded {
   /** Stored ones, latest first. Renewals that are due and not yet stored are for the reader to put before them. */
   readonly transactions: readonly Transaction[];
@@ -54,24 +46,44 @@ export interface PageRequest {
 
 export interface ListedKey extends ApiKey {
   readonly accountName: string;
+  /** What its owner calls it; may be empty. */
+  readonly name: string;
   readonly hint: string;
   readonly createdAt: Instant;
   readonly revokedAt: Instant | null;
+  /** To the minute, and later by a second or two; null when it never was. */
+  readonly lastUsedAt: Instant | null;
 }
 
-export interface NewKey {
-  /** The account of this name; made when there is none. */
-  readonly accountName: string;
+/** What a key may be called, in characters. */
+export const KEY_NAME_LENGTH_MAX = 200;
+
+export interface AccountKey {
   readonly scope: Scope;
   readonly secret: string;
+  readonly name?: string;
+}
+
+export interface NewKey extends AccountKey {
+  /** The account of this name; made when there is none. */
+  readonly accountName: string;
 }
 
 /** API keys and the accounts that own them. Other processes on the same store see a change within a second. */
 export interface ApiKeys {
   create(key: NewKey): Promise<ApiKey>;
-  list(): Promise<readonly ListedKey[]>;
-  /** False when there is no such key; revoking twice is no error. */
-  revoke(id: number): Promise<boolean>;
+  /** Null when there is no such account. */
+  createFor(account: number, key: AccountKey): Promise<ApiKey | null>;
+  /** @param account whose; all when absent */
+  list(account?: number): Promise<readonly ListedKey[]>;
+  /**
+   * False when there is no such key; revoking twice is no error.
+   *
+   * @param account whose it has to be; anybody's when absent
+   */
+  revoke(id: number, account?: number): Promise<boolean>;
+  /** Keeps that these keys were used now, in one statement. */
+  noteUses(ids: readonly number[]): Promise<void>;
   /** The key with this hash, unless it is revoked. */
   find(hash: string): Promise<ApiKey | null>;
 }
@@ -116,8 +128,11 @@ export interface Store {
    */
   forgetAnswers(ageMs: number): Promise<number>;
   readonly apiKeys: ApiKeys;
+  readonly accountReads: AccountReads;
   /** Recomputes the invariants of the whole store from its postings, in one snapshot, beside a running server. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
+  /** Adds up what is derived from the postings, where it is not what they say: see docs/decisions/0016-movements.md. */
+  addUpTotals(): Promise<void>;
   /** Null when writes can be expected to work, else why not. */
   trouble(): string | null;
   /** Waits for what is being written. */

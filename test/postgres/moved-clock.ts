@@ -16,6 +16,7 @@ export async function openOnMovedClock(url: string, wall: () => number): Promise
   const store = await clock.openStore(url);
   const beforehand = clock.beforehand(store);
   const onKeys = clock.beforehand(store.apiKeys);
+  const onReads = clock.beforehand(store.accountReads);
   return {
     lanes: store.lanes,
     write: beforehand('write'),
@@ -29,7 +30,18 @@ export async function openOnMovedClock(url: string, wall: () => number): Promise
       list: onKeys('list'),
       revoke: onKeys('revoke'),
       find: onKeys('find'),
+      createFor: onKeys('createFor'),
+      noteUses: onKeys('noteUses'),
     },
+    accountReads: {
+      nameOf: onReads('nameOf'),
+      endUsers: onReads('endUsers'),
+      recent: onReads('recent'),
+      history: onReads('history'),
+      cyclesSince: onReads('cyclesSince'),
+      overview: onReads('overview'),
+    },
+    addUpTotals: beforehand('addUpTotals'),
     trouble: () => store.trouble(),
     close: async () => {
       await store.close();

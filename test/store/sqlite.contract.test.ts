@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { ACCEPTED } from '../../src/ledger/command.ts';
+import { InvalidCursor } from '../../src/store/account-reads.ts';
 import type { WallClock } from '../../src/store/sqlite/ledger-clock.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type OpenedLedger, storeContract } from './store-contract.ts';
@@ -20,6 +21,18 @@ async function openLedger(wall?: WallClock): Promise<OpenedLedger> {
 
 storeContract('SQLite, its writer in place', ({ wall }) => openLedger(wall), 'movable');
 storeContract('SQLite, its writer in a thread', () => openLedger(), 'real');
+
+test('a history goes on between transactions only, not in the middle of one', async (t) => {
+  const store = await openFor(t, temporaryFile());
+  const ada = new EndUser(1, 1);
+  await store.write([ada.add(1), ada.add(1), ada.subtract(2), ada.add(1)]);
+  const from = (posting: number) =>
+    store.accountReads.history(ada.key, { from: String(posting), limit: 1, since: null });
+  assert.deepEqual((await from(4)).transactions[0]?.amount, -2);
+  assert.deepEqual((await from(2)).transactions[0]?.amount, 1);
+  await assert.rejects(from(3), InvalidCursor);
+  await assert.rejects(from(6), InvalidCursor);
+});
 
 test('batches that do not wait for each other are answered in order, each seeing those before', async (t) => {
   const store = await openFor(t, temporaryFile());

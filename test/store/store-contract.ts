@@ -7,6 +7,7 @@ import { describe, type TestContext, test } from 'node:test';
 import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { Store } from '../../src/store/store.ts';
+import { accountReadsContract } from './contract/account-reads.ts';
 import { answerContract } from './contract/answers.ts';
 import { apiKeyContract } from './contract/api-keys.ts';
 import { pageContract } from './contract/pages.ts';
@@ -62,6 +63,7 @@ export function storeContract(name: string, open: OpenLedger, clock: 'movable' |
     describe('time', () => timeContract(contract));
     describe('pages of transactions', () => pageContract(contract));
     describe('idempotency keys', () => answerContract(contract));
+    describe('reads of an account', () => accountReadsContract(contract));
     describe('API keys', () => apiKeyContract(contract));
   });
 }

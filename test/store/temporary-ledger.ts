@@ -73,6 +73,11 @@ export class EndUser {
   }
 }
 
+/** The same command, with why it is given. */
+export function noted(command: Command, note: string | null): Command {
+  return command.kind === 'renew' ? command : { ...command, note };
+}
+
 export async function balanceOf(store: Store, { key }: EndUser): Promise<number> {
   const { now, cycles } = await store.cycles(key);
   return activeBalance(cyclesAt(cycles, now), now);
@@ -134,7 +139,12 @@ export async function makeHistory(file: string): Promise<void> {
   await store.write([oneTime.add(50, 60), rich.subtract(AMOUNT_MAX - 1), replacing.startCycle(20, 7)]);
   await store.write([oneTime.subtract(120), oneTime.subtract(9_999), eternal.add(5, VALIDITY_DAYS_MAX)]);
   now += 5 * DAY_MS;
-  await store.write([oneTime.add(11, 90), oneTime.subtract(3), renewing.add(4, 400), renewing.subtract(33)]);
+  await store.write([
+    noted(oneTime.add(11, 90), 'goodwill, ticket 4711'),
+    oneTime.subtract(3),
+    renewing.add(4, 400),
+    renewing.subtract(33),
+  ]);
   await store.write([replacing.startCycle(25, 7, 'replace'), replacing.subtract(22)]);
   now += 16 * DAY_MS;
   await store.write([renewing.subtract(5), renewing.stopCycle(), eternal.startCycle(9, 365), replacing.renew()]);

@@ -48,8 +48,8 @@ function invitation(link: string): string {
 function row({ userId, email, role, joinedAt }: MembersData['members'][number], isViewer: boolean): string {
   const other = role === 'owner' ? 'member' : 'owner';
   return html`<tr><td>${email}!${isViewer ? ' <span class="muted">(you)</span>' : ''}</td><td>${role}</td><td>${day(joinedAt)}</td><td>
-<form method="post" action="/console/members/${userId}/role"><input type="hidden" name="role" value="${other}"><button class="button secondary" aria-label="Make ${email} ${other}">Make ${other}</button></form>
-<form method="post" action="/console/members/${userId}/remove"><button class="button danger" aria-label="Remove ${email}">Remove</button></form>
+<form method="post" action="/console/members/${userId}/role"><input type="hidden" name="role" value="${other}"><button class="button secondary">Make ${other}</button></form>
+<form method="post" action="/console/members/${userId}/remove"><button class="button danger">Remove</button></form>
 </td></tr>`;
 }
 

@@ -2,12 +2,13 @@
 // trips: lock and load, write and commit. On Citus the COMMIT is one of its own.
 
 import assert from 'node:assert/strict';
-import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
+import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
 import { batchOf, type Folded, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { instantOf, sequenceOf, type TransactionId } from '../../ledger/transaction-id.ts';
 import { TransactionIds } from '../transaction-ids.ts';
@@ -15,6 +16,7 @@ import { type AnswerRow, answerColumns, answersOf, keysAsked } from './answer-ro
 import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { type Key, keyArrays, keyOf } from './key.ts';
+import { movementInsert } from './movements.ts';
 import { RowArrays } from './row-arrays.ts';
 import { type CycleRow, cycleOf } from './rows.ts';
 import { query, type Statement, type Statements } from './statements.ts';
@@ -41,6 +43,8 @@ export interface Decided {
   readonly outcomes: readonly (Outcome | null)[];
   /** In this order; none when nothing has changed. */
   readonly writes: readonly Write[];
+  /** What goes with them, and that nothing is counted of. */
+  readonly movements: QueryConfig | null;
   /** A transaction that is there if and only if the batch is; null when there is none. */
   readonly witness: Witness | null;
 }
@@ -105,7 +109,12 @@ export class BatchTransaction {
     const moment = { now: ids.position.at, nextId: () => ids.next() };
     const loaded = { cycles: cyclesByPlace(rows, isLocked), answers };
     const folded = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-    return { outcomes: folded.outcomes, writes: this.#writesOf(folded, keys), witness: witnessOf(folded.changes) };
+    return {
+      outcomes: folded.outcomes,
+      writes: this.#writesOf(folded, keys),
+      movements: this.#movementsOf(folded.changes),
+      witness: witnessOf(folded.changes),
+    };
   }
 
   async #lockAndLoad(keys: readonly Key[], commands: readonly Command[]) {
@@ -117,7 +126,7 @@ export class BatchTransaction {
       this.#query<LockedRow>(this.#statements.lock, arrays),
       // Asked for behind the locks: whoever held them before has an earlier instant.
       this.#query<{ now: number }>(this.#now, []),
-      this.#query<LoadedRow>(this.#statements.cycles, [...arrays, floor]),
+      this.#query<LoadedRow>(this.#statements.cycles, [...arrays, loadedBehind(floor)]),
       asked.count === 0 ? null : this.#query<AnswerRow>(this.#statements.answers, asked.literals()),
     ]);
     const isLocked = keys.map(() => false);
@@ -131,8 +140,11 @@ export class BatchTransaction {
    *
    * @returns what confirms the COMMIT
    */
-  async commit({ writes }: Decided): Promise<readonly QueryResult[]> {
-    const sendWrites = () => writes.map((write) => this.#write(write));
+  async commit({ writes, movements }: Decided): Promise<readonly QueryResult[]> {
+    const sendWrites = () => [
+      ...writes.map((write) => this.#write(write)),
+      ...(movements === null ? [] : [this.#client.query(movements)]),
+    ];
     const sendCommit = () => this.#client.query(COMMIT) as Promise<unknown> as Promise<readonly QueryResult[]>;
     if (this.#isCitus) await pipelined(this.#client, sendWrites);
     const step = this.#isCitus ? () => [sendCommit()] : () => [...sendWrites(), sendCommit()];
@@ -162,6 +174,13 @@ export class BatchTransaction {
       { statement: insertAnswers, rows: answered },
     ];
     return writes.filter(({ rows }) => rows.count > 0);
+  }
+
+  #movementsOf(changes: readonly UserChange[]): QueryConfig | null {
+    const movements = movementsOf(changes);
+    const [first] = changes;
+    if (first === undefined || movements.length === 0) return null;
+    return movementInsert(first.user, movements, this.#isPrepared);
   }
 
   async #write({ statement, rows }: Write): Promise<void> {
@@ -215,8 +234,8 @@ function cycleColumns({ id, period, type, status, amount, remaining, start, end,
 }
 
 function postingColumns(posting: Posting) {
-  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = posting;
-  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor] as const;
+  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
+  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note] as const;
 }
 
 /** What can make something out of nothing, or has its answer kept. The rest, of an end user never heard of, is refused without a row. */

@@ -26,6 +26,12 @@ const QUERY_TIMEOUT_MS = 5_000;
 /** By which a copy knows that others are at work on a ledger. */
 export const APPLICATION_NAME = 'scrip';
 
+/**
+ * For what no promise hangs on: without waiting for a standby. While there is none, each of these would wait in the server
+ * with its rows locked and a connection of its own, until no connection was left.
+ */
+export const BEGIN_UNPROMISED = `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = '1s'`;
+
 const INT8 = 20;
 
 const types = {

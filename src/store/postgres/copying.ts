@@ -21,7 +21,8 @@ import { APPLICATION_NAME, openPool, type PostgresOptions, refuseUnsafe } from '
 import { DatabaseClock } from './database-clock.ts';
 import { keyOf } from './key.ts';
 import { scanLedger } from './ledger-scan.ts';
-import { hasUnfinishedCopy, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
+import { hasUnfinishedCopy, isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
+import { addUpAgain } from './movements.ts';
 import { explained } from './postgres-store.ts';
 import { INSERTS } from './record-inserts.ts';
 import { RowArrays } from './row-arrays.ts';
@@ -74,7 +75,9 @@ async function opened(
   });
   try {
     const name = nameOf(options.url);
-    return new PostgresCopying(name, pool, await prepare(pool, name), new DatabaseClock(options.now));
+    const client = await prepare(pool, name);
+    const totals = { clock: new DatabaseClock(options.now), isCitus: await isCitus(pool, options.citus) };
+    return new PostgresCopying(name, pool, client, totals);
   } catch (error) {
     await pool.end();
     throw explained(error);
@@ -97,15 +100,22 @@ class PostgresCopying implements CopyDestination {
   /** Holds the locks of a source, so that losing it fails the copy; writes to a destination. */
   readonly #client: PoolClient;
   readonly #clock: DatabaseClock;
+  readonly #isCitus: boolean;
   #isLoading = false;
   /** Where this copy left the mark. */
   #mark: EndUserKey | null = null;
 
-  constructor(name: string, pool: Pool, client: PoolClient, clock: DatabaseClock) {
+  constructor(
+    name: string,
+    pool: Pool,
+    client: PoolClient,
+    { clock, isCitus }: { clock: DatabaseClock; isCitus: boolean },
+  ) {
     this.name = name;
     this.#pool = pool;
     this.#client = client;
     this.#clock = clock;
+    this.#isCitus = isCitus;
   }
 
   async head(): Promise<LedgerHead> {
@@ -114,7 +124,7 @@ class PostgresCopying implements CopyDestination {
     );
     const keys = await this.#client.query<KeyRow>(
       `SELECT key_id AS id, account, scope, secret_sha256 AS "secretSha256", hint,
-         created_at AS "createdAt", revoked_at AS "revokedAt" FROM scrip.api_keys ORDER BY key_id`,
+         created_at AS "createdAt", revoked_at AS "revokedAt", name, last_used_at AS "lastUsedAt" FROM scrip.api_keys ORDER BY key_id`,
     );
     // What servers have given out last is kept once a second; it was never later than the database's own clock.
     const clock = await this.#client.query(`SELECT greatest(at, ${this.#clock.now}) AS at FROM scrip.clock`);
@@ -134,7 +144,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
-    return auditDatabase(this.#pool, this.#clock, report);
+    return auditDatabase(this.#pool, { clock: this.#clock, isCitus: this.#isCitus }, report);
   }
 
   async begin(source: string, head: LedgerHead): Promise<EndUserKey | null> {
@@ -184,6 +194,10 @@ class PostgresCopying implements CopyDestination {
     await this.#client.query('UPDATE scrip.clock SET at = greatest(at, $1)', [at]);
   }
 
+  async addUpTotals(): Promise<void> {
+    await addUpAgain(this.#client, { clock: this.#clock, isCitus: this.#isCitus });
+  }
+
   async finish(): Promise<void> {
     assert(!this.#isLoading, 'all that was loaded is committed');
     await this.#client.query('DROP TABLE scrip.copying');
@@ -213,11 +227,11 @@ class PostgresCopying implements CopyDestination {
         name,
         createdAt,
       ]);
-    for (const { id, account, scope, secretSha256, hint, createdAt, revokedAt } of keys)
+    for (const { id, account, scope, secretSha256, hint, createdAt, revokedAt, name, lastUsedAt } of keys)
       await this.#client.query(
-        `INSERT INTO scrip.api_keys (key_id, account, scope, secret_sha256, hint, created_at, revoked_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-        [id, account, scope, secretSha256, hint, createdAt, revokedAt],
+        `INSERT INTO scrip.api_keys (key_id, account, scope, secret_sha256, hint, created_at, revoked_at, name, last_used_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+        [id, account, scope, secretSha256, hint, createdAt, revokedAt, name, lastUsedAt],
       );
   }
 }
@@ -225,8 +239,8 @@ class PostgresCopying implements CopyDestination {
 function columnsOfRecord(record: LedgerRecord): readonly (string | number | null)[] {
   if (record.kind === 'end-user') return [];
   if (record.kind === 'posting') {
-    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = record.posting;
-    return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor];
+    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = record.posting;
+    return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note];
   }
   assertCycle(record.cycle);
   const { id, period, type, status, amount, remaining, start, end, validityDays } = record.cycle;

@@ -8,15 +8,16 @@ import { ledger } from './migrations/0001-ledger.ts';
 import { consoleTables } from './migrations/0002-console.ts';
 import { latestOfACycle } from './migrations/0003-latest-of-a-cycle.ts';
 import { answers } from './migrations/0004-answers.ts';
+import { accountReads, fillByBucket } from './migrations/0005-account-reads.ts';
 
 /** In order. A migration that has been released never changes, and only adds: an older version may be running beside it. */
-const MIGRATIONS: readonly string[] = [ledger, consoleTables, latestOfACycle, answers];
+const MIGRATIONS: readonly string[] = [ledger, consoleTables, latestOfACycle, answers, accountReads];
 
 /** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
 const MIGRATION_LOCK = 0x53637270;
 
 /** The others are placed beside the first. */
-const DISTRIBUTED_TABLES = ['end_users', 'cycles', 'postings', 'answers'] as const;
+const DISTRIBUTED_TABLES = ['end_users', 'cycles', 'postings', 'answers', 'movements', 'recent_movements'] as const;
 /** Whole on every machine. One that refers to another comes behind it. */
 const REFERENCE_TABLES = [
   'accounts',
@@ -106,6 +107,7 @@ async function distribute(client: PoolClient): Promise<void> {
   }
   for (const table of DISTRIBUTED_TABLES) {
     if (isDone.has(table)) continue;
+    if (table === 'movements') await client.query(fillByBucket(BUCKETS));
     const placing =
       table === DISTRIBUTED_TABLES[0]
         ? `shard_count => ${BUCKETS}`

@@ -7,23 +7,25 @@ import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, hasEnded, renews } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
   CannotOpen,
   type Lanes,
-  type Loaded,
   type PageRequest,
   type Store,
   StoreFault,
   type TransactionPage,
 } from '../store.ts';
+import { PostgresAccountReads } from './account-reads.ts';
 import { PostgresApiKeys } from './api-keys.ts';
 import { BatchWriter, STANDBY_AWAY } from './batch-writer.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
-import { openPool, type PostgresOptions, pipelined, refuseUnsafe } from './connection.ts';
+import { BEGIN_UNPROMISED, openPool, type PostgresOptions, pipelined, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { keyOf } from './key.ts';
 import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
+import { addUpAgain, MovementSummary } from './movements.ts';
 import { faultOf, readFaultOf } from './postgres-error.ts';
 import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
 import { StandbyWatch } from './standby-watch.ts';
@@ -91,7 +93,7 @@ const due = (now: string) => `
  * with the row locked and a connection of its own, until no connection was left.
  */
 const keepTime = (latest: Instant, now: string) => `
-  BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = '1s';
+  ${BEGIN_UNPROMISED};
   UPDATE scrip.clock SET at = greatest(at, ${latest}, ${now}) RETURNING at; COMMIT`;
 
 /**
@@ -140,12 +142,15 @@ export async function openPostgresStoreBeside(
 class PostgresStore implements Store {
   readonly lanes: Lanes;
   readonly apiKeys: PostgresApiKeys;
+  readonly accountReads: PostgresAccountReads<HeldRow>;
   readonly #readers: Pool;
   readonly #writers: Pool;
   readonly #writer: BatchWriter;
   readonly #clock: DatabaseClock;
   readonly #standby = new StandbyWatch(() => void this.keepTime());
   readonly #held: string;
+  readonly #isCitus: boolean;
+  readonly #movements: MovementSummary;
   readonly #ticking: NodeJS.Timeout;
   /** One at a time: while the server hangs, they would take all connections of the readers. */
   #keeping: Promise<void> | null = null;
@@ -165,7 +170,14 @@ class PostgresStore implements Store {
       isCitus: onCitus,
     });
     this.apiKeys = new PostgresApiKeys(readers, this.#clock);
-    this.#ticking = setInterval(() => void this.keepTime(), TICK_MS);
+    this.accountReads = new PostgresAccountReads(readers, this.#clock, {
+      held: this.#held,
+      loaded: (rows) => this.#loaded(rows),
+      unavailable: this.#unavailable,
+    });
+    this.#isCitus = onCitus;
+    this.#movements = new MovementSummary(readers, onCitus);
+    this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
   async write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
@@ -221,7 +233,18 @@ class PostgresStore implements Store {
   }
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
-    return auditDatabase(this.#readers, this.#clock, report);
+    return auditDatabase(this.#readers, { clock: this.#clock, isCitus: this.#isCitus }, report);
+  }
+
+  async addUpTotals(): Promise<void> {
+    const client = await this.#readers.connect().catch(this.#unavailable);
+    try {
+      await addUpAgain(client, { clock: this.#clock, isCitus: this.#isCitus });
+    } catch (error) {
+      throw readFaultOf(error);
+    } finally {
+      client.release(true);
+    }
   }
 
   trouble(): string | null {
@@ -230,6 +253,7 @@ class PostgresStore implements Store {
 
   async close(): Promise<void> {
     clearInterval(this.#ticking);
+    await this.#movements.stop();
     if (this.#clock.latest > 0) await this.keepTime();
     await Promise.all([this.#writers.end(), this.#readers.end()]);
   }
@@ -274,6 +298,11 @@ class PostgresStore implements Store {
     const [row] = (results as unknown as QueryResult[]).flatMap(({ rows }) => rows);
     this.#clock.notBefore(row.at);
     this.#trouble = (await this.#standby.isAway(client)) ? new StoreFault('StoreUnavailable', STANDBY_AWAY) : null;
+  }
+
+  #tick(): void {
+    void this.keepTime();
+    if (this.#trouble === null) this.#movements.tick();
   }
 
   /** A broken row found by a reader stops the writes as well. */

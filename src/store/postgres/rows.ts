@@ -28,6 +28,7 @@ export interface PostingRow {
   created_at: number;
   expires_at: number;
   actor: string;
+  note: string | null;
 }
 
 /** As stored, right or wrong: the audit wants to see it, all others check it. */
@@ -55,6 +56,7 @@ export function postingOf(row: PostingRow): Posting {
     createdAt: row.created_at,
     expiresAt: row.expires_at,
     actor: row.actor,
+    note: row.note,
   };
 }
 

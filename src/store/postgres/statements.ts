@@ -6,7 +6,7 @@ import type { QueryConfig } from 'pg';
 import { BUCKETS } from './bucket.ts';
 
 export const CYCLE = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
-export const POSTING = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
+export const POSTING = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note';
 
 export const ANSWER = 'key, request, request_id, outcome, answered_at';
 
@@ -23,7 +23,7 @@ export const CYCLE_TYPES = [
   'bigint',
   'integer',
 ] as const;
-export const POSTING_TYPES = ['uuid', 'uuid', 'integer', 'text', 'bigint', 'bigint', 'bigint', 'text'] as const;
+export const POSTING_TYPES = ['uuid', 'uuid', 'integer', 'text', 'bigint', 'bigint', 'bigint', 'text', 'text'] as const;
 
 export const ANSWER_TYPES = ['text', 'text', 'text', 'text', 'bigint'] as const;
 const CHANGE_TYPES = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text', 'uuid'];

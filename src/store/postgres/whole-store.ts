@@ -10,6 +10,7 @@ import { type Instant, LAST_INSTANT } from '../../ledger/instant.ts';
 import type { AuditReport } from '../store.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
 import type { DatabaseClock } from './database-clock.ts';
+import { movementFaults } from './movements.ts';
 import { type CycleRow, cycleOf, type PostingRow, postingOf } from './rows.ts';
 
 const FETCH_ROWS = 2_000;
@@ -40,7 +41,7 @@ interface Audit {
 
 export async function auditDatabase(
   pool: Pool,
-  clock: DatabaseClock,
+  { clock, isCitus }: { clock: DatabaseClock; isCitus: boolean },
   report: (finding: Finding) => void,
 ): Promise<AuditReport> {
   const total = { endUsers: 0, postings: 0, store: [] as string[] };
@@ -58,6 +59,7 @@ export async function auditDatabase(
       await auditBucket(client, bucket, { clock, total, report, shared });
       await client.query('COMMIT');
     }
+    total.store.push(...(await movementFaults(client, { clock, isCitus })));
   } finally {
     client.release(true);
   }

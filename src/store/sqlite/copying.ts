@@ -21,6 +21,7 @@ import {
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
 import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from './ledger-file.ts';
+import { addUpAgain } from './movements.ts';
 import { RecordWriter } from './record-writer.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
@@ -70,8 +71,8 @@ class SqliteCopying implements CopyDestination {
   async head(): Promise<LedgerHead> {
     const accounts = this.#db.prepare('SELECT account, name, created_at AS createdAt FROM accounts ORDER BY account');
     const keys = this.#db.prepare(
-      `SELECT key_id AS id, account, scope, secret_sha256 AS secretSha256, hint, created_at AS createdAt, revoked_at AS revokedAt
-       FROM api_keys ORDER BY key_id`,
+      `SELECT key_id AS id, account, scope, secret_sha256 AS secretSha256, hint, created_at AS createdAt, revoked_at AS revokedAt, name,
+         last_used_at AS lastUsedAt FROM api_keys ORDER BY key_id`,
     );
     const clock = this.#db.prepare('SELECT at, sequence FROM clock').get();
     return {
@@ -142,6 +143,12 @@ class SqliteCopying implements CopyDestination {
       .run(at, sequence, clockChecksum(at, sequence));
   }
 
+  async addUpTotals(): Promise<void> {
+    this.#db.exec('BEGIN IMMEDIATE');
+    addUpAgain(this.#db);
+    this.#db.exec('COMMIT');
+  }
+
   async finish(): Promise<void> {
     assert(!this.#db.isTransaction, 'all that was loaded is committed');
     this.#db.exec('DROP TABLE copying');
@@ -167,10 +174,10 @@ class SqliteCopying implements CopyDestination {
     const addAccount = this.#db.prepare('INSERT INTO accounts (account, name, created_at) VALUES (?, ?, ?)');
     for (const { account, name, createdAt } of accounts) addAccount.run(account, name, createdAt);
     const addKey = this.#db.prepare(
-      'INSERT INTO api_keys (key_id, account, scope, secret_sha256, hint, created_at, revoked_at) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO api_keys (key_id, account, scope, secret_sha256, hint, created_at, revoked_at, name, last_used_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     );
-    for (const { id, account, scope, secretSha256, hint, createdAt, revokedAt } of keys)
-      addKey.run(id, account, scope, secretSha256, hint, createdAt, revokedAt);
+    for (const { id, account, scope, secretSha256, hint, createdAt, revokedAt, name, lastUsedAt } of keys)
+      addKey.run(id, account, scope, secretSha256, hint, createdAt, revokedAt, name, lastUsedAt);
   }
 
   #otherCopy(): CannotOpen {

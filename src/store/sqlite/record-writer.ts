@@ -25,7 +25,7 @@ export class RecordWriter {
     this.#insertPosting = prepare(
       db,
       `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#insertEndUser = prepare(
       db,
@@ -55,10 +55,10 @@ export class RecordWriter {
   }
 
   #writePosting({ account, endUser }: EndUserKey, posting: Posting): void {
-    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } = posting;
+    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
     const number = ++this.#lastPosting;
     const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
-    const columns = [period, kind, amount, createdAt, expiresAt, actor] as const;
+    const columns = [period, kind, amount, createdAt, expiresAt, actor, note] as const;
     this.#insertPosting.run(number, this.#previous, account, bytesOf(endUser), ...ids, ...columns);
     this.#previous = number;
   }

@@ -10,7 +10,7 @@ import { bytesOf, uuidOf } from './uuid.ts';
 export type Row = readonly SQLOutputValue[];
 
 export const CYCLE_COLUMNS = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
-export const POSTING_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
+export const POSTING_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note';
 
 /** A statement whose rows come as arrays, which are cheaper than objects. */
 export function prepare(db: DatabaseSync, sql: string): StatementSync {
@@ -40,7 +40,7 @@ export function cycleOf(row: Row): Cycle {
 }
 
 export function postingOf(row: Row): Posting {
-  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor] = row;
+  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note] = row;
   return {
     transactionId: uuidOf(transactionId as Uint8Array),
     cycleId: uuidOf(cycleId as Uint8Array),
@@ -50,6 +50,7 @@ export function postingOf(row: Row): Posting {
     createdAt: Number(createdAt),
     expiresAt: Number(expiresAt),
     actor: actor as string,
+    note: note as string | null,
   };
 }
 

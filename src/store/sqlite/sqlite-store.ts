@@ -8,19 +8,22 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { Worker } from 'node:worker_threads';
 import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
+import { InvalidCursor } from '../account-reads.ts';
+import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
   CannotOpen,
-  type Loaded,
   ONE_LANE,
   type PageRequest,
   type Store,
   StoreFault,
   type TransactionPage,
 } from '../store.ts';
+import { SqliteAccountReads } from './account-reads.ts';
 import { SqliteApiKeys } from './api-keys.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
 import { checkPages, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
+import { addUpAgain } from './movements.ts';
 import { ChainReader, type Holdings, HoldingsReader, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
@@ -39,6 +42,7 @@ interface BatchWriter {
   onHealth: (trouble: StoreFault | null) => void;
   write(commands: readonly Command[]): Promise<Outcomes>;
   forgetAnswers(ageMs: number): Promise<number>;
+  noteKeyUses(ids: readonly number[]): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -73,13 +77,20 @@ export async function openSqliteStore(file: string, wall?: WallClock): Promise<S
 export function openSqliteStoreBeside(file: string, { create = true }: { create?: boolean } = {}): Store {
   if (!create && !existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
   const refused = () => Promise.reject(new StoreFault('StoreUnavailable', 'the ledger is open for looking only'));
-  const nobody: BatchWriter = { onHealth: () => {}, write: refused, forgetAnswers: refused, close: async () => {} };
+  const nobody: BatchWriter = {
+    onHealth: () => {},
+    write: refused,
+    forgetAnswers: refused,
+    noteKeyUses: async () => {},
+    close: async () => {},
+  };
   return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, null);
 }
 
 class SqliteStore implements Store {
   readonly lanes = ONE_LANE;
   readonly apiKeys: SqliteApiKeys;
+  readonly accountReads: SqliteAccountReads;
   readonly #db: DatabaseSync;
   readonly #clock: LedgerClock;
   readonly #writer: BatchWriter;
@@ -98,7 +109,8 @@ class SqliteStore implements Store {
     writer.onHealth = (trouble) => {
       this.#trouble = trouble;
     };
-    this.apiKeys = new SqliteApiKeys(db, clock);
+    this.apiKeys = new SqliteApiKeys(db, clock, (ids) => writer.noteKeyUses(ids));
+    this.accountReads = new SqliteAccountReads(db, clock, (read) => this.#read(read));
     this.#reader = new HoldingsReader(db);
     this.#chain = new ChainReader(db);
     this.#due = prepare(
@@ -150,6 +162,17 @@ class SqliteStore implements Store {
     return auditFile(this.#db, report);
   }
 
+  async addUpTotals(): Promise<void> {
+    try {
+      this.#db.exec('BEGIN IMMEDIATE');
+      addUpAgain(this.#db);
+      this.#db.exec('COMMIT');
+    } catch (error) {
+      if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
+      throw faultOf(error);
+    }
+  }
+
   trouble(): string | null {
     return (this.#broken ?? this.#trouble)?.message ?? null;
   }
@@ -177,6 +200,7 @@ class SqliteStore implements Store {
     try {
       return read();
     } catch (error) {
+      if (error instanceof InvalidCursor) throw error;
       const fault = faultOf(error);
       if (fault.code === 'Internal') this.#broken = fault;
       throw fault;
@@ -198,6 +222,10 @@ class WriterInPlace implements BatchWriter {
 
   async forgetAnswers(ageMs: number): Promise<number> {
     return this.#writer.forgetAnswers(ageMs);
+  }
+
+  async noteKeyUses(ids: readonly number[]): Promise<void> {
+    this.#writer.noteKeyUses(ids);
   }
 
   async close(): Promise<void> {
@@ -235,6 +263,10 @@ class ThreadedWriter implements BatchWriter {
   async forgetAnswers(ageMs: number): Promise<number> {
     const reply = (await this.#ask({ forgetOlderThanMs: ageMs })) as { readonly forgotten: number };
     return reply.forgotten;
+  }
+
+  async noteKeyUses(ids: readonly number[]): Promise<void> {
+    await this.#ask({ usedKeys: ids });
   }
 
   async close(): Promise<void> {

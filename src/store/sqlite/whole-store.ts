@@ -7,6 +7,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { AuditReport } from '../store.ts';
+import { movementFaults } from './movements.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
@@ -25,6 +26,7 @@ export function auditFile(
   try {
     total.store.push(...pageFaults(db));
     auditRows(db, report, total, advance);
+    total.store.push(...movementFaults(db));
   } catch (error) {
     if (sqliteCode(error) !== SQLITE.corrupt) throw error;
     total.store.push(`it can be read no further: ${(error as Error).message}`);

@@ -14,6 +14,7 @@ export interface WriterData {
 export type WriterMessage =
   | { readonly commands: readonly Command[] }
   | { readonly forgetOlderThanMs: number }
+  | { readonly usedKeys: readonly number[] }
   | 'close';
 
 interface Failed {
@@ -24,6 +25,7 @@ interface Failed {
 export type WriterReply =
   | { readonly outcomes: readonly (Outcome | null)[] }
   | { readonly forgotten: number }
+  | { readonly noted: true }
   | Failed
   /** Not an answer to a batch: what the writer found out by itself. */
   | { readonly trouble: Failed | null }
@@ -70,7 +72,9 @@ function serve(writer: Writer, port: MessagePort): void {
 
 function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close'>) {
   if ('commands' in message) return { outcomes: writer.write(message.commands) };
-  return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
+  if ('forgetOlderThanMs' in message) return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
+  writer.noteKeyUses(message.usedKeys);
+  return { noted: true } as const;
 }
 
 function attempt<Result>(work: () => Result): Result | Failed {

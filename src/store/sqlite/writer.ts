@@ -10,11 +10,13 @@ import { crc32 } from 'node:zlib';
 import type { Command, Outcome } from '../../ledger/command.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import { AnswerTable } from './answer-table.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained } from './ledger-file.ts';
+import { MovementWriter } from './movements.ts';
 import { END_OF_TIME, type Holdings, HoldingsReader, prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { bytesOf } from './uuid.ts';
@@ -55,7 +57,8 @@ export class Writer {
     try {
       const now = this.#tick();
       const batch = batchOf(commands);
-      const holdings = batch.users.map((user) => writer.reader.read(user, now));
+      const behind = loadedBehind(now);
+      const holdings = batch.users.map((user) => writer.reader.read(user, behind));
       const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
@@ -65,6 +68,7 @@ export class Writer {
       }
       for (const change of changes) writer.store(change, (holdings[change.index] as Holdings).latestPosting);
       for (const answer of answers) writer.answers.insert(answer);
+      writer.movements.write(movementsOf(changes));
       writer.saveClock(this.#ids.position);
       this.#commit(writer);
       return outcomes;
@@ -106,6 +110,23 @@ export class Writer {
       if (forgotten === 0) writer.db.exec('ROLLBACK');
       else this.#commit(writer);
       return forgotten;
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /**
+   * Keeps that these API keys were used now.
+   *
+   * @throws StoreFault
+   */
+  noteKeyUses(ids: readonly number[]): void {
+    if (this.#halted) throw this.#halted;
+    const writer = this.#begin();
+    try {
+      writer.noteKeyUses(ids, this.#tick());
+      writer.saveClock(this.#ids.position);
+      this.#commit(writer);
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
@@ -194,6 +215,7 @@ class OpenWriter {
   readonly db: DatabaseSync;
   readonly reader: HoldingsReader;
   readonly answers: AnswerTable;
+  readonly movements: MovementWriter;
   readonly #insertCycle: StatementSync;
   readonly #setRemaining: StatementSync;
   readonly #setStatus: StatementSync;
@@ -201,12 +223,14 @@ class OpenWriter {
   readonly #setLatestPosting: StatementSync;
   readonly #insertPosting: StatementSync;
   readonly #saveClock: StatementSync;
+  readonly #noteKeyUses: StatementSync;
   #lastPosting: number;
 
   constructor(db: DatabaseSync) {
     this.db = db;
     this.reader = new HoldingsReader(db);
     this.answers = new AnswerTable(db);
+    this.movements = new MovementWriter(db);
     this.#insertCycle = prepare(
       db,
       `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
@@ -227,10 +251,14 @@ class OpenWriter {
     );
     this.#insertPosting = prepare(
       db,
-      `INSERT INTO postings (posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO postings (posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
+    this.#noteKeyUses = prepare(
+      db,
+      'UPDATE api_keys SET last_used_at = ? WHERE key_id IN (SELECT value FROM json_each(?))',
+    );
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
 
@@ -270,7 +298,7 @@ class OpenWriter {
 
   #storePostings({ user: { account }, postings }: UserChange, endUser: Uint8Array, latestPosting: number | null): void {
     let previous = latestPosting;
-    for (const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor } of postings) {
+    for (const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } of postings) {
       const number = ++this.#lastPosting;
       const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
       this.#insertPosting.run(
@@ -285,7 +313,9 @@ class OpenWriter {
         createdAt,
         expiresAt,
         actor,
+        note,
       );
+      this.movements.noteActivity(account, number);
       previous = number;
     }
     const write = latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
@@ -295,6 +325,10 @@ class OpenWriter {
 
   saveClock({ at, sequence }: IdPosition): void {
     this.#saveClock.run(at, sequence, clockChecksum(at, sequence));
+  }
+
+  noteKeyUses(ids: readonly number[], at: Instant): void {
+    this.#noteKeyUses.run(at, JSON.stringify(ids));
   }
 
   readClock(): IdPosition {

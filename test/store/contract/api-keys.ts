@@ -100,4 +100,73 @@ export function apiKeyContract({ it }: Contract): void {
     await store.apiKeys.create({ accountName: 'Babbage & Co', scope: 'write', secret: another });
     assert.notEqual((await store.apiKeys.find(hashOf(another)))?.account, key.account, 'a refusal is in nobody’s way');
   });
+
+  it('a key has the name that it was given, or none', async ({ store }) => {
+    const name = 'Backend „Köln“, 2026';
+    const { id } = await store.apiKeys.create({
+      accountName: 'Lovelace Ltd',
+      scope: 'read',
+      secret: secretOf('read'),
+      name,
+    });
+    const nameless = await store.apiKeys.create({
+      accountName: 'Lovelace Ltd',
+      scope: 'read',
+      secret: secretOf('read'),
+    });
+    const names = new Map((await store.apiKeys.list()).map((key) => [key.id, key.name]));
+    assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
+  });
+
+  it('a key is made for an account by its number, and for none that is not there', async ({ store, account }) => {
+    const secret = secretOf('write');
+    const key = await store.apiKeys.createFor(account, { scope: 'write', secret, name: 'second' });
+    assert.equal(key?.account, account);
+    assert.deepEqual(await store.apiKeys.find(hashOf(secret)), key);
+    const before = await store.apiKeys.list();
+    const orphan = secretOf('write');
+    assert.equal(await store.apiKeys.createFor(4_040, { scope: 'write', secret: orphan }), null);
+    assert.equal(await store.apiKeys.find(hashOf(orphan)), null);
+    assert.deepEqual(await store.apiKeys.list(), before);
+  });
+
+  it('an account lists its own keys, and revokes no other’s', async ({ store, account, other }) => {
+    const secret = secretOf('write');
+    const key = await store.apiKeys.createFor(account, { scope: 'write', secret });
+    assert(key !== null);
+    const listed = await store.apiKeys.list(account);
+    assert(listed.length > 0 && listed.every((each) => each.account === account));
+    assert(listed.some(({ id }) => id === key.id));
+    assert(!(await store.apiKeys.list(other)).some(({ id }) => id === key.id));
+    assert.deepEqual(await store.apiKeys.list(4_040), []);
+    assert.equal(await store.apiKeys.revoke(key.id, other), false);
+    assert.deepEqual(await store.apiKeys.find(hashOf(secret)), key);
+    assert.equal(await store.apiKeys.revoke(key.id, account), true);
+    assert.equal(await store.apiKeys.find(hashOf(secret)), null);
+  });
+
+  it('when keys were last used is kept, of many at once, and of those alone', async (ledger) => {
+    const { account } = ledger;
+    const keys = await Promise.all(
+      [1, 2, 3].map(() => ledger.store.apiKeys.createFor(account, { scope: 'read', secret: secretOf('read') })),
+    );
+    const [first, second, third] = keys.map((key) => key?.id ?? assert.fail());
+    const used = async () => {
+      const listed = await ledger.store.apiKeys.list(account);
+      return [first, second, third].map((id) => listed.find((key) => key.id === id)?.lastUsedAt ?? null);
+    };
+    assert.deepEqual(await used(), [null, null, null]);
+    await ledger.store.apiKeys.noteUses([first as number, third as number, 4_040]);
+    const [at, none, alike] = await used();
+    assert(at != null && at >= ((await ledger.store.apiKeys.list(account))[0]?.createdAt ?? Number.NaN));
+    assert.deepEqual([none, alike], [null, at]);
+    ledger.wall += 60_000;
+    await ledger.store.apiKeys.noteUses([second as number, third as number]);
+    const later = await used();
+    assert.equal(later[0], at);
+    assert(later[1] != null && later[1] >= at && later[2] === later[1]);
+    await ledger.store.apiKeys.noteUses([]);
+    await ledger.reopen();
+    assert.deepEqual(await used(), later);
+  });
 }

@@ -1,0 +1,127 @@
+// Takes the pictures of the console in this folder: starts Scrip on a ledger of its own, lets an invented business sell
+// credits through the API for a month of ledger time, and photographs what the console shows of it.
+//
+//   npm run screenshots
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { launchBrowser, PHONE } from '../../test/browser/browser.ts';
+import { ConsoleVisitor } from '../../test/browser/console-visitor.ts';
+import { MovableClock, type Scrip, startScrip } from '../../test/http/running-service.ts';
+
+const DAY_MS = 86_400_000;
+/** Longer than a tick of the clock that enters renewals. */
+const SETTLE_MS = 1_100;
+const DAYS = 47;
+const END_USERS = 40;
+const BEGIN = '2026-10-04T08:12:41.307Z';
+const OWNER = { email: 'ada@lumen.example', accountName: 'Lumen Pictures' };
+const DESK: BrowserContextOptions = { viewport: { width: 1280, height: 1000 }, deviceScaleFactor: 1.5 };
+
+const folder = import.meta.dirname;
+const temporary = await mkdtemp(join(tmpdir(), 'scrip-screenshots-'));
+const clock = new MovableClock(BEGIN);
+const scrip = await startScrip({ clock, file: join(temporary, 'ledger.db') });
+const browser = await launchBrowser();
+try {
+  const secret = await signUpAndMakeKeys(browser, scrip);
+  await sellCredits(scrip, secret);
+  await takeAll(browser, scrip, secret);
+} finally {
+  await browser.close();
+  await scrip.stop();
+  await rm(temporary, { recursive: true, force: true });
+}
+
+async function signUpAndMakeKeys(browser: Browser, { url }: Scrip): Promise<string> {
+  const visitor = await ConsoleVisitor.arrive(browser, url);
+  await visitor.signUp(OWNER);
+  await visitor.signIn(OWNER);
+  await visitor.createKey('Staging');
+  await visitor.createKey('First prototype');
+  await visitor.follow('API keys');
+  await visitor.follow('Revoke');
+  await visitor.press('Revoke');
+  const secret = await visitor.createKey('Production backend');
+  await visitor.leave();
+  return secret;
+}
+
+/** The same each time: chances come from a sequence of numbers, not from the machine. */
+function chances(): () => number {
+  let state = 20_261_120;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+function endUserAt(index: number): string {
+  return `${(index * 0x9e3779b1 + 0x5f2b1c9e).toString(16).slice(-8).padStart(8, '0')}-3a70-4d2e-9b61-0c8f4e7a1d23`;
+}
+
+async function sellCredits(scrip: Scrip, key: string): Promise<void> {
+  const chance = chances();
+  const call = (path: string, fields: object) => scrip.post(path, fields, { key });
+  const begin = Date.parse(BEGIN);
+  for (let day = 0; day < DAYS; day++) {
+    const isWeekend = day % 7 >= 5;
+    const customers = Math.min(END_USERS, 7 + Math.floor(day * 0.8));
+    for (let index = 0; index < customers; index++) {
+      clock.set(begin + Math.round((day + (index + chance()) / (customers + 1)) * DAY_MS));
+      const end_user_id = endUserAt(index);
+      if (chance() < 0.06) await call('/start-cycle', { end_user_id, amount: 1_000 });
+      if (chance() < 0.09)
+        await call('/add', { end_user_id, amount: 250 + Math.floor(chance() * 4) * 250, validity_days: 14 });
+      if (chance() < (isWeekend ? 0.35 : 0.8))
+        await call('/subtract', { end_user_id, amount: 20 + Math.floor(chance() * 160) });
+    }
+    // The renewal clock ticks in real time.
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  }
+}
+
+async function takeAll(browser: Browser, scrip: Scrip, key: string): Promise<void> {
+  const busy = await busiest(scrip, key);
+  await take(browser, scrip, { ...DESK, colorScheme: 'light' }, [
+    ['overview-light', '/console/overview'],
+    ['end-user', `/console/end-users/${busy}`],
+    ['end-users', '/console/end-users'],
+    ['api-keys', '/console/api-keys'],
+  ]);
+  await take(browser, scrip, { ...DESK, colorScheme: 'dark' }, [
+    ['overview-dark', '/console/overview'],
+    ['end-user-dark', `/console/end-users/${busy}`],
+  ]);
+  await take(browser, scrip, { ...PHONE, deviceScaleFactor: 2 }, [['phone', `/console/end-users/${busy}`]]);
+}
+
+/** Whose page shows most. */
+async function busiest(scrip: Scrip, key: string): Promise<string> {
+  let found = endUserAt(0);
+  let most = 0;
+  for (let index = 0; index < END_USERS; index++) {
+    const { body } = await scrip.get('/get-active-balance', { end_user_id: endUserAt(index) }, { key });
+    if (body.active_balance_by_cycle.length <= most) continue;
+    most = body.active_balance_by_cycle.length;
+    found = endUserAt(index);
+  }
+  return found;
+}
+
+async function take(
+  browser: Browser,
+  { url }: Scrip,
+  options: BrowserContextOptions,
+  pictures: readonly (readonly [name: string, path: string])[],
+): Promise<void> {
+  const visitor = await ConsoleVisitor.arrive(browser, url, options);
+  await visitor.signIn(OWNER);
+  for (const [name, path] of pictures) {
+    await visitor.open(path);
+    await visitor.page.screenshot({ path: join(folder, `${name}.png`), fullPage: false });
+  }
+  await visitor.leave();
+}

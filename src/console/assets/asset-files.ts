@@ -1,0 +1,30 @@
+// The files that pages load: a stylesheet, the script that copies, the icon. Each has a hash of its content in its URL,
+// so that a browser may keep it for good and still has the new one after an upgrade.
+
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export interface AssetFile {
+  /** Where it is served. */
+  readonly url: string;
+  readonly contentType: string;
+  readonly body: Buffer;
+}
+
+/** Long enough for a name that will never mean anything else (RFC 8246). */
+export const ASSET_CACHING = 'public, max-age=31536000, immutable';
+
+const HASH_DIGITS = 12;
+
+export const STYLESHEET = assetFile('console.css', 'text/css; charset=utf-8');
+export const COPY_SCRIPT = assetFile('copy.js', 'text/javascript; charset=utf-8');
+export const ICON = assetFile('icon.svg', 'image/svg+xml');
+
+export const ASSET_FILES: readonly AssetFile[] = [STYLESHEET, COPY_SCRIPT, ICON];
+
+function assetFile(name: string, contentType: string): AssetFile {
+  const body = readFileSync(join(import.meta.dirname, name));
+  const digest = createHash('sha256').update(body).digest('hex').slice(0, HASH_DIGITS);
+  return { url: `/console/assets/${name.replace('.', `.${digest}.`)}`, contentType, body };
+}

@@ -1,0 +1,81 @@
+// A real browser for the tests: Chromium from npm, pages that keep every error that they log, and axe, which finds what
+// stands in the way of people who do not see, or do not use a mouse.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import sparticuz from '@sparticuz/chromium';
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
+
+/** Long enough for a machine that does other things too, short enough that a test that hangs says where. */
+const STEP_TIMEOUT_MS = 15_000;
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+export interface Visit {
+  readonly page: Page;
+  /** What the page logged as an error, threw, failed to load, or what the Content-Security-Policy stopped. */
+  readonly errors: readonly string[];
+  close(): Promise<void>;
+}
+
+/** One process for all pages, which suits where this build comes from: closing a visit would close the browser with it. */
+const UNWANTED = new Set(['--single-process']);
+
+export async function launchBrowser(): Promise<Browser> {
+  const args = sparticuz.args.filter((argument) => !UNWANTED.has(argument));
+  return chromium.launch({ executablePath: await sparticuz.executablePath(), args, headless: true });
+}
+
+/** A page of a visitor of its own: nothing is shared with the others, cookies neither. */
+export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext(options);
+  context.setDefaultTimeout(STEP_TIMEOUT_MS);
+  const page = await context.newPage();
+  const errors: string[] = [];
+  page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
+  page.on('requestfailed', (request) => errors.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') errors.push(`${message.type()}: ${message.text()}`);
+  });
+  return { page, errors, close: () => context.close() };
+}
+
+export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
+
+/** All that axe finds, of whatever weight, with where; nothing for a page that we ship. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  // Not as a script of the page, which its Content-Security-Policy would rightly stop.
+  await page.evaluate(AXE);
+  return page.evaluate(async () => {
+    const { axe } = globalThis as unknown as {
+      axe: {
+        run(): Promise<{
+          violations: { id: string; help: string; nodes: { html: string; failureSummary: string }[] }[];
+        }>;
+      };
+    };
+    const { violations } = await axe.run();
+    return violations.map(
+      ({ id, help, nodes }) =>
+        `${id}: ${help}\n  ${nodes.map(({ html, failureSummary }) => `${html}\n  ${failureSummary}`).join('\n  ')}`,
+    );
+  });
+}
+
+/** That axe finds nothing, that nothing was logged as an error, and that the page is no wider than the screen. */
+export async function assertSound({ page, errors }: Visit, what: string): Promise<void> {
+  assert.deepEqual(await axeViolations(page), [], `axe on ${what}`);
+  assert.deepEqual(errors, [], `errors on ${what}`);
+  assert.deepEqual(await overflow(page), null, `${what} is wider than the screen`);
+}
+
+/** By how much the page is wider than the screen, and what sticks out; null when nothing does. */
+export async function overflow(page: Page): Promise<string | null> {
+  return page.evaluate(`(() => {
+    const { scrollWidth, clientWidth } = document.documentElement;
+    if (scrollWidth <= clientWidth) return null;
+    const out = [...document.querySelectorAll('main *')].find((element) => element.getBoundingClientRect().right > clientWidth);
+    return scrollWidth - clientWidth + ' px: ' + (out?.outerHTML ?? '').slice(0, 200);
+  })()`);
+}

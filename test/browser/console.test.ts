@@ -1,0 +1,245 @@
+// The console as people use it, in a real browser against the real service, on each store: from sign-up to the answer of
+// "why is my balance 12?", by mouse, by keyboard, on a phone, and without JavaScript.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import type { Database } from '../../src/config.ts';
+import { eventually, type Scrip, startScrip } from '../http/running-service.ts';
+import { PostgresServer } from '../postgres/postgres-server.ts';
+import { assertSound, launchBrowser, PHONE } from './browser.ts';
+import { ConsoleVisitor, callApi, type Person } from './console-visitor.ts';
+
+const REVOKED_WITHIN_MS = 1_000;
+
+interface OnStore {
+  open(): Promise<Database | undefined>;
+  close(): Promise<void>;
+}
+
+let server: PostgresServer | null = null;
+
+const STORES: Readonly<Record<string, OnStore>> = {
+  SQLite: { open: async () => undefined, close: async () => {} },
+  PostgreSQL: {
+    async open() {
+      server = await PostgresServer.start({ fsync: 'off' });
+      const url = await server.createDatabase();
+      return { kind: 'postgres', url, lanes: 2, prepared: true, citus: false, acceptUnsafe: true };
+    },
+    async close() {
+      await server?.remove();
+    },
+  },
+};
+
+let browser: Browser;
+before(async () => {
+  browser = await launchBrowser();
+});
+after(() => browser?.close());
+
+for (const [name, store] of Object.entries(STORES)) {
+  describe(`the console on ${name}`, () => {
+    let scrip: Scrip;
+    const arrive = (options = {}) => ConsoleVisitor.arrive(browser, scrip.url, options);
+
+    before(async () => {
+      const database = await store.open();
+      scrip = await startScrip(database ? { database } : {});
+    });
+    after(async () => {
+      await scrip?.stop();
+      await store.close();
+    });
+
+    test('from sign-up to a key, to credits, to the end user, to a revoked key, and out', async () => {
+      const visitor = await arrive();
+      const person = somebody();
+      await visitor.signUp(person);
+      await visitor.signIn(person);
+      const secret = await visitor.createKey('Backend');
+      assert.equal(await visitor.page.getByRole('button', { name: 'Copy' }).isVisible(), true);
+      const endUser = randomUUID();
+      assert.equal(await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 1_234 }), 200);
+
+      await visitor.follow('Overview');
+      await eventually(async () => {
+        await visitor.page.reload();
+        const text = await visitor.text();
+        return text.includes('1,234') && text.includes(endUser);
+      }, 'the credits are on the overview');
+
+      await visitor.follow('End users');
+      await visitor.fill('Find by UUID', endUser.slice(0, 8));
+      await visitor.press('Find');
+      await visitor.follow(endUser);
+      assert.match(await visitor.text(), /Balance now\s+1,234 credits[\s\S]*Backend/);
+
+      await visitor.page.getByText('Subtract credits').click();
+      await visitor.fill('Amount', '2000');
+      await visitor.press('Subtract');
+      assert.match(await visitor.text(), /There are only 1,234 credits/);
+      await visitor.fill('Amount', '34');
+      await visitor.fill('Note', 'Counted twice, ticket 4711');
+      await visitor.press('Subtract');
+      const adjusted = await visitor.text();
+      assert.match(adjusted, /The credits were subtracted\.[\s\S]*1,200 credits/);
+      assert.match(adjusted, /−34[\s\S]*Counted twice, ticket 4711/);
+      assert(adjusted.includes(person.email), 'it says who did it');
+
+      await visitor.follow('API keys');
+      assert(!(await visitor.page.content()).includes(secret), 'the secret is shown once');
+      await visitor.follow('Revoke');
+      await visitor.press('Revoke');
+      const revoked = performance.now();
+      await visitor.page.getByText('The key was revoked').waitFor();
+      await eventually(
+        async () => (await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
+        'the key is refused',
+      );
+      assert(performance.now() - revoked < REVOKED_WITHIN_MS, 'within a second');
+
+      await visitor.signOut();
+      await visitor.open('/console/overview');
+      assert.match(visitor.page.url(), /\/console\/sign-in/);
+      await visitor.leave();
+    });
+
+    test('a second account sees nothing of the first', async () => {
+      const [first, second] = [await arrive(), await arrive()];
+      const [ada, bob] = [somebody(), somebody()];
+      for (const [visitor, person] of [
+        [first, ada],
+        [second, bob],
+      ] as const) {
+        await visitor.signUp(person);
+        await visitor.signIn(person);
+      }
+      const secret = await first.createKey('Key of the first');
+      const endUser = randomUUID();
+      assert.equal(await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 4_242 }), 200);
+      await first.open(`/console/end-users/${endUser}`);
+      assert.match(await first.text(), /4,242/);
+      for (const path of [
+        '/console/overview',
+        '/console/end-users',
+        `/console/end-users/${endUser}`,
+        '/console/api-keys',
+      ]) {
+        await second.open(path);
+        assert.doesNotMatch(await second.page.content(), /4,242|Key of the first/, path);
+      }
+      await first.leave();
+      await second.leave();
+    });
+
+    for (const [look, options] of [
+      ['in light', { colorScheme: 'light' }],
+      ['in dark', { colorScheme: 'dark' }],
+      ['on a phone', PHONE],
+    ] as const) {
+      test(`every page is sound ${look}`, async () => {
+        const visitor = await arrive(options);
+        const person = somebody();
+        for (const path of ['/console/sign-in', '/console/sign-up']) {
+          await visitor.open(path);
+          await assertSound(visitor.seen, `${path} ${look}`);
+        }
+        await visitor.signUp(person);
+        await visitor.signIn(person);
+        await assertSound(visitor.seen, `the unused overview ${look}`);
+        const secret = await visitor.createKey('Backend');
+        await assertSound(visitor.seen, `the new key ${look}`);
+        const endUser = randomUUID();
+        await callApi(scrip.url, secret, '/start-cycle', { end_user_id: endUser, amount: 1_000 });
+        await callApi(scrip.url, secret, '/subtract', { end_user_id: endUser, amount: 17 });
+        for (const path of [
+          '/console/overview',
+          '/console/end-users',
+          `/console/end-users/${endUser}`,
+          '/console/api-keys',
+          '/console/members',
+          '/console/password',
+        ]) {
+          await visitor.open(path);
+          await assertSound(visitor.seen, `${path} ${look}`);
+        }
+        await visitor.open('/console/api-keys');
+        await visitor.follow('Revoke');
+        await assertSound(visitor.seen, `the question before a key is revoked ${look}`);
+        await visitor.leave();
+      });
+    }
+
+    test('by keyboard alone: signing in, and adding credits with a note', async () => {
+      const visitor = await arrive();
+      const person = somebody();
+      await visitor.signUp(person);
+      const { keyboard } = visitor.page;
+      await tabTo(visitor, 'Email');
+      await keyboard.type(person.email);
+      await tabTo(visitor, 'Password');
+      await keyboard.type('seven green bottles on a wall');
+      await keyboard.press('Enter');
+      await visitor.page.waitForURL(/\/console\/overview/);
+      await tabTo(visitor, 'End users');
+      await keyboard.press('Enter');
+      await visitor.page.waitForURL(/\/console\/end-users/);
+      await tabTo(visitor, 'Find by UUID');
+      await keyboard.type(randomUUID());
+      await keyboard.press('Enter');
+      await visitor.page.getByText('Balance now').waitFor();
+      await tabTo(visitor, 'Add credits');
+      await keyboard.press('Enter');
+      await tabTo(visitor, 'Amount');
+      await keyboard.type('75');
+      await tabTo(visitor, 'Note');
+      await keyboard.type('Without a mouse');
+      await tabTo(visitor, 'Add');
+      await keyboard.press('Enter');
+      await visitor.page.getByText('The credits were added.').waitFor();
+      assert.match(await visitor.text(), /75 credits[\s\S]*Without a mouse/);
+      await visitor.leave();
+    });
+
+    test('without JavaScript: a key, credits, a cycle that is started and stopped', async () => {
+      const visitor = await arrive({ javaScriptEnabled: false });
+      const person = somebody();
+      await visitor.signUp(person);
+      await visitor.signIn(person);
+      const secret = await visitor.createKey('Backend');
+      const endUser = randomUUID();
+      assert.equal(await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 10 }), 200);
+      await visitor.open(`/console/end-users/${endUser}`);
+      await visitor.page.getByText('Start a cycle').click();
+      await visitor.fill('Amount', '1000');
+      await visitor.press('Start');
+      assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
+      await visitor.page.getByText('Stop the cycle').first().click();
+      await visitor.press('Stop the cycle now');
+      assert.match(await visitor.text(), /The cycle was stopped[\s\S]*1,010 credits[\s\S]*recurring, stopped/);
+      await visitor.leave();
+    });
+  });
+}
+
+function somebody(): Person {
+  const id = randomUUID();
+  return { email: `${id}@example.com`, accountName: `Account ${id.slice(0, 8)}` };
+}
+
+const TABS_MAX = 60;
+
+/** Presses Tab until what bears this name has the focus. */
+async function tabTo({ page }: ConsoleVisitor, name: string): Promise<void> {
+  for (let pressed = 0; pressed < TABS_MAX; pressed++) {
+    await page.keyboard.press('Tab');
+    const focused = await page.evaluate(
+      "(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim().replace(/\\s*\\(optional\\)$/, '')",
+    );
+    if (focused === name) return;
+  }
+  assert.fail(`${name} cannot be reached by Tab`);
+}

@@ -1,0 +1,237 @@
+// Data as pages get it, for one account that sells a little and one that has just signed up. Fixed, so that what is
+// drawn of it today is drawn of it tomorrow.
+
+import { balanceOverTime } from '../../src/console/charts/balance-over-time.ts';
+import type { DayFlow } from '../../src/console/charts/credit-flow-chart.ts';
+import type { Page } from '../../src/console/layout.ts';
+import type { DoneBy } from '../../src/console/pages/activity.ts';
+import type { ApiKeysView } from '../../src/console/pages/api-keys.ts';
+import type { EndUserView, HistoryEntry } from '../../src/console/pages/end-user.ts';
+import type { OverviewView } from '../../src/console/pages/overview.ts';
+import { activeBalance } from '../../src/ledger/balance.ts';
+import type { Cycle } from '../../src/ledger/cycle.ts';
+import { DAY_MS, endOf } from '../../src/ledger/instant.ts';
+import type { PostingKind } from '../../src/ledger/posting.ts';
+import { renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
+
+export const NOW = Date.UTC(2026, 10, 20, 14, 5, 31, 204);
+export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+export const VIEWER: NonNullable<Page['viewer']> = {
+  email: 'ada@lumen.example',
+  accountName: 'Lumen Pictures',
+  role: 'owner',
+};
+
+const KEY: DoneBy = { kind: 'key', name: 'Production backend', hint: 'scrip_write_Ab3dE6…' };
+const MEMBER: DoneBy = { kind: 'member', email: 'ada@lumen.example' };
+const RENEWAL: DoneBy = { kind: 'renewal' };
+
+export function idAt(at: number, sequence = 1): string {
+  return transactionId({ at, sequence, tail: 'a1b2c3d4e5f6' });
+}
+
+function cycle(daysAgo: number, change: Partial<Cycle>): Cycle {
+  const start = NOW - Math.round(daysAgo * DAY_MS);
+  const validityDays = change.validityDays ?? 31;
+  const period = change.period ?? 0;
+  const id = idAt(start - period * validityDays * DAY_MS);
+  return {
+    id,
+    period,
+    type: 'one-time',
+    status: 'active',
+    amount: 100,
+    remaining: 100,
+    start,
+    end: endOf(start, validityDays),
+    validityDays,
+    ...change,
+  };
+}
+
+const TRIAL = cycle(28, { amount: 250, remaining: 35, validityDays: 14 });
+const LAST_PERIOD = cycle(39, { type: 'recurring', status: 'renewed', amount: 1_000, remaining: 120 });
+const MONTHLY = cycle(8, { type: 'recurring', amount: 1_000, remaining: 740, period: 1 });
+const BUNDLE = cycle(20, { amount: 2_000, remaining: 1_285, validityDays: 40 });
+const REWARD = cycle(2.4, { amount: 50, remaining: 50, validityDays: 7 });
+const CYCLES = [LAST_PERIOD, TRIAL, BUNDLE, MONTHLY, REWARD];
+
+function entry(
+  daysAgo: number,
+  kind: PostingKind,
+  by: DoneBy,
+  parts: readonly [Cycle, number][],
+  note?: string,
+): HistoryEntry {
+  const createdAt = NOW - Math.round(daysAgo * DAY_MS);
+  const [first] = parts as [[Cycle, number]];
+  return {
+    id: kind === 'renew' ? renewalId(first[0].id, createdAt) : idAt(createdAt, 7),
+    kind,
+    by,
+    createdAt,
+    note: note ?? null,
+    amount: parts.reduce((sum, [, amount]) => sum + amount, 0),
+    expiresAt: Math.max(...parts.map(([touched]) => touched.end)),
+    touched: parts.map(([{ id, period }, amount]) => ({ cycleId: id, period, amount })),
+  };
+}
+
+export const HISTORY: readonly HistoryEntry[] = [
+  entry(0.1, 'subtract', KEY, [[MONTHLY, -12]]),
+  entry(0.4, 'subtract', KEY, [
+    [BUNDLE, -15],
+    [MONTHLY, -8],
+  ]),
+  entry(2.4, 'add', MEMBER, [[REWARD, 50]], 'The export of 17 November failed twice; with our apologies. Ticket 4711.'),
+  entry(3.2, 'subtract', KEY, [[MONTHLY, -240]]),
+  entry(8, 'renew', RENEWAL, [[MONTHLY, 1_000]]),
+  entry(11, 'subtract', KEY, [[BUNDLE, -300]]),
+  entry(15, 'subtract', KEY, [
+    [LAST_PERIOD, -80],
+    [TRIAL, -20],
+    [BUNDLE, -400],
+  ]),
+  entry(20, 'add', KEY, [[BUNDLE, 2_000]]),
+  entry(22, 'subtract', KEY, [
+    [LAST_PERIOD, -400],
+    [TRIAL, -195],
+  ]),
+  entry(28, 'add', KEY, [[TRIAL, 250]]),
+  entry(39, 'start-cycle', KEY, [[LAST_PERIOD, 1_000]]),
+];
+
+const ONCE = { add: 'once-1', subtract: 'once-2', 'start-cycle': 'once-3', 'stop-cycle': 'once-4' };
+
+export function endUserView(change: Partial<EndUserView> = {}): EndUserView {
+  const current = CYCLES.filter(({ end }) => end > NOW);
+  const movements = HISTORY.flatMap(({ touched, createdAt }) => touched.map((one) => ({ ...one, createdAt })));
+  return {
+    endUser: END_USER,
+    now: NOW,
+    balance: activeBalance(current, NOW),
+    cycles: current,
+    overTime: balanceOverTime(
+      { now: NOW, cycles: CYCLES, movements },
+      { from: NOW - 30 * DAY_MS, to: NOW + 31 * DAY_MS },
+    ),
+    isPastCut: false,
+    isLatest: true,
+    history: HISTORY,
+    older: 'a cursor/of+the store',
+    forms: { refused: null, once: ONCE },
+    ...change,
+  };
+}
+
+export function strangerView(): EndUserView {
+  return endUserView({
+    balance: 0,
+    cycles: [],
+    history: [],
+    older: null,
+    overTime: balanceOverTime(
+      { now: NOW, cycles: [], movements: [] },
+      { from: NOW - 30 * DAY_MS, to: NOW + 31 * DAY_MS },
+    ),
+  });
+}
+
+function flow(index: number): DayFlow {
+  const wave = 40 + 25 * Math.sin(index / 3) + (index % 7 < 5 ? 14 : -22) + index;
+  const credits = (share: number) => BigInt(Math.round(wave * share * 137));
+  return {
+    day: Date.UTC(2026, 9, 22) + index * DAY_MS,
+    added: credits(0.6),
+    started: credits(index % 5 === 0 ? 0.5 : 0.12),
+    spent: credits(0.86),
+    expired: credits(index % 4 === 0 ? 0.28 : 0.07),
+    renewed: credits(index % 6 === 2 ? 0.5 : 0.2),
+  };
+}
+
+const USERS = [
+  END_USER,
+  '91c4f0aa-7d52-4b0e-8a3d-2f6b1e9c5d70',
+  'c07e55d1-40f8-4e9b-b1a2-77d9038a6e14',
+  '0b8d2f63-1c9e-47aa-9f35-e4a7c6b2d810',
+];
+
+export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
+  return {
+    asOf: Date.UTC(2026, 10, 20, 14),
+    outstanding: 1_284_930n,
+    endUsersWithCredits: 8_412,
+    days: Array.from({ length: 30 }, (_, index) => flow(index)),
+    recent: HISTORY.slice(0, 8).map((happening, index) => ({
+      ...happening,
+      endUser: USERS[index % USERS.length] as string,
+    })),
+    apiUrl: 'https://credits.lumen.example',
+    ...change,
+  };
+}
+
+export function unusedOverview(): OverviewView {
+  const days = overviewView().days.map(({ day }) => ({
+    day,
+    added: 0n,
+    started: 0n,
+    spent: 0n,
+    expired: 0n,
+    renewed: 0n,
+  }));
+  return overviewView({ outstanding: 0n, endUsersWithCredits: 0, recent: [], days });
+}
+
+export const END_USERS = Array.from({ length: 12 }, (_, index) => ({
+  endUser:
+    index < USERS.length
+      ? (USERS[index] as string)
+      : `${(index * 7_919_113).toString(16).padStart(8, '0')}-3a70-4d2e-9b61-0c8f4e7a1d23`,
+  latestAt: NOW - index * 3_977_123,
+}));
+
+export const SECRET = 'scrip_write_0JhoLxlIEPIn3VrHtqRVZSm7MTkDmaUwH_03L8WQ';
+
+export function apiKeysView(change: Partial<ApiKeysView> = {}): ApiKeysView {
+  const key = { id: 3, name: 'Production backend', scope: 'write', hint: 'scrip_write_Ab3dE6…' } as const;
+  return {
+    now: NOW,
+    keys: [
+      { ...key, createdAt: NOW - 2 * DAY_MS, lastUsedAt: NOW - 1_000, revokedAt: null },
+      {
+        ...key,
+        id: 2,
+        name: 'Dashboards',
+        scope: 'read',
+        hint: 'scrip_read_k8Wq2Z…',
+        createdAt: NOW - 40 * DAY_MS,
+        lastUsedAt: NOW - 3 * DAY_MS,
+        revokedAt: null,
+      },
+      {
+        ...key,
+        id: 4,
+        name: 'Staging',
+        hint: 'scrip_write_p0Lm7N…',
+        createdAt: NOW - 1 * DAY_MS,
+        lastUsedAt: null,
+        revokedAt: null,
+      },
+      {
+        ...key,
+        id: 1,
+        name: 'First prototype',
+        hint: 'scrip_write_77xYfA…',
+        createdAt: NOW - 90 * DAY_MS,
+        lastUsedAt: NOW - 41 * DAY_MS,
+        revokedAt: NOW - 35 * DAY_MS,
+      },
+    ],
+    mayChange: true,
+    refused: null,
+    once: 'once-5',
+    ...change,
+  };
+}
