@@ -2,22 +2,20 @@
 // trips: lock and load, write and commit. On Citus the COMMIT is one of its own.
 
 import assert from 'node:assert/strict';
-import type { PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
+import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
 import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
-import { batchOf, type Folded, fold, type UserChange } from '../../ledger/fold.ts';
+import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
-import type { Posting } from '../../ledger/posting.ts';
+import { loadedBehind } from '../../ledger/movement.ts';
 import { instantOf, sequenceOf, type TransactionId } from '../../ledger/transaction-id.ts';
 import { TransactionIds } from '../transaction-ids.ts';
-import { type AnswerRow, answerColumns, answersOf, keysAsked } from './answer-rows.ts';
+import { type AnswerRow, answersOf, keysAsked } from './answer-rows.ts';
+import { type Write, writesOf } from './batch-writes.ts';
 import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { type Key, keyArrays, keyOf } from './key.ts';
-import { movementInsert } from './movements.ts';
-import { RowArrays } from './row-arrays.ts';
 import { type CycleRow, cycleOf } from './rows.ts';
 import { query, type Statement, type Statements } from './statements.ts';
 
@@ -43,15 +41,8 @@ export interface Decided {
   readonly outcomes: readonly (Outcome | null)[];
   /** In this order; none when nothing has changed. */
   readonly writes: readonly Write[];
-  /** What goes with them, and that nothing is counted of. */
-  readonly movements: QueryConfig | null;
   /** A transaction that is there if and only if the batch is; null when there is none. */
   readonly witness: Witness | null;
-}
-
-interface Write {
-  readonly statement: Statement;
-  readonly rows: RowArrays;
 }
 
 export interface Witness {
@@ -111,8 +102,7 @@ export class BatchTransaction {
     const folded = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
     return {
       outcomes: folded.outcomes,
-      writes: this.#writesOf(folded, keys),
-      movements: this.#movementsOf(folded.changes),
+      writes: writesOf(folded, keys, this.#statements, this.#isPrepared),
       witness: witnessOf(folded.changes),
     };
   }
@@ -140,52 +130,17 @@ export class BatchTransaction {
    *
    * @returns what confirms the COMMIT
    */
-  async commit({ writes, movements }: Decided): Promise<readonly QueryResult[]> {
-    const sendWrites = () => [
-      ...writes.map((write) => this.#write(write)),
-      ...(movements === null ? [] : [this.#client.query(movements)]),
-    ];
+  async commit({ writes }: Decided): Promise<readonly QueryResult[]> {
+    const sendWrites = () => writes.map((write) => this.#write(write));
     const sendCommit = () => this.#client.query(COMMIT) as Promise<unknown> as Promise<readonly QueryResult[]>;
     if (this.#isCitus) await pipelined(this.#client, sendWrites);
     const step = this.#isCitus ? () => [sendCommit()] : () => [...sendWrites(), sendCommit()];
     return (await pipelined(this.#client, step)).at(-1) as readonly QueryResult[];
   }
 
-  #writesOf({ changes, answers }: Folded, keys: readonly Key[]): readonly Write[] {
-    const { updateCycles, insertCycles, insertPostings, insertAnswers } = this.#statements;
-    const changed = new RowArrays(updateCycles.types);
-    const opened = new RowArrays(insertCycles.types);
-    const posted = new RowArrays(insertPostings.types);
-    const answered = new RowArrays(insertAnswers.types);
-    for (const change of changes) {
-      const key = keys[change.index] as Key;
-      const latest = change.postings.at(-1)?.transactionId as TransactionId;
-      for (const { after } of change.changed)
-        changed.add(...key, after.end, after.id, after.remaining, after.status, latest);
-      for (const cycle of change.opened) opened.add(...key, ...cycleColumns(cycle), latest);
-      for (const posting of change.postings) posted.add(...key, ...postingColumns(posting));
-    }
-    for (const answer of answers) answered.add(...keyOf(answer), ...answerColumns(answer));
-    // Changes before openings: a renewed period makes room in the index of active cycles for the next one.
-    const writes = [
-      { statement: updateCycles, rows: changed },
-      { statement: insertCycles, rows: opened },
-      { statement: insertPostings, rows: posted },
-      { statement: insertAnswers, rows: answered },
-    ];
-    return writes.filter(({ rows }) => rows.count > 0);
-  }
-
-  #movementsOf(changes: readonly UserChange[]): QueryConfig | null {
-    const movements = movementsOf(changes);
-    const [first] = changes;
-    if (first === undefined || movements.length === 0) return null;
-    return movementInsert(first.user, movements, this.#isPrepared);
-  }
-
-  async #write({ statement, rows }: Write): Promise<void> {
-    const { rowCount } = await this.#query(statement, rows.literals());
-    assert(rowCount === (statement.isCounted ? 1 : rows.count), `${statement.name} concerns one row for each key`);
+  async #write({ query, rowCount }: Write): Promise<void> {
+    const result = await this.#client.query(query);
+    assert(result.rowCount === rowCount, 'a statement concerns one row for each that it is given');
   }
 
   #query<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
@@ -227,15 +182,6 @@ function cyclesByPlace(rows: readonly LoadedRow[], isLocked: readonly boolean[])
   }
   for (const cycles of byPlace) if (cycles.length > 1) cycles.sort(burnOrder);
   return byPlace;
-}
-
-function cycleColumns({ id, period, type, status, amount, remaining, start, end, validityDays }: Cycle) {
-  return [id, period, type, status, amount, remaining, start, end, validityDays] as const;
-}
-
-function postingColumns(posting: Posting) {
-  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
-  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note] as const;
 }
 
 /** What can make something out of nothing, or has its answer kept. The rest, of an end user never heard of, is refused without a row. */

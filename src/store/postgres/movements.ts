@@ -2,7 +2,7 @@
 // the postings. On Citus each of these concerns one bucket, which is named as a constant.
 
 import { randomUUID } from 'node:crypto';
-import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
+import type { Pool, PoolClient, QueryResult } from 'pg';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { creditsOf, type Movement } from '../../ledger/movement.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
@@ -16,20 +16,21 @@ const ADD_UP_MS = 2_000;
 /** Rows added up in one go, so that it ends within the time that a query has. */
 const ADD_UP_ROWS = 2_000;
 
-const INSERT = 'INSERT INTO scrip.recent_movements (bucket, batch, entries) VALUES ($1, $2, $3)';
-
 /**
- * The statement that stores the movements of a batch, to be sent with its other writes.
+ * The movements of a batch as a row of `recent_movements`.
  *
  * @param user any of the batch
  */
-export function movementInsert(user: EndUserKey, movements: readonly Movement[], isPrepared: boolean): QueryConfig {
+export function movementRow(
+  user: EndUserKey,
+  movements: readonly Movement[],
+): readonly [bucket: number, batch: string, entries: string] | null {
+  if (movements.length === 0) return null;
   const entries = movements.map((movement) => {
     const { account, series, slot, count } = movement;
     return `[${account},${series},${slot},${creditsOf(movement)},${count}]`;
   });
-  const values = [bucketOf(user), randomUUID(), `[${entries.join(',')}]`];
-  return isPrepared ? { name: 'scrip_insert_movements', text: INSERT, values } : { text: INSERT, values };
+  return [bucketOf(user), randomUUID(), `[${entries.join(',')}]`];
 }
 
 /**

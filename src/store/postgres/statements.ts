@@ -28,6 +28,15 @@ export const POSTING_TYPES = ['uuid', 'uuid', 'integer', 'text', 'bigint', 'bigi
 export const ANSWER_TYPES = ['text', 'text', 'text', 'text', 'bigint'] as const;
 const CHANGE_TYPES = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text', 'uuid'];
 
+/**
+ * Fails, and with it the whole batch, unless each row of the statement has found the one that it changes: COMMIT travels
+ * with it, so the server itself has to count.
+ */
+const COUNTED = `SELECT 1 / (count(*) = cardinality($1::${KEY_TYPES[0]}[]))::integer FROM changed`;
+
+const MOVEMENT = 'bucket, batch, entries';
+const SPEND_TYPES = [...KEY_TYPES, 'bigint', 'uuid', 'integer', 'bigint', 'uuid', 'bigint', 'text'];
+
 /** What time has still to renew. */
 const RENEWS = `c.type = 'recurring' AND c.status = 'active'`;
 
@@ -40,7 +49,12 @@ export interface Statement {
   readonly isCounted?: boolean;
 }
 
-export type Statements = Readonly<
+export interface Statements extends StatementsByName {
+  /** An update and an insert in one, for those who spend from one cycle each; null on Citus, which may not take it. */
+  readonly spend: Statement | null;
+}
+
+type StatementsByName = Readonly<
   Record<
     | 'lock'
     | 'cycles'
@@ -50,6 +64,7 @@ export type Statements = Readonly<
     | 'insertCycles'
     | 'insertPostings'
     | 'insertAnswers'
+    | 'insertMovements'
     | 'find',
     Statement
   >
@@ -112,6 +127,12 @@ export function statementsFor(bucket: number | null): Statements {
     insertCycles: inserting('insert_cycles', 'cycles', `${CYCLE}, latest`, [...CYCLE_TYPES, 'uuid']),
     insertPostings: inserting('insert_postings', 'postings', POSTING, POSTING_TYPES),
     insertAnswers: inserting('insert_answers', 'answers', ANSWER, ANSWER_TYPES),
+    insertMovements: named(
+      'insert_movements',
+      [],
+      `INSERT INTO scrip.recent_movements (${MOVEMENT}) VALUES ($1, $2, $3)`,
+    ),
+    spend: bucket === null ? named('spend', SPEND_TYPES, SPEND) : null,
     find: named(
       'find',
       [],
@@ -126,17 +147,31 @@ export function statementsByBucket(): readonly Statements[] {
   return Array.from({ length: BUCKETS }, (_, bucket) => statementsFor(bucket));
 }
 
+/** Given its rows, the instant of the batch, and the row of its movements. */
+const SPEND = `
+  WITH k (${KEY}, ends_at, cycle_id, period, remaining, transaction_id, amount, actor) AS MATERIALIZED (
+    SELECT * FROM ${unnest(SPEND_TYPES)}
+  ),
+  changed AS (
+    UPDATE scrip.cycles c SET remaining = k.remaining, latest = k.transaction_id FROM k
+    WHERE ${same('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id RETURNING 1
+  ),
+  posted AS (
+    INSERT INTO scrip.postings (${KEY}, ${POSTING})
+    SELECT ${KEY}, transaction_id, cycle_id, period, 'subtract', amount, $${SPEND_TYPES.length + 1}::bigint, ends_at, actor, NULL FROM k
+  ),
+  moved AS (
+    INSERT INTO scrip.recent_movements (${MOVEMENT})
+    VALUES ($${SPEND_TYPES.length + 2}, $${SPEND_TYPES.length + 3}, $${SPEND_TYPES.length + 4})
+  )
+  ${COUNTED}`;
+
 export function insert(table: string, columns: string, types: readonly string[]): string {
   return `INSERT INTO scrip.${table} (${columns}) SELECT * FROM ${unnest(types)}`;
 }
 
-/**
- * Fails, and with it the whole batch, unless each row of the statement has found the one that it changes: COMMIT travels
- * with it, so the server itself has to count.
- */
 function counted(update: string): string {
-  return `WITH changed AS (${update} RETURNING 1)
-     SELECT 1 / (count(*) = cardinality($1::${KEY_TYPES[0]}[]))::integer FROM changed`;
+  return `WITH changed AS (${update} RETURNING 1) ${COUNTED}`;
 }
 
 /** The same on one shard of Citus, which needs a table of that shard to select from. */

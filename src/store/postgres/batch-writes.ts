@@ -1,0 +1,116 @@
+// What a batch leaves behind, as statements. Most of what happens is that end users spend, each from one cycle: those
+// changes, their postings and the movements of the batch are one statement, which is sent each value once.
+
+import assert from 'node:assert/strict';
+import type { QueryConfig } from 'pg';
+import type { Answer } from '../../ledger/answer.ts';
+import type { Cycle } from '../../ledger/cycle.ts';
+import type { Folded, UserChange } from '../../ledger/fold.ts';
+import { movementsOf } from '../../ledger/movement.ts';
+import type { Posting } from '../../ledger/posting.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
+import { answerColumns } from './answer-rows.ts';
+import { type Key, keyOf } from './key.ts';
+import { movementRow } from './movements.ts';
+import { RowArrays } from './row-arrays.ts';
+import { query, type Statement, type Statements } from './statements.ts';
+
+export interface Write {
+  readonly query: QueryConfig;
+  /** What the server has to say that it concerned. */
+  readonly rowCount: number;
+}
+
+/** An end user who spent from one cycle, in one transaction, and nothing else. */
+interface Spending {
+  readonly after: Cycle;
+  readonly posting: Posting;
+}
+
+/**
+ * The writes of a batch, in their order; none when there is nothing to write.
+ *
+ * @param keys of the end users of the batch, in their places
+ */
+export function writesOf(folded: Folded, keys: readonly Key[], statements: Statements, isPrepared: boolean): Write[] {
+  const { changes, answers } = folded;
+  const { spend } = statements;
+  const spending: UserChange[] = [];
+  const others: UserChange[] = [];
+  for (const change of changes) (spend !== null && spendingOf(change) !== null ? spending : others).push(change);
+  const writes = [...rowsOf(others, keys, statements), answerRows(answers, statements)]
+    .filter(({ rows }) => rows.count > 0)
+    .map(({ statement, rows }) => ({
+      query: query(statement, rows.literals(), isPrepared),
+      rowCount: statement.isCounted ? 1 : rows.count,
+    }));
+  const moved = changes[0] === undefined ? null : movementRow(changes[0].user, movementsOf(changes));
+  if (spend !== null && spending.length > 0) {
+    assert(moved !== null, 'who spends moves credits');
+    const { rows, createdAt } = spendingRows(spending, keys, spend);
+    writes.push({ query: query(spend, [...rows.literals(), createdAt, ...moved], isPrepared), rowCount: 1 });
+  } else if (moved !== null) {
+    writes.push({ query: query(statements.insertMovements, [...moved], isPrepared), rowCount: 1 });
+  }
+  return writes;
+}
+
+function spendingOf({ changed, opened, postings }: UserChange): Spending | null {
+  const [change] = changed;
+  const [posting] = postings;
+  if (change === undefined || posting === undefined) return null;
+  if (changed.length + opened.length + postings.length > 2) return null;
+  const isPlain = posting.kind === 'subtract' && posting.note === null;
+  return isPlain ? { after: change.after, posting } : null;
+}
+
+function spendingRows(changes: readonly UserChange[], keys: readonly Key[], spend: Statement) {
+  const rows = new RowArrays(spend.types);
+  let createdAt: number | null = null;
+  for (const change of changes) {
+    const { after, posting } = spendingOf(change) as Spending;
+    assert(posting.cycleId === after.id && posting.expiresAt === after.end, 'it is spent from the cycle that changes');
+    assert(createdAt === null || createdAt === posting.createdAt, 'a batch has one instant');
+    createdAt = posting.createdAt;
+    const key = keys[change.index] as Key;
+    const { transactionId, amount, actor } = posting;
+    rows.add(...key, after.end, after.id, after.period, after.remaining, transactionId, amount, actor);
+  }
+  return { rows, createdAt };
+}
+
+function rowsOf(changes: readonly UserChange[], keys: readonly Key[], statements: Statements) {
+  const { updateCycles, insertCycles, insertPostings } = statements;
+  const changed = new RowArrays(updateCycles.types);
+  const opened = new RowArrays(insertCycles.types);
+  const posted = new RowArrays(insertPostings.types);
+  for (const change of changes) {
+    const key = keys[change.index] as Key;
+    const latest = change.postings.at(-1)?.transactionId as TransactionId;
+    for (const { after } of change.changed)
+      changed.add(...key, after.end, after.id, after.remaining, after.status, latest);
+    for (const cycle of change.opened) opened.add(...key, ...cycleColumns(cycle), latest);
+    for (const posting of change.postings) posted.add(...key, ...postingColumns(posting));
+  }
+  // Changes before openings: a renewed period makes room in the index of active cycles for the next one.
+  return [
+    { statement: updateCycles, rows: changed },
+    { statement: insertCycles, rows: opened },
+    { statement: insertPostings, rows: posted },
+  ];
+}
+
+function answerRows(answers: readonly Answer[], { insertAnswers }: Statements) {
+  const rows = new RowArrays(insertAnswers.types);
+  for (const answer of answers) rows.add(...keyOf(answer), ...answerColumns(answer));
+  return { statement: insertAnswers, rows };
+}
+
+function cycleColumns({ id, period, type, status, amount, remaining, start, end, validityDays }: Cycle) {
+  return [id, period, type, status, amount, remaining, start, end, validityDays] as const;
+}
+
+function postingColumns(posting: Posting) {
+  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
+  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note] as const;
+}
