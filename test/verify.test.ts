@@ -22,7 +22,17 @@ const ledger = await ChangedLedger.make();
 const { file, rows } = ledger;
 
 const COLUMNS: Record<Table, readonly string[]> = {
-  holdings: ['account', 'ends_at', 'period', 'amount', 'remaining', 'starts_at', 'validity_days', 'latest_posting'],
+  holdings: [
+    'account',
+    'ends_at',
+    'period',
+    'amount',
+    'remaining',
+    'starts_at',
+    'validity_days',
+    'latest_posting',
+    'posting_count',
+  ],
   postings: ['account', 'previous', 'period', 'amount', 'created_at', 'expires_at'],
   clock: ['at', 'sequence', 'checksum'],
 };
@@ -132,7 +142,7 @@ const POSTING =
 function entered(row: Row, values: string): string {
   const user = `type = 'end-user' AND ${whereUser(row)}`;
   return `INSERT INTO postings (${POSTING}) SELECT 999, (SELECT latest_posting FROM holdings WHERE ${user}), ${values};
-    UPDATE holdings SET latest_posting = 999 WHERE ${user};`;
+    UPDATE holdings SET latest_posting = 999, posting_count = posting_count + 1 WHERE ${user};`;
 }
 
 test('a posting that is there twice is found, in the chain of its end user and outside of it', async () => {
@@ -232,7 +242,7 @@ test('an end user that was never there is found', async () => {
   const here = where('holdings', cycle);
   await ledger.assertNamed(
     row,
-    `INSERT INTO holdings SELECT 9, ${literal(row.end_user)}, ${columns} FROM holdings WHERE ${here}`,
+    `INSERT INTO holdings (account, end_user, ${columns}) SELECT 9, ${literal(row.end_user)}, ${columns} FROM holdings WHERE ${here}`,
   );
 });
 

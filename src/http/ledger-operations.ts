@@ -23,7 +23,7 @@ const EVERY_CALL: readonly ProblemCode[] = [
 
 const WRITE_PROBLEMS: readonly ProblemCode[] = ['OutcomeUnknown', 'IdempotencyKeyReused'];
 
-const GET_NOTE = 'The end user comes in the query string, or in a JSON body of the same shape.';
+const GET_NOTE = 'The fields come in the query string, or in a JSON body of the same shape.';
 
 /** What an answer of this status says in its headers, beyond what all answers do. */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
@@ -59,6 +59,12 @@ function responses(
     };
   }
   return all;
+}
+
+/** Shows what is answered when all is well in each of its forms. */
+function withExamples(all: Record<number, unknown>, examples: object): Record<number, unknown> {
+  const { content, ...ok } = all[200] as { content: { 'application/json': object } };
+  return { ...all, 200: { ...ok, content: { 'application/json': { ...content['application/json'], examples } } } };
 }
 
 export const add = {
@@ -131,13 +137,11 @@ export const getActiveBalance = {
 export const getAllUserTransactions = {
   operationId: 'getAllUserTransactions',
   tags: ['Credits'],
-  summary: 'List all transactions',
-  description: `Additions, cycle starts, renewals and subtractions, most recent first. Streamed. ${GET_NOTE}`,
-  querystring: schemas.EndUserQuery,
-  response: responses(
-    schemas.TransactionList,
-    'The transactions; none for an end user never heard of.',
-    examples.TRANSACTION_LIST,
-    [],
+  summary: 'List transactions',
+  description: `Additions, cycle starts, renewals and subtractions, most recent first: all of them, streamed; or with \`limit\` or \`cursor\` a page of them. Pages are stable: what is written while you go through them moves nothing. ${GET_NOTE}`,
+  querystring: schemas.TransactionListQuery,
+  response: withExamples(
+    responses(schemas.TransactionList, 'The transactions; none for an end user never heard of.', undefined, []),
+    schemas.LIST_EXAMPLES,
   ),
 };

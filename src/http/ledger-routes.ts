@@ -21,8 +21,9 @@ import { type Store, StoreFault } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
+import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
 import { cycleEntry, cycleObject } from './objects.ts';
-import { InvalidRequest, pointerTo, sendFailure, sendFault, sendProblem, sendRefusal } from './problem.ts';
+import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendProblem, sendRefusal } from './problem.ts';
 import type * as schemas from './schemas.ts';
 import { transactionList } from './transaction-list.ts';
 
@@ -200,20 +201,23 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
     },
   );
 
-  app.get<{ Querystring: schemas.EndUserQuery }>(
+  app.get<{ Querystring: schemas.TransactionListQuery }>(
     '/get-all-user-transactions',
     {
       config,
-      preValidation,
+      preValidation: mergeListFields,
       schema: operations.getAllUserTransactions,
     },
     (request, reply) => {
-      transactionList(store, endUserOf(request, request.query))
+      transactionList(store, listRequestOf(endUserOf(request, request.query), request.query))
         .then((document) => {
           if (typeof document !== 'string') countStream(work, document, request.log);
           reply.header('content-type', 'application/json; charset=utf-8').send(document);
         })
-        .catch((error) => sendFailure(reply, error));
+        .catch((error) => {
+          if (error instanceof InvalidRequest) sendInvalid(reply, error);
+          else sendFailure(reply, error);
+        });
     },
   );
 }
@@ -256,24 +260,36 @@ function settleReply(
   else sendRefusal(reply, user.endUser, result.replayOf ?? reply.request.id, result);
 }
 
-/** A GET takes its fields from the body, as the interface has it, or from the query; the same ones twice must agree. */
 const mergeBodyIntoQuery: preValidationHookHandler = (request, _reply, done) => {
-  const { body } = request;
-  if (body === undefined) return done();
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    return done(
-      new InvalidRequest('InvalidField', 'The body must be a JSON object.', [{ path: '', message: 'must be object' }]),
-    );
-  }
-  const query = request.query as Record<string, unknown>;
+  request.query = mergedFields(request.query as Fields, request.body);
+  done();
+};
+
+const mergeListFields: preValidationHookHandler = (request, _reply, done) => {
+  request.query = readInstants(mergedFields(readLimitOfQuery(request.query as Fields), request.body));
+  done();
+};
+
+type Fields = Record<string, unknown>;
+
+/**
+ * A GET takes its fields from the body, as the interface has it, or from the query; the same ones twice must agree.
+ *
+ * @throws InvalidRequest
+ */
+function mergedFields(query: Fields, body: unknown): Fields {
+  if (body === undefined) return query;
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw new InvalidRequest('InvalidField', 'The body must be a JSON object.', [
+      { path: '', message: 'must be object' },
+    ]);
   const differing = Object.entries(body).filter(([name, value]) => Object.hasOwn(query, name) && query[name] !== value);
   if (differing.length > 0) {
     const errors = differing.map(([name]) => ({
       path: pointerTo(name),
       message: 'is one thing in the body and another in the query',
     }));
-    return done(new InvalidRequest('InvalidField', 'The body and the query differ.', errors));
+    throw new InvalidRequest('InvalidField', 'The body and the query differ.', errors);
   }
-  request.query = { ...query, ...body };
-  return done();
-};
+  return { ...query, ...body };
+}

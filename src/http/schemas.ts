@@ -7,7 +7,11 @@ import { VALIDITY_DAYS_DEFAULT } from '../ledger/instant.ts';
 
 /** Of all examples. */
 export const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+/** The most transactions of one page, and how many a page has when only a cursor is given. */
+export const PAGE_LIMIT_MAX = 1_000;
+export const PAGE_LIMIT_DEFAULT = 100;
 
+export const EXAMPLE_CURSOR = 'AQGh-HTBYUAAgAGu9izktPb_______________9VJeS9H8o2vA';
 const EndUserId = Type.String({
   format: 'uuid',
   description: 'The end user: any UUID that you choose.',
@@ -29,6 +33,15 @@ const ValidityDays = Type.Unsafe<number | null>({
     'Days of 24 hours that the credits are valid; null or absent means 31. No upper limit: an end past the year 9999 is 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
+
+/** An instant in a request, which may be written in any zone. */
+function instantOf(description: string) {
+  return Type.String({
+    format: 'date-time',
+    description: `${description} ISO 8601 with a zone; in a query string, \`+\` is written \`%2B\`.`,
+    examples: ['2026-11-01T00:00:00Z'],
+  });
+}
 
 const strict = { additionalProperties: false } as const;
 
@@ -70,12 +83,38 @@ export const WriteHeaders = Type.Object({
     }),
   ),
 });
+export const TransactionListQuery = Type.Object(
+  {
+    end_user_id: EndUserId,
+    limit: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: PAGE_LIMIT_MAX,
+        description: `How many transactions at most; the answer then has \`next_cursor\`. With \`cursor\` alone it is ${PAGE_LIMIT_DEFAULT}, with neither all are listed.`,
+        examples: [PAGE_LIMIT_DEFAULT],
+      }),
+    ),
+    cursor: Type.Optional(
+      Type.String({
+        minLength: 1,
+        maxLength: 128,
+        description:
+          'Goes on where a page ended: its `next_cursor`, as it is. It keeps `from` and `to`; when they are sent again, they must be the same.',
+        examples: [EXAMPLE_CURSOR],
+      }),
+    ),
+    from: Type.Optional(instantOf('Only transactions whose `created_at` is this instant or later.')),
+    to: Type.Optional(instantOf('Only transactions whose `created_at` is earlier than this instant.')),
+  },
+  strict,
+);
 export const NoQuery = Type.Object({}, strict);
 
 export type AddRequest = Static<typeof AddRequest>;
 export type SubtractRequest = Static<typeof SubtractRequest>;
 export type StartCycleRequest = Static<typeof StartCycleRequest>;
 export type StopCycleRequest = Static<typeof StopCycleRequest>;
+export type TransactionListQuery = Static<typeof TransactionListQuery>;
 export type EndUserQuery = Static<typeof EndUserQuery>;
 
 const CycleType = Type.String({ enum: ['recurring', 'one-time'] });
@@ -135,9 +174,37 @@ export const Transaction = Type.Object(
   { $id: 'Transaction' },
 );
 export const TransactionList = Type.Object(
-  { end_user_id: EndUserId, transactions: Type.Array(Type.Ref('Transaction#'), { description: 'Most recent first.' }) },
+  {
+    end_user_id: EndUserId,
+    transactions: Type.Array(Type.Ref('Transaction#'), { description: 'Most recent first.' }),
+    next_cursor: Type.Optional(
+      Type.Unsafe<string | null>({
+        type: ['string', 'null'],
+        description:
+          'Only with `limit` or `cursor`: the `cursor` of the next page, or null when there are no more transactions.',
+        examples: [EXAMPLE_CURSOR],
+      }),
+    ),
+  },
   { $id: 'TransactionList' },
 );
+const EXAMPLE_TRANSACTION = {
+  transaction_id: '01a1f874-c161-4000-8001-aef62ce4b4f6',
+  amount: -130,
+  created_at: '2026-11-20T10:16:03.681Z',
+  expire_at: '2026-12-21T10:16:03.268Z',
+};
+/** The two forms of the list. */
+export const LIST_EXAMPLES = {
+  all: {
+    summary: 'Without `limit` and `cursor`: all',
+    value: { end_user_id: EXAMPLE_USER, transactions: [EXAMPLE_TRANSACTION] },
+  },
+  page: {
+    summary: 'With one of them: a page, and where the next one begins',
+    value: { end_user_id: EXAMPLE_USER, transactions: [EXAMPLE_TRANSACTION], next_cursor: EXAMPLE_CURSOR },
+  },
+};
 export const Problem = Type.Object(
   {
     type: Type.String({ format: 'uri-reference', description: 'A path of the service that tells status and title.' }),

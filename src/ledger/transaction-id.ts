@@ -37,6 +37,20 @@ export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
   return transactionId({ at, sequence: 0, tail: cycleId.slice(24) });
 }
 
+/** Ids from the first to the last, both included. */
+export interface IdRange {
+  readonly first: TransactionId;
+  readonly last: TransactionId;
+}
+
+/** The ids of all that can happen from `from` on and up to `until`, both included. */
+export function idsBetween(from: Instant, until: Instant): IdRange {
+  return {
+    first: transactionId({ at: from, sequence: 0, tail: '0'.repeat(12) }),
+    last: transactionId({ at: until, sequence: SEQUENCE_COUNT - 1, tail: 'f'.repeat(12) }),
+  };
+}
+
 /** When the transaction happened: its leading 48 bits. */
 export function instantOf(id: TransactionId): Instant {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);

@@ -6,6 +6,7 @@ import type { Finding } from '../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
+import type { IdRange } from '../ledger/transaction-id.ts';
 import type { AccountReads } from './account-reads.ts';
 import type { Loaded, PageCursor } from './loaded.ts';
 
@@ -42,6 +43,8 @@ export interface PageRequest {
   /** Null for the latest. */
   readonly from: PageCursor | null;
   readonly limit: number;
+  /** Which of them; all when absent. The pages that follow say the same. */
+  readonly within?: IdRange;
 }
 
 export interface ListedKey extends ApiKey {

@@ -12,14 +12,24 @@ interface Schema {
   readonly properties?: Readonly<Record<string, unknown>>;
 }
 
+interface Media {
+  readonly schema: Schema;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
 interface Operation {
   readonly operationId: string;
   readonly summary: string;
-  readonly parameters?: readonly { readonly name: string; readonly in: string; readonly schema: Schema }[];
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly required?: boolean;
+    readonly schema: Schema;
+  }[];
   readonly requestBody?: { readonly required: boolean; readonly content: Readonly<Record<string, { schema: Schema }>> };
   readonly security?: unknown;
   readonly responses: Readonly<
-    Record<string, { readonly description: string; readonly content: Readonly<Record<string, { schema: Schema }>> }>
+    Record<string, { readonly description: string; readonly content: Readonly<Record<string, Media>> }>
   >;
 }
 
@@ -247,12 +257,30 @@ test('what the document takes as a request is what the service takes', async () 
   assert.equal(seen.size, 2, 'some are taken and some are not');
 });
 
-test('the reads describe the end user as a parameter of the query', () => {
-  for (const path of ['/get-active-balance', '/get-all-user-transactions']) {
+test('the reads describe their fields as parameters of the query', () => {
+  const fields = {
+    '/get-active-balance': ['end_user_id'],
+    '/get-all-user-transactions': ['end_user_id', 'limit', 'cursor', 'from', 'to'],
+  };
+  for (const [path, names] of Object.entries(fields)) {
     const parameters = operation(path).parameters ?? [];
     assert.deepEqual(
-      parameters.map((parameter) => [parameter.name, parameter.in]),
-      [['end_user_id', 'query']],
+      parameters.map((parameter) => [parameter.name, parameter.in, parameter.required ?? false]),
+      names.map((name) => [name, 'query', name === 'end_user_id']),
     );
+  }
+});
+
+test('the list of transactions is described in both of its forms, and answered as described', async () => {
+  const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
+  assert.deepEqual(Object.keys(examples ?? {}), ['all', 'page']);
+  const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });
+  for (const { value } of Object.values(examples ?? {})) assert(validate(value), ajv.errorsText(validate.errors));
+  const end_user_id = someone();
+  for (const amount of [1, 2]) await scrip.post('/add', { end_user_id, amount });
+  for (const limit of ['1', '2']) {
+    const page = await scrip.get('/get-all-user-transactions', { end_user_id, limit });
+    assert.equal(page.status, 200);
+    assertAsDescribed('/get-all-user-transactions', page);
   }
 });

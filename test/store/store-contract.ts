@@ -10,6 +10,7 @@ import type { Store } from '../../src/store/store.ts';
 import { accountReadsContract } from './contract/account-reads.ts';
 import { answerContract } from './contract/answers.ts';
 import { apiKeyContract } from './contract/api-keys.ts';
+import { listContract } from './contract/lists.ts';
 import { pageContract } from './contract/pages.ts';
 import { timeContract } from './contract/time.ts';
 import { writeContract } from './contract/writes.ts';
@@ -64,6 +65,7 @@ export function storeContract(name: string, open: OpenLedger, clock: 'movable' |
     describe('pages of transactions', () => pageContract(contract));
     describe('idempotency keys', () => answerContract(contract));
     describe('reads of an account', () => accountReadsContract(contract));
+    describe('lists, as clients page through them', () => listContract(contract));
     describe('API keys', () => apiKeyContract(contract));
   });
 }

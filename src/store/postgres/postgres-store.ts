@@ -7,6 +7,7 @@ import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, hasEnded, renews } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import type { IdRange } from '../../ledger/transaction-id.ts';
 import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
@@ -38,8 +39,9 @@ const TICK_MS = 1_000;
 /** A server that does not do this in time is not there. */
 const KEEP_TIME_MS = 2_000;
 
-/** No id comes after this one. */
+const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+const ALL_IDS: IdRange = { first: FIRST_ID, last: LAST_ID };
 
 /** A cycle, or nulls where there is none; the time comes all the same. */
 type HeldRow = { [Column in keyof CycleRow]: CycleRow[Column] | null } & { now: number };
@@ -58,8 +60,9 @@ const PAGE = `
   SELECT transaction_id, min(kind) AS kind, sum(amount)::bigint AS amount, min(created_at) AS created_at,
     max(expires_at) AS expires_at, min(actor) AS actor
   FROM scrip.postings
-  WHERE bucket = $1 AND account = $2 AND end_user = $3 AND transaction_id < $4 AND kind <> 'stop-cycle'
-  GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $5`;
+  WHERE bucket = $1 AND account = $2 AND end_user = $3 AND transaction_id < $4
+    AND transaction_id BETWEEN $5 AND $6 AND kind <> 'stop-cycle'
+  GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $7`;
 
 /** Forgotten in one step. */
 const FORGOTTEN_MAX = 1_000;
@@ -196,13 +199,13 @@ class PostgresStore implements Store {
     return this.#loaded(rows);
   }
 
-  async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
+  async transactions(user: EndUserKey, { from, limit, within = ALL_IDS }: PageRequest): Promise<TransactionPage> {
     const client = await this.#readers.connect().catch(this.#unavailable);
     // One snapshot for both: a renewal that is stored in between would be in both.
     const [, held, page] = await pipelined(client, () => [
       client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'),
       client.query<HeldRow>(this.#held, [...keyOf(user), this.#clock.latest]),
-      client.query<PostingRow>(PAGE, [...keyOf(user), from ?? LAST_ID, limit + 1]),
+      client.query<PostingRow>(PAGE, [...keyOf(user), from ?? LAST_ID, within.first, within.last, limit + 1]),
       client.query('COMMIT'),
     ]).catch((error) => {
       client.release(true);

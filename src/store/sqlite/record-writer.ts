@@ -6,6 +6,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { LedgerRecord } from '../ledger-copy.ts';
+import { insertLandmark, isLandmark } from './landmarks.ts';
 import { CYCLE_COLUMNS, END_OF_TIME, POSTING_COLUMNS, prepare } from './rows.ts';
 import { bytesOf } from './uuid.ts';
 
@@ -13,9 +14,12 @@ export class RecordWriter {
   readonly #insertCycle: StatementSync;
   readonly #insertPosting: StatementSync;
   readonly #insertEndUser: StatementSync;
+  readonly #insertLandmark: StatementSync;
   #lastPosting: number;
   /** The posting before the next one of the same end user. */
   #previous: number | null = null;
+  /** The place of that one in the chain, from 1 for the first. */
+  #place = 0;
 
   constructor(db: DatabaseSync) {
     this.#insertCycle = prepare(
@@ -29,9 +33,10 @@ export class RecordWriter {
     );
     this.#insertEndUser = prepare(
       db,
-      `INSERT INTO holdings (latest_posting, account, end_user, ends_at, cycle_id, type)
-       VALUES (?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
+      `INSERT INTO holdings (latest_posting, posting_count, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
+    this.#insertLandmark = insertLandmark(db);
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
 
@@ -43,8 +48,9 @@ export class RecordWriter {
 
   #writeEndUser({ account, endUser }: EndUserKey): void {
     assert(this.#previous !== null, 'an end user has a posting');
-    this.#insertEndUser.run(this.#previous, account, bytesOf(endUser));
+    this.#insertEndUser.run(this.#previous, this.#place, account, bytesOf(endUser));
     this.#previous = null;
+    this.#place = 0;
   }
 
   #writeCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
@@ -59,7 +65,10 @@ export class RecordWriter {
     const number = ++this.#lastPosting;
     const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
     const columns = [period, kind, amount, createdAt, expiresAt, actor, note] as const;
-    this.#insertPosting.run(number, this.#previous, account, bytesOf(endUser), ...ids, ...columns);
+    const user = bytesOf(endUser);
+    this.#insertPosting.run(number, this.#previous, account, user, ...ids, ...columns);
     this.#previous = number;
+    this.#place += 1;
+    if (isLandmark(this.#place)) this.#insertLandmark.run(account, user, ids[0], number);
   }
 }

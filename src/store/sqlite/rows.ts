@@ -1,5 +1,6 @@
 // Rows to cycles and postings, and the statements that read them. Shared by the writer and the readers.
 
+import assert from 'node:assert/strict';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle, type CycleStatus, type CycleType } from '../../ledger/cycle.ts';
@@ -62,6 +63,8 @@ export interface Holdings {
   readonly cycles: Cycle[];
   /** The latest posting of the end user; null for one never heard of. */
   readonly latestPosting: number | null;
+  /** How many postings it has. */
+  readonly postingCount: number;
 }
 
 /** Reads what a decision about an end user needs. */
@@ -71,23 +74,30 @@ export class HoldingsReader {
   constructor(db: DatabaseSync) {
     this.#load = prepare(
       db,
-      `SELECT ${CYCLE_COLUMNS}, latest_posting FROM holdings WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
+      `SELECT ${CYCLE_COLUMNS}, posting_count, latest_posting FROM holdings
+       WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
        UNION ALL
-       SELECT ${CYCLE_COLUMNS}, latest_posting FROM holdings
+       SELECT ${CYCLE_COLUMNS}, posting_count, latest_posting FROM holdings
        WHERE account = ?1 AND end_user = ?2 AND type = 'recurring' AND status = 'active' AND ends_at <= ?3`,
     );
   }
 
   read({ account, endUser }: EndUserKey, now: Instant): Holdings {
     let latestPosting: number | null = null;
+    let postingCount = 0;
     const cycles: Cycle[] = [];
     for (const row of rowsOf(this.#load, account, bytesOf(endUser), now)) {
       const latest = row.at(-1);
-      if (latest === null) cycles.push(cycleOf(row));
-      else latestPosting = latest as number;
+      if (latest === null) {
+        cycles.push(cycleOf(row));
+        continue;
+      }
+      latestPosting = latest as number;
+      postingCount = row.at(-2) as number;
+      assert(postingCount > 0, 'the postings of an end user are counted');
     }
     cycles.forEach(assertCycle);
-    return { cycles: cycles.sort(burnOrder), latestPosting };
+    return { cycles: cycles.sort(burnOrder), latestPosting, postingCount };
   }
 }
 

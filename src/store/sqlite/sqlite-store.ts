@@ -21,6 +21,7 @@ import {
 } from '../store.ts';
 import { SqliteAccountReads } from './account-reads.ts';
 import { SqliteApiKeys } from './api-keys.ts';
+import { PlaceFinder } from './landmarks.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
 import { checkPages, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
@@ -97,6 +98,7 @@ class SqliteStore implements Store {
   readonly #lock: DatabaseSync | null;
   readonly #reader: HoldingsReader;
   readonly #chain: ChainReader;
+  readonly #places: PlaceFinder;
   readonly #due: StatementSync;
   #trouble: StoreFault | null = null;
   #broken: StoreFault | null = null;
@@ -113,6 +115,7 @@ class SqliteStore implements Store {
     this.accountReads = new SqliteAccountReads(db, clock, (read) => this.#read(read));
     this.#reader = new HoldingsReader(db);
     this.#chain = new ChainReader(db);
+    this.#places = new PlaceFinder(db);
     this.#due = prepare(
       db,
       `SELECT account, end_user FROM holdings
@@ -137,11 +140,12 @@ class SqliteStore implements Store {
   }
 
   /** Postings never change, and one read of the holdings says where they begin: the page is a snapshot as it is. */
-  async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
+  async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
     return this.#read(() => {
       const { now, cycles, latestPosting } = this.#load(user);
-      const start = from === null ? latestPosting : Number(from);
-      return { now, cycles, ...transactionPage(this.#chain.from(start, user), limit) };
+      const first = () => (within ? this.#places.find(user, latestPosting, within.last) : latestPosting);
+      const start = from === null ? first() : Number(from);
+      return { now, cycles, ...transactionPage(this.#chain.from(start, user), limit, within?.first) };
     });
   }
 

@@ -7,6 +7,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { AuditReport } from '../store.ts';
+import { LandmarkAudit } from './landmarks.ts';
 import { movementFaults } from './movements.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
@@ -14,6 +15,9 @@ import { uuidOf } from './uuid.ts';
 import { clockChecksum } from './writer.ts';
 
 const ADVANCE_POSTINGS = 5_000;
+
+/** What is broken below the ledger is told this many times: one is enough to know. */
+const STORE_FAULTS_MAX = 100;
 
 /** @param advance told how many of how many postings are checked, now and then */
 export function auditFile(
@@ -46,17 +50,20 @@ function auditRows(
   const clock = auditClock(db, stored);
   total.store.push(...clock.faults);
   const chain = new ChainReader(db, { anyInteger: true });
-  const counted = function* (user: EndUserKey, latest: number | null): Generator<Posting> {
-    for (const { posting } of chain.from(latest, user)) {
+  const landmarks = new LandmarkAudit(db);
+  const fault = (sentence: string) => void (total.store.length < STORE_FAULTS_MAX && total.store.push(sentence));
+  const counted = function* ({ user, latest, count }: EndUserHoldings): Generator<Posting> {
+    for (const { posting } of landmarks.of(user, count, chain.from(latest, user), fault)) {
       total.postings += 1;
       if (total.postings % ADVANCE_POSTINGS === 0) advance(total.postings, stored);
       yield posting;
     }
   };
-  for (const { user, cycles, latest } of endUsersOf(db)) {
+  for (const holdings of endUsersOf(db)) {
     total.endUsers += 1;
-    for (const finding of audit(user, cycles, counted(user, latest), clock.now)) report(finding);
+    for (const finding of audit(holdings.user, holdings.cycles, counted(holdings), clock.now)) report(finding);
   }
+  for (const sentence of landmarks.rest()) fault(sentence);
   if (stored !== total.postings) {
     total.store.push(`${stored} postings are stored, and ${total.postings} belong to an end user`);
   }
@@ -66,25 +73,27 @@ interface EndUserHoldings {
   readonly user: EndUserKey;
   readonly cycles: Cycle[];
   latest: number | null;
+  /** How many postings it says to have. */
+  count: number | null;
 }
 
 function* endUsersOf(db: DatabaseSync): Generator<EndUserHoldings> {
   const rows = prepare(
     db,
-    `SELECT ${CYCLE_COLUMNS}, latest_posting, account, end_user FROM holdings ORDER BY account, end_user, ends_at, cycle_id`,
+    `SELECT ${CYCLE_COLUMNS}, posting_count, latest_posting, account, end_user FROM holdings ORDER BY account, end_user, ends_at, cycle_id`,
   );
   let current: EndUserHoldings | null = null;
   rows.setReadBigInts(true);
   for (const each of rows.iterate()) {
     const row = each as unknown as Row;
-    const [latest, account, bytes] = row.slice(-3);
+    const [count, latest, account, bytes] = row.slice(-4);
     const endUser = uuidOf(bytes as Uint8Array);
     if (current === null || current.user.account !== Number(account) || current.user.endUser !== endUser) {
       if (current !== null) yield current;
-      current = { user: { account: Number(account), endUser }, cycles: [], latest: null };
+      current = { user: { account: Number(account), endUser }, cycles: [], latest: null, count: null };
     }
     if (latest === null) current.cycles.push(cycleOf(row));
-    else current.latest = Number(latest);
+    else Object.assign(current, { latest: Number(latest), count: Number(count) });
   }
   if (current !== null) yield current;
 }

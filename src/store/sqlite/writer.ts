@@ -14,6 +14,7 @@ import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import { AnswerTable } from './answer-table.ts';
+import { insertLandmark, isLandmark } from './landmarks.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
@@ -66,7 +67,7 @@ export class Writer {
         writer.db.exec('ROLLBACK');
         return outcomes;
       }
-      for (const change of changes) writer.store(change, (holdings[change.index] as Holdings).latestPosting);
+      for (const change of changes) writer.store(change, holdings[change.index] as Holdings);
       for (const answer of answers) writer.answers.insert(answer);
       writer.movements.write(movementsOf(changes));
       writer.saveClock(this.#ids.position);
@@ -222,6 +223,7 @@ class OpenWriter {
   readonly #insertEndUser: StatementSync;
   readonly #setLatestPosting: StatementSync;
   readonly #insertPosting: StatementSync;
+  readonly #insertLandmark: StatementSync;
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
   #lastPosting: number;
@@ -243,17 +245,20 @@ class OpenWriter {
     const endUser = `${END_OF_TIME}, x'', 'end-user'`;
     this.#insertEndUser = prepare(
       db,
-      `INSERT INTO holdings (latest_posting, account, end_user, ends_at, cycle_id, type) VALUES (?, ?, ?, ${endUser})`,
+      `INSERT INTO holdings (latest_posting, posting_count, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ?, ${endUser})`,
     );
     this.#setLatestPosting = prepare(
       db,
-      `UPDATE holdings SET latest_posting = ? WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
+      `UPDATE holdings SET latest_posting = ?, posting_count = ?
+       WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
     );
     this.#insertPosting = prepare(
       db,
       `INSERT INTO postings (posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     );
+    this.#insertLandmark = insertLandmark(db);
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
     this.#noteKeyUses = prepare(
       db,
@@ -262,11 +267,11 @@ class OpenWriter {
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
 
-  /** @param latestPosting of the end user, as loaded: the first new one follows it */
-  store(change: UserChange, latestPosting: number | null): void {
+  /** @param loaded what the end user had: the first new posting follows its latest one */
+  store(change: UserChange, loaded: Holdings): void {
     const endUser = bytesOf(change.user.endUser);
     this.#storeCycles(change, endUser);
-    this.#storePostings(change, endUser, latestPosting);
+    this.#storePostings(change, endUser, loaded);
   }
 
   /** Changes before openings: a renewed period makes room in the index of active cycles for the next one. */
@@ -296,8 +301,9 @@ class OpenWriter {
     }
   }
 
-  #storePostings({ user: { account }, postings }: UserChange, endUser: Uint8Array, latestPosting: number | null): void {
-    let previous = latestPosting;
+  #storePostings({ user: { account }, postings }: UserChange, endUser: Uint8Array, loaded: Holdings): void {
+    let previous = loaded.latestPosting;
+    let place = loaded.postingCount;
     for (const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } of postings) {
       const number = ++this.#lastPosting;
       const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
@@ -317,9 +323,11 @@ class OpenWriter {
       );
       this.movements.noteActivity(account, number);
       previous = number;
+      place += 1;
+      if (isLandmark(place)) this.#insertLandmark.run(account, endUser, ids[0], number);
     }
-    const write = latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
-    const { changes } = write.run(previous, account, endUser);
+    const write = loaded.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
+    const { changes } = write.run(previous, place, account, endUser);
     assert(changes === 1, 'an end user has one row of its own');
   }
 

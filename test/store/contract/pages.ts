@@ -1,7 +1,9 @@
 // The contract of pages: whole transactions, each once, latest first, whatever is written meanwhile.
 
 import assert from 'node:assert/strict';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
 import type { Transaction } from '../../../src/ledger/posting.ts';
+import { type IdRange, idsBetween } from '../../../src/ledger/transaction-id.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { Contract } from '../store-contract.ts';
 import { EndUser, historyOf, transactionsOf } from '../temporary-ledger.ts';
@@ -26,7 +28,7 @@ async function fill(store: Store, user: EndUser): Promise<void> {
   await store.write([user.stopCycle()]);
 }
 
-export function pageContract({ it }: Contract): void {
+export function pageContract({ it, itInTime }: Contract): void {
   it('stops are not listed', async ({ store, account }) => {
     const ada = new EndUser(account, 1);
     await fill(store, ada);
@@ -91,6 +93,44 @@ export function pageContract({ it }: Contract): void {
     }
   });
 
+  itInTime('a range of ids begins and ends where it says, whatever the size of the pages', async (ledger) => {
+    const { store, account, other } = ledger;
+    const [ada, beside] = [new EndUser(account, 1), new EndUser(other, 1)];
+    // Enough for several landmarks, some of which are in the middle of a transaction.
+    await store.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
+    for (let round = 0; round < 150; round++) {
+      ledger.wall += (round % 3) * 1_000;
+      await store.write([ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)]);
+    }
+    ledger.wall += 40 * DAY_MS;
+    await store.write([ada.add(1)]);
+    const all = await transactionsOf(store, ada);
+    assert(all.length > 300);
+    for (const [index, last] of [...all.entries()].filter(([index]) => index % 23 === 0)) {
+      const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
+      const within = { first: first.id, last: last.id };
+      const expected = all.slice(index, all.indexOf(first) + 1);
+      for (const limit of [1 + (index % 30), 1_000])
+        assert.deepEqual((await pagesOf(store, ada, limit, within)).flat(), expected);
+      const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
+      const between = idsBetween(first.createdAt, last.createdAt);
+      assert.deepEqual((await pagesOf(store, ada, 1_000, between)).flat(), sameTime);
+      const page = await store.transactions(ada.key, { from: null, limit: 1, within });
+      assert.deepEqual(page.transactions, [last]);
+    }
+  });
+
+  it('a range in which nothing happened is empty', async ({ store, account }) => {
+    const ada = new EndUser(account, 1);
+    const within = idsBetween(0, 5);
+    assert.deepEqual(await pagesOf(store, ada, 3, within), [[]], 'nobody ever heard of');
+    await fill(store, ada);
+    const at = (await transactionsOf(store, ada)).map(({ createdAt }) => createdAt);
+    const [latest, earliest] = [Math.max(...at), Math.min(...at)];
+    for (const empty of [within, idsBetween(latest + 1, latest + 9), idsBetween(earliest - 9, earliest - 1)])
+      assert.deepEqual(await pagesOf(store, ada, 3, empty), [[]]);
+  });
+
   it('a page comes with the cycles of the same moment', async ({ store, account }) => {
     const ada = new EndUser(account, 1);
     await store.write([ada.add(10), ada.startCycle(5)]);
@@ -101,10 +141,15 @@ export function pageContract({ it }: Contract): void {
   });
 }
 
-async function pagesOf(store: Store, { key }: EndUser, limit: number): Promise<(readonly Transaction[])[]> {
+async function pagesOf(
+  store: Store,
+  { key }: EndUser,
+  limit: number,
+  within?: IdRange,
+): Promise<(readonly Transaction[])[]> {
   const pages = [];
   for (let from: string | null = null; ; ) {
-    const page = await store.transactions(key, { from, limit });
+    const page = await store.transactions(key, { from, limit, ...(within && { within }) });
     pages.push(page.transactions);
     if (page.next === null) return pages;
     from = page.next;

@@ -1,0 +1,73 @@
+// The cursor of a page of transactions: opaque to clients, base64url of
+//
+//   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
+//
+// It names the transaction that was listed last, and so means the same on every store, after a restart, and once a
+// renewal that was computed is stored. The checksum covers whose list it is. It keeps out mistakes, not forgers: those
+// find no more than the account of their own API key.
+
+import { createHash } from 'node:crypto';
+import type { EndUserKey } from '../ledger/command.ts';
+import { type Instant, isInstant } from '../ledger/instant.ts';
+import type { TransactionId } from '../ledger/transaction-id.ts';
+import { InvalidRequest } from './problem.ts';
+
+export interface PageCursor {
+  /** The transaction that was listed last. */
+  readonly last: TransactionId;
+  /** The first instant that is listed; null when the list is not bounded. */
+  readonly from: Instant | null;
+  /** The first instant that is listed no more. */
+  readonly to: Instant | null;
+}
+
+const VERSION = 1;
+const ID_AT = 1;
+const FROM_AT = 17;
+const TO_AT = 23;
+const CHECKSUM_AT = 29;
+const LENGTH = 37;
+const INSTANT_BYTES = 6;
+/** No instant is as late as this. */
+const NO_INSTANT = 2 ** 48 - 1;
+
+export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey): string {
+  const bytes = Buffer.alloc(LENGTH);
+  bytes[0] = VERSION;
+  bytes.write(last.replaceAll('-', ''), ID_AT, 'hex');
+  bytes.writeUIntBE(from ?? NO_INSTANT, FROM_AT, INSTANT_BYTES);
+  bytes.writeUIntBE(to ?? NO_INSTANT, TO_AT, INSTANT_BYTES);
+  checksumOf(bytes, user).copy(bytes, CHECKSUM_AT);
+  return bytes.toString('base64url');
+}
+
+/** @throws InvalidRequest when it is not a cursor that was written for this end user */
+export function readCursor(text: string, user: EndUserKey): PageCursor {
+  const bytes = Buffer.from(text, 'base64url');
+  // Read back, since what is no base64url is passed over in silence.
+  const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
+  if (!isCursor || !checksumOf(bytes, user).equals(bytes.subarray(CHECKSUM_AT))) throw strangeCursor();
+  const hex = bytes.toString('hex', ID_AT, FROM_AT);
+  return {
+    last: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
+    from: instantAt(bytes, FROM_AT),
+    to: instantAt(bytes, TO_AT),
+  };
+}
+
+/** For a cursor that was never given out for this list. */
+export function strangeCursor(message = 'is not a `next_cursor` of this end user'): InvalidRequest {
+  return new InvalidRequest('InvalidField', `/cursor ${message}; begin again without it.`, [
+    { path: '/cursor', message },
+  ]);
+}
+
+function checksumOf(bytes: Buffer, { account, endUser }: EndUserKey): Buffer {
+  const hash = createHash('sha256').update(`${account}/${endUser}/`).update(bytes.subarray(0, CHECKSUM_AT));
+  return hash.digest().subarray(0, LENGTH - CHECKSUM_AT);
+}
+
+function instantAt(bytes: Buffer, at: number): Instant | null {
+  const instant = bytes.readUIntBE(at, INSTANT_BYTES);
+  return isInstant(instant) ? instant : null;
+}
