@@ -8,6 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { hashOf } from '../src/accounts/api-key.ts';
 import { copyDatabase, createApiKey, openBeside } from '../src/app.ts';
 import { type Database, databaseAt } from '../src/config.ts';
+import type { Command } from '../src/ledger/command.ts';
 import { DAY_MS } from '../src/ledger/instant.ts';
 import type { CopyProgress } from '../src/store/copy.ts';
 import { digestOf } from '../src/store/copy-digest.ts';
@@ -164,6 +165,29 @@ describe('a copy', options, () => {
     assert.deepEqual(dump(to), dump(file));
     const { url } = await serve(t, to);
     assert.equal((await add(url, secret)).status, 200);
+  });
+
+  test('takes the answers to idempotency keys along, refusals of end users never heard of too', async () => {
+    const [file, back, database] = [temporaryFile(), temporaryFile(), await server.createDatabase()];
+    const [ada, nobody] = [new EndUser(1, 1), new EndUser(2, 7)];
+    const keyed = (command: Command, requestId: string) =>
+      ({ ...command, idempotency: { key: `ünsafe "key" \\ 1`, requestId } }) as Command;
+    const commands = (requestId: string) => [keyed(ada.add(10), requestId), keyed(nobody.subtract(1), requestId)];
+    const store = await openSqliteStore(file);
+    const outcomes = await store.write(commands('first'));
+    await store.write(Array.from({ length: 1_500 }, (_, index) => keyed(new EndUser(3, index).add(1), 'many')));
+    await store.close();
+    await copyDatabase(at(fileAt(file)), at(database), quietly);
+    await copyDatabase(at(database), at(fileAt(back)), quietly);
+    const copies = [
+      await openPostgresStore(at(database) as Extract<Database, { kind: 'postgres' }>),
+      await openSqliteStore(back),
+    ];
+    for (const copy of copies) {
+      const again = outcomes.map((outcome) => ({ ...outcome, replayOf: 'first' }));
+      assert.deepEqual(await copy.write(commands('second')), again);
+      await copy.close();
+    }
   });
 
   test('of an empty ledger is an empty ledger', async () => {

@@ -98,6 +98,8 @@ export interface TransactionList {
   readonly end_user_id: string;
   /** Most recent first. */
   readonly transactions: readonly Transaction[];
+  /** Only with `limit` or `cursor`: the `cursor` of the next page, or null when there are no more transactions. */
+  readonly next_cursor?: string | null;
 }
 
 export interface Problem {

@@ -49,30 +49,6 @@ export const BALANCE = {
   ],
   active_balance: 970,
 };
-export const TRANSACTION_LIST = {
-  end_user_id: EXAMPLE_USER,
-  transactions: [
-    {
-      transaction_id: '01a1f874-c161-4000-8001-aef62ce4b4f6',
-      amount: -130,
-      created_at: '2026-11-20T10:16:03.681Z',
-      expire_at: '2026-12-21T08:00:00.123Z',
-    },
-    {
-      transaction_id: '01a1f874-bfc4-4000-8001-2a537451e192',
-      amount: 1000,
-      created_at: '2026-11-20T08:00:00.123Z',
-      expire_at: '2026-12-21T08:00:00.123Z',
-    },
-    {
-      transaction_id: '01a1f874-be26-4000-8001-cfd7547c2ac0',
-      amount: 100,
-      created_at: '2026-11-18T10:16:02.854Z',
-      expire_at: '2026-12-02T10:16:02.854Z',
-    },
-  ],
-};
-
 const PARTICULARS: Readonly<Record<ProblemCode, Extras>> = {
   BadRequest: { detail: 'A request names the host that it is for.' },
   InvalidJson: { detail: 'The body is empty; send a JSON object.' },

@@ -1,9 +1,11 @@
 // A digest over all rows of a ledger in one order, whatever keeps it: two ledgers are the same when their digests are.
 
 import { createHash, type Hash } from 'node:crypto';
+import type { Answer } from '../ledger/answer.ts';
 import type { Cycle } from '../ledger/cycle.ts';
 import type { Posting } from '../ledger/posting.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
+import { storedOutcome } from './answer-outcome.ts';
 import type { CopySource, LedgerHead, LedgerRecord, Totals } from './ledger-copy.ts';
 
 export interface LedgerDigest extends Totals {
@@ -24,6 +26,7 @@ export async function digestOf(source: CopySource, progress: (postings: number) 
     for (const record of records) digest.add(record);
     progress(digest.counts.postings - before);
   }
+  for await (const answers of source.answers()) for (const answer of answers) digest.addAnswer(answer);
   const sha256 = digest.end();
   return {
     ...digest.counts,
@@ -62,6 +65,11 @@ class RecordDigest {
       this.counts.endUsers += 1;
       this.#line(['end-user', account, endUser, record.latest]);
     }
+  }
+
+  addAnswer({ account, endUser, key, request, requestId, outcome, answeredAt }: Answer): void {
+    this.#endTransaction();
+    this.#line(['answer', account, endUser, key, request, requestId, storedOutcome(outcome), answeredAt]);
   }
 
   end(): string {

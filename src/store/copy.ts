@@ -72,6 +72,7 @@ async function copyAll(
   await copyEndUsers(source, destination, after, (postings) =>
     report({ step: 'copying', postings: there.postings + postings, total: totals.postings }),
   );
+  await destination.loadAnswers(source.answers());
   let compared = 0;
   const advance = (postings: number) => {
     compared += postings;

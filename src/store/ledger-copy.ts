@@ -2,6 +2,7 @@
 // of the service, since a ledger that is copied is not served.
 
 import type { Scope } from '../accounts/api-key.ts';
+import type { Answer } from '../ledger/answer.ts';
 import type { Finding } from '../ledger/audit.ts';
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Cycle } from '../ledger/cycle.ts';
@@ -63,6 +64,8 @@ export interface CopySource {
   totals(): Promise<Totals>;
   /** The records of the end users behind `after`, by account and end user, in one snapshot. */
   dump(after: EndUserKey | null): AsyncIterable<readonly LedgerRecord[]>;
+  /** The answers to idempotency keys, by account, end user and key in the order of their bytes. */
+  answers(): AsyncIterable<readonly Answer[]>;
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   close(): Promise<void>;
 }
@@ -84,6 +87,8 @@ export interface CopyDestination extends CopySource {
   load(records: readonly LedgerRecord[]): Promise<void>;
   /** Puts what was loaded on stable storage, together with the mark that all up to `last` is there. */
   commit(last: EndUserKey): Promise<void>;
+  /** Enters these answers and takes away all others, in one transaction: whoever was interrupted begins anew. */
+  loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void>;
   /** Moves the clock up to `position`, unless it is there already. */
   moveClock(position: IdPosition): Promise<void>;
   /** Adds up what is derived from the postings: it is not copied. The clock has been moved before. */
@@ -93,8 +98,8 @@ export interface CopyDestination extends CopySource {
 }
 
 /** Gathers records into batches of a bounded size. */
-export function* inBatches(records: Iterable<LedgerRecord>): Generator<readonly LedgerRecord[]> {
-  let batch: LedgerRecord[] = [];
+export function* inBatches<Row>(records: Iterable<Row>): Generator<readonly Row[]> {
+  let batch: Row[] = [];
   for (const record of records) {
     batch.push(record);
     if (batch.length < RECORDS_PER_BATCH) continue;

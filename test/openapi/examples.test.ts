@@ -32,8 +32,11 @@ test('each operation has an example of what it takes and of what it answers, wit
       if (name === 'end_user_id') assertFits(schema, example, `${name} of ${path}`);
     assert(body || operation.parameters?.some(({ name }) => name === 'end_user_id'), `${path} shows what it takes`);
     const answer = operation.responses[200]?.content['application/json'];
-    assert(answer?.example, `${path} shows what it answers`);
-    assertFits(answer.schema, answer.example, `the answer of ${path}`);
+    const shown = answer?.examples ? Object.values(answer.examples).map(({ value }) => value) : [answer?.example];
+    for (const example of shown) {
+      assert(example, `${path} shows what it answers`);
+      assertFits(answer?.schema, example, `the answer of ${path}`);
+    }
   }
 });
 

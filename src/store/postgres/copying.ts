@@ -3,20 +3,23 @@
 
 import assert from 'node:assert/strict';
 import type { Pool, PoolClient } from 'pg';
+import type { Answer } from '../../ledger/answer.ts';
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle } from '../../ledger/cycle.ts';
-import type {
-  AccountRow,
-  CopyDestination,
-  CopySource,
-  KeyRow,
-  LedgerHead,
-  LedgerRecord,
-  Totals,
+import {
+  type AccountRow,
+  type CopyDestination,
+  type CopySource,
+  type KeyRow,
+  type LedgerHead,
+  type LedgerRecord,
+  RECORDS_PER_BATCH,
+  type Totals,
 } from '../ledger-copy.ts';
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
+import { type AnswerRow, answerColumns, answerOf } from './answer-rows.ts';
 import { APPLICATION_NAME, openPool, type PostgresOptions, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
 import { keyOf } from './key.ts';
@@ -26,12 +29,13 @@ import { addUpAgain } from './movements.ts';
 import { explained } from './postgres-store.ts';
 import { INSERTS } from './record-inserts.ts';
 import { RowArrays } from './row-arrays.ts';
+import { ANSWER } from './statements.ts';
 import { auditDatabase } from './whole-store.ts';
 
 /** One for the locks or the writes, one to read, and one to spare. */
 const CONNECTIONS = 3;
 
-const TABLES = 'scrip.accounts, scrip.api_keys, scrip.end_users, scrip.cycles, scrip.postings';
+const TABLES = 'scrip.accounts, scrip.api_keys, scrip.end_users, scrip.cycles, scrip.postings, scrip.answers';
 
 /** A copy takes as long as it takes; only for a lock, which somebody else would have to give up, it does not wait. */
 const BEGIN = `BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = '3s'`;
@@ -141,6 +145,37 @@ class PostgresCopying implements CopyDestination {
 
   dump(after: EndUserKey | null): AsyncIterable<readonly LedgerRecord[]> {
     return scanLedger(this.#pool, after);
+  }
+
+  async *answers(): AsyncGenerator<readonly Answer[]> {
+    const client = await this.#pool.connect();
+    try {
+      await client.query(
+        'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = 0',
+      );
+      await client.query(
+        `DECLARE answers CURSOR FOR SELECT account, end_user, ${ANSWER} FROM scrip.answers
+         ORDER BY account, end_user, key COLLATE "C"`,
+      );
+      for (;;) {
+        const { rows } = await client.query<AnswerRow>(`FETCH ${RECORDS_PER_BATCH} FROM answers`);
+        if (rows.length === 0) return;
+        yield rows.map(answerOf);
+      }
+    } finally {
+      client.release(true);
+    }
+  }
+
+  async loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void> {
+    await this.#client.query(BEGIN);
+    await this.#client.query('DELETE FROM scrip.answers');
+    for await (const batch of answers) {
+      const rows = new RowArrays(INSERTS.answer.types);
+      for (const answer of batch) rows.add(...keyOf(answer), ...answerColumns(answer));
+      await this.#client.query(INSERTS.answer.text, rows.literals());
+    }
+    await this.#client.query('COMMIT');
   }
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {

@@ -6,11 +6,14 @@ import { type Answer, type Answers, idempotencyOf, NO_ANSWERS, nameOf } from '..
 import type { Command } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
-import { prepare, type Row, rowsOf } from './rows.ts';
-import { bytesOf } from './uuid.ts';
+import { prepare, rowsOf } from './rows.ts';
+import { bytesOf, uuidOf } from './uuid.ts';
 
 /** Looked at in one step, besides twice as many as have come since the last: going round never takes for ever. */
 const LOOKED_AT = 2_000;
+
+const STORED = 'key, request, request_id, outcome, answered_at';
+type StoredAnswer = readonly [key: string, request: string, requestId: string, outcome: string | null, at: Instant];
 
 type Position = readonly [account: number, endUser: Uint8Array, key: string];
 
@@ -19,6 +22,7 @@ const START: Position = [-1, new Uint8Array(), ''];
 
 export class AnswerTable {
   readonly #get: StatementSync;
+  readonly #all: StatementSync;
   readonly #insert: StatementSync;
   readonly #next: StatementSync;
   readonly #delete: StatementSync;
@@ -26,10 +30,8 @@ export class AnswerTable {
   #position = START;
 
   constructor(db: DatabaseSync) {
-    this.#get = prepare(
-      db,
-      'SELECT request, request_id, outcome, answered_at FROM answers WHERE account = ? AND end_user = ? AND key = ?',
-    );
+    this.#get = prepare(db, `SELECT ${STORED} FROM answers WHERE account = ? AND end_user = ? AND key = ?`);
+    this.#all = prepare(db, `SELECT account, end_user, ${STORED} FROM answers ORDER BY account, end_user, key`);
     this.#insert = prepare(
       db,
       `INSERT INTO answers (account, end_user, key, request, request_id, outcome, answered_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
@@ -50,21 +52,20 @@ export class AnswerTable {
       if (idempotency === null) continue;
       const { account, endUser } = command;
       const { key } = idempotency;
-      const row = this.#get.get(account, bytesOf(endUser), key) as unknown as Row | undefined;
+      const row = this.#get.get(account, bytesOf(endUser), key) as unknown as StoredAnswer | undefined;
       if (row === undefined) continue;
-      const [request, requestId, outcome, answeredAt] = row as [string, string, string | null, number];
       found ??= new Map();
-      found.set(nameOf(command, key), {
-        account,
-        endUser,
-        key,
-        request,
-        requestId,
-        outcome: outcomeOf(outcome),
-        answeredAt,
-      });
+      found.set(nameOf(command, key), answerOf(account, endUser, row));
     }
     return found ?? NO_ANSWERS;
+  }
+
+  /** All of them, by account, end user and key. */
+  *all(): Generator<Answer> {
+    for (const each of this.#all.iterate()) {
+      const [account, endUser, ...answer] = each as unknown as [number, Uint8Array, ...StoredAnswer];
+      yield answerOf(account, uuidOf(endUser), answer);
+    }
   }
 
   insert({ account, endUser, key, request, requestId, outcome, answeredAt }: Answer): void {
@@ -87,4 +88,9 @@ export class AnswerTable {
     this.#inserted = 0;
     return old.length;
   }
+}
+
+function answerOf(account: number, endUser: string, stored: StoredAnswer): Answer {
+  const [key, request, requestId, outcome, answeredAt] = stored;
+  return { account, endUser, key, request, requestId, outcome: outcomeOf(outcome), answeredAt };
 }

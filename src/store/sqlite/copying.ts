@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
+import type { Answer } from '../../ledger/answer.ts';
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -20,6 +21,7 @@ import {
 } from '../ledger-copy.ts';
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
+import { AnswerTable } from './answer-table.ts';
 import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
 import { RecordWriter } from './record-writer.ts';
@@ -102,6 +104,22 @@ class SqliteCopying implements CopyDestination {
     }
   }
 
+  async *answers(): AsyncGenerator<readonly Answer[]> {
+    const db = connect(this.name);
+    try {
+      yield* inBatches(new AnswerTable(db).all());
+    } finally {
+      db.close();
+    }
+  }
+
+  async loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void> {
+    this.#db.exec('BEGIN IMMEDIATE; DELETE FROM answers');
+    const table = new AnswerTable(this.#db);
+    for await (const batch of answers) for (const answer of batch) table.insert(answer);
+    this.#db.exec('COMMIT');
+  }
+
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
     return auditFile(this.#db, report);
   }
@@ -162,7 +180,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   #mark(source: string, { accounts, keys }: LedgerHead): void {
-    const isEmpty = ['accounts', 'api_keys', 'holdings', 'postings'].every(
+    const isEmpty = ['accounts', 'api_keys', 'holdings', 'postings', 'answers'].every(
       (table) => this.#db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() === undefined,
     );
     if (!isEmpty)
