@@ -16,6 +16,7 @@ import { createConsole } from './console/console.ts';
 import { Authenticator } from './http/authenticate.ts';
 import { serveMetrics } from './http/metrics-server.ts';
 import { buildServer, type HttpServer } from './http/server.ts';
+import type { ServerLimits } from './http/server-limits.ts';
 import { type AccountPostings, type ExportFormat, exportedText } from './store/account-export.ts';
 import type { ConsoleDatabase } from './store/console-database.ts';
 import { type CopyProgress, type CopyReport, copyLedger } from './store/copy.ts';
@@ -50,12 +51,14 @@ export interface ServiceOptions {
   readonly log?: DestinationStream;
   /** Another clock than the machine's, for tests. */
   readonly wall?: WallClock;
+  /** Shorter times and fewer connections, for tests. */
+  readonly limits?: Partial<ServerLimits>;
 }
 
 /** @throws CannotOpen, and what `listen` throws when the address is taken */
 export async function startService(
   config: Config,
-  { log = pino.destination(2), wall }: ServiceOptions = {},
+  { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},
 ): Promise<Service> {
   const logger = pino({ level: config.logLevel }, log);
   const store = await openStore(config.database, wall);
@@ -90,6 +93,8 @@ export async function startService(
       tracer,
       metricsElsewhere: config.metricsPort !== null,
       console: webConsole.plugin,
+      rateLimit: config.rateLimit,
+      limits,
     });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
     const metrics = await metricsApart(config, server, logger).catch(async (error) => {

@@ -1,6 +1,7 @@
 // What the environment says, read and checked once. Each setting is documented in README.md.
 
 import { SIGN_UP_POLICIES, type SignUpPolicy } from './accounts/membership.ts';
+import type { RateLimitSettings } from './accounts/rate-limit.ts';
 import type { TracingSettings } from './tracing/tracer.ts';
 
 export interface FileDatabase {
@@ -40,6 +41,8 @@ export interface Config {
   readonly logRequests: boolean;
   /** Where `/metrics` is, instead of `port`; on `port` when null. */
   readonly metricsPort: number | null;
+  /** How often each API key may call; null where that is not limited. */
+  readonly rateLimit: RateLimitSettings | null;
   /** Where spans go; nowhere when null. */
   readonly tracing: TracingSettings | null;
   readonly console: ConsoleSettings;
@@ -51,13 +54,15 @@ export class InvalidSetting extends Error {
 }
 
 const PORT_MAX = 65_535;
-const LANES_MAX = 64;
+export const LANES_MAX = 64;
 const HOUR_MS = 3_600_000;
-/** A day, which clients may count on, to a year. */
-const KEEP_ANSWERS_HOURS_MIN = 24;
-const KEEP_ANSWERS_HOURS_MAX = 8_760;
 const LOOPBACK_NAME = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
+/** A day, which clients may count on, to a year. */
+export const KEEP_ANSWERS_HOURS_MIN = 24;
+export const KEEP_ANSWERS_HOURS_MAX = 8_760;
+/** Beyond what a process answers. */
+export const RATE_LIMIT_MAX = 1_000_000;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** @throws InvalidSetting */
@@ -76,6 +81,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
         KEEP_ANSWERS_HOURS_MAX,
       ),
     ...operatorSettings(environment),
+    rateLimit: rateLimitOf(environment),
     tracing: tracingSettings(environment),
     console: consoleOf(environment),
   };
@@ -156,6 +162,18 @@ function operatorSettings(environment: NodeJS.ProcessEnv): Pick<Config, 'logRequ
     logRequests: oneOf('REQUEST_LOG', environment.REQUEST_LOG || 'no', ['yes', 'no']) === 'yes',
     metricsPort: metricsPort === null ? null : wholeNumber('METRICS_PORT', metricsPort, 0, PORT_MAX),
   };
+}
+
+/** The burst is at least what may come in a second, and that when nothing is said. */
+function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
+  const rate = environment.RATE_LIMIT || null;
+  const burst = environment.RATE_LIMIT_BURST || rate;
+  if (rate === null) {
+    if (burst !== null) throw new InvalidSetting('RATE_LIMIT_BURST is set and RATE_LIMIT is not: nothing is limited.');
+    return null;
+  }
+  const perSecond = wholeNumber('RATE_LIMIT', rate, 1, RATE_LIMIT_MAX);
+  return { perSecond, burst: wholeNumber('RATE_LIMIT_BURST', burst ?? rate, perSecond, RATE_LIMIT_MAX) };
 }
 
 /** The usual variables of OpenTelemetry: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */

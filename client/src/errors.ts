@@ -106,7 +106,7 @@ export class Unauthorized extends ScripError {}
 export class Forbidden extends ScripError {}
 /** The idempotency key was used for another request of this end user. */
 export class IdempotencyKeyReused extends ScripError {}
-/** The API key calls more often than it may; `retryAfterMs` says when to come back. Nothing happened. */
+/** The API key has made too many requests; `retryAfterMs` says when to come back. Nothing happened. */
 export class TooManyRequests extends ScripError {}
 /** Too much is waiting. Nothing happened. */
 export class Overloaded extends ScripError {}

@@ -144,5 +144,6 @@ export type ErrorName =
   | 'PayloadTooLarge'
   | 'RequestTimeout'
   | 'StoreUnavailable'
+  | 'TooManyRequests'
   | 'Unauthorized'
   | 'UnsupportedMediaType';

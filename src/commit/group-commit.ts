@@ -5,37 +5,50 @@
 //      └── no room: Overloaded, at once         └── still catching up with missed periods: waiting again
 //
 // The store says in how many lanes it takes batches. All that concerns an end user goes through one of them, in order.
+// In a lane the accounts take turns, and of the room there is an account may fill as much as it leaves free.
 
 import assert from 'node:assert/strict';
 import type { Command, Outcome } from '../ledger/command.ts';
 import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
+import { FairLine } from './fair-line.ts';
 import { Tally } from './tally.ts';
 
 export type Answer = (result: Outcome | StoreFault) => void;
 
 export interface QueueLimits {
+  /** Of all accounts; one that is alone has half. */
   readonly commandsMax: number;
+  /** As well. */
   readonly bytesMax: number;
 }
 
 /** A third of a second of work at 30,000 commands a second: who would wait longer is better told at once. */
-export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 8 * 2 ** 20 };
+export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 
 /** Past this, a larger batch saves nothing more of the fsync and makes everybody in it wait longer. */
-const BATCH_COMMANDS_MAX = 512;
+export const BATCH_COMMANDS_MAX = 512;
 
 /** What a waiting command costs beside its strings: the object, its fields and its place in the queue. */
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
+/** What an account has of the queue. */
+interface Share {
+  readonly account: number;
+  commands: number;
+  /** What is being written included. */
+  bytes: number;
+}
+
 interface Waiting {
   readonly command: Command;
   readonly answer: Answer;
+  readonly share: Share;
 }
 
 interface Lane {
-  readonly requests: Waiting[];
+  readonly requests: FairLine<Waiting>;
   readonly renewals: Waiting[];
   isWriting: boolean;
 }
@@ -78,6 +91,8 @@ export class GroupCommit {
   readonly #limits: QueueLimits;
   readonly #onHealth: (trouble: StoreFault | null) => void;
   readonly #lanes: readonly Lane[];
+  /** Of each account that has something in the queue or being written. */
+  readonly #shares = new Map<number, Share>();
   /** The lane that is looked at first, each in its turn. */
   #turn = 0;
   #queued = 0;
@@ -96,7 +111,11 @@ export class GroupCommit {
     this.#store = store;
     this.#limits = limits;
     this.#onHealth = onHealth;
-    this.#lanes = Array.from({ length: store.lanes.count }, () => ({ requests: [], renewals: [], isWriting: false }));
+    this.#lanes = Array.from({ length: store.lanes.count }, () => ({
+      requests: new FairLine<Waiting>(),
+      renewals: [],
+      isWriting: false,
+    }));
   }
 
   /** How many commands are waiting. */
@@ -107,13 +126,16 @@ export class GroupCommit {
   /** Calls `answer` once: with an outcome when the command is durable or refused, with a fault when it is neither. */
   submit(command: Command, answer: Answer): void {
     const bytes = bytesOf(command);
-    if (this.#queued >= this.#limits.commandsMax || this.#bytes + bytes > this.#limits.bytesMax) {
+    const share = this.#shares.get(command.account) ?? { account: command.account, commands: 0, bytes: 0 };
+    if (!this.#hasRoom(command, share, bytes)) {
       this.counts.overloads += 1;
       answer(new StoreFault('Overloaded', 'Too many writes are waiting.'));
       return;
     }
+    if (share.bytes === 0) this.#shares.set(command.account, share);
+    share.bytes += bytes;
     this.#bytes += bytes;
-    this.#enqueue(this.#lanes[this.#store.lanes.of(command)] as Lane, { command, answer });
+    this.#enqueue(this.#lanes[this.#store.lanes.of(command)] as Lane, { command, answer, share });
     if (this.#isScheduled || this.#writing === this.#store.lanes.atOnce) return;
     // After the current turn of the event loop, so that all requests which arrived in it share a batch.
     this.#isScheduled = true;
@@ -129,9 +151,19 @@ export class GroupCommit {
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
+  /** An account fills the queue as far as it leaves as much free. Renewals are the ledger's own, and few. */
+  #hasRoom(command: Command, share: Share, bytes: number): boolean {
+    const commandsFree = this.#limits.commandsMax - this.#queued;
+    const bytesFree = this.#limits.bytesMax - this.#bytes;
+    if (command.kind === 'renew') return commandsFree > 0 && bytesFree >= bytes;
+    return share.commands < commandsFree && share.bytes + bytes <= bytesFree;
+  }
+
   #enqueue(lane: Lane, waiting: Waiting): void {
     this.#queued += 1;
-    (waiting.command.kind === 'renew' ? lane.renewals : lane.requests).push(waiting);
+    waiting.share.commands += 1;
+    if (waiting.command.kind === 'renew') lane.renewals.push(waiting);
+    else lane.requests.push(waiting.command.account, waiting);
   }
 
   /** Sends off as many batches as the store takes at once. A lane writes one at a time, so that its next one can grow. */
@@ -186,9 +218,10 @@ export class GroupCommit {
 
   /** Requests come first: renewals have all the time that nobody asks for. */
   #take({ requests, renewals }: Lane): Waiting[] {
-    const batch = requests.splice(0, BATCH_COMMANDS_MAX);
+    const batch = requests.take(BATCH_COMMANDS_MAX);
     batch.push(...renewals.splice(0, BATCH_COMMANDS_MAX - batch.length));
     this.#queued -= batch.length;
+    for (const { share } of batch) share.commands -= 1;
     return batch;
   }
 
@@ -213,8 +246,11 @@ export class GroupCommit {
     if (this.#queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 
-  #finish({ command, answer }: Waiting, result: Outcome | StoreFault): void {
-    this.#bytes -= bytesOf(command);
+  #finish({ command, answer, share }: Waiting, result: Outcome | StoreFault): void {
+    const bytes = bytesOf(command);
+    this.#bytes -= bytes;
+    share.bytes -= bytes;
+    if (share.bytes === 0) this.#shares.delete(share.account);
     if (!(result instanceof StoreFault)) {
       this.counts.commands += 1;
       if (result.refused !== null) this.counts.refusals += 1;

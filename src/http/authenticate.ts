@@ -6,10 +6,10 @@ import type { IncomingMessage } from 'node:http';
 import { type ApiKey, hashOf, isWellFormed } from '../accounts/api-key.ts';
 import type { ApiKeys } from '../store/store.ts';
 
-const FRESH_MS = 500;
+export const FRESH_MS = 500;
 
 /** Keys remembered at once; with more in use, the longest known make room and are looked up again. */
-const REMEMBERED_MAX = 10_000;
+export const REMEMBERED_MAX = 10_000;
 
 /** How often first uses are handed over. */
 const HAND_OVER_MS = 1_000;

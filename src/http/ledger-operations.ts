@@ -15,6 +15,7 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'PayloadTooLarge',
   'UnsupportedMediaType',
   'InvalidField',
+  'TooManyRequests',
   'HeadersTooLarge',
   'Internal',
   'Overloaded',
@@ -27,6 +28,21 @@ const GET_NOTE = 'The fields come in the query string, or in a JSON body of the 
 
 /** What an answer of this status says in its headers, beyond what all answers do. */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
+  429: {
+    'Retry-After': { type: 'integer', description: 'Seconds after which to try again.' },
+    RateLimit: {
+      type: 'string',
+      description:
+        'On each answer of a key that is limited: how many requests are left (`r`), and the seconds until all are there again, or where none is left, until the next one is (`t`).',
+      examples: ['"key";r=0;t=1'],
+    },
+    'RateLimit-Policy': {
+      type: 'string',
+      description:
+        'On each answer of a key that is limited: how many requests (`q`) it may make in how many seconds (`w`).',
+      examples: ['"key";q=100;w=1'],
+    },
+  },
   401: { 'WWW-Authenticate': { type: 'string', description: 'The scheme, `Bearer`.' } },
   503: {
     'Retry-After': {

@@ -1,15 +1,11 @@
 // The six endpoints of the interface: a request becomes a command or a read, an outcome becomes a response. No rule of
 // the ledger is here.
 
+import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
-import type {
-  FastifyBaseLogger,
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  preValidationHookHandler,
-} from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from 'fastify';
 import { type ApiKey, may, type Scope } from '../accounts/api-key.ts';
+import type { RateLimit } from '../accounts/rate-limit.ts';
 import type { Answer, GroupCommit } from '../commit/group-commit.ts';
 import { activeBalance } from '../ledger/balance.ts';
 import type { Accepted, EndUserKey, Idempotency } from '../ledger/command.ts';
@@ -19,32 +15,27 @@ import type { Actor } from '../ledger/posting.ts';
 import { cyclesAt } from '../ledger/settle.ts';
 import { type Store, StoreFault } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
+import type { ConnectionTurns } from './connection-turns.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
 import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
 import { cycleEntry, cycleObject } from './objects.ts';
 import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendProblem, sendRefusal } from './problem.ts';
+import { admitAtRate } from './rate-headers.ts';
 import type * as schemas from './schemas.ts';
 import { transactionList } from './transaction-list.ts';
+import type { Holder, WorkInFlight } from './work-in-flight.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Set by the hook below, before any handler of this file runs. */
     apiKey: ApiKey;
-    /** Whether it is among the work in flight. */
-    isCounted: boolean;
+    /** Where it is among the work in flight; null when it is not. */
+    holder: Holder | null;
   }
   interface FastifyContextConfig {
     scope?: Scope;
   }
-}
-
-/** Requests being worked on at once, whoever sends them: one socket alone can start any number by pipelining. */
-export const IN_FLIGHT_MAX = 5_000;
-
-/** One for the process: the paths and their alias share it. */
-export interface WorkInFlight {
-  requests: number;
 }
 
 export interface LedgerRoutesOptions {
@@ -52,33 +43,37 @@ export interface LedgerRoutesOptions {
   readonly commit: GroupCommit;
   readonly authenticator: Authenticator;
   readonly work: WorkInFlight;
+  readonly turns: ConnectionTurns;
+  /** How often each key may call; null or absent where that is not limited. */
+  readonly rateLimit?: RateLimit | null;
 }
 
 export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
   boundWorkInFlight(app, options.work);
-  authenticateAll(app, options.authenticator);
+  authenticateAll(app, options);
   writeRoutes(app, options.commit);
   readRoutes(app, options);
 }
 
 function boundWorkInFlight(app: FastifyInstance, work: WorkInFlight): void {
-  app.decorateRequest('isCounted', false);
+  app.decorateRequest('holder', null);
   app.addHook('onRequest', (request, reply, done) => {
-    request.isCounted = true;
-    work.requests += 1;
-    if (work.requests > IN_FLIGHT_MAX) sendFault(reply, { code: 'Overloaded' });
+    const { isFull } = work;
+    request.holder = work.enter();
+    if (isFull) sendFault(reply, { code: 'Overloaded' });
     else done();
   });
   // Every request comes to send a reply, also the one whose client has gone, and the one that was turned away earlier.
   app.addHook('onSend', (request, reply, _payload, done) => {
-    if (request.isCounted) work.requests -= 1;
-    request.isCounted = false;
+    if (request.holder !== null) work.leave(request.holder);
+    request.holder = null;
     reply.header('cache-control', 'no-store');
     done();
   });
 }
 
-function authenticateAll(app: FastifyInstance, authenticator: Authenticator): void {
+function authenticateAll(app: FastifyInstance, options: LedgerRoutesOptions): void {
+  const { authenticator, work, turns, rateLimit = null } = options;
   app.decorateRequest('apiKey');
   app.addHook('onRequest', (request, reply, done) => {
     const admit = (key: ApiKey | null) => {
@@ -86,14 +81,21 @@ function authenticateAll(app: FastifyInstance, authenticator: Authenticator): vo
         sendProblem(reply, 'Unauthorized', {
           detail: 'Send one header `Authorization: Bearer <API key>` with a key that is not revoked.',
         });
-      } else if (!may(key.scope, reply.routeOptions.config.scope ?? 'write')) {
+        return;
+      }
+      if (rateLimit !== null && !admitAtRate(rateLimit, key.id, reply)) return;
+      if (!may(key.scope, reply.routeOptions.config.scope ?? 'write')) {
         sendProblem(reply, 'Forbidden', {
           detail: 'This key has the scope `read`; the call needs one with the scope `write`.',
         });
-      } else {
-        request.apiKey = key;
-        done();
+        return;
       }
+      turns.belongsTo(request.raw.socket, key.account);
+      const holder = work.claim(key.account);
+      if (holder === null) return sendFault(reply, { code: 'Overloaded' });
+      request.holder = holder;
+      request.apiKey = key;
+      done();
     };
     const key = authenticator.authenticate(request.raw);
     if (key instanceof Promise) key.then(admit, (error) => sendFailure(reply, error));
@@ -211,7 +213,7 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
     (request, reply) => {
       transactionList(store, listRequestOf(endUserOf(request, request.query), request.query))
         .then((document) => {
-          if (typeof document !== 'string') countStream(work, document, request.log);
+          if (typeof document !== 'string') countStream(work, document, request);
           reply.header('content-type', 'application/json; charset=utf-8').send(document);
         })
         .catch((error) => {
@@ -223,12 +225,11 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
 }
 
 /** A stream goes on being work after its headers are sent, for as long as the client takes to read it. */
-function countStream(work: WorkInFlight, stream: Readable, log: FastifyBaseLogger): void {
-  work.requests += 1;
+function countStream(work: WorkInFlight, stream: Readable, { holder, log }: FastifyRequest): void {
+  assert(holder, 'its request is still counted');
+  work.add(holder);
   stream.once('error', (error) => log.error({ err: error }, 'a list broke off'));
-  stream.once('close', () => {
-    work.requests -= 1;
-  });
+  stream.once('close', () => work.leave(holder));
 }
 
 /** The account comes from the key alone. UUIDs are the same in either case, and kept in lower case. */

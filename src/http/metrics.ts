@@ -6,8 +6,8 @@ import type { GroupCommit } from '../commit/group-commit.ts';
 import type { RenewalClock } from '../commit/renewal-clock.ts';
 import type { Tally } from '../commit/tally.ts';
 import type { Store } from '../store/store.ts';
-import type { WorkInFlight } from './ledger-routes.ts';
 import type { RequestCounts } from './request-metrics.ts';
+import type { WorkInFlight } from './work-in-flight.ts';
 
 export interface Measured {
   readonly store: Store;

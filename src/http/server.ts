@@ -13,7 +13,10 @@ import Fastify, {
   LogController,
 } from 'fastify';
 import type { Registry } from 'prom-client';
+import { RateLimit, type RateLimitSettings } from '../accounts/rate-limit.ts';
 import type { Tracer } from '../tracing/tracer.ts';
+import { ConnectionTurns } from './connection-turns.ts';
+import { answerMalformed, boundConnections, whatIsWrongWith } from './connections.ts';
 import { readJson } from './json-body.ts';
 import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
 import { type Measured, metricsOf } from './metrics.ts';
@@ -23,7 +26,6 @@ import {
   InvalidRequest,
   PROBLEM_TYPE,
   PROBLEMS,
-  type ProblemCode,
   pointerTo,
   problemDocument,
   sendFailure,
@@ -32,11 +34,19 @@ import {
 } from './problem.ts';
 import { RequestCounts } from './request-metrics.ts';
 import { COMPONENTS } from './schemas.ts';
+import {
+  BODY_BYTES_MAX,
+  FIELD_ERRORS_MAX,
+  HEADER_BYTES_MAX,
+  SERVER_LIMITS,
+  type ServerLimits,
+} from './server-limits.ts';
 import { traceRequests } from './trace-requests.ts';
+import { WorkInFlight } from './work-in-flight.ts';
 
 type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured, 'requests'>;
 
-export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'metrics'> & {
+export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'turns' | 'metrics' | 'rateLimit'> & {
   readonly logger: FastifyBaseLogger;
   readonly version: string;
   /** Whether each request is a line in the log. */
@@ -45,6 +55,10 @@ export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'metr
   readonly tracer?: Tracer | null;
   /** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
   readonly console: (app: FastifyInstance) => Promise<void>;
+  /** How often each key may call; null or absent where that is not limited. */
+  readonly rateLimit?: RateLimitSettings | null;
+  /** Others than `SERVER_LIMITS`, for tests. */
+  readonly limits?: Partial<ServerLimits>;
 };
 
 export interface HttpServer {
@@ -52,20 +66,10 @@ export interface HttpServer {
   readonly metrics: Registry;
   /** Of all that is served, as `GET /healthz`. */
   readonly routes: readonly string[];
-  /** Stops accepting, answers what is in flight, and closes what is still open after `DRAIN_MS`. */
+  /** Stops accepting, answers what is in flight, and closes what is still open after ten seconds. */
   drain(): Promise<void>;
 }
 
-export const BODY_BYTES_MAX = 64 * 1024;
-export const HEADER_BYTES_MAX = 16 * 1024;
-const CONNECTIONS_MAX = 20_000;
-
-const REQUEST_TIMEOUT_MS = 30_000;
-const HEADERS_TIMEOUT_MS = 10_000;
-const CONNECTIONS_CHECK_MS = 5_000;
-/** Longer than the idle time of common proxies (60 s), so that it is they who close a connection, never with a request on its way. */
-const KEEP_ALIVE_MS = 75_000;
-const DRAIN_MS = 10_000;
 /** How often connections are closed that have nothing under way any more. */
 const DRAIN_IDLE_MS = 100;
 
@@ -77,26 +81,89 @@ type PipelinedSocket = Socket & { [LATEST]?: string };
 /** Any version, either case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** A problem names at most this many fields. */
-const FIELD_ERRORS_MAX = 20;
-
 export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
   let isDraining = false;
+  const limits = { ...SERVER_LIMITS, ...options.limits };
+  const work = new WorkInFlight();
+  const turns = new ConnectionTurns(work);
   const genReqId = requestIds();
-  const app = Fastify({
-    loggerInstance: options.logger,
+  const app = bareServer({ ...options, limits, genReqId });
+  const requests = new RequestCounts({ log: options.logRequests === true });
+  requests.watch(app);
+  if (options.tracer) traceRequests(app, options.tracer);
+  app.setErrorHandler(answerError);
+  takeJsonOnly(app);
+  const routes = listRoutes(app);
+  answerUnrouted(app);
+  boundConnections(app.server, limits);
+  app.server.on('connection', (socket) => turns.arrive(socket));
+  app.server.on('checkExpectation', (request, response) => answerExpectation(request, response, genReqId()));
+  app.addHook('onRequest', (request, reply, done) => {
+    request.startedAt = performance.now();
+    turns.count(request.raw.socket);
+    (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
+    const wrong = whatIsWrongWith(request.raw);
+    if (wrong === null) return done();
+    sendProblem(reply.header('connection', 'close'), wrong.code, { detail: wrong.detail });
+  });
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    requests.finish(request, reply);
+    reply.header('x-content-type-options', 'nosniff');
+    // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
+    if (isDraining && (request.raw.socket as PipelinedSocket)[LATEST] === request.id)
+      reply.header('connection', 'close');
+    done();
+  });
+
+  const metrics = metricsOf({ ...options, requests, work });
+  const rateLimit = options.rateLimit ? new RateLimit(options.rateLimit) : null;
+  const ledger = { ...options, work, turns, rateLimit };
+  for (const schema of COMPONENTS) app.addSchema(schema);
+  await describe(app, options.version);
+  await app.register(async (scope) => ledgerRoutes(scope, ledger));
+  await app.register(async (scope) => ledgerRoutes(hidden(scope), ledger), { prefix: '/v1' });
+  await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
+  await app.register(options.console);
+
+  return {
+    app,
+    metrics,
+    routes,
+    async drain() {
+      isDraining = true;
+      const deadline = setTimeout(() => app.server.closeAllConnections(), limits.drainMs);
+      const idle = setInterval(() => app.server.closeIdleConnections(), DRAIN_IDLE_MS);
+      await app.close();
+      clearTimeout(deadline);
+      clearInterval(idle);
+    },
+  };
+}
+
+/** Fastify, as we need it: everything that it refuses is answered by us. */
+function bareServer({
+  logger,
+  limits,
+  genReqId,
+}: {
+  logger: FastifyBaseLogger;
+  limits: ServerLimits;
+  genReqId: () => string;
+}): FastifyInstance {
+  return Fastify({
+    loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (logger) => logger,
     genReqId,
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveMs,
     http: {
       // Node's own refusal would have no body; ours is below.
       requireHostHeader: false,
       maxHeaderSize: HEADER_BYTES_MAX,
-      headersTimeout: HEADERS_TIMEOUT_MS,
-      connectionsCheckingInterval: CONNECTIONS_CHECK_MS,
+      headersTimeout: limits.headersTimeoutMs,
+      connectionsCheckingInterval: limits.connectionsCheckMs,
     },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
@@ -108,65 +175,15 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
       onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
     },
     frameworkErrors: answerError,
-    clientErrorHandler: (error, socket) => whenIdle(socket, () => answerMalformed(error, socket, genReqId())),
+    clientErrorHandler: (error, socket) => answerMalformed(error, socket, genReqId),
   });
-  const requests = new RequestCounts({ log: options.logRequests === true });
-  requests.watch(app);
-  if (options.tracer) traceRequests(app, options.tracer);
-  app.server.maxConnections = CONNECTIONS_MAX;
-  app.setErrorHandler(answerError);
-  takeJsonOnly(app);
-  const routes = listRoutes(app);
-  answerUnrouted(app);
-  refuseExpectations(app, genReqId);
-  app.addHook('onRequest', (request, reply, done) => {
-    request.startedAt = performance.now();
-    (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
-    const detail = whatIsWrongWith(request.raw);
-    if (detail === null) return done();
-    sendProblem(reply.header('connection', 'close'), 'BadRequest', { detail });
-  });
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    requests.finish(request, reply);
-    reply.header('x-content-type-options', 'nosniff');
-    // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
-    if (isDraining && (request.raw.socket as PipelinedSocket)[LATEST] === request.id)
-      reply.header('connection', 'close');
-    done();
-  });
-
-  const work = { requests: 0 };
-  const metrics = metricsOf({ ...options, requests, work });
-  for (const schema of COMPONENTS) app.addSchema(schema);
-  await describe(app, options.version);
-  await app.register(async (scope) => ledgerRoutes(scope, { ...options, work }));
-  await app.register(async (scope) => ledgerRoutes(hidden(scope), { ...options, work }), { prefix: '/v1' });
-  await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
-
-  await app.register(options.console);
-
-  return {
-    app,
-    metrics,
-    routes,
-    async drain() {
-      isDraining = true;
-      const deadline = setTimeout(() => app.server.closeAllConnections(), DRAIN_MS);
-      const idle = setInterval(() => app.server.closeIdleConnections(), DRAIN_IDLE_MS);
-      await app.close();
-      clearTimeout(deadline);
-      clearInterval(idle);
-    },
-  };
 }
 
-function refuseExpectations(app: FastifyInstance, genReqId: () => string): void {
-  app.server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
-    const detail = `Scrip does not know the expectation ${request.headers.expect}.`;
-    const body = problemDocument('ExpectationFailed', genReqId(), { detail });
-    const headers = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
-    response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
-  });
+function answerExpectation(request: IncomingMessage, response: ServerResponse, requestId: string): void {
+  const detail = `Scrip does not know the expectation ${request.headers.expect}.`;
+  const body = problemDocument('ExpectationFailed', requestId, { detail });
+  const headers = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
+  response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
 }
 
 /** Unique in this process, and told apart from those of others by their start. */
@@ -266,42 +283,6 @@ function fieldError({
     default:
       return { path: instancePath, message: message ?? 'is not valid' };
   }
-}
-
-/** What Node lets through, or refuses without a word of why. */
-function whatIsWrongWith({ httpVersion, headers }: IncomingMessage): string | null {
-  if (headers.host === undefined && httpVersion !== '1.0') return 'A request names the host that it is for.';
-  const encoding = headers['transfer-encoding'];
-  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked') return 'The only transfer encoding is chunked.';
-  return null;
-}
-
-const MALFORMED: Readonly<Record<string, ProblemCode>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: 'RequestTimeout',
-  HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
-};
-
-/**
- * Answers go out in the order of the requests: what is wrong with the bytes behind a whole request waits for its answer.
- * What is wrong with the request itself is said at once.
- */
-function whenIdle(socket: Socket & { _httpMessage?: ServerResponse | null }, answer: () => void): void {
-  const { _httpMessage: underWay } = socket;
-  if (underWay?.req.complete && socket.writable) underWay.once('close', () => setImmediate(whenIdle, socket, answer));
-  else answer();
-}
-
-/** What the HTTP parser cannot make sense of never reaches a route. */
-function answerMalformed(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
-    socket.destroy();
-    return;
-  }
-  const code = MALFORMED[error.code ?? ''] ?? 'BadRequest';
-  const { status, title } = PROBLEMS[code];
-  const body = problemDocument(code, requestId, { detail: 'The connection is closed.' });
-  const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
-  socket.end(head + body);
 }
 
 async function describe(app: FastifyInstance, version: string): Promise<void> {

@@ -12,7 +12,7 @@ import { transactionObject } from './objects.ts';
 import { strangeCursor, writeCursor } from './page-cursor.ts';
 
 /** Large enough that a read of the store costs more than asking for it, small enough to hold up nothing else. */
-const READ_TRANSACTIONS = 500;
+export const READ_TRANSACTIONS = 500;
 
 /** Which transactions are wanted: two bounds on their time, and those on their ids that follow from them. */
 interface Bounds {

@@ -19,8 +19,8 @@ const README = await readFile(join(REPOSITORY, 'README.md'), 'utf8');
 /** What a test of the documents cannot run, and why. */
 const NOT_RUN: ReadonlyMap<string, string> = new Map([
   ['npm ci && npm start', 'it installs; the steps of a fresh clone are run where the whole project is checked'],
-  ['--to postgres://', 'it needs PostgreSQL, and is run in copy.test.ts'],
   ['password reset', 'it needs somebody who has signed up, and is run in test/console'],
+  ['--to postgres://', 'it needs PostgreSQL, and is run in copy.test.ts'],
 ]);
 
 /** What is not done beside a running server. */

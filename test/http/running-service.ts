@@ -8,8 +8,10 @@ import { Agent, type IncomingHttpHeaders, type IncomingMessage, request } from '
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scope } from '../../src/accounts/api-key.ts';
+import type { RateLimitSettings } from '../../src/accounts/rate-limit.ts';
 import { createApiKey, type Service, startService } from '../../src/app.ts';
 import { type ConsoleSettings, type Database, readConfig } from '../../src/config.ts';
+import type { ServerLimits } from '../../src/http/server-limits.ts';
 
 /** Any member that an answer can have. Which ones it has is what the tests are about. */
 export interface Body {
@@ -118,9 +120,12 @@ export interface ScripOptions {
   readonly database?: Database;
   /** Of the console; anybody may sign up and there is no mail server when absent. */
   readonly console?: Partial<ConsoleSettings>;
+  readonly rateLimit?: RateLimitSettings;
+  readonly limits?: Partial<ServerLimits>;
 }
 
-export async function startScrip({ clock, file, database, console: settings }: ScripOptions = {}): Promise<Scrip> {
+export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
+  const { clock, file, database, console: settings, rateLimit, limits } = options;
   const folder = await mkdtemp(join(tmpdir(), 'scrip-http-'));
   const log: string[] = [];
   const service = await startService(
@@ -130,8 +135,13 @@ export async function startScrip({ clock, file, database, console: settings }: S
       database: database ?? { kind: 'file', path: file ?? join(folder, 'ledger.db') },
       logLevel: 'trace',
       console: { publicUrl: null, signUp: 'open', mail: null, ...settings },
+      rateLimit: rateLimit ?? null,
     },
-    { log: { write: (line: string) => void log.push(line) }, ...(clock ? { wall: clock.wall } : {}) },
+    {
+      log: { write: (line: string) => void log.push(line) },
+      ...(clock ? { wall: clock.wall } : {}),
+      ...(limits ? { limits } : {}),
+    },
   );
   const createKey = (accountName: string, scope: Scope) => createApiKey(service.store, { accountName, scope });
   const writeKey = await createKey('Acme', 'write');

@@ -6,7 +6,7 @@ import { after, before, mock, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { IN_FLIGHT_MAX } from '../../src/http/ledger-routes.ts';
+import { IN_FLIGHT_ALONE_MAX } from '../../src/http/work-in-flight.ts';
 import { StoreFault } from '../../src/store/store.ts';
 import { postText, RawConnection } from './raw-connection.ts';
 import { eventually, type Scrip, someone, startScrip } from './running-service.ts';
@@ -110,7 +110,7 @@ test('readers that are slow make the service wait, not remember', async (t) => {
 test('a list takes a place among the work in flight until it is read, or its reader leaves', async (t) => {
   const { goOn } = stallWrites(t, scrip);
   const held = await RawConnection.open(scrip);
-  const count = IN_FLIGHT_MAX - SLOW_READERS / 2;
+  const count = IN_FLIGHT_ALONE_MAX - SLOW_READERS / 2;
   held.send(postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }).repeat(count));
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, () => RawConnection.open(scrip)));
   for (const reader of readers) {

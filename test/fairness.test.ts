@@ -1,0 +1,115 @@
+// Two accounts on a real server: one sends as fast as it is taken, on hundreds of connections, and the other a few at a
+// time. How much slower the second becomes is printed, since it depends on the machine; that all it asks for is done is
+// asserted.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApiKey, openBeside } from '../src/app.ts';
+
+const CONNECTIONS = 4;
+const MEASURED_MS = Number(process.env.FAIRNESS_MS ?? 2_000);
+const FLOOD_CONNECTIONS = process.env.FLOOD_CONNECTIONS ?? '300';
+const FLOOD_PIPELINED = process.env.FLOOD_PIPELINED ?? '100';
+
+async function startServer(t: TestContext): Promise<{ url: string; keys: readonly string[] }> {
+  const folder = await mkdtemp(join(tmpdir(), 'scrip-fairness-'));
+  const path = join(folder, 'ledger.db');
+  const store = await openBeside({ kind: 'file', path });
+  const keys = [];
+  for (const accountName of ['Loud', 'Quiet']) keys.push(await createApiKey(store, { accountName, scope: 'write' }));
+  await store.close();
+  const env = { ...process.env, PORT: '0', DATABASE_URL: `file:${path}` };
+  const server = spawn(process.execPath, [join(import.meta.dirname, '../src/cli.ts'), 'serve'], {
+    env,
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  server.stderr.resume();
+  t.after(async () => {
+    server.kill('SIGKILL');
+    await rm(folder, { recursive: true, force: true });
+  });
+  const [line] = (await once(server.stdout, 'data')) as [Buffer];
+  const [url = ''] = /http:\/\/[\d.:]+/.exec(line.toString()) ?? [];
+  return { url, keys };
+}
+
+/** The status and the milliseconds of one addition. */
+function add(agent: Agent, url: string, key: string): Promise<{ status: number; ms: number }> {
+  const started = performance.now();
+  const body = JSON.stringify({ end_user_id: randomUUID(), amount: 1 });
+  const headers = {
+    authorization: `Bearer ${key}`,
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(body),
+  };
+  return new Promise((resolve, reject) => {
+    const outgoing = request(`${url}/add`, { agent, method: 'POST', headers }, (incoming) => {
+      incoming.resume();
+      incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, ms: performance.now() - started }));
+    });
+    outgoing.on('error', reject);
+    outgoing.end(body);
+  });
+}
+
+/** A few connections, on each of which the next request follows the answer to the one before. */
+async function measure(agent: Agent, url: string, key: string): Promise<{ times: number[]; statuses: number[] }> {
+  const times: number[] = [];
+  const statuses = new Set<number>();
+  const until = performance.now() + MEASURED_MS;
+  const one = async () => {
+    while (performance.now() < until) {
+      const { status, ms } = await add(agent, url, key);
+      times.push(ms);
+      statuses.add(status);
+    }
+  };
+  await Promise.all(Array.from({ length: CONNECTIONS }, one));
+  return { times: times.sort((a, b) => a - b), statuses: [...statuses] };
+}
+
+function summary(times: readonly number[]): string {
+  const at = (share: number) => times[Math.min(times.length - 1, Math.floor(times.length * share))]?.toFixed(1);
+  return `${times.length} requests, p50 ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${at(1)} ms`;
+}
+
+async function startFlood(t: TestContext, url: string, key: string): Promise<ChildProcess> {
+  const flood = fork(join(import.meta.dirname, 'flood.ts'), [
+    new URL(url).port,
+    key,
+    FLOOD_CONNECTIONS,
+    FLOOD_PIPELINED,
+  ]);
+  t.after(() => flood.kill('SIGKILL'));
+  await once(flood, 'message');
+  await sleep(1_000);
+  return flood;
+}
+
+test('while one account floods the server, all that another asks for is done', async (t) => {
+  const { url, keys } = await startServer(t);
+  const [loud = '', quiet = ''] = keys;
+  const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  t.after(() => agent.destroy());
+  await measure(agent, url, quiet);
+  const alone = await measure(agent, url, quiet);
+  const flood = await startFlood(t, url, loud);
+  const beside = await measure(agent, url, quiet);
+  const counted = once(flood, 'message');
+  flood.send('stop');
+  const [counts] = (await counted) as [Record<string, number>];
+  t.diagnostic(`alone: ${summary(alone.times)}`);
+  t.diagnostic(`beside the flood: ${summary(beside.times)}`);
+  t.diagnostic(`the flood: ${JSON.stringify(counts)}`);
+  assert((counts['200'] ?? 0) > 1_000, 'the flood was one');
+  assert(beside.times.length > 0);
+  assert.deepEqual([...alone.statuses, ...beside.statuses], [200, 200], 'nothing of the other account is refused');
+});

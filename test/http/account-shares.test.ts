@@ -1,0 +1,108 @@
+// What one account may hold of a process while others are there: as much as it leaves free, so that whoever comes next
+// finds room, and connections that bring many requests at once wait for those that bring few.
+
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, test } from 'node:test';
+import { IN_FLIGHT_ALONE_MAX, IN_FLIGHT_MAX } from '../../src/http/work-in-flight.ts';
+import { postText, RawConnection } from './raw-connection.ts';
+import { assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
+import { stallWrites } from './stalled-writes.ts';
+
+let scrip: Scrip;
+/** Of another account than `scrip.writeKey`. */
+let quietKey: string;
+beforeEach(async () => {
+  scrip = await startScrip();
+  quietKey = await scrip.createKey('Quiet', 'write');
+});
+afterEach(() => scrip.stop());
+
+const look = (key: string) => scrip.get('/get-active-balance', { end_user_id: someone() }, { key });
+
+async function inFlight(): Promise<number> {
+  const { text } = await scrip.call('GET', '/metrics');
+  return Number(/^scrip_requests_in_flight (\d+)$/m.exec(text)?.[1]);
+}
+
+async function flood(key: string, count: number): Promise<RawConnection> {
+  const connection = await RawConnection.open(scrip);
+  const request = postText(scrip, '/add', { end_user_id: someone(), amount: 1 });
+  connection.send(request.replace(scrip.writeKey, key).repeat(count));
+  return connection;
+}
+
+test('an account that has its share of the work in flight is Overloaded, and another one is answered', async (t) => {
+  const { goOn } = stallWrites(t, scrip);
+  const connection = await flood(scrip.writeKey, IN_FLIGHT_ALONE_MAX);
+  await eventually(async () => (await look(scrip.writeKey)).status === 503, 'the first account is at its share');
+  assert.equal(await inFlight(), IN_FLIGHT_ALONE_MAX);
+  assertProblem(await look(scrip.writeKey), 'Overloaded', 503);
+  assert.equal((await look(quietKey)).status, 200);
+  goOn();
+  const statuses = (await connection.answers(IN_FLIGHT_ALONE_MAX)).map(({ status }) => status);
+  assert.deepEqual([...new Set(statuses)], [200], 'and what the first one had in flight is done');
+});
+
+test('of what the first account leaves free, the second has half, and a third still gets in', async (t) => {
+  const { goOn } = stallWrites(t, scrip);
+  const thirdKey = await scrip.createKey('Third', 'write');
+  const first = await flood(scrip.writeKey, IN_FLIGHT_ALONE_MAX);
+  await eventually(async () => (await look(scrip.writeKey)).status === 503, 'the first is at its share');
+  const second = await flood(quietKey, IN_FLIGHT_MAX / 4);
+  await eventually(async () => (await look(quietKey)).status === 503, 'the second is at its share');
+  assert.equal(await inFlight(), IN_FLIGHT_ALONE_MAX + IN_FLIGHT_MAX / 4);
+  assert.equal((await look(thirdKey)).status, 200);
+  goOn();
+  await first.answers(IN_FLIGHT_ALONE_MAX);
+  await second.answers(IN_FLIGHT_MAX / 4);
+  assert.equal((await look(scrip.writeKey)).status, 200);
+});
+
+test('a write of another account is with the store in the batch after the one that is being written', async (t) => {
+  const { store } = scrip.service;
+  const { goOn, waiting } = stallWrites(t, scrip);
+  const connection = await flood(scrip.writeKey, 4_000);
+  await waiting(4_000);
+  const user = someone();
+  const adding = scrip.post('/add', { end_user_id: user, amount: 7 }, { key: quietKey });
+  await waiting(4_001);
+  const batches: boolean[] = [];
+  goOn();
+  const write = store.write.bind(store);
+  t.mock.method(store, 'write', async (commands: Parameters<typeof write>[0]) => {
+    batches.push(commands.some(({ endUser }) => endUser === user));
+    return write(commands);
+  });
+  assert.equal((await adding).status, 200);
+  await connection.answers(4_000);
+  assert(batches.length > 3, 'the flood takes several');
+  assert.deepEqual(batches.indexOf(true), 0);
+});
+
+test('while a connection brings thousands of requests at once, those of others are answered in between', async () => {
+  await look(quietKey);
+  const connection = await flood(scrip.writeKey, 20_000);
+  let answered = 0;
+  const counting = connection.answers(20_000).then((replies) => {
+    answered = replies.length;
+  });
+  let between = 0;
+  while (answered === 0) {
+    assert.equal((await look(quietKey)).status, 200);
+    between += 1;
+  }
+  await counting;
+  assert(between > 20, `only ${between} while 20,000 were answered`);
+});
+
+test('no connection waits for ever: hundreds that bring many at once are all answered', async () => {
+  const connections = await Promise.all(Array.from({ length: 100 }, () => flood(scrip.writeKey, 300)));
+  for (const connection of connections) {
+    const statuses = (await connection.answers(300)).map(({ status }) => status);
+    assert(
+      statuses.every((status) => status === 200 || status === 503),
+      `${new Set(statuses)}`,
+    );
+  }
+  assert.equal((await scrip.call('GET', '/healthz')).status, 200);
+});
