@@ -92,9 +92,9 @@ export async function startService(
       logRequests: config.logRequests,
       tracer,
       metricsElsewhere: config.metricsPort !== null,
-      console: webConsole.plugin,
       rateLimit: config.rateLimit,
       limits,
+      console: webConsole,
     });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
     const metrics = await metricsApart(config, server, logger).catch(async (error) => {

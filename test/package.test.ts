@@ -113,6 +113,11 @@ describe('the package', options, () => {
       const read = await fetch(`${url}/get-active-balance?end_user_id=${endUser}`, { headers });
       assert.equal(((await read.json()) as { active_balance: number }).active_balance, expected);
       assert.equal((await fetch(`${url}/docs/static/index.html`)).status, 200, 'the documentation comes along');
+      const page = await (await fetch(`${url}/console/sign-in`)).text();
+      assert.match(page, /<h1>Sign in<\/h1>/);
+      const assets = [...page.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
+      assert.equal(assets.length, 3, 'a stylesheet, a script and an icon');
+      for (const path of assets) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
       // npx keeps the signal to itself; Scrip names its process in the log.
       process.kill(Number(/"pid":(\d+)/.exec(text)?.[1]), 'SIGTERM');
       assert.equal(await end, 0);

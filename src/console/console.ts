@@ -10,18 +10,25 @@ import { accountRoutes } from './account-routes.ts';
 import { ConsoleContext, type ConsoleOptions, goTo, show } from './console-context.ts';
 import { isCrossOrigin } from './cross-origin.ts';
 import type { Viewer } from './identity/sessions.ts';
+import { CONTENT_SECURITY_POLICY } from './layout.ts';
 import { memberRoutes } from './member-routes.ts';
+import { errorPage } from './pages/error.ts';
 import { passwordRoutes, resetRoutes } from './password-routes.ts';
 import { ConsoleRoutes, type Doorkeeper } from './permissions.ts';
+import { sendPage } from './routes/console-ports.ts';
 import { clearCookie } from './session.ts';
 import { signInRoutes, verifyRoutes } from './sign-in-routes.ts';
 import { signUpRoutes } from './sign-up-routes.ts';
 
 const PREFIX = '/console';
+/** Of a part of an address, as Fastify has it; ours are shorter. */
+const PART_MAX = 100;
 
 export interface Console {
   /** To be registered with the server. */
   readonly plugin: (app: FastifyInstance) => Promise<void>;
+  /** For an address below `/console` that no route can read, one at which there is nothing. */
+  readonly addressFor: (url: string) => string;
   close(): Promise<void>;
 }
 
@@ -39,7 +46,7 @@ export function createConsole(options: ConsoleOptions): Console {
       await app.register(
         async (scope) => {
           await takeForms(scope);
-          scope.setNotFoundHandler((_request, reply) => showNotFound(reply));
+          scope.setNotFoundHandler((request, reply) => answerUnrouted(context, request, reply));
           scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply));
           refuseCrossOrigin(scope, context);
           registerRoutes(new ConsoleRoutes(scope, PREFIX, doorkeeper), context);
@@ -47,8 +54,25 @@ export function createConsole(options: ConsoleOptions): Console {
         { prefix: PREFIX },
       );
     },
+    addressFor,
     close: () => context.close(),
   };
+}
+
+/** The router answers these itself, and knows nothing of pages. */
+function addressFor(url: string): string {
+  if (!url.startsWith(`${PREFIX}/`)) return url;
+  const [path = ''] = url.split('?', 1);
+  return isReadable(path) && path.split('/').every((part) => part.length <= PART_MAX) ? url : `${PREFIX}/unreadable`;
+}
+
+function isReadable(path: string): boolean {
+  try {
+    decodeURIComponent(path);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function registerRoutes(routes: ConsoleRoutes, context: ConsoleContext): void {
@@ -85,16 +109,7 @@ function headers({ settings }: ConsoleContext): FastifyHelmetOptions {
     global: true,
     contentSecurityPolicy: {
       useDefaults: false,
-      directives: {
-        defaultSrc: ["'none'"],
-        styleSrc: ["'self'"],
-        scriptSrc: ["'self'"],
-        imgSrc: ["'self'", 'data:'],
-        formAction: ["'self'"],
-        frameAncestors: ["'none'"],
-        baseUri: ["'none'"],
-        connectSrc: ["'self'"],
-      },
+      directives: CONTENT_SECURITY_POLICY,
     },
     referrerPolicy: { policy: 'no-referrer' },
     xFrameOptions: { action: 'deny' },
@@ -120,9 +135,13 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-function showNotFound(reply: FastifyReply): FastifyReply {
-  const body = '<p>There is nothing here. <a href="/console">To the console</a></p>';
-  return show(reply.code(404), { title: 'Not found', body });
+/** A slash at the end is forgiven; anything else is said in the frame that the viewer knows. */
+async function answerUnrouted(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
+  const [path = ''] = request.url.split('?', 1);
+  if (path.endsWith('/')) return goTo(reply, path.replace(/\/+$/, ''));
+  const viewer = await context.viewerOf(request).catch(() => null);
+  const view = { title: 'There is nothing here', detail: 'The address is mistyped, or the page has moved.' };
+  return sendPage(reply, errorPage({ ...view, requestId: null }, { viewer }), 404);
 }
 
 function showOwnersOnly(reply: FastifyReply, viewer: Viewer): FastifyReply {

@@ -6,6 +6,8 @@ import { DAY_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 
 const WHOLE = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const SHORT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFractionDigits: 1 });
+const SCIENTIFIC = new Intl.NumberFormat('en-US', { notation: 'scientific', maximumFractionDigits: 1 });
+const BEYOND_LETTERS = 1e15;
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
 
 const HOUR_MS = 3_600_000;
@@ -23,9 +25,20 @@ export function movement(value: number | bigint): string {
   return value > 0 ? `+${figure(value)}` : figure(value);
 }
 
-/** For the ticks of an axis, where there is no room: `1.2K`. */
+/** As long as fits where figures are large. */
+const LARGE_CHARACTERS_MAX = 11;
+
+/** One that stands by itself, in large digits: smaller when it is long, and broken between thousands at worst. */
+export function largeFigure(value: number | bigint): string {
+  const text = figure(value);
+  if (text.length <= LARGE_CHARACTERS_MAX) return html`<span class="large-figure">${text}</span>`;
+  return html`<span class="large-figure long">!${text.replaceAll(',', ',<wbr>')}</span>`;
+}
+
+/** For the ticks of an axis, where there is no room: `1.2K`, and `2E15` past what thousands have letters for. */
 export function shortFigure(value: number): string {
-  return SHORT.format(value).replace('-', MINUS);
+  const format = Math.abs(value) < BEYOND_LETTERS ? SHORT : SCIENTIFIC;
+  return format.format(value).replace('-', MINUS);
 }
 
 export function creditsOf(value: number | bigint): string {

@@ -2,7 +2,7 @@
 // the page itself. It loads a stylesheet and a script from this origin and nothing else.
 
 import { html } from 'ghtml';
-import { COPY_SCRIPT, ICON, STYLESHEET } from './assets/asset-files.ts';
+import { ICON, SCRIPT, STYLESHEET } from './assets/asset-files.ts';
 
 export interface Page {
   readonly title: string;
@@ -17,8 +17,15 @@ export interface Page {
 }
 
 /** Nothing inline, nothing from elsewhere, and no page of another origin around ours. */
-export const CONTENT_SECURITY_POLICY =
-  "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+export const CONTENT_SECURITY_POLICY = {
+  defaultSrc: ["'none'"],
+  styleSrc: ["'self'"],
+  scriptSrc: ["'self'"],
+  imgSrc: ["'self'"],
+  formAction: ["'self'"],
+  frameAncestors: ["'none'"],
+  baseUri: ["'none'"],
+};
 
 const PLACES = [
   { key: 'overview', path: '/console/overview', label: 'Overview', icon: 'M3 17V9m6 8V3m6 14v-6' },
@@ -53,13 +60,13 @@ export function page({ title, viewer, current, notice, body }: Page): string {
 <title>${title} · Scrip</title>
 <link rel="icon" href="${ICON.url}" type="image/svg+xml">
 <link rel="stylesheet" href="${STYLESHEET.url}">
-<script src="${COPY_SCRIPT.url}" defer></script>
+<script src="${SCRIPT.url}" defer></script>
 </head>
 <body class="${viewer === null ? 'signed-out' : 'signed-in'}">
 <a class="skip" href="#content">Skip to content</a>
 <header class="bar">
 <a class="brand" href="${viewer === null ? '/console/sign-in' : '/console/overview'}">!${BRAND}Scrip</a>
-!${viewer === null ? doors(title, body) : wayAround(viewer, current)}
+!${viewer === null ? door(title, body) : wayAround(viewer, current)}
 </header>
 <main id="content" tabindex="-1">
 !${notice === null ? '' : html`<p class="notice" role="status">${notice}</p>`}
@@ -73,16 +80,13 @@ export function page({ title, viewer, current, notice, body }: Page): string {
 const BRAND =
   '<svg class="mark" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="8"/><path d="M8 11h16M8 16h11M8 21h6"/></svg>';
 
-const DOORS = [
-  { path: '/console/sign-in', label: 'Sign in' },
-  { path: '/console/sign-up', label: 'Sign up' },
-] as const;
-
-/** The ways in that the page does not offer itself: the same link twice is one too many, also for who hears it. */
-function doors(title: string, body: string): string {
-  const others = DOORS.filter(({ path, label }) => label !== title && !body.includes(`href="${path}"`));
-  if (others.length === 0) return '';
-  return html`<nav class="doors" aria-label="Account">!${others.map(({ path, label }) => html`<a href="${path}">${label}</a>`)}</nav>`;
+/**
+ * The way in, where the page does not offer it itself: the same link twice is one too many, also for who hears it. Signing
+ * up may be closed, so the page on which one signs in offers it, or does not.
+ */
+function door(title: string, body: string): string {
+  const isOffered = title === 'Sign in' || body.includes('href="/console/sign-in"');
+  return isOffered ? '' : '<nav class="doors" aria-label="Account"><a href="/console/sign-in">Sign in</a></nav>';
 }
 
 /** Members of the account are its owners' business. */

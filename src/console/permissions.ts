@@ -44,6 +44,7 @@ export const PERMISSIONS = {
   'GET /console/members': 'owner',
   'POST /console/members/invite': 'owner',
   'POST /console/members/withdraw-invitations': 'owner',
+  'GET /console/members/:user/remove': 'owner',
   'POST /console/members/:user/remove': 'owner',
   'POST /console/members/:user/role': 'owner',
 } as const satisfies Record<string, Who>;
@@ -87,6 +88,7 @@ export class ConsoleRoutes {
       url: path.slice(this.#prefix.length) || '/',
       prefixTrailingSlash: 'no-slash',
       schema: { hide: true },
+      exposeHeadRoute: method === 'GET',
       handler: (request, reply) => this.#open(who, request, reply, handle as Handler<RouteName>),
     });
   }

@@ -53,13 +53,19 @@ export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'turn
   readonly logRequests?: boolean;
   /** Who records a span for each request. */
   readonly tracer?: Tracer | null;
-  /** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
-  readonly console: (app: FastifyInstance) => Promise<void>;
   /** How often each key may call; null or absent where that is not limited. */
   readonly rateLimit?: RateLimitSettings | null;
   /** Others than `SERVER_LIMITS`, for tests. */
   readonly limits?: Partial<ServerLimits>;
+  readonly console: OtherPages;
 };
+
+/** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
+export interface OtherPages {
+  readonly plugin: (app: FastifyInstance) => Promise<void>;
+  /** The address to answer in the place of one that no route can read, so that it is answered in its own words. */
+  readonly addressFor: (url: string) => string;
+}
 
 export interface HttpServer {
   readonly app: FastifyInstance;
@@ -123,7 +129,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   await app.register(async (scope) => ledgerRoutes(scope, ledger));
   await app.register(async (scope) => ledgerRoutes(hidden(scope), ledger), { prefix: '/v1' });
   await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
-  await app.register(options.console);
+  await app.register(options.console.plugin);
 
   return {
     app,
@@ -144,10 +150,12 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 function bareServer({
   logger,
   limits,
+  console,
   genReqId,
 }: {
   logger: FastifyBaseLogger;
   limits: ServerLimits;
+  console: OtherPages;
   genReqId: () => string;
 }): FastifyInstance {
   return Fastify({
@@ -155,6 +163,7 @@ function bareServer({
     logController: new LogController({ disableRequestLogging: true }),
     childLoggerFactory: (logger) => logger,
     genReqId,
+    rewriteUrl: ({ url = '/' }) => console.addressFor(url),
     bodyLimit: BODY_BYTES_MAX,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveMs,

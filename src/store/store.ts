@@ -134,7 +134,7 @@ export interface Store {
   readonly accountReads: AccountReads;
   /** Recomputes the invariants of the whole store from its postings, in one snapshot, beside a running server. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
-  /** Adds up what is derived from the postings, where it is not what they say: see docs/decisions/0016-movements.md. */
+  /** Adds up what is derived from the postings, where it is not what they say: see docs/decisions/0017-movements.md. */
   addUpTotals(): Promise<void>;
   /** Null when writes can be expected to work, else why not. */
   trouble(): string | null;

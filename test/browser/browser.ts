@@ -34,7 +34,12 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   const page = await context.newPage();
   const errors: string[] = [];
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
-  page.on('requestfailed', (request) => errors.push(`failed: ${request.url()} ${request.failure()?.errorText}`));
+  page.on('requestfailed', (request) => {
+    const reason = request.failure()?.errorText;
+    // Whoever goes on before a page is there breaks it off, and browsers log nothing.
+    if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
+      errors.push(`failed: ${request.url()} ${reason}`);
+  });
   page.on('console', (message) => {
     if (message.type() === 'error' || message.type() === 'warning') errors.push(`${message.type()}: ${message.text()}`);
   });

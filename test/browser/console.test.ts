@@ -204,6 +204,46 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.leave();
     });
 
+    test('a double click makes one key, and its secret is shown', async () => {
+      const visitor = await arrive();
+      const person = somebody();
+      await visitor.signUp(person);
+      await visitor.signIn(person);
+      await visitor.follow('API keys');
+      await visitor.fill('Name', 'Clicked twice');
+      await visitor.page.getByRole('button', { name: 'Create key', exact: true }).dblclick();
+      assert.match(await visitor.page.locator('#secret').innerText(), /^scrip_write_/);
+      await visitor.follow('API keys');
+      assert.equal(await visitor.page.getByText('Clicked twice').count(), 1);
+      await visitor.leave();
+    });
+
+    test('an owner invites by a link, and removes after a question', async () => {
+      const [owner, guest] = [await arrive(PHONE), await arrive(PHONE)];
+      const [ada, bob] = [somebody(), somebody()];
+      await owner.signUp(ada);
+      await owner.signIn(ada);
+      await owner.follow('Members');
+      await owner.press('Make an invitation link');
+      const link = await owner.page.locator('#invitation').innerText();
+      await assertSound(owner.seen, 'the invitation');
+      await guest.page.goto(link);
+      await guest.fill('Email', bob.email);
+      await guest.fill('Password', 'seven green bottles on a wall');
+      await guest.press('Join');
+      await guest.signIn(bob);
+      await owner.follow('Members');
+      await owner.page.getByRole('row', { name: bob.email }).getByRole('link', { name: 'Remove', exact: true }).click();
+      assert.match(await owner.text(), new RegExp(`Remove ${bob.email}\\?`));
+      await assertSound(owner.seen, 'the question before a member is removed');
+      await owner.press('Remove');
+      assert.match(await owner.text(), /The member was removed/);
+      await guest.open('/console/overview');
+      assert.match(guest.page.url(), /\/console\/sign-in/);
+      await owner.leave();
+      await guest.leave();
+    });
+
     test('without JavaScript: a key, credits, a cycle that is started and stopped', async () => {
       const visitor = await arrive({ javaScriptEnabled: false });
       const person = somebody();

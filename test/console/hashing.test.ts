@@ -1,5 +1,5 @@
-// How many password hashes an answer costs. Each takes about 30 ms, and all else next to nothing: where the number does
-// not depend on whether an address is known, neither does the time. Times themselves are too noisy to test.
+// How many password hashes an answer costs. Each takes longer than all else together: where the number does not
+// depend on whether an address is known, neither does the time. Times themselves are too noisy to test.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

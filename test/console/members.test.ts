@@ -26,9 +26,9 @@ onBothStores('members', (start) => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
-    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members');
+    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members?done=role');
     assert.equal((await bob.get('/console/members')).status, 200);
-    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members');
+    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members?done=role');
     assert.equal((await ada.get('/console/members')).status, 403);
     assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'king')).status, 200);
   });
@@ -67,7 +67,7 @@ onBothStores('members', (start) => {
       assert.match(reply.text, /There is no such member of this account/);
       assert(!reply.text.includes(bob.email));
     }
-    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members');
+    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members?done=withdrawn');
     assert(await bob.isSignedIn());
     assert.equal((await bob.get('/console/members')).status, 403);
   });

@@ -9,7 +9,7 @@ import type { ConsolePorts, Viewer } from '../../src/console/routes/console-port
 import { endUserRoutes } from '../../src/console/routes/end-user.ts';
 import { endUserListRoutes } from '../../src/console/routes/end-users.ts';
 import { overviewRoutes } from '../../src/console/routes/overview.ts';
-import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
+import type { Command, EndUserKey, Idempotency, Outcome } from '../../src/ledger/command.ts';
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import { decide } from '../../src/ledger/decide.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
@@ -32,6 +32,7 @@ export class MemoryConsole {
   now = Date.UTC(2026, 10, 20, 14, 5, 31, 204);
   /** What befalls the next write. */
   fault: StoreFault | null = null;
+  readonly #answers = new Map<string, Outcome>();
   readonly #held = new Map<string, Held>();
   #sequence = 0;
 
@@ -85,7 +86,18 @@ export class MemoryConsole {
     return { status: statusCode, text: body, location: String(headers.location ?? '') };
   }
 
-  submit(command: Command): Outcome {
+  /** A key is answered as it was the first time. */
+  submit(sent: Command & { readonly idempotency?: Idempotency | null }): Outcome {
+    const { idempotency, ...command } = sent;
+    const name = `${command.account} ${command.endUser} ${idempotency?.key}`;
+    const known = idempotency ? this.#answers.get(name) : undefined;
+    if (known !== undefined) return known;
+    const outcome = this.#decide(command);
+    if (idempotency) this.#answers.set(name, outcome);
+    return outcome;
+  }
+
+  #decide(command: Command): Outcome {
     this.commands.push(command);
     const held = this.#of(command);
     const settled = settle(held.cycles, this.now, 10_000);

@@ -35,7 +35,7 @@ test('credits are added with a note by whoever is signed in, and the browser is 
   ]);
   const { text } = await console.get(`${PATH}?done=add`);
   assert.match(text, /role="status">The credits were added\.</);
-  assert.match(text, /<p class="value">50 /);
+  assert.match(text, /<p class="value"><span class="large-figure">50</);
   assert.match(text, /owner1@example\.com[\s\S]*Ticket 4711 &#60;b&#62;/);
 });
 
@@ -100,6 +100,7 @@ test('a fault of the store is said in words, with the form still filled', async 
   const { text } = await console.post(`${PATH}/add`, { amount: '77', once: 'a' });
   assert.match(text, /It is not known whether this happened/);
   assert.match(text, /value="77"/);
+  assert.equal(onceIn(text, 'add'), 'a', 'sent again as it is, it is done once');
   assert.doesNotMatch(text, /secret reason/);
 });
 

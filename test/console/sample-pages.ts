@@ -23,6 +23,9 @@ import {
   VIEWER,
 } from './sample-views.ts';
 
+const POLICY = Object.entries(CONTENT_SECURITY_POLICY)
+  .map(([name, sources]) => `${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} ${sources.join(' ')}`)
+  .join('; ');
 const SEEN = { viewer: VIEWER, notice: null };
 const API = 'https://credits.lumen.example';
 const LIST = {
@@ -98,7 +101,7 @@ export async function serveSamplePages(): Promise<SampleServer> {
       response
         .writeHead(200, {
           'content-type': 'text/html; charset=utf-8',
-          'content-security-policy': CONTENT_SECURITY_POLICY,
+          'content-security-policy': POLICY,
         })
         .end(html);
     } else response.writeHead(404).end();

@@ -33,7 +33,7 @@ onBothStores('sign-up', (start) => {
     assert.equal(visitor.cookies.size, 0, 'signing up does not sign in');
     assert.match((await visitor.get(SIGNED_UP)).text, /Thank you/);
     assertGoesTo(await visitor.signIn(email), '/console/overview');
-    assert.match((await visitor.get('/console/members')).text, /Lovelace Ltd · /);
+    assert.match((await visitor.get('/console/members')).text, /<p class="account">Lovelace Ltd</);
     assert.equal((await sql("SELECT * FROM accounts WHERE name = 'Lovelace Ltd'")).length, 1);
     assert.deepEqual(await sql('SELECT email, role FROM console_members JOIN console_users ON id = user_id'), [
       { email, role: 'owner' },
@@ -140,7 +140,7 @@ onBothStores('joining', (start) => {
     const email = someEmail();
     assertGoesTo(await visitor.post(link, { email, password: PASSWORD }), SIGNED_UP);
     assertGoesTo(await visitor.signIn(email), '/console/overview');
-    assert.match((await visitor.get('/console/password')).text, /Hopper Inc · /);
+    assert.match((await visitor.get('/console/password')).text, /<p class="account">Hopper Inc</);
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
     assert.equal((await new Visitor(scrip).post(link, { email: someEmail(), password: PASSWORD })).status, 404);
     assert.equal((await sql('SELECT * FROM console_members')).length, 2);
@@ -185,7 +185,7 @@ onBothStores('joining', (start) => {
     const owner = await newOwner(scrip);
     const link = await invite(owner, 'member');
     assert.match((await owner.get('/console/members')).text, /Invitations not used yet/);
-    assertGoesTo(await owner.post('/console/members/withdraw-invitations'), '/console/members');
+    assertGoesTo(await owner.post('/console/members/withdraw-invitations'), '/console/members?done=withdrawn');
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 });

@@ -29,6 +29,10 @@ export class Visitor {
     return this.#send('GET', path, undefined, headers);
   }
 
+  head(path: string): Promise<Reply> {
+    return this.#send('HEAD', path, undefined, {});
+  }
+
   post(path: string, fields: Fields = {}, headers: Headers = {}): Promise<Reply> {
     const form = { 'content-type': 'application/x-www-form-urlencoded' };
     return this.#send('POST', path, String(new URLSearchParams(fields)), { ...form, ...headers });
@@ -83,7 +87,7 @@ export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Vis
 /** The link of a new invitation. */
 export async function invite(owner: Visitor, role: string): Promise<string> {
   const page = await owner.post('/console/members/invite', { role });
-  const link = /value="(http[^"]+\/console\/join\/[^"]+)"/.exec(decode(page.text))?.[1];
+  const link = />(http[^<]+\/console\/join\/[^<]+)</.exec(decode(page.text))?.[1];
   assert(link, page.text);
   return new URL(link).pathname;
 }

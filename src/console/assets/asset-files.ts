@@ -1,4 +1,4 @@
-// The files that pages load: a stylesheet, the script that copies, the icon. Each has a hash of its content in its URL,
+// The files that pages load: a stylesheet, the script, the icon. Each has a hash of its content in its URL,
 // so that a browser may keep it for good and still has the new one after an upgrade.
 
 import { createHash } from 'node:crypto';
@@ -18,10 +18,10 @@ export const ASSET_CACHING = 'public, max-age=31536000, immutable';
 const HASH_DIGITS = 12;
 
 export const STYLESHEET = assetFile('console.css', 'text/css; charset=utf-8');
-export const COPY_SCRIPT = assetFile('copy.js', 'text/javascript; charset=utf-8');
+export const SCRIPT = assetFile('console.js', 'text/javascript; charset=utf-8');
 export const ICON = assetFile('icon.svg', 'image/svg+xml');
 
-export const ASSET_FILES: readonly AssetFile[] = [STYLESHEET, COPY_SCRIPT, ICON];
+export const ASSET_FILES: readonly AssetFile[] = [STYLESHEET, SCRIPT, ICON];
 
 function assetFile(name: string, contentType: string): AssetFile {
   const body = readFileSync(join(import.meta.dirname, name));

@@ -9,11 +9,25 @@ import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 import { balanceChart } from '../charts/balance-chart.ts';
 import type { BalanceOverTime } from '../charts/balance-over-time.ts';
 import { remainingBar, timeLeftBar } from '../charts/cycle-bars.ts';
-import { dayText, durationText, ending, figure, minuteText, moment, momentUtc, movement } from '../figures.ts';
+import {
+  dayText,
+  durationText,
+  ending,
+  figure,
+  largeFigure,
+  minuteText,
+  moment,
+  momentUtc,
+  movement,
+} from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { amountOf, doneBy, type Happening, kindBadge } from './activity.ts';
 import { type AdjustForms, adjustForms, type Change } from './adjust-forms.ts';
 import { pager } from './end-users.ts';
+
+const CYCLES_SHOWN_MAX = 200;
+/** More than these scroll within their card. */
+const CYCLES_IN_SIGHT_MAX = 12;
 
 export interface HistoryEntry extends Happening {
   readonly expiresAt: Instant;
@@ -52,7 +66,7 @@ function bodyOf(view: EndUserView): string {
 <div class="lead">
 <section class="card balance" aria-label="Balance now">
 <p class="label">Balance now</p>
-<p class="value">${figure(balance)} <span class="unit">${balance === 1 ? 'credit' : 'credits'}</span></p>
+<p class="value">!${largeFigure(balance)} <span class="unit">${balance === 1 ? 'credit' : 'credits'}</span></p>
 <p class="muted small">At !${momentUtc(now)}</p>
 </section>
 !${adjustForms(endUser, activeCycleOf(view.cycles), view.forms)}
@@ -70,11 +84,12 @@ function activeCycleOf(cycles: readonly Cycle[]): Cycle | null {
 }
 
 function cyclesSection({ cycles, now }: EndUserView): string {
-  const rows = cycles.map(
+  const shown = shownOf(cycles);
+  const rows = shown.map(
     (cycle) => html`<tr role="row">
 <td role="cell" data-label="Cycle"><span class="strong">!${nameOf(cycle)}</span><br><span class="muted small">${typeOf(cycle)}, since ${dayText(cycle.start)}</span></td>
 <td role="cell" data-label="Credits left"><span>${figure(cycle.remaining)} of ${figure(cycle.amount)}</span>!${remainingBar(cycle)}</td>
-<td role="cell" data-label="Time left"><span>${cycle.end === INSTANT_MAX ? 'Never ends' : `${durationText(cycle.end - now)}`}</span>!${timeLeftBar(cycle, now)}</td>
+<td role="cell" data-label="Time left" class="when"><span>${cycle.end === INSTANT_MAX ? 'Never ends' : `${durationText(cycle.end - now)}`}</span>!${timeLeftBar(cycle, now)}</td>
 <td role="cell" data-label="Then">!${thenOf(cycle)}</td>
 </tr>`,
   );
@@ -83,10 +98,16 @@ function cyclesSection({ cycles, now }: EndUserView): string {
 !${
     cycles.length === 0
       ? '<p class="muted">No credits now. Add some, or start a cycle that renews.</p>'
-      : html`<p class="muted small">In the order in which they are spent: oldest first.</p>
-<div class="scroll" role="region" aria-label="Cycles" tabindex="0"><table class="table stack cycles" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Cycle</th><th scope="col" role="columnheader">Credits left</th><th scope="col" role="columnheader">Time left</th><th scope="col" role="columnheader">Then</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table></div>`
+      : html`<p class="muted small">In the order in which they are spent: oldest first.!${shown.length === cycles.length ? '' : html` These are ${figure(shown.length)} of ${figure(cycles.length)}.`}</p>
+<div class="scroll!${shown.length > CYCLES_IN_SIGHT_MAX ? ' tall' : ''}" role="region" aria-label="Cycles" tabindex="0"><table class="table stack cycles" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Cycle</th><th scope="col" role="columnheader">Credits left</th><th scope="col" role="columnheader">Time left</th><th scope="col" role="columnheader">Then</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table></div>`
   }
 </section>`;
+}
+
+/** Of very many, those that still have something in them. */
+function shownOf(cycles: readonly Cycle[]): readonly Cycle[] {
+  if (cycles.length <= CYCLES_SHOWN_MAX) return cycles;
+  return cycles.filter((cycle) => cycle.remaining > 0 || renews(cycle)).slice(0, CYCLES_SHOWN_MAX);
 }
 
 function typeOf({ type, status }: Cycle): string {
@@ -137,7 +158,7 @@ function historyTable(history: readonly HistoryEntry[]): string {
 <td role="cell" data-label="What">!${kindBadge(entry.kind)}</td>
 <td role="cell" data-label="Amount" class="number">${amountOf(entry)}</td>
 <td role="cell" data-label="Cycle">!${touchedOf(entry)}!${entry.kind === 'stop-cycle' ? '' : html`<span class="expires muted small">Expires !${ending(entry.expiresAt)}</span>`}</td>
-<td role="cell" data-label="By"><span>!${doneBy(entry.by)}</span>!${entry.note === null ? '' : html`<span class="note">“${entry.note}”</span>`}</td>
+<td role="cell" data-label="By" class="by"><span>!${doneBy(entry.by)}</span>!${entry.note === null ? '' : html`<span class="note">“${entry.note}”</span>`}</td>
 </tr>`,
   );
   return html`<div class="scroll" role="region" aria-label="Transactions" tabindex="0"><table class="table stack history" role="table"><thead role="rowgroup"><tr role="row">!${heads}</tr></thead><tbody role="rowgroup">!${rows}</tbody></table></div>`;

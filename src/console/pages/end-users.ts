@@ -54,11 +54,11 @@ function listOf({ search, endUsers, recent, next, isFirst }: EndUsersView): stri
 function tableOf(heading: string, endUsers: readonly ListedEndUser[]): string {
   const rows = endUsers.map(
     ({ endUser, latestAt }) =>
-      html`<tr><td>!${endUserLink(endUser)}</td><td class="when">!${moment(latestAt)}</td></tr>`,
+      html`<tr role="row"><td role="cell" data-label="End user">!${endUserLink(endUser)}</td><td role="cell" data-label="Last" class="when">!${moment(latestAt)}</td></tr>`,
   );
   return html`<h2>${heading}</h2>
 <div class="scroll" role="region" aria-label="${heading}" tabindex="0">
-<table class="table"><thead><tr><th scope="col">End user</th><th scope="col" class="when">Last activity (UTC)</th></tr></thead><tbody>!${rows}</tbody></table>
+<table class="table stack" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">End user</th><th scope="col" role="columnheader" class="when">Last activity (UTC)</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table>
 </div>`;
 }
 

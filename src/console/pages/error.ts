@@ -11,8 +11,7 @@ export interface ErrorView {
 }
 
 export function errorPage({ title, detail, requestId }: ErrorView, { viewer }: Pick<Page, 'viewer'>): string {
-  const [path, label] =
-    viewer === null ? ['/console/sign-in', 'Go to the start'] : ['/console/overview', 'Go to the start'];
+  const path = viewer === null ? '/console/sign-in' : '/console/overview';
   return page({
     title,
     viewer,
@@ -22,7 +21,7 @@ export function errorPage({ title, detail, requestId }: ErrorView, { viewer }: P
 <section class="card narrow">
 <p>${detail}</p>
 !${requestId === null ? '' : html`<p class="muted small">Request <span class="mono">${requestId}</span></p>`}
-<p><a class="button secondary" href="${path}">${label}</a></p>
+<p><a class="button secondary" href="${path}">Go to the start</a></p>
 </section>`,
   });
 }

@@ -36,6 +36,6 @@ export function verifyForm({ token, email, error }: LinkForm): string {
 }
 
 export function deadLink(): string {
-  return html`<p>This link was used already, is too old, or was not copied whole.</p>
-<p><a href="/console/sign-in">Sign in</a></p>`;
+  return html`<section class="card"><p>This link was used already, is too old, or was not copied whole. If it was you who has just used it, sign in.</p>
+<p><a href="/console/sign-in">Sign in</a></p></section>`;
 }

@@ -3,7 +3,7 @@
 import { html } from 'ghtml';
 import type { Instant } from '../../ledger/instant.ts';
 import { creditFlowChart, type DayFlow } from '../charts/credit-flow-chart.ts';
-import { figure, moment, momentUtc } from '../figures.ts';
+import { largeFigure, moment, momentUtc } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { amountOf, doneBy, endUserLink, type Happening, kindBadge } from './activity.ts';
 
@@ -28,10 +28,16 @@ export function overviewPage(view: OverviewView, { viewer, notice }: Pick<Page, 
 function bodyOf(view: OverviewView): string {
   return html`<h1>Overview</h1>
 <section class="tiles" aria-label="Now">
-!${tile('Credits outstanding', figure(view.outstanding))}
-!${tile('End users with credits', figure(view.endUsersWithCredits))}
-!${tile(`Spent in ${view.days.length} days`, figure(view.days.reduce((sum, { spent }) => sum + spent, 0n)))}
-!${tile(`Expired in ${view.days.length} days`, figure(view.days.reduce((sum, { expired }) => sum + expired, 0n)))}
+!${tile('Credits outstanding', view.outstanding)}
+!${tile('End users with credits', view.endUsersWithCredits)}
+!${tile(
+    `Spent in ${view.days.length} days`,
+    view.days.reduce((sum, { spent }) => sum + spent, 0n),
+  )}
+!${tile(
+    `Expired in ${view.days.length} days`,
+    view.days.reduce((sum, { expired }) => sum + expired, 0n),
+  )}
 </section>
 <p class="muted small">As of !${momentUtc(view.asOf)}. Days are UTC.</p>
 <section class="card">
@@ -44,8 +50,8 @@ function bodyOf(view: OverviewView): string {
 </section>`;
 }
 
-function tile(label: string, value: string): string {
-  return html`<div class="tile"><p class="label">${label}</p><p class="value">${value}</p></div>`;
+function tile(label: string, value: number | bigint): string {
+  return html`<div class="tile"><p class="label">${label}</p><p class="value">!${largeFigure(value)}</p></div>`;
 }
 
 function recentTable(recent: OverviewView['recent']): string {
@@ -55,7 +61,7 @@ function recentTable(recent: OverviewView['recent']): string {
 <td role="cell" data-label="What">!${kindBadge(happening.kind)}</td>
 <td role="cell" data-label="Amount" class="number">${amountOf(happening)}</td>
 <td role="cell" data-label="End user">!${endUserLink(happening.endUser)}</td>
-<td role="cell" data-label="By">!${doneBy(happening.by)}</td>
+<td role="cell" data-label="By" class="by">!${doneBy(happening.by)}</td>
 </tr>`,
   );
   return html`<div class="scroll" role="region" aria-label="Recent activity" tabindex="0"><table class="table stack" role="table">

@@ -29,6 +29,6 @@ export function signUpForm({ email, name, errors }: SignUpForm): string {
 }
 
 export function signUpClosed(): string {
-  return html`<p>Signing up is closed here. Ask an owner of an account for an invitation.</p>
-<p><a href="/console/sign-in">Sign in</a></p>`;
+  return html`<section class="card"><p>Signing up is closed here. Ask an owner of an account for an invitation.</p>
+<p><a href="/console/sign-in">Sign in</a></p></section>`;
 }

@@ -34,7 +34,8 @@ const LIST = '/console/api-keys';
 /** Sentences for what was just done, by the word in the query: what a link says never comes from the link. */
 const NOTICES: Readonly<Record<string, string>> = {
   revoked: 'The key was revoked. Requests with it are refused from now on.',
-  created: 'That key was made already. Its secret was shown once and cannot be shown again.',
+  created:
+    'That key was made already, and its secret was shown once. If you have not got it, revoke the key and create another.',
 };
 
 export function apiKeyRoutes(routes: RouteTable<RouteName>, ports: ConsolePorts): void {

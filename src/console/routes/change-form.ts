@@ -64,8 +64,7 @@ function commandOf(
 const FAULTS: Readonly<Record<FaultCode, string>> = {
   Overloaded: 'Too much is going on. Nothing was changed: try again in a moment.',
   StoreUnavailable: 'The store cannot be reached. Nothing was changed: try again in a moment.',
-  OutcomeUnknown:
-    'It is not known whether this happened. Look for it among the transactions below before you try again.',
+  OutcomeUnknown: 'It is not known whether this happened. Send this form again as it is: it is done once.',
   Internal: 'Scrip failed, and writes no more until its operator has looked. The reason is in its log.',
 };
 

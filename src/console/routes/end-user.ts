@@ -69,10 +69,17 @@ async function showLatestOrOlder(ports: ConsolePorts, visit: Visit): Promise<Fas
   }
 }
 
+interface Shown {
+  readonly from: PageCursor | null;
+  readonly refused: AdjustForms['refused'];
+  /** What a form carries that may have been done already: sent again as it is, it is done once. */
+  readonly once?: Partial<AdjustForms['once']>;
+}
+
 async function show(
   ports: ConsolePorts,
   { request, reply, viewer, user }: Visit,
-  { from, refused }: { from: PageCursor | null; refused: AdjustForms['refused'] },
+  { from, refused, once = {} }: Shown,
 ): Promise<FastifyReply> {
   const nameOf = await namesOf(ports, user.account);
   const { cycles: stored, now } = await ports.cycles(user);
@@ -89,7 +96,7 @@ async function show(
     isLatest: from === null,
     history: history.entries,
     older: history.next,
-    forms: { refused, once: freshValues() },
+    forms: { refused, once: { ...freshValues(), ...once } },
   };
   return sendPage(
     reply,
@@ -104,19 +111,23 @@ function freshValues(): Record<Change, string> {
 async function makeChange(ports: ConsolePorts, change: Change, visit: Visit): Promise<FastifyReply> {
   const { request, reply, viewer, user } = visit;
   const { entered, command } = readChange(change, request, { ...user, actor: `user:${viewer.userId}` });
-  const refuse = (errors: Readonly<Record<string, string>>) =>
-    show(ports, visit, { from: null, refused: { change, entered: { ...entered, errors } } });
+  const refuse = (errors: Readonly<Record<string, string>>, once: Shown['once'] = {}) =>
+    show(ports, visit, { from: null, refused: { change, entered: { ...entered, errors } }, once });
   if (command === null) return refuse(entered.errors);
   const result = await submit(ports, { ...command, idempotency: onceFor(request) });
-  if (result instanceof StoreFault) return refuse(faultErrors(result));
+  if (result instanceof StoreFault) return refuse(faultErrors(result), { [change]: onceOf(request) || randomUUID() });
   const errors = refusalErrors(result);
   return errors === null ? goTo(reply, `${pathOf(user)}?done=${change}`) : refuse(errors);
 }
 
 /** A double click sends a form twice. What each form carries is an idempotency key, apart from those of the API. */
 function onceFor(request: FastifyRequest): Idempotency | null {
-  const once = formField(request, 'once').slice(0, ONCE_CHARACTERS_MAX);
+  const once = onceOf(request);
   return once === '' ? null : { key: `console ${once}`, requestId: request.id };
+}
+
+function onceOf(request: FastifyRequest): string {
+  return formField(request, 'once').slice(0, ONCE_CHARACTERS_MAX);
 }
 
 function submit({ commit }: ConsolePorts, command: NotedCommand): Promise<Outcome | StoreFault> {

@@ -1,0 +1,111 @@
+// Whoever knows or guesses the ids of another account finds nothing at them: end users, keys, members, links to further
+// pages. What is asked for is looked up below the viewer's own account, so another's is as unknown as one that never was.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Reply } from '../http/running-service.ts';
+import { decode, newMember, newOwner, onBothStores, type Started, type Visitor } from './visitor.ts';
+
+const CREDITS = 4_242;
+const TRANSACTIONS = 60;
+const END_USERS = 55;
+
+interface Ours {
+  readonly owner: Visitor;
+  readonly eve: Visitor;
+  readonly endUser: string;
+  readonly keyId: string;
+  readonly memberId: string;
+  readonly secret: string;
+}
+
+function endUserAt(index: number): string {
+  return `5f2b1c9e-3a70-4d2e-9b61-${String(index).padStart(12, '0')}`;
+}
+
+/** An account with more of everything than a page shows, and another one with nothing. */
+async function twoAccounts({ scrip, sql }: Started): Promise<Ours> {
+  const [owner, eve] = [await newOwner(scrip, 'Ours'), await newOwner(scrip, 'Eve')];
+  const member = await newMember(scrip, owner);
+  const created = await owner.post('/console/api-keys', { name: 'Secret name', scope: 'write', once: 'a' });
+  const secret = /id="secret"[^>]*>([^<]+)</.exec(created.text)?.[1];
+  assert(secret);
+  const list = await owner.get('/console/api-keys');
+  const keyId = /\/console\/api-keys\/(\d+)\/revoke/.exec(list.text)?.[1];
+  const [row] = await sql(`SELECT id FROM console_users WHERE email = '${member.email}'`);
+  assert(keyId && row);
+  const endUser = endUserAt(0);
+  const add = (end_user_id: string, amount: number) => scrip.post('/add', { end_user_id, amount }, { key: secret });
+  await add(endUser, CREDITS);
+  await Promise.all(Array.from({ length: TRANSACTIONS }, () => add(endUser, 1)));
+  await Promise.all(Array.from({ length: END_USERS }, (_, index) => add(endUserAt(index + 1), 1)));
+  return { owner, eve, endUser, keyId, memberId: String(row.id), secret };
+}
+
+/** What would tell Eve anything of the other account. */
+function assertTellsNothing({ text }: Reply, what: string): void {
+  assert.doesNotMatch(decode(text), /4,242|4,302|Secret name|Ours|9b61-0{9}\d[1-9]</, what);
+}
+
+function linkIn({ text }: Reply, pattern: RegExp): string {
+  const link = pattern.exec(decode(text))?.[1];
+  assert(link, `${pattern} in the page`);
+  return link.replaceAll('&amp;', '&');
+}
+
+onBothStores('another account', (start) => {
+  test('learns nothing from ids and links that it was told, and changes nothing by them', async () => {
+    const started = await start();
+    const { owner, eve, endUser, keyId, memberId, secret } = await twoAccounts(started);
+    const page = `/console/end-users/${endUser}`;
+    const older = linkIn(await owner.get(page), /href="([^"]+\?from=[^"]+)"/).replace(/#.*/, '');
+    const next = linkIn(await owner.get('/console/end-users'), /href="([^"]+\?after=[^"]+)"/);
+    assert.match((await owner.get(older)).text, /4,242/, 'the link to older transactions leads its owner there');
+    assert.match((await owner.get(next)).text, /9b61-0{9}\d/, 'the link to further end users leads its owner there');
+
+    for (const path of [
+      page,
+      older,
+      next,
+      '/console/overview',
+      '/console/end-users',
+      '/console/end-users?search=5f2b1c9e',
+      '/console/api-keys',
+      `/console/api-keys/${keyId}/revoke`,
+      '/console/members',
+      `/console/members/${memberId}/remove`,
+    ])
+      assertTellsNothing(await eve.get(path), path);
+
+    const foreign = [
+      await eve.get(`/console/api-keys/${keyId}/revoke`),
+      await eve.post(`/console/api-keys/${keyId}/revoke`),
+      await eve.get(`/console/members/${memberId}/remove`),
+      await eve.post(`/console/members/${memberId}/remove`),
+      await eve.post(`/console/members/${memberId}/role`, { role: 'owner' }),
+    ];
+    for (const reply of foreign) {
+      assert.equal(reply.status, 404);
+      assertTellsNothing(reply, 'a refusal');
+    }
+    const unknown = await eve.get('/console/api-keys/999999/revoke');
+    assert.equal(unknown.text, foreign[0]?.text, 'a foreign key is as unknown as one that never was');
+
+    const refused = await eve.post(`${page}/subtract`, { amount: '1' });
+    assert.match(refused.text, /There are only 0 credits/);
+    await eve.post(`${page}/stop-cycle`);
+    await eve.post(`${page}/add`, { amount: '9', validity_days: '31' });
+    const balance = await started.scrip.get('/get-active-balance', { end_user_id: endUser }, { key: secret });
+    assert.equal(balance.body.active_balance, CREDITS + TRANSACTIONS, 'the same UUID is another end user');
+  });
+
+  test('has idempotency keys of its own: the value of another one’s form is worth nothing', async () => {
+    const { owner, eve, endUser } = await twoAccounts(await start());
+    const form = { amount: '5', validity_days: '31', once: 'guessed' };
+    const path = `/console/end-users/${endUser}`;
+    await owner.post(`${path}/add`, form);
+    await eve.post(`${path}/add`, form);
+    assert.match((await eve.get(path)).text, /class="large-figure">5</);
+    assert.match((await owner.get(path)).text, /class="large-figure">4,307</);
+  });
+});
