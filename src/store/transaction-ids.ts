@@ -20,10 +20,13 @@ export interface IdPosition {
 export class TransactionIds {
   #at: Instant;
   #sequence: number;
+  readonly #nextTail: () => string;
 
-  constructor({ at, sequence }: IdPosition) {
+  /** @param tails another source of 12 hexadecimal digits, for tests that are to be repeated exactly */
+  constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;
+    this.#nextTail = tails;
   }
 
   get position(): IdPosition {
@@ -43,7 +46,7 @@ export class TransactionIds {
 
   next(): TransactionId {
     this.#sequence += 1;
-    return transactionId({ at: this.#at, sequence: this.#sequence, tail: nextTail() });
+    return transactionId({ at: this.#at, sequence: this.#sequence, tail: this.#nextTail() });
   }
 }
 

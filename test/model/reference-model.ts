@@ -183,14 +183,22 @@ export class ReferenceLedger {
   }
 
   balance(of: ModelUser): ModelBalance {
-    const now = this.#now();
-    const user = this.#view(of, now);
-    return { balance: user.balance(now), entries: user.valid(now).map(cycleOf) };
+    return this.balanceAt(of, this.#now());
   }
 
   /** Newest first. */
   transactions(of: ModelUser): ModelTransaction[] {
-    return this.#view(of, this.#now()).happened.reverse();
+    return this.transactionsAt(of, this.#now());
+  }
+
+  /** As `balance`, for whoever knows when it was read, at which nothing of the ledger moves. */
+  balanceAt(of: ModelUser, now: number): ModelBalance {
+    const user = this.#view(of, now);
+    return { balance: user.balance(now), entries: user.valid(now).map(cycleOf) };
+  }
+
+  transactionsAt(of: ModelUser, now: number): ModelTransaction[] {
+    return this.#view(of, now).happened.reverse();
   }
 
   /** What the renewal clock does: enters what is due, and nothing at all when nothing is. */

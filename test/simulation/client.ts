@@ -1,0 +1,74 @@
+// A client of the service, as its documentation asks for one to be written: it sends a request with a key again until it
+// is answered, one without a key only where nothing happened. It waits for one answer before it asks for the next thing.
+
+import type { Attempt } from './auditor.ts';
+import type { Chance } from './chance.ts';
+import type { Reply } from './connection.ts';
+import type { Operation } from './operation.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+/** What a client hears of a request: an answer, that it never arrived, or nothing any more. */
+export type Heard = Reply | 'refused' | 'cut';
+
+export interface ClientPorts {
+  readonly time: VirtualTime;
+  readonly chance: Chance;
+  /** Null when there is nothing left to be asked. */
+  nextOperation(client: Client): Operation | null;
+  attempt(operation: Operation): Attempt;
+  send(attempt: Attempt, hear: (heard: Heard) => void): void;
+}
+
+const THINK_MS = 60;
+const BACKOFF_MS = 150;
+const PATIENCE_MS = 4_000;
+
+export class Client {
+  readonly number: number;
+  isDone = false;
+  /** Requests sent, and operations given up since nobody knows whether they happened. */
+  readonly counts = { requests: 0, unknown: 0 };
+  readonly #ports: ClientPorts;
+
+  constructor(number: number, ports: ClientPorts) {
+    this.number = number;
+    this.#ports = ports;
+    ports.time.after(ports.chance.delay(THINK_MS), () => this.#next(), null);
+  }
+
+  #next(): void {
+    const operation = this.#ports.nextOperation(this);
+    if (operation === null) this.isDone = true;
+    else this.#try(operation);
+  }
+
+  #try(operation: Operation): void {
+    const { time, chance } = this.#ports;
+    const attempt = this.#ports.attempt(operation);
+    this.counts.requests += 1;
+    let isOver = false;
+    const hear = (heard: Heard) => {
+      if (isOver) return;
+      isOver = true;
+      patience.act = null;
+      if (this.#isAnswer(operation, heard)) time.after(chance.delay(THINK_MS), () => this.#next(), null);
+      else time.after(chance.delay(BACKOFF_MS), () => this.#try(operation), null);
+    };
+    const patience = time.after(PATIENCE_MS, () => hear('cut'), null);
+    this.#ports.send(attempt, hear);
+  }
+
+  /** Whether the client leaves it at that. */
+  #isAnswer({ sent }: Operation, heard: Heard): boolean {
+    const isSafe = sent.method === 'GET' || sent.idempotencyKey !== null;
+    if (heard === 'refused') return false;
+    if (heard === 'cut') {
+      if (!isSafe) this.counts.unknown += 1;
+      return !isSafe;
+    }
+    if (heard.status !== 503) return true;
+    if (isSafe || heard.headers['retry-after'] !== undefined) return false;
+    this.counts.unknown += 1;
+    return true;
+  }
+}

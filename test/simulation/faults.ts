@@ -1,0 +1,67 @@
+// What goes wrong in a simulation, and how often. Each seed turns off a random half of the faults and draws a rate for
+// each of the others, so that rare ones are not always drowned by frequent ones.
+
+import type { Chance } from './chance.ts';
+
+/** For a batch, a request or whatever else it befalls; most rates are far below. */
+const RATE_MAX = 0.1;
+
+export const FAULTS = [
+  'a write fails before it begins',
+  'a write fails before its commit',
+  'a commit fails, and is there',
+  'a commit fails, and is not there',
+  'a reply to a commit is lost, and the batch is found',
+  'a reply to a commit is lost, and the batch runs again',
+  'a batch is decided twice',
+  'a write stalls',
+  'a commit stalls',
+  'the store is away for a while',
+  'a read fails',
+  'a read stalls',
+  'a look at an API key fails',
+  'renewals cannot be listed',
+  'answers cannot be forgotten',
+  'a process crashes',
+  'a process crashes during a write',
+  'a request is lost',
+  'a request arrives twice',
+  'a request is late',
+  'a reply is lost',
+  'a reply is late',
+  'a client goes away',
+  'the clock jumps forward',
+  'the clock jumps to a boundary',
+  'the clock jumps back',
+] as const;
+
+export type Fault = (typeof FAULTS)[number];
+
+export class Faults {
+  readonly counts = new Map<Fault, number>();
+  readonly #chance: Chance;
+  readonly #rates: Map<Fault, number>;
+  #isOver = false;
+
+  constructor(chance: Chance) {
+    this.#chance = chance;
+    this.#rates = new Map(chance.half(FAULTS).map((fault) => [fault, chance.share() ** 2 * RATE_MAX]));
+  }
+
+  /** Whether it happens now; counted when it does. */
+  strikes(fault: Fault): boolean {
+    if (this.#isOver) return false;
+    const happens = this.#chance.happens(this.#rates.get(fault) ?? 0);
+    if (happens) this.counts.set(fault, (this.counts.get(fault) ?? 0) + 1);
+    return happens;
+  }
+
+  /** From now on nothing goes wrong any more. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+}

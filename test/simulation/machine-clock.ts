@@ -1,0 +1,58 @@
+// The clock of the machine that the store runs on: it goes as time does, until it jumps.
+
+import { DAY_MS, HOUR_MS, type Instant } from '../../src/ledger/instant.ts';
+import type { Chance } from './chance.ts';
+import type { Disk } from './disk.ts';
+import type { Faults } from './faults.ts';
+import type { VirtualTime } from './virtual-time.ts';
+
+const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
+/** How far it goes in all, but for the last jump: a daily cycle renews as often. */
+const DAYS_MAX = 60;
+const STANDSTILL_MS = 150;
+const BOUNDARIES_NEAR = 4;
+
+export class MachineClock {
+  /** How far it went forward by jumps. */
+  days = 0;
+  readonly #time: VirtualTime;
+  readonly #onJump: (instant: Instant) => void;
+  /** What it is ahead of the time that passes. */
+  #offset = BEGIN;
+  /** Until then it stands still. */
+  #standsUntil = 0;
+
+  constructor(time: VirtualTime, onJump: (instant: Instant) => void) {
+    this.#time = time;
+    this.#onJump = onJump;
+  }
+
+  /** What it says; not always whole milliseconds. */
+  now(): number {
+    return this.#offset + Math.max(this.#time.now, this.#standsUntil);
+  }
+
+  /** @param standsMs for how long it then stands still, so that something happens at that very instant */
+  jump(disk: Disk, to: number, standsMs = 0): void {
+    const instant = Math.max(0, Math.floor(to));
+    this.days += Math.max(0, instant - disk.peek()) / DAY_MS;
+    this.#standsUntil = this.#time.now + standsMs;
+    this.#offset = instant - this.#standsUntil;
+    this.#onJump(instant);
+  }
+
+  /** One chance for each way to jump. */
+  mayJump(disk: Disk, chance: Chance, faults: Faults): void {
+    if (faults.strikes('the clock jumps back')) {
+      this.jump(disk, this.now() - chance.pick([1, 1_000, HOUR_MS, DAY_MS, 400 * DAY_MS]) * chance.share());
+    }
+    if (this.days > DAYS_MAX) return;
+    if (faults.strikes('the clock jumps forward')) {
+      this.jump(disk, disk.peek() + chance.pick([1_000, HOUR_MS, DAY_MS, 40 * DAY_MS]) * chance.share());
+    }
+    if (faults.strikes('the clock jumps to a boundary')) {
+      const ends = disk.endsAfter(disk.peek()).slice(0, BOUNDARIES_NEAR);
+      if (ends.length > 0) this.jump(disk, chance.pick(ends) + chance.between(-1, 1), chance.delay(STANDSTILL_MS));
+    }
+  }
+}

@@ -1,0 +1,196 @@
+// What clients ask for in a simulation: the operations of the interface, and what it refuses.
+
+import type { ModelCommand, ModelUser } from '../model/reference-model.ts';
+import type { Chance } from './chance.ts';
+import type { SentRequest } from './connection.ts';
+
+export const KINDS = [
+  'add',
+  'subtract',
+  'start-cycle',
+  'replace-cycle',
+  'stop-cycle',
+  'balance',
+  'transactions',
+  'reuse of a key',
+  'invalid request',
+  'unknown API key',
+  'API key that may only read',
+] as const;
+
+export type Kind = (typeof KINDS)[number];
+
+/** How often each is asked for, where it is not turned off. */
+const WEIGHTS: Readonly<Record<Kind, number>> = {
+  add: 22,
+  subtract: 35,
+  'start-cycle': 9,
+  'replace-cycle': 4,
+  'stop-cycle': 6,
+  balance: 14,
+  transactions: 1,
+  'reuse of a key': 3,
+  'invalid request': 2,
+  'unknown API key': 1,
+  'API key that may only read': 1,
+};
+
+const MOST = 2 ** 53 - 1;
+const KEYED_SHARE = 0.75;
+
+/** One thing that a client wants, however often it has to ask. */
+export interface Operation {
+  readonly number: number;
+  readonly kind: Kind;
+  readonly user: ModelUser;
+  /** Null for what the ledger never gets to see. */
+  readonly command: ModelCommand | null;
+  readonly sent: SentRequest;
+  /** What is answered to what the ledger never gets to see; null for the rest. */
+  readonly refusedWith: number | null;
+}
+
+export interface Secrets {
+  readonly write: string;
+  readonly read: string;
+  readonly unknown: string;
+  /** Of the key to write with. */
+  readonly actor: string;
+}
+
+/** The operations of one client, drawn from those that this seed has. */
+export class Operations {
+  readonly #chance: Chance;
+  readonly #drawn: readonly Kind[];
+  readonly #users: readonly ModelUser[];
+  readonly #balanceOf: (user: ModelUser) => number;
+  #last: Operation | null = null;
+
+  constructor(
+    chance: Chance,
+    kinds: readonly Kind[],
+    { users, balanceOf }: { users: readonly ModelUser[]; balanceOf: (user: ModelUser) => number },
+  ) {
+    this.#chance = chance;
+    this.#drawn = kinds.flatMap((kind) => Array<Kind>(WEIGHTS[kind]).fill(kind));
+    this.#users = users;
+    this.#balanceOf = balanceOf;
+  }
+
+  draw(number: number, secrets: Secrets): Operation {
+    let kind = this.#chance.pick(this.#drawn);
+    if (kind === 'reuse of a key' && this.#last === null) kind = 'balance';
+    const operation =
+      kind === 'balance' || kind === 'transactions'
+        ? this.#read(number, kind, secrets)
+        : this.#write(number, kind, secrets);
+    if (operation.command !== null && operation.sent.idempotencyKey !== null) this.#last = operation;
+    return operation;
+  }
+
+  #read(number: number, kind: 'balance' | 'transactions', secrets: Secrets): Operation {
+    const user = this.#chance.pick(this.#users);
+    const path = kind === 'balance' ? '/get-active-balance' : '/get-all-user-transactions';
+    const inQuery = this.#chance.happens(0.5);
+    const endUser = this.#chance.happens(0.1) ? user.endUser.toUpperCase() : user.endUser;
+    const sent: SentRequest = {
+      method: 'GET',
+      path: inQuery ? `${path}?end_user_id=${endUser}` : path,
+      body: inQuery ? null : JSON.stringify({ end_user_id: endUser }),
+      authorization: `Bearer ${secrets.read}`,
+      idempotencyKey: null,
+    };
+    return { number, kind, user, command: null, sent, refusedWith: null };
+  }
+
+  #write(number: number, kind: Kind, secrets: Secrets): Operation {
+    const chance = this.#chance;
+    const isReuse = kind === 'reuse of a key';
+    const user = isReuse && this.#last ? this.#last.user : chance.pick(this.#users);
+    const command = { ...user, actor: secrets.actor, ...this.#wish(kind, user) } as ModelCommand;
+    const key = chance.happens(KEYED_SHARE) ? `${secrets.actor}-${number}` : null;
+    const sent: SentRequest = {
+      method: 'POST',
+      path: `${chance.happens(0.1) ? '/v1' : ''}/${command.kind}`,
+      body: bodyOf(command, chance.happens(0.1)),
+      authorization: `Bearer ${secrets.write}`,
+      idempotencyKey: isReuse ? (this.#last?.sent.idempotencyKey ?? null) : key,
+    };
+    const refused = { number, kind, user, command: null };
+    switch (kind) {
+      case 'invalid request':
+        return { ...refused, sent: { ...sent, body: chance.pick(INVALID)(user.endUser) }, refusedWith: 422 };
+      case 'unknown API key':
+        return { ...refused, sent: { ...sent, authorization: `Bearer ${secrets.unknown}` }, refusedWith: 401 };
+      case 'API key that may only read':
+        return { ...refused, sent: { ...sent, authorization: `Bearer ${secrets.read}` }, refusedWith: 403 };
+      default:
+        return { number, kind, user, command, sent, refusedWith: null };
+    }
+  }
+
+  #wish(kind: Kind, user: ModelUser) {
+    const { chance, days } = { chance: this.#chance, days: this.#chance.pick([1, 2, 3, 7, 30, 31, 365]) };
+    switch (kind) {
+      case 'stop-cycle':
+        return { kind: 'stop-cycle' };
+      case 'start-cycle':
+      case 'replace-cycle':
+        return {
+          kind: 'start-cycle',
+          amount: this.#amount(),
+          validityDays: days,
+          onActive: kind === 'replace-cycle' ? 'replace' : 'refuse',
+        };
+      case 'subtract':
+        return { kind: 'subtract', amount: chance.happens(0.15) ? this.#nearBalance(user) : chance.between(1, 40) };
+      default:
+        return { kind: 'add', amount: this.#amount(), validityDays: days };
+    }
+  }
+
+  #amount(): number {
+    if (this.#chance.happens(0.005)) return MOST - this.#chance.between(0, 100);
+    return this.#chance.between(1, 60);
+  }
+
+  /** All that there is, and one more: where a ledger that is off by one is found out. */
+  #nearBalance(user: ModelUser): number {
+    return Math.min(Math.max(this.#balanceOf(user) + this.#chance.between(0, 1), 1), MOST);
+  }
+}
+
+function bodyOf(command: ModelCommand, inCapitals: boolean): string {
+  const end_user_id = inCapitals ? command.endUser.toUpperCase() : command.endUser;
+  switch (command.kind) {
+    case 'add':
+      return JSON.stringify({ end_user_id, amount: command.amount, validity_days: command.validityDays });
+    case 'subtract':
+      return JSON.stringify({ end_user_id, amount: command.amount });
+    case 'start-cycle': {
+      const on_active = command.onActive === 'replace' ? 'replace' : undefined;
+      return JSON.stringify({ end_user_id, amount: command.amount, validity_days: command.validityDays, on_active });
+    }
+    case 'stop-cycle':
+      return JSON.stringify({ end_user_id });
+  }
+}
+
+/** Bodies that no write takes. */
+const INVALID: readonly ((endUser: string) => string)[] = [
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: '5' }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 1.5 }),
+  (end_user_id) => `{"end_user_id":"${end_user_id}","amount":9007199254740993}`,
+  (end_user_id) => `{"end_user_id":"${end_user_id}","amount":1,"amount":1}`,
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 5, validity_day: 3 }),
+  () => JSON.stringify({ amount: 5 }),
+];
+
+/** What makes two requests with the same key the same request. */
+export function requestText(command: ModelCommand): string {
+  const { kind } = command;
+  const amount = 'amount' in command ? command.amount : '';
+  const days = 'validityDays' in command ? command.validityDays : '';
+  return `${kind} ${amount} ${days} ${kind === 'start-cycle' ? command.onActive : ''}`;
+}

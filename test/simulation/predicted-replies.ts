@@ -1,0 +1,83 @@
+// What the interface says about the bodies of answers, told once more from the reference model: nothing here comes from
+// the code that writes them.
+
+import type { ModelBalance, ModelCycle, ModelOutcome, ModelTransaction, ModelUser } from '../model/reference-model.ts';
+import type { Operation } from './operation.ts';
+
+type Accepted = Extract<ModelOutcome, { refused: null }>;
+type Refused = Exclude<ModelOutcome, { refused: null }> | { readonly refused: 'IdempotencyKeyReused' };
+
+export function bodyOfSuccess({ user, command }: Operation, { cycle }: Accepted): string {
+  if (cycle !== null) return JSON.stringify(cycleObject(user, cycle));
+  const amount = command !== null && 'amount' in command ? command.amount : null;
+  return JSON.stringify({ end_user_id: user.endUser, amount });
+}
+
+/** Without what is said in words, and the id of the request. */
+export function problemOf(user: ModelUser, outcome: Refused): Record<string, unknown> {
+  switch (outcome.refused) {
+    case 'InsufficientFunds': {
+      const { requested, available } = outcome;
+      return { status: 402, error: 'InsufficientFunds', requested, available, shortfall: requested - available };
+    }
+    case 'BalanceTooLarge': {
+      const { requested, available } = outcome;
+      return { status: 422, error: 'BalanceTooLarge', requested, available };
+    }
+    case 'CycleAlreadyActive':
+      return { status: 409, error: 'CycleAlreadyActive', cycle: cycleObject(user, outcome.cycle) };
+    case 'CycleNotFound':
+      return { status: 404, error: 'CycleNotFound' };
+    case 'IdempotencyKeyReused':
+      return { status: 422, error: 'IdempotencyKeyReused' };
+  }
+}
+
+export function balanceText(user: ModelUser, { balance, entries }: ModelBalance): string {
+  return JSON.stringify({
+    end_user_id: user.endUser,
+    active_balance_by_cycle: entries.map(({ start, end, remaining, amount, status, type }) => ({
+      cycle_start: timestamp(start),
+      cycle_end: timestamp(end),
+      amount: remaining,
+      starting_amount: amount,
+      status,
+      cycle_type: type,
+    })),
+    active_balance: balance,
+  });
+}
+
+const known = new WeakMap<ModelTransaction, string>();
+
+/** Without their ids, which nobody can predict. */
+export function transactionTexts(transactions: readonly ModelTransaction[]): string[] {
+  return transactions.map((transaction) => {
+    const { amount, createdAt, expiresAt } = transaction;
+    const text =
+      known.get(transaction) ??
+      JSON.stringify({ amount, created_at: timestamp(createdAt), expire_at: timestamp(expiresAt) });
+    known.set(transaction, text);
+    return text;
+  });
+}
+
+export function listText(user: ModelUser, transactions: readonly string[]): string {
+  return `{"end_user_id":"${user.endUser}","transactions":[${transactions.join(',')}]}`;
+}
+
+function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, status }: ModelCycle) {
+  return {
+    end_user_id: user.endUser,
+    amount,
+    created_at: timestamp(createdAt).slice(0, -1),
+    current_cycle_start: timestamp(start),
+    current_cycle_end: timestamp(end),
+    cycle_type: type,
+    status,
+  };
+}
+
+function timestamp(instant: number): string {
+  return new Date(instant).toISOString();
+}

@@ -1,0 +1,168 @@
+// A process of the service: the real HTTP server, group commit, renewal clock, answer sweep and authenticator above a
+// simulated store. A crash takes all of it away but the server's routes, which hold nothing; building those anew takes
+// longer than a whole seed, so they are built once and reach whatever process runs in their place.
+
+import assert from 'node:assert/strict';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyBaseLogger } from 'fastify';
+import { AnswerSweep } from '../../src/commit/answer-sweep.ts';
+import { type Answer, GroupCommit, type QueueLimits } from '../../src/commit/group-commit.ts';
+import { RenewalClock } from '../../src/commit/renewal-clock.ts';
+import { Authenticator } from '../../src/http/authenticate.ts';
+import { buildServer, type HttpServer } from '../../src/http/server.ts';
+import type { Command } from '../../src/ledger/command.ts';
+import { type Store, StoreFault } from '../../src/store/store.ts';
+import { ArrivingRequest, DepartingResponse, type Reply, type SentRequest } from './connection.ts';
+import type { Owner } from './virtual-time.ts';
+
+export interface ProcessOptions {
+  readonly store: Store;
+  readonly limits: QueueLimits;
+  readonly keepAnswersMs: number;
+  /** What the log would say of troubles. */
+  readonly onTrouble: (what: string) => void;
+}
+
+/** What is volatile: it is gone when the process crashes. */
+export class Process implements Owner {
+  isAlive = true;
+  store!: Store;
+  commit!: GroupCommit;
+  renewalClock!: RenewalClock;
+  answerSweep!: AnswerSweep;
+  authenticator!: Authenticator;
+
+  start({ store, limits, keepAnswersMs, onTrouble }: ProcessOptions): void {
+    this.store = store;
+    this.commit = new GroupCommit(store, limits, (trouble) =>
+      onTrouble(trouble === null ? 'writes work' : trouble.code),
+    );
+    this.renewalClock = new RenewalClock(store, this.commit, () => onTrouble('renewals wait'));
+    this.answerSweep = new AnswerSweep(store, keepAnswersMs, () => onTrouble('answers wait'));
+    this.authenticator = new Authenticator(store.apiKeys);
+    this.renewalClock.start();
+    this.answerSweep.start();
+    this.authenticator.start();
+  }
+
+  /** As `startService` stops it. */
+  async stop(): Promise<void> {
+    await Promise.all([this.renewalClock.stop(), this.answerSweep.stop()]);
+    await this.commit.drained();
+    await this.authenticator.stop();
+    await this.store.close();
+  }
+}
+
+const CUT = new StoreFault('StoreUnavailable', 'the process is gone');
+
+/** The place of a process: its routes, and who runs there now. */
+export class Slot {
+  process: Process | null = null;
+  /** Told of each command that a request leads to, while its handler runs. */
+  onSubmit: ((command: Command) => void) | null = null;
+  #server!: HttpServer;
+  /** What would be waited for in vain after a crash; to be called with the crash, whose answers nobody hears. */
+  readonly #pending = new Set<(fault: StoreFault) => void>();
+
+  static async build(): Promise<Slot> {
+    const slot = new Slot();
+    const commit = {
+      counts: new GroupCommit({ lanes: { count: 0 } } as Store).counts,
+      submit: (command: Command, answer: Answer) => slot.#submit(command, answer),
+    };
+    const store = {
+      cycles: (user) => slot.#waitFor(slot.#running.store.cycles(user)),
+      transactions: (user, page) => slot.#waitFor(slot.#running.store.transactions(user, page)),
+      trouble: () => null,
+    } satisfies Partial<Store> as unknown as Store;
+    const authenticator = {
+      authenticate(request: IncomingMessage) {
+        const key = slot.#running.authenticator.authenticate(request);
+        return key instanceof Promise ? slot.#waitFor(key) : key;
+      },
+    } as Authenticator;
+    slot.#server = await buildServer({
+      store,
+      commit: commit as unknown as GroupCommit,
+      renewalClock: { renewed: 0, due: 0, lateMs: () => 0 } as RenewalClock,
+      authenticator,
+      logger: SILENT,
+      version: 'simulated',
+      console: { plugin: async () => {}, addressFor: (url) => url },
+    });
+    await slot.#server.app.ready();
+    return slot;
+  }
+
+  /** @param answer called with what the server answers, or null when it breaks off; not at all when it crashes before */
+  handle(sent: SentRequest, onSubmit: (command: Command) => void, answer: (reply: Reply | null) => void): void {
+    const served = this.#running;
+    const around = (deliver: () => void) => {
+      this.onSubmit = onSubmit;
+      deliver();
+      this.onSubmit = null;
+    };
+    const request = new ArrivingRequest(sent, around);
+    const response = new DepartingResponse((reply) => {
+      if (served.isAlive) answer(reply);
+    });
+    this.#server.app.routing(request as unknown as IncomingMessage, response as unknown as ServerResponse);
+  }
+
+  /** Ends the process between two turns. */
+  crash(): Process {
+    const crashed = this.#running;
+    crashed.isAlive = false;
+    this.process = null;
+    for (const cut of this.#pending) cut(CUT);
+    this.#pending.clear();
+    return crashed;
+  }
+
+  /** What the server counts as being worked on. */
+  async requestsInFlight(): Promise<number> {
+    const text = await this.#server.metrics.getSingleMetricAsString('scrip_requests_in_flight');
+    return Number(text.split(' ').at(-1));
+  }
+
+  async close(): Promise<void> {
+    await this.#server.app.close();
+  }
+
+  get #running(): Process {
+    assert(this.process !== null, 'a process runs here');
+    return this.process;
+  }
+
+  #submit(command: Command, answer: Answer): void {
+    assert(this.onSubmit !== null, 'a handler runs when its body is there');
+    this.onSubmit(command);
+    const once: Answer = (result) => {
+      if (this.#pending.delete(cut)) answer(result);
+    };
+    const cut = (fault: StoreFault) => once(fault);
+    this.#pending.add(cut);
+    this.#running.commit.submit(command, once);
+  }
+
+  #waitFor<Value>(wanted: Promise<Value>): Promise<Value> {
+    return new Promise((resolve, reject) => {
+      this.#pending.add(reject);
+      wanted.then(resolve, reject).finally(() => this.#pending.delete(reject));
+    });
+  }
+}
+
+const nothing = () => {};
+const SILENT = {
+  level: 'silent',
+  fatal: nothing,
+  error: nothing,
+  warn: nothing,
+  info: nothing,
+  debug: nothing,
+  trace: nothing,
+  silent: nothing,
+  child: () => SILENT,
+} as unknown as FastifyBaseLogger;

@@ -1,0 +1,78 @@
+// The short form of the simulation: other seeds each time, and the stores that are broken on purpose. `SEED` and `SEEDS`
+// choose; `npm run simulate` is the long form.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { CONTROLS } from './controls.ts';
+import { CONTROL_OPERATIONS, SeedRunner } from './seed-runner.ts';
+import { commandFor, failureText, Tally } from './tally.ts';
+
+const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+const SEEDS = Number(process.env.SEEDS ?? 20);
+const OPERATIONS = 500;
+const FAULTS_MEAN_MIN = 10;
+/** Fewer seeds than these scatter too much for their mean to say anything. */
+const SEEDS_JUDGED = 20;
+
+let runner: SeedRunner;
+before(async () => {
+  runner = await SeedRunner.build();
+});
+after(() => runner.close());
+
+test('whatever fails, stalls, crashes or jumps, every answer is the one that the model predicts', async (t) => {
+  const tally = new Tally();
+  for (let seed = SEED; seed < SEED + SEEDS; seed++) {
+    const result = await runner.run({ seed, operations: OPERATIONS, control: null, onTrace: null });
+    tally.add(result);
+    const repeat = commandFor({ seed, operations: OPERATIONS, control: null });
+    assert.equal(result.violation, null, failureText(result, repeat));
+    assert.equal(result.operations, OPERATIONS);
+  }
+  const mean = tally.faultCount / tally.seeds;
+  t.diagnostic(`${SEEDS} seeds from ${SEED} on: ${tally.operations} operations, ${mean.toFixed(1)} faults a seed`);
+  if (SEEDS >= SEEDS_JUDGED) assert(mean >= FAULTS_MEAN_MIN, `${mean} faults a seed test next to nothing`);
+  assert.equal(await runner.requestsInFlight(), 0, 'no server still works on a request');
+});
+
+test('the same seed takes the same course, whatever ran before it and in whichever process', async () => {
+  const options = { operations: 300, control: null, onTrace: null };
+  const first = await runner.run({ seed: 7, ...options });
+  const other = await runner.run({ seed: 8, ...options });
+  const second = await runner.run({ seed: 7, ...options });
+  assert.equal(second.traceHash, first.traceHash);
+  assert.notEqual(other.traceHash, first.traceHash);
+  const tally = new Tally();
+  tally.add(first);
+  const { stdout, status } = simulate('--seed', '7', '--operations', '300');
+  assert.equal(status, 0);
+  assert.match(stdout, new RegExp(`trace ${tally.traceHash}`));
+});
+
+for (const control of CONTROLS) {
+  test(`a store that ${control} is caught`, async (t) => {
+    const { result, seeds } = await runner.catch(control, SEED);
+    assert(result !== null, `not in ${seeds} seeds from ${SEED} on`);
+    t.diagnostic(`by seed ${seeds}: ${result.violation?.slice(0, 200)}`);
+  });
+}
+
+test('a seed that fails says how to repeat it', async () => {
+  const control = 'answers in the wrong order';
+  const { result } = await runner.catch(control, SEED);
+  assert(result !== null);
+  const { seed } = result;
+  const { stdout, status } = simulate(
+    ...['--seed', String(seed), '--operations', String(CONTROL_OPERATIONS), '--control', control],
+  );
+  assert.equal(status, 1);
+  assert(stdout.includes(commandFor({ seed, operations: CONTROL_OPERATIONS, control })), stdout);
+  assert.match(stdout, /VIOLATION/);
+});
+
+function simulate(...args: string[]) {
+  const file = join(import.meta.dirname, 'simulate.ts');
+  return spawnSync(process.execPath, [file, ...args], { encoding: 'utf8', timeout: 60_000 });
+}

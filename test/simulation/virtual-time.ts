@@ -1,0 +1,136 @@
+// Time that passes only when the simulation says so. Everything that waits is an event in one queue; between two events
+// all promises that can go on have gone on, so that the order of everything follows from the seed. While a simulation
+// runs, the timers, clocks and the chance of the JavaScript world are its own.
+
+const realImmediate = globalThis.setImmediate;
+
+/** What dies with its owner: a process that crashes never gets to what it was waiting for. */
+export interface Owner {
+  isAlive: boolean;
+}
+
+export interface Event {
+  at: number;
+  readonly order: number;
+  readonly owner: Owner | null;
+  act: (() => void) | null;
+}
+
+/** Milliseconds that a turn of an event loop takes, at the most. */
+const TURN_MS = 0.05;
+
+export class VirtualTime {
+  /** Milliseconds since the beginning. It never jumps; the wall clock does that. */
+  now = 0;
+  /** Whose event is under way: what is begun now belongs to it. */
+  owner: Owner | null = null;
+  readonly #share: () => number;
+  readonly #heap: Event[] = [];
+  #order = 0;
+
+  constructor(share: () => number) {
+    this.#share = share;
+  }
+
+  after(ms: number, act: () => void, owner: Owner | null = this.owner): Event {
+    const event: Event = { at: this.now + ms, order: this.#order++, owner, act };
+    this.#push(event);
+    return event;
+  }
+
+  sleep(ms: number): Promise<void> {
+    return new Promise((resolve) => this.after(ms, resolve));
+  }
+
+  /** The next turn of the event loop of whoever asks. */
+  soon(act: () => void): Event {
+    return this.after(this.#share() * TURN_MS, act);
+  }
+
+  every(ms: number, act: () => void): Event {
+    const event: Event = { at: this.now + ms, order: this.#order++, owner: this.owner, act: null };
+    event.act = () => {
+      event.at = this.now + ms;
+      this.#push(event);
+      act();
+    };
+    this.#push(event);
+    return event;
+  }
+
+  /** Lets time pass until `isOver`, or until nothing is to come. */
+  async passUntil(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      const event = this.#pop();
+      if (event === undefined) return;
+      const { act, owner } = event;
+      if (act === null || owner?.isAlive === false) continue;
+      this.now = event.at;
+      this.owner = owner;
+      act();
+      await new Promise<void>((resolve) => realImmediate(resolve));
+      this.owner = null;
+    }
+  }
+
+  /** Puts this time, and this chance, in the place of the real ones. @returns what puts them back */
+  takeOver(wall: () => number): () => void {
+    const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
+    const { now: dateNow } = Date;
+    const { random } = Math;
+    const clear = (event: Event | undefined) => {
+      if (event) event.act = null;
+    };
+    Object.assign(globalThis, {
+      setTimeout: (act: () => void, ms = 0) => this.after(ms, act),
+      setInterval: (act: () => void, ms = 0) => this.every(ms, act),
+      setImmediate: (act: () => void) => this.soon(act),
+      clearTimeout: clear,
+      clearInterval: clear,
+      clearImmediate: clear,
+    });
+    Date.now = () => Math.floor(wall());
+    Math.random = this.#share;
+    performance.now = () => this.now;
+    return () => {
+      Object.assign(globalThis, { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate });
+      Date.now = dateNow;
+      Math.random = random;
+      Reflect.deleteProperty(performance, 'now');
+    };
+  }
+
+  #push(event: Event): void {
+    const heap = this.#heap;
+    let place = heap.push(event) - 1;
+    while (place > 0) {
+      const parent = (place - 1) >> 1;
+      if (!isBefore(event, heap[parent] as Event)) break;
+      heap[place] = heap[parent] as Event;
+      place = parent;
+    }
+    heap[place] = event;
+  }
+
+  #pop(): Event | undefined {
+    const heap = this.#heap;
+    const first = heap[0];
+    const last = heap.pop();
+    if (last === undefined || heap.length === 0) return first;
+    let place = 0;
+    for (;;) {
+      let child = 2 * place + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1] as Event, heap[child] as Event)) child += 1;
+      if (!isBefore(heap[child] as Event, last)) break;
+      heap[place] = heap[child] as Event;
+      place = child;
+    }
+    heap[place] = last;
+    return first;
+  }
+}
+
+function isBefore(a: Event, b: Event): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}

@@ -1,0 +1,374 @@
+// One seed: clients, a network, processes, a disk and a clock, and all that goes wrong with them. When the operations are
+// used up, nothing goes wrong any more, and everything has to come to rest.
+//
+//   clients ──▶ network ──▶ slots (HTTP, group commit, renewal clock, answer sweep) ──▶ store ──▶ disk
+//                               every answer, every commit ──▶ auditor
+
+import { createHash } from 'node:crypto';
+import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
+import type { QueueLimits } from '../../src/commit/group-commit.ts';
+import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
+import type { Lanes } from '../../src/store/store.ts';
+import type { ModelUser } from '../model/reference-model.ts';
+import { type Attempt, Auditor } from './auditor.ts';
+import { Chance } from './chance.ts';
+import { Client, type Heard } from './client.ts';
+import type { Reply } from './connection.ts';
+import { BROKEN_STORES, type Control } from './controls.ts';
+import { Disk } from './disk.ts';
+import { type Fault, Faults } from './faults.ts';
+import { MachineClock } from './machine-clock.ts';
+import { KINDS, type Operation, Operations, type Secrets } from './operation.ts';
+import { Process, type Slot } from './process.ts';
+import type { StoreOptions } from './simulated-store.ts';
+import { VirtualTime } from './virtual-time.ts';
+
+export interface SeedOptions {
+  readonly seed: number;
+  readonly operations: number;
+  /** What is broken on purpose; null for the product as it is. */
+  readonly control: Control | null;
+  /** Told of every line of the trace; null when nobody wants them. */
+  readonly onTrace: ((line: string) => void) | null;
+}
+
+export interface SeedResult {
+  readonly seed: number;
+  readonly violation: string | null;
+  readonly operations: number;
+  readonly requests: number;
+  /** How far the machine's clock went forward, in days. */
+  readonly days: number;
+  readonly faults: ReadonlyMap<Fault, number>;
+  readonly outcomes: ReadonlyMap<string, number>;
+  readonly traceHash: string;
+  /** The last lines of it. */
+  readonly traceTail: readonly string[];
+}
+
+/** How many places for processes a worker builds; a seed uses some of them. */
+export const SLOTS_MAX = 3;
+
+const TRACE_TAIL = 60;
+const TRACE_LINE = 400;
+/** A look at the clock, or at a process, is a chance for a fault. */
+const CLOCK_LOOK_MS = 200;
+const CRASH_LOOK_MS = 500;
+const RESTART_MS = 300;
+/** All stalls that had begun are over by then, with the tries after them. */
+const REST_MS_MAX = 120_000;
+const REST_LOOK_MS = 500;
+/** Far longer than any number of tries takes. */
+const LIFE_MS_MAX = 3_600_000;
+
+export class World {
+  readonly #options: SeedOptions;
+  readonly #chance: Chance;
+  readonly #time: VirtualTime;
+  readonly #faults: Faults;
+  readonly #clock: MachineClock;
+  readonly #disk: Disk;
+  readonly #auditor: Auditor;
+  readonly #slots: readonly Slot[];
+  readonly #users: readonly ModelUser[];
+  readonly #storeOptions: Omit<StoreOptions, 'crash'>;
+  readonly #limits: QueueLimits;
+  readonly #keepAnswersMs: number;
+  readonly #clients: Client[] = [];
+  #issued = 0;
+  readonly #hash = createHash('sha256');
+  readonly #tail: string[] = [];
+  /** Request ids differ from run to run; by the order in which they come up, they are the same. */
+  readonly #requestIds = new Map<string, string>();
+
+  constructor(slots: readonly Slot[], options: SeedOptions) {
+    this.#options = options;
+    this.#chance = new Chance(options.seed);
+    const chance = this.#chance;
+    this.#time = new VirtualTime(() => chance.share());
+    this.#slots = slots.slice(0, chance.between(1, SLOTS_MAX));
+    this.#faults = new Faults(chance);
+    this.#clock = new MachineClock(this.#time, (instant) => this.#note(`the clock says ${instant}`));
+    this.#disk = new Disk(
+      () => this.#clock.now(),
+      () => chance.tail(),
+    );
+    this.#keepAnswersMs = chance.pick([HOUR_MS, DAY_MS, 30 * DAY_MS]);
+    this.#auditor = new Auditor(this.#keepAnswersMs, (line) => this.#note(line));
+    this.#users = Array.from({ length: chance.between(2, 8) }, (_, index) => ({
+      account: 1 + (index % 2),
+      endUser: `5f0c6f7e-0000-4000-8000-00000000000${index >> 1}`,
+    }));
+    this.#limits = chance.happens(0.2)
+      ? { commandsMax: chance.between(1, 4), bytesMax: 2 ** 20 }
+      : { commandsMax: 10_000, bytesMax: chance.happens(0.2) ? 2_000 : 2 ** 23 };
+    this.#storeOptions = {
+      time: this.#time,
+      chance,
+      faults: this.#faults,
+      witness: this.#auditor,
+      lanes: lanesOf(chance),
+      periodsMax: chance.pick([1, 5, 1_000]),
+      pageMax: chance.pick([25, 100, 500]),
+    };
+  }
+
+  async run(): Promise<SeedResult> {
+    const giveBack = this.#time.takeOver(this.#disk.wall);
+    const onRejection = (error: unknown) => this.#auditor.fail(`nobody caught ${String(error)}`);
+    process.on('unhandledRejection', onRejection);
+    try {
+      await this.#live();
+    } catch (error) {
+      this.#auditor.fail(`it came to a stop: ${(error as Error).stack}`);
+    } finally {
+      for (const slot of this.#slots) if (slot.process !== null) slot.crash();
+      // What is left of cut requests is let go of, so that nothing of it reaches into the next seed.
+      await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
+      giveBack();
+      process.off('unhandledRejection', onRejection);
+    }
+    return this.#result();
+  }
+
+  async #live(): Promise<void> {
+    for (const slot of this.#slots) this.#start(slot);
+    this.#openForBusiness();
+    this.#time.every(CLOCK_LOOK_MS, () => this.#clock.mayJump(this.#disk, this.#chance, this.#faults));
+    this.#time.every(CRASH_LOOK_MS, () => this.#mayCrash());
+    const isOver = () => this.violation !== null;
+    this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients do not get on: ${this.#unrest()}`));
+    await this.#time.passUntil(() => isOver() || this.#faults.isOver);
+    // Time goes on for a while with nobody asking, so that there is something left for the clocks to do.
+    this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick([0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS]));
+    const restBy = this.#time.now + REST_MS_MAX;
+    let isAtRest = false;
+    this.#time.every(REST_LOOK_MS, () => {
+      isAtRest = this.#isAtRest();
+      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`it does not come to rest: ${this.#unrest()}`);
+    });
+    await this.#time.passUntil(() => isOver() || isAtRest);
+    await this.#readAll(isOver);
+    await this.#stopAll(isOver);
+    if (!isOver()) this.#auditor.judgeDisk(this.#disk);
+  }
+
+  get violation(): string | null {
+    return this.#auditor.violation;
+  }
+
+  #openForBusiness(): void {
+    const chance = this.#chance;
+    const kinds = chance.half(KINDS);
+    const drawn = kinds.includes('add') || kinds.includes('start-cycle') ? kinds : (['add', ...kinds] as const);
+    const count = chance.between(2, 16);
+    for (let number = 1; number <= count; number++) {
+      const secrets = this.#makeKeys(number);
+      const account = 1 + (number % 2);
+      const operations = new Operations(chance, drawn, {
+        users: this.#users.filter((user) => user.account === account),
+        balanceOf: (user) => this.#auditor.balanceOf(user),
+      });
+      const client = new Client(number, {
+        time: this.#time,
+        chance,
+        nextOperation: () => this.#nextOperation(operations, secrets),
+        attempt: (operation) => this.#auditor.attempt(operation),
+        send: (attempt, hear) => this.#send(attempt, hear),
+      });
+      this.#clients.push(client);
+    }
+  }
+
+  #makeKeys(number: number): Secrets {
+    const account = 1 + (number % 2);
+    const make = (scope: 'read' | 'write') => apiKeySecret(scope, this.#chance.bytes(SECRET_BYTES));
+    const [write, read, unknown] = [make('write'), make('read'), make('write')];
+    this.#disk.apiKeys.set(hashOf(write), { id: 2 * number, account, scope: 'write' });
+    this.#disk.apiKeys.set(hashOf(read), { id: 2 * number + 1, account, scope: 'read' });
+    return { write, read, unknown, actor: `key:${2 * number}` };
+  }
+
+  #nextOperation(operations: Operations, secrets: Secrets): Operation | null {
+    if (this.#issued === this.#options.operations) return null;
+    this.#issued += 1;
+    if (this.#issued === this.#options.operations) this.#faults.end();
+    const operation = operations.draw(this.#issued, secrets);
+    this.#note(
+      `operation ${operation.number}: ${operation.sent.path} ${operation.sent.body} of ${operation.user.endUser}`,
+    );
+    return operation;
+  }
+
+  /** The way there and back. */
+  #send(attempt: Attempt, hear: (heard: Heard) => void): void {
+    const { chance, faults, time } = { chance: this.#chance, faults: this.#faults, time: this.#time };
+    if (faults.strikes('a request is lost')) return void time.after(chance.delay(100), () => hear('cut'), null);
+    const late = faults.strikes('a request is late') ? chance.delay(2_000) : 0;
+    time.after(chance.delay(1) + late, () => this.#arrive(attempt, hear), null);
+    const { idempotencyKey, method } = attempt.operation.sent;
+    const mayRepeat = idempotencyKey !== null || method === 'GET';
+    if (mayRepeat && faults.strikes('a request arrives twice')) {
+      const again = this.#auditor.attempt(attempt.operation);
+      time.after(chance.delay(1_000), () => this.#arrive(again, () => {}), null);
+    }
+    if (faults.strikes('a client goes away')) time.after(chance.delay(3), () => hear('cut'), null);
+  }
+
+  #arrive(attempt: Attempt, hear: (heard: Heard) => void): void {
+    const { chance, faults, time } = { chance: this.#chance, faults: this.#faults, time: this.#time };
+    const slot = chance.pick(this.#slots);
+    const process = slot.process;
+    if (process === null) return void time.after(chance.delay(1), () => hear('refused'), null);
+    time.owner = process;
+    this.#cuts.set(attempt, { process, cut: () => hear('cut') });
+    slot.handle(
+      attempt.operation.sent,
+      (command) => this.#auditor.submitted(command, attempt),
+      (reply) => {
+        this.#cuts.delete(attempt);
+        if (reply === null) return void time.after(chance.delay(1), () => hear('cut'), null);
+        this.#auditor.judge(attempt, reply);
+        this.#noteReply(attempt, reply);
+        if (faults.strikes('a reply is lost')) return void time.after(chance.delay(100), () => hear('cut'), null);
+        const late = faults.strikes('a reply is late') ? chance.delay(2_000) : 0;
+        time.after(chance.delay(1) + late, () => hear(reply), null);
+      },
+    );
+  }
+
+  /** What clients hear of a crash: their connections are cut. */
+  readonly #cuts = new Map<Attempt, { process: Process; cut: () => void }>();
+
+  #start(slot: Slot): void {
+    const process = new Process();
+    slot.process = process;
+    const options = { ...this.#storeOptions, crash: () => this.#crash(slot, process) };
+    const store = new BROKEN_STORES[this.#options.control ?? 'nothing'](this.#disk, process, options);
+    const owner = this.#time.owner;
+    this.#time.owner = process;
+    process.start({
+      store,
+      limits: this.#limits,
+      keepAnswersMs: this.#keepAnswersMs,
+      onTrouble: (what) => this.#note(what),
+    });
+    this.#time.owner = owner;
+  }
+
+  #mayCrash(): void {
+    for (const slot of this.#slots) {
+      if (slot.process !== null && this.#faults.strikes('a process crashes')) this.#crash(slot, slot.process);
+    }
+  }
+
+  #crash(slot: Slot, process: Process): void {
+    if (slot.process !== process) return;
+    this.#note(`process ${this.#slots.indexOf(slot)} crashes`);
+    slot.crash();
+    for (const [attempt, served] of this.#cuts) {
+      if (served.process !== process) continue;
+      this.#cuts.delete(attempt);
+      this.#time.after(this.#chance.delay(2), served.cut, null);
+    }
+    this.#time.after(this.#chance.delay(50), () => this.#disk.unlockAllOf(process), null);
+    this.#time.after(this.#chance.delay(RESTART_MS), () => this.#start(slot), null);
+  }
+
+  #isAtRest(): boolean {
+    return this.#unrest() === null;
+  }
+
+  /** What is not at rest yet. */
+  #unrest(): string | null {
+    const waiting = this.#clients.filter(({ isDone }) => !isDone);
+    if (waiting.length > 0) return `${waiting.length} clients wait for their answers`;
+    if (this.#cuts.size > 0) return `${this.#cuts.size} requests are not answered`;
+    for (const { process } of this.#slots) {
+      if (process === null) return 'a process has not started again';
+      if (process.commit.queued > 0) return `${process.commit.queued} commands wait`;
+    }
+    if (!this.#disk.isQuiet) return 'rows are locked';
+    if (this.#disk.due(1).length > 0) return 'a renewal is due';
+    if (this.#disk.hasAnswersBefore(this.#disk.peek() - this.#keepAnswersMs)) return 'an answer is past its time';
+    return null;
+  }
+
+  /** Everybody is asked after once more, in every process. */
+  async #readAll(isOver: () => boolean): Promise<void> {
+    const secrets = [this.#makeKeys(100), this.#makeKeys(101)];
+    let open = 0;
+    for (const user of this.#users) {
+      for (const path of ['/get-active-balance', '/get-all-user-transactions']) {
+        const sent = {
+          method: 'GET',
+          path: `${path}?end_user_id=${user.endUser}`,
+          body: null,
+          authorization: `Bearer ${secrets[user.account - 1]?.read}`,
+          idempotencyKey: null,
+        } as const;
+        const kind = path === '/get-active-balance' ? 'balance' : 'transactions';
+        const attempt = this.#auditor.attempt({ number: 0, kind, user, command: null, sent, refusedWith: null });
+        open += 1;
+        const hear = (heard: Heard) => {
+          open -= 1;
+          if (typeof heard === 'string' || heard.status !== 200) this.#auditor.fail('at rest, a read is not answered');
+        };
+        this.#time.after(0, () => this.#arrive(attempt, hear), null);
+      }
+    }
+    await this.#time.passUntil(() => isOver() || open === 0);
+  }
+
+  async #stopAll(isOver: () => boolean): Promise<void> {
+    let running = this.#slots.length;
+    const by = this.#time.now + REST_MS_MAX;
+    for (const { process } of this.#slots) {
+      if (process === null) continue;
+      this.#time.after(0, () => void process.stop().then(() => (running -= 1)), process);
+    }
+    this.#time.after(REST_MS_MAX + 1, () => {}, null);
+    await this.#time.passUntil(() => isOver() || running === 0 || this.#time.now > by);
+    if (running > 0 && !isOver()) this.#auditor.fail('a process at rest does not stop');
+  }
+
+  #noteReply({ operation }: Attempt, { status, headers, body }: Reply): void {
+    const isProblem = status !== 200;
+    const known = !isProblem
+      ? body
+      : body.replace(/"request_id":"([^"]+)"/, (_, id: string) => {
+          const name = this.#requestIds.get(id) ?? `r${this.#requestIds.size}`;
+          this.#requestIds.set(id, name);
+          return `"request_id":"${name}"`;
+        });
+    this.#note(`answer to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} ${known}`);
+  }
+
+  #note(text: string): void {
+    const line = `${this.#time.now.toFixed(3)} ${text}`;
+    this.#hash.update(line);
+    this.#options.onTrace?.(line);
+    this.#tail.push(line.slice(0, TRACE_LINE));
+    if (this.#tail.length > 2 * TRACE_TAIL) this.#tail.splice(0, TRACE_TAIL);
+  }
+
+  #result(): SeedResult {
+    return {
+      seed: this.#options.seed,
+      violation: this.violation,
+      operations: this.#issued,
+      requests: this.#clients.reduce((sum, { counts }) => sum + counts.requests, 0),
+      days: this.#clock.days,
+      faults: this.#faults.counts,
+      outcomes: this.#auditor.outcomes,
+      traceHash: this.#hash.digest('hex'),
+      traceTail: this.#tail.slice(-TRACE_TAIL),
+    };
+  }
+}
+
+function lanesOf(chance: Chance): Lanes {
+  const count = chance.pick([1, 1, 2, 4]);
+  const atOnce = chance.between(1, count);
+  return { count, atOnce, of: ({ account, endUser }) => (account * 31 + endUser.charCodeAt(35)) % count };
+}
