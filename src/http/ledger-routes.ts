@@ -15,6 +15,7 @@ import type { Actor } from '../ledger/posting.ts';
 import { cyclesAt } from '../ledger/settle.ts';
 import { type Store, StoreFault } from '../store/store.ts';
 import type { Authenticator } from './authenticate.ts';
+import { stopAtClose } from './closed-connections.ts';
 import type { ConnectionTurns } from './connection-turns.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
@@ -49,6 +50,7 @@ export interface LedgerRoutesOptions {
 }
 
 export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
+  stopAtClose(app);
   boundWorkInFlight(app, options.work);
   authenticateAll(app, options);
   writeRoutes(app, options.commit);

@@ -112,7 +112,12 @@ function sendDocument(reply: FastifyReply, code: ProblemCode, document: string):
   reply.code(PROBLEMS[code].status).header('content-type', PROBLEM_TYPE).send(Buffer.from(document));
 }
 
+/** Of a request whose body was read to its end: the next one can follow on the connection. */
+const READ_WHOLE: ReadonlySet<ProblemCode> = new Set(['InvalidJson', 'InvalidField']);
+
 export function sendInvalid(reply: FastifyReply, { code, message, errors }: InvalidRequest): void {
+  // Fastify closes after any error of a body parser, and the answers to what was pipelined behind would be lost.
+  if (READ_WHOLE.has(code)) reply.removeHeader('connection');
   sendProblem(reply, code, errors.length > 0 ? { detail: message, errors } : { detail: message });
 }
 

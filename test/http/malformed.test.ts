@@ -115,3 +115,42 @@ test('a body that ends early moves no credits', async () => {
   await connection.untilClosed();
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
+
+test('behind a body that is no JSON, the next request on the connection is done and answered', async () => {
+  const user = someone();
+  const connection = await RawConnection.open(scrip);
+  const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+  connection.send(
+    postText(scrip, '/add', '{x') + postText(scrip, '/add', { end_user_id: user, amount: 1.5 }) + addition,
+  );
+  const replies = await connection.answers(3);
+  assert.deepEqual(
+    replies.map(({ status }) => status),
+    [400, 422, 200],
+  );
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+/** What is answered with a closed connection although the next request is already there. */
+const CLOSING: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
+  ['a missing host', (request) => request.replace(/Host.*\r\n/, ''), 400],
+  [
+    'a body that is too large',
+    (request) => `${request.replace(/Length: \d+/, 'Length: 70000').replace(/{.*/, '')}${' '.repeat(70_000)}`,
+    413,
+  ],
+];
+
+for (const [name, change, status] of CLOSING) {
+  test(`behind an answer that closes the connection, to ${name}, nothing is done`, async () => {
+    const user = someone();
+    const connection = await RawConnection.open(scrip);
+    const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+    connection.send(addition + change(addition) + addition + addition);
+    assert.equal((await connection.answer())?.status, 200, 'what came before is done and answered');
+    const reply = await connection.answer();
+    assert.deepEqual([reply?.status, reply?.headers.get('connection')], [status, 'close']);
+    assert.equal(await connection.untilClosed(), '');
+    assert.equal((await scrip.balance(user)).active_balance, 5);
+  });
+}

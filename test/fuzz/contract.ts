@@ -1,0 +1,169 @@
+// Whether a body is valid, decided from the interface and RFC 8259 alone, byte by byte, with nothing of the service: so
+// that what the service takes and what it ought to take can be compared.
+
+export interface Fields {
+  readonly endUser: string;
+  /** Null where the operation has none. */
+  readonly amount: number | null;
+}
+
+export type Operation = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle' | 'read';
+
+type Json =
+  | { readonly type: 'null' | 'boolean' | 'array' }
+  | { readonly type: 'number'; readonly source: string }
+  | { readonly type: 'string'; readonly value: string }
+  | { readonly type: 'object'; readonly members: readonly (readonly [name: string, value: Json])[] };
+
+const BODY_BYTES_MAX = 65_536;
+const AMOUNT_MAX = 2n ** 53n - 1n;
+/** Nothing valid is nested at all; what is nested deeper than this is not looked at. */
+const DEPTH_MAX = 100;
+
+const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
+const POSITIVE = /^[1-9][0-9]*$/;
+
+/** @returns null for a body that must be refused */
+export function validFields(operation: Operation, body: Uint8Array): Fields | null {
+  const json = body.length > BODY_BYTES_MAX ? null : parse(body);
+  if (json?.type !== 'object') return null;
+  const members = new Map(json.members);
+  if (members.size !== json.members.length) return null;
+  for (const [name, value] of members) if (!isValid(operation, name, value)) return null;
+  const endUser = members.get('end_user_id');
+  const amount = members.get('amount');
+  const hasAmount = operation !== 'stop-cycle' && operation !== 'read';
+  if (endUser?.type !== 'string' || (hasAmount && amount?.type !== 'number')) return null;
+  return {
+    endUser: endUser.value.toLowerCase(),
+    amount: amount?.type === 'number' ? Number(amount.source) : null,
+  };
+}
+
+function isValid(operation: Operation, name: string, value: Json): boolean {
+  switch (name) {
+    case 'end_user_id':
+      return value.type === 'string' && UUID.test(value.value);
+    case 'amount':
+      if (operation === 'stop-cycle' || operation === 'read' || value.type !== 'number') return false;
+      return POSITIVE.test(value.source) && BigInt(value.source) <= AMOUNT_MAX;
+    case 'validity_days':
+      if (operation !== 'add' && operation !== 'start-cycle') return false;
+      return value.type === 'null' || (value.type === 'number' && POSITIVE.test(value.source));
+    case 'on_active':
+      return operation === 'start-cycle' && value.type === 'string' && value.value === 'replace';
+    default:
+      return false;
+  }
+}
+
+/** @returns null for what is no JSON text */
+function parse(bytes: Uint8Array): Json | null {
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+  const reader = new JsonReader(text);
+  try {
+    return reader.whole();
+  } catch (error) {
+    if (error instanceof NotJson) return null;
+    throw error;
+  }
+}
+
+class NotJson extends Error {}
+
+const SPACE = /[ \t\n\r]*/y;
+const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: what a string of JSON may not have in it as it is
+const STRING = /"(?:[^"\\\u0000-\u001f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/y;
+const WORD = /true|false|null/y;
+
+class JsonReader {
+  readonly #text: string;
+  #at = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  whole(): Json {
+    const value = this.#value(0);
+    if (this.#at !== this.#text.length) throw new NotJson();
+    return value;
+  }
+
+  #value(depth: number): Json {
+    if (depth > DEPTH_MAX) throw new NotJson();
+    this.#take(SPACE);
+    const value = this.#bare(depth);
+    this.#take(SPACE);
+    return value;
+  }
+
+  #bare(depth: number): Json {
+    const first = this.#text[this.#at];
+    if (first === '{') return this.#object(depth);
+    if (first === '[') return this.#array(depth);
+    if (first === '"') return { type: 'string', value: this.#string() };
+    const word = this.#take(WORD);
+    if (word !== null) return { type: word === 'null' ? 'null' : 'boolean' };
+    const source = this.#take(NUMBER);
+    if (source === null) throw new NotJson();
+    return { type: 'number', source };
+  }
+
+  #string(): string {
+    const source = this.#take(STRING);
+    if (source === null) throw new NotJson();
+    return JSON.parse(source);
+  }
+
+  #object(depth: number): Json {
+    const members: (readonly [string, Json])[] = [];
+    this.#list('}', () => {
+      this.#take(SPACE);
+      const name = this.#string();
+      this.#take(SPACE);
+      this.#expect(':');
+      members.push([name, this.#value(depth + 1)]);
+    });
+    return { type: 'object', members };
+  }
+
+  #array(depth: number): Json {
+    this.#list(']', () => void this.#value(depth + 1));
+    return { type: 'array' };
+  }
+
+  #list(end: string, item: () => void): void {
+    this.#at += 1;
+    this.#take(SPACE);
+    if (this.#text[this.#at] === end) {
+      this.#at += 1;
+      return;
+    }
+    for (;;) {
+      item();
+      if (this.#text[this.#at] === end) break;
+      this.#expect(',');
+    }
+    this.#at += 1;
+  }
+
+  #expect(character: string): void {
+    if (this.#text[this.#at] !== character) throw new NotJson();
+    this.#at += 1;
+  }
+
+  #take(pattern: RegExp): string | null {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text);
+    if (found === null) return null;
+    this.#at += found[0].length;
+    return found[0];
+  }
+}

@@ -1,0 +1,306 @@
+// Sends hostile requests on a few connections at once, judges every answer, and looks after each whether the credits of
+// its end user are what the answers say. Same seed, same requests.
+
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { type Answer, AnswerReader } from '../load/answer-reader.ts';
+import { Random } from '../load/random.ts';
+import { HostileBodies, type Schemas } from './hostile-bodies.ts';
+import { type HostileRequest, HostileRequests } from './hostile-requests.ts';
+
+export interface Target {
+  readonly port: number;
+  readonly key: string;
+  /** Of somebody who is signed in to the console of the same account. */
+  readonly cookie: string;
+  readonly schemas: Schemas;
+}
+
+export interface Fault {
+  readonly what: string;
+  readonly bytes: Buffer;
+  /** What was sent before it about the same end user. */
+  readonly before: readonly Buffer[];
+}
+
+export interface Fuzzed {
+  readonly requests: number;
+  /** How many answers there were of each status; 0 for a connection that ended instead. */
+  readonly statuses: ReadonlyMap<number, number>;
+  readonly faults: readonly Fault[];
+}
+
+const CLOSES = /\r\nconnection: close/i;
+
+const LINES = 8;
+/** Requests about one end user, of whom everything is then listed. */
+const REQUESTS_PER_USER = 40;
+const CREDITS = 1_000;
+const FAULTS_MAX = 20;
+/** What a fault shows of what was sent before. */
+const BEFORE = 1;
+
+export async function fuzz(target: Target, seed: number, requests: number): Promise<Fuzzed> {
+  const statuses = new Map<number, number>();
+  const faults: Fault[] = [];
+  let sent = 0;
+  const line = async (index: number) => {
+    const random = new Random(seed * LINES + index);
+    const hostile = new HostileRequests(random, new HostileBodies(random, target.schemas), target);
+    for (let own = 0; own < requests / LINES && faults.length < FAULTS_MAX; ) {
+      const subject = new Subject(target, random.uuid(), statuses, faults);
+      await subject.begin();
+      for (let count = 0; count < REQUESTS_PER_USER && own < requests / LINES && subject.isWhole; ) {
+        const batch = hostile.batch(subject.user);
+        await subject.suffer(batch);
+        count += batch.length;
+        own += batch.length;
+        sent += batch.length;
+      }
+      await subject.end();
+    }
+  };
+  await Promise.all(Array.from({ length: LINES }, (_, index) => line(index)));
+  return { requests: sent, statuses, faults };
+}
+
+/** Refusals of the ledger, which are answers to valid requests. */
+const LEDGER_REFUSALS = new Set([
+  'InsufficientFunds',
+  'CycleNotFound',
+  'CycleAlreadyActive',
+  'BalanceTooLarge',
+  'IdempotencyKeyReused',
+]);
+
+/** One end user, and what its credits have to be. */
+class Subject {
+  readonly user: string;
+  readonly #target: Target;
+  readonly #statuses: Map<number, number>;
+  readonly #faults: Fault[];
+  #wire!: Wire;
+  #control!: Wire;
+  #balanceText = '';
+  #credits = CREDITS;
+  #transactions = 1;
+  readonly #sent: Buffer[] = [];
+  isWhole = true;
+
+  constructor(target: Target, user: string, statuses: Map<number, number>, faults: Fault[]) {
+    this.#target = target;
+    this.user = user;
+    this.#statuses = statuses;
+    this.#faults = faults;
+  }
+
+  async begin(): Promise<void> {
+    this.#wire = await Wire.open(this.#target.port);
+    this.#control = await Wire.open(this.#target.port);
+    const body = JSON.stringify({ end_user_id: this.user, amount: CREDITS });
+    const head = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
+    const answer = await this.#ask(`POST /add HTTP/1.1\r\n${head}`, body);
+    if (answer.status !== 200) throw new Error(`a plain addition was answered ${answer.head}`);
+    this.#balanceText = await this.#balance();
+  }
+
+  async suffer(batch: readonly HostileRequest[]): Promise<void> {
+    const bytes = Buffer.concat(batch.map((request) => request.bytes));
+    const isLast = batch.at(-1)?.isCutShort === true;
+    const isOdd = batch.at(-1)?.verdict === 'break' || batch.at(-1)?.verdict === 'either';
+    const { answers, end } = await this.#wire.exchange(bytes, batch.length, { isLast, isOdd });
+    const fault = (what: string) => this.#fault(what, bytes);
+    this.#sent.push(bytes);
+    if (end === 'silent') fault('no answer, and the connection stays open');
+    if (this.#wire.reader.wrong !== null) fault(`what came is no HTTP: ${this.#wire.reader.wrong}`);
+    const extra = answers.slice(batch.length);
+    // Of what is broken more than one thing can be said.
+    if (extra.some(({ status }) => !isOdd || status < 400))
+      fault(`${answers.length} answers to ${batch.length} requests`);
+    // Behind an answer that closes the connection nothing is owed, and nothing may be done.
+    const closing = answers.findIndex(({ head }) => CLOSES.test(head));
+    for (const [index, request] of batch.entries()) {
+      if (closing !== -1 && index > closing) break;
+      const what = this.#judge(request, answers[index] ?? null);
+      if (what !== null) fault(what);
+    }
+    if (end !== 'open' || isOdd) {
+      this.#wire.close();
+      this.#wire = await Wire.open(this.#target.port);
+    }
+    await this.#compare(batch, answers, fault);
+  }
+
+  async end(): Promise<void> {
+    if (this.isWhole) {
+      const { body } = await this.#ask(`GET /get-all-user-transactions?end_user_id=${this.user} HTTP/1.1\r\n`, '');
+      const amounts: number[] = JSON.parse(body).transactions.map(({ amount }: { amount: number }) => amount);
+      if (amounts.length !== this.#transactions)
+        this.#fault(`${amounts.length} transactions, where ${this.#transactions} were accepted`, Buffer.from(body));
+    }
+    this.#wire.close();
+    this.#control.close();
+  }
+
+  /** @returns what is wrong with the answer */
+  #judge(request: HostileRequest, answer: Answer | null): string | null {
+    const { verdict, fields, operation } = request;
+    this.#statuses.set(answer?.status ?? 0, (this.#statuses.get(answer?.status ?? 0) ?? 0) + 1);
+    if (answer === null) return verdict === 'break' || verdict === 'either' ? null : 'no answer';
+    const { status } = answer;
+    if (status >= 500) return `a ${status}: ${answer.body}`;
+    if (verdict === 'form') return status === 200 || status === 303 || status >= 400 ? null : `a ${status} to a form`;
+    const isProblem = status >= 400;
+    const isPage = verdict === 'either' && /\r\ncontent-type: text\/html/i.test(answer.head);
+    const shape = isProblem && !isPage ? wrongProblem(answer) : null;
+    if (shape !== null) return `${shape}: ${answer.head} ${answer.body}`;
+    if (verdict === 'either') return null;
+    const isRefusalOfLedger = isProblem && LEDGER_REFUSALS.has(JSON.parse(answer.body).error);
+    if (verdict !== 'take') return isProblem && !isRefusalOfLedger ? null : `a ${status}, and it is not valid`;
+    if (isProblem) return isRefusalOfLedger ? null : `it is valid, and was refused: ${answer.body}`;
+    const body = JSON.parse(answer.body);
+    const isRight =
+      body.end_user_id === fields?.endUser &&
+      (operation === 'read' || fields?.amount === null || body.amount === fields?.amount);
+    return status === 200 && isRight ? null : `it was answered ${status} ${answer.body}`;
+  }
+
+  /** Whether the credits are what the answers say. */
+  async #compare(
+    batch: readonly HostileRequest[],
+    answers: readonly Answer[],
+    fault: (what: string) => void,
+  ): Promise<void> {
+    const before = this.#balanceText;
+    const isForm = batch[0]?.verdict === 'form';
+    let isChanged = false;
+    for (const [index, { operation, fields }] of batch.entries()) {
+      if (answers[index]?.status !== 200 || operation === 'read' || fields === null || fields.endUser !== this.user)
+        continue;
+      isChanged = true;
+      if (operation === 'stop-cycle') continue;
+      this.#transactions += 1;
+      this.#credits += (operation === 'subtract' ? -1 : 1) * (fields.amount ?? 0);
+    }
+    this.#balanceText = await this.#balance();
+    const now = Number(/"active_balance":(\d+)}$/.exec(this.#balanceText)?.[1]);
+    if (isForm) {
+      const isDone = answers[0]?.status === 303;
+      if (!isDone && this.#balanceText !== before) fault(`a form answered ${answers[0]?.status} changed the credits`);
+      // What was done is looked up, since a form is read in its own way.
+      if (this.#balanceText !== before && batch[0]?.operation !== 'stop-cycle') this.#transactions += 1;
+      this.#credits = now;
+      return;
+    }
+    if (!isChanged && this.#balanceText !== before)
+      fault(`nothing was taken, and it changed ${before} to ${this.#balanceText}`);
+    if (now !== this.#credits) fault(`${now} credits, where the answers make it ${this.#credits}`);
+    this.#credits = now;
+  }
+
+  #fault(what: string, bytes: Buffer): void {
+    this.#faults.push({ what, bytes, before: this.#sent.slice(-BEFORE - 1, -1) });
+    this.isWhole = false;
+  }
+
+  async #balance(): Promise<string> {
+    return (await this.#ask(`GET /get-active-balance?end_user_id=${this.user} HTTP/1.1\r\n`, '')).body;
+  }
+
+  async #ask(start: string, body: string): Promise<Answer> {
+    const head = `${start}Host: scrip\r\nAuthorization: Bearer ${this.#target.key}\r\n\r\n`;
+    const { answers } = await this.#control.exchange(Buffer.from(head + body), 1, {});
+    if (answers[0] === undefined) throw new Error('a plain request found no answer');
+    return answers[0];
+  }
+}
+
+/** @returns what is wrong with a problem document; null when nothing is */
+function wrongProblem({ head, body, status }: Answer): string | null {
+  if (!/\r\ncontent-type: application\/problem\+json/i.test(head)) return 'not a problem document';
+  let problem: Record<string, unknown>;
+  try {
+    problem = JSON.parse(Buffer.from(body, 'latin1').toString());
+  } catch {
+    return 'not JSON';
+  }
+  if (problem.status !== status) return 'another status in the document';
+  if (problem.type !== `/problems/${problem.error}`) return 'another type in the document';
+  for (const member of ['error', 'title', 'detail', 'request_id'])
+    if (typeof problem[member] !== 'string' || problem[member] === '') return `no ${member}`;
+  return null;
+}
+
+/** How an exchange ended: the connection is open, was closed, or nothing comes on it although something ought to. */
+type End = 'open' | 'closed' | 'silent';
+
+/** Longer than anything takes; the server's own limits on slow requests do not come into it. */
+const SILENCE_MS = 5_000;
+/** What comes behind the last answer, such as a second one to a broken request, comes at once. */
+const SETTLED_MS = 2;
+
+class Wire {
+  reader: AnswerReader;
+  readonly #socket: Socket;
+  #answers: Answer[] = [];
+  #isClosed = false;
+  #wake: () => void = () => {};
+
+  static async open(port: number): Promise<Wire> {
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).setNoDelay();
+    await once(socket, 'connect');
+    return new Wire(socket);
+  }
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    this.reader = new AnswerReader((answer) => {
+      if (answer.status >= 200) this.#answers.push(answer);
+    });
+    socket.on('data', (chunk: Buffer) => {
+      this.reader.push(chunk);
+      this.#wake();
+    });
+    const close = () => {
+      this.#isClosed = true;
+      this.#wake();
+    };
+    socket.on('error', close).on('end', close).on('close', close);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  async exchange(
+    bytes: Buffer,
+    count: number,
+    { isLast = false, isOdd = false },
+  ): Promise<{ answers: readonly Answer[]; end: End }> {
+    this.#answers = [];
+    if (isLast) this.#socket.end(bytes);
+    else this.#socket.write(bytes);
+    const deadline = performance.now() + SILENCE_MS;
+    while (!this.#isClosed && this.reader.wrong === null && (isLast || this.#answers.length < count)) {
+      const left = deadline - performance.now();
+      if (left <= 0) return { answers: this.#answers, end: 'silent' };
+      await this.#event(left);
+    }
+    const isClosing = CLOSES.test(this.#answers.at(-1)?.head ?? '');
+    if (isClosing)
+      while (!this.#isClosed && performance.now() < deadline) await this.#event(deadline - performance.now());
+    if (isClosing && !this.#isClosed) return { answers: this.#answers, end: 'silent' };
+    if (!this.#isClosed && isOdd) await this.#event(SETTLED_MS);
+    return { answers: this.#answers, end: this.#isClosed ? 'closed' : 'open' };
+  }
+
+  #event(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, withinMs);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+}

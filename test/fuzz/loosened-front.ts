@@ -1,0 +1,72 @@
+// The broken controls of the fuzzer: a server before the real one that is wrong in one way. `coerces`: it validates as
+// Fastify does unless told otherwise, so that text becomes numbers and unknown fields vanish. `changes`: it sends on what
+// it then refuses. `falls silent`: it answers no bad JSON at all. `fails`: it answers bad JSON with a 500.
+
+import type { IncomingMessage } from 'node:http';
+import Fastify, { type FastifyReply } from 'fastify';
+import { AddRequest, StartCycleRequest, StopCycleRequest, SubtractRequest } from '../../src/http/schemas.ts';
+import type { Scrip } from '../http/running-service.ts';
+
+export type Fault = 'coerces' | 'changes' | 'falls silent' | 'fails';
+
+const BODIES = {
+  '/add': AddRequest,
+  '/subtract': SubtractRequest,
+  '/start-cycle': StartCycleRequest,
+  '/stop-cycle': StopCycleRequest,
+};
+
+const TEXT = Symbol('the body as it came');
+type Raw = IncomingMessage & { [TEXT]?: string };
+
+/** @returns the port at which it listens */
+export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port: number; close(): Promise<void> }> {
+  const app = Fastify({ forceCloseConnections: true });
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser(/^/, { parseAs: 'string' }, (request, text, done) => {
+    (request.raw as Raw)[TEXT] = String(text);
+    try {
+      done(null, JSON.parse(String(text)));
+    } catch {
+      done(null, undefined);
+    }
+  });
+  for (const [path, schema] of Object.entries(BODIES)) {
+    // Validation happens in place; what it finds is left to the real server.
+    const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
+    app.post(path, options, async (request, reply) => {
+      const text = (request.raw as Raw)[TEXT] ?? '';
+      if (request.body === undefined && fault === 'falls silent') return new Promise(() => {});
+      if (request.body === undefined && fault === 'fails') return reply.code(500).send({});
+      const loosened = fault === 'coerces' && request.body !== undefined ? JSON.stringify(request.body) : text;
+      const { authorization = '', 'content-type': type = '' } = request.headers;
+      const headers = { authorization, 'content-type': type };
+      const response = await fetch(scrip.url + path, { method: 'POST', headers, body: loosened });
+      const answer = await response.text();
+      if (fault === 'changes' && response.status === 200 && path === '/subtract') return refused(reply);
+      return reply
+        .code(response.status)
+        .header('content-type', response.headers.get('content-type') ?? '')
+        .send(answer);
+    });
+  }
+  app.setNotFoundHandler(async ({ url, raw: { method = 'GET' }, headers: { authorization = '' } }, reply) => {
+    if (method !== 'GET') return refused(reply);
+    const response = await fetch(scrip.url + url, { headers: { authorization } });
+    return reply
+      .code(response.status)
+      .header('content-type', response.headers.get('content-type') ?? '')
+      .send(await response.text());
+  });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  return { port: (app.server.address() as { port: number }).port, close: () => app.close() };
+}
+
+function refused(reply: FastifyReply): FastifyReply {
+  const problem = { type: '/problems/InvalidField', status: 422, error: 'InvalidField' };
+  const document = { ...problem, title: 'Refused', detail: 'It was done all the same.', request_id: '1' };
+  return reply
+    .code(422)
+    .header('content-type', 'application/problem+json')
+    .send(Buffer.from(JSON.stringify(document)));
+}

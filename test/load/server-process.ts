@@ -1,0 +1,102 @@
+// A real server in a process of its own, as the heavy tests load, kill and measure it, and the ledger that it is on.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { createApiKey, openBeside } from '../../src/app.ts';
+import { databaseOf } from '../../src/config.ts';
+
+const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
+const FATAL_LINES = /"level":(?:50|60)|^\s+at /m;
+
+export class ServerProcess {
+  readonly port: number;
+  readonly pid: number;
+  readonly #child: ChildProcess;
+  readonly #log: string[];
+
+  /** @param script another one than the command, that prints the address at which it listens */
+  static async start(
+    databaseUrl: string,
+    environment: Readonly<Record<string, string>> = {},
+    script: string | null = null,
+  ): Promise<ServerProcess> {
+    const { PATH = '', TMPDIR = '' } = process.env;
+    const command = script === null ? [CLI, 'serve'] : [script];
+    const child = spawn(process.execPath, command, {
+      env: { PATH, TMPDIR, DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'error', ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const log: string[] = [];
+    child.stderr.setEncoding('utf8').on('data', (text) => void log.push(text));
+    const ended = once(child, 'exit').then(() => assert.fail(`the server ended: ${log.join('')}`));
+    ended.catch(() => {});
+    let said = '';
+    child.stdout.setEncoding('utf8').on('data', (text) => {
+      said += text;
+    });
+    while (!/http:\/\/[\d.]+:\d+/.test(said)) await Promise.race([once(child.stdout, 'data'), ended]);
+    return new ServerProcess(child, Number(/http:\/\/[\d.]+:(\d+)/.exec(said)?.[1]), log);
+  }
+
+  private constructor(child: ChildProcess, port: number, log: string[]) {
+    this.#child = child;
+    this.#log = log;
+    this.port = port;
+    this.pid = child.pid as number;
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get isRunning(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** What it has logged that somebody would have to look at; empty when there is nothing. */
+  get complaints(): string {
+    return this.#log
+      .join('')
+      .split('\n')
+      .filter((line) => FATAL_LINES.test(line))
+      .join('\n');
+  }
+
+  /** Memory that it has now, in MiB; where the system does not tell, 0. */
+  get memoryMib(): number {
+    try {
+      const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? [];
+      return Number(kib) / 1_024;
+    } catch {
+      return 0;
+    }
+  }
+
+  /** Ends it, and waits until it has ended. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    if (!this.isRunning) return;
+    const ended = once(this.#child, 'exit');
+    this.#child.kill(signal);
+    await ended;
+  }
+}
+
+/** A new key with the scope `write`; the ledger is made where there is none. */
+export async function newKey(databaseUrl: string): Promise<string> {
+  const store = await openBeside(databaseOf({ DATABASE_URL: databaseUrl }));
+  const secret = await createApiKey(store, { accountName: 'Acme', scope: 'write' });
+  await store.close();
+  return secret;
+}
+
+/** What `scrip verify` would find. */
+export async function findingsOf(databaseUrl: string): Promise<string[]> {
+  const store = await openBeside(databaseOf({ DATABASE_URL: databaseUrl }), { create: false });
+  const findings: string[] = [];
+  const report = await store.audit(({ message }) => void findings.push(message));
+  await store.close();
+  return [...findings, ...report.store];
+}

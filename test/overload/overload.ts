@@ -1,0 +1,156 @@
+// `npm run overload -- [--seconds N]`: what becomes of a server under more than it can do, in figures.
+
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { findingsOf, newKey, ServerProcess } from '../load/server-process.ts';
+import { percentile } from './open-loop.ts';
+import {
+  Crowd,
+  fund,
+  type Loaded,
+  type Overload,
+  othersWait,
+  overload,
+  pipelined,
+  readOf,
+  requestOf,
+  type UnderOverload,
+  watchMemory,
+} from './pressure.ts';
+
+const { values } = parseArgs({ options: { seconds: { type: 'string' } } });
+const seconds = Number(values.seconds ?? 10);
+const print = (line: string) => process.stdout.write(`${line}\n`);
+const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
+
+async function withServer(script: string | null, work: (loaded: Loaded) => Promise<void>): Promise<void> {
+  const folder = await mkdtemp(join(tmpdir(), 'scrip-overload-'));
+  const url = `file:${join(folder, 'ledger.db')}`;
+  const key = await newKey(url);
+  const server = await ServerProcess.start(url, {}, script);
+  try {
+    await work(await fund(server, key));
+    await server.end();
+    const findings = [...(await findingsOf(url)), server.complaints].filter((text) => text !== '');
+    if (findings.length > 0) {
+      print(findings.join('\n'));
+      process.exitCode = 1;
+    }
+  } finally {
+    await server.end('SIGKILL');
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+function report(
+  name: string,
+  { times, connections }: Pick<Overload, 'times' | 'connections'>,
+  found: UnderOverload,
+): void {
+  const { peak, goodput, afterwards, meant, offered, answers, turnedAway, done, memory, recoveredMs } = found;
+  const share = Math.round((100 * goodput) / peak);
+  print(`${name}`);
+  print(
+    `  peak ${peak}/s with ${connections} connections in a closed loop; ${times} times that is ${meant}/s, offered ${offered}/s`,
+  );
+  print(`  goodput ${goodput}/s, ${share} % of the peak; answers ${JSON.stringify(answers)}`);
+  print(`  503 after ${turnedAway.join(', ')} ms, 200 after ${done.join(', ')} ms (half, 99 %, all)`);
+  print(`  memory ${memory.before} MiB before, at most ${memory.most} MiB; each second ${memory.bySecond.join(' ')}`);
+  print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
+}
+
+await withServer(SLOW_SERVER, async (loaded) => {
+  const load = { times: 10, seconds, connections: 1_024, connectionsMax: 7_000 };
+  report('A disk on which each batch takes 250 ms', load, await overload(loaded, load));
+});
+for (const times of [2, 10]) {
+  await withServer(null, async (loaded) => {
+    const load = { times, seconds, connections: 64, connectionsMax: 7_000 };
+    report(`A server at the end of its processor, ${times} times`, load, await overload(loaded, load));
+  });
+}
+
+await withServer(SLOW_SERVER, async (loaded) => {
+  const { server, key } = loaded;
+  const endUser = crypto.randomUUID();
+  await pipelined(server, [requestOf(key, '/add', { end_user_id: endUser, amount: 10_000 })]);
+  const crowd = await Crowd.of(server, 4_000);
+  for (const socket of crowd.sockets) socket.write(requestOf(key, '/subtract', { end_user_id: endUser, amount: 1 }));
+  await sleep(300);
+  crowd.leave();
+  const left = performance.now();
+  let [before, now] = ['', 'x'];
+  let tookMs = 0;
+  while (now !== before) {
+    tookMs = performance.now() - left;
+    before = now;
+    await sleep(600);
+    const response = await fetch(`${server.url}/get-active-balance?end_user_id=${endUser}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    now = String(((await response.json()) as { active_balance: number }).active_balance);
+  }
+  print(
+    `4,000 clients that leave after 300 ms: ${10_000 - Number(now)} of their requests are done, the last within ${Math.round(tookMs)} ms`,
+  );
+});
+
+await withServer(null, async (loaded) => {
+  const { server, key, endUsers } = loaded;
+  const calm = await othersWait(loaded, 50);
+  print(`At rest others wait ${waits(calm)}`);
+  const many = Array.from({ length: 20_000 }, (_, index) =>
+    requestOf(key, '/subtract', { end_user_id: endUsers[index % endUsers.length], amount: 1 }),
+  );
+  const started = performance.now();
+  const { answers, memoryMib } = await pipelined(server, many);
+  const tookMs = Math.round(performance.now() - started);
+  print(
+    `20,000 requests on one socket: ${JSON.stringify([...answers])} in ${tookMs} ms, memory at most ${memoryMib} MiB`,
+  );
+
+  let memory = watchMemory(server);
+  let crowd = await Crowd.of(server, 10_000);
+  for (const socket of crowd.sockets) socket.write(readOf(key, '/get-active-balance', endUsers[0] as string));
+  print(
+    `10,000 idle sockets: others wait ${waits(await othersWait(loaded, 100))}, memory at most ${memory().most} MiB`,
+  );
+  crowd.leave();
+
+  memory = watchMemory(server);
+  crowd = await Crowd.of(server, 5_000);
+  crowd.every(1_000, (socket) => socket.write('X'));
+  for (const socket of crowd.sockets) socket.write('POST /add HTTP/1.1\r\nHost: scrip\r\nX-Slow: ');
+  const others = await othersWait(loaded, 100);
+  for (let waited = 0; crowd.closed < 5_000 && waited < 40; waited++) await sleep(500);
+  print(
+    `5,000 sockets that send a byte of a header each second: others wait ${waits(others)}, ${crowd.closed} are closed after ${Math.round((performance.now() - started - tookMs) / 1_000)} s, memory at most ${memory().most} MiB`,
+  );
+  crowd.leave();
+
+  const endUser = crypto.randomUUID();
+  const additions = Array.from({ length: 4_000 }, () => requestOf(key, '/add', { end_user_id: endUser, amount: 1 }));
+  await pipelined(server, additions);
+  memory = watchMemory(server);
+  crowd = await Crowd.of(server, 500);
+  for (const socket of crowd.sockets) {
+    socket.pause();
+    socket.write(readOf(key, '/get-all-user-transactions', endUser).repeat(10));
+  }
+  const beside = await othersWait(loaded, 100);
+  await sleep(5_000);
+  const { most, bySecond } = memory();
+  print(
+    `500 clients that ask for 10 lists of 4,000 transactions and read nothing: others wait ${waits(beside)}, memory at most ${most} MiB, each second ${bySecond.join(' ')}`,
+  );
+  crowd.leave();
+  await sleep(500);
+  print(`and once they are gone others wait ${waits(await othersWait(loaded, 50))}`);
+});
+
+function waits(sorted: readonly number[]): string {
+  return `${[0.5, 0.99].map((share) => percentile(sorted, share).toFixed(1)).join(' and at worst ')} ms`;
+}

@@ -1,0 +1,237 @@
+// What a server is put under, and what is measured meanwhile: the rate at which it still does its work, how soon the rest
+// is turned away, the memory, and how soon all is as before.
+
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AnswerReader } from '../load/answer-reader.ts';
+import type { ServerProcess } from '../load/server-process.ts';
+import { Generator, percentile } from './open-loop.ts';
+
+const END_USERS = 500;
+const CREDITS = 1_000_000_000;
+
+export interface Loaded {
+  readonly server: ServerProcess;
+  readonly key: string;
+  readonly endUsers: readonly string[];
+}
+
+export function requestOf(key: string, path: string, fields: unknown): string {
+  const body = JSON.stringify(fields);
+  return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+export function readOf(key: string, path: string, endUser: string): string {
+  return `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\n\r\n`;
+}
+
+/** End users who hold more than is ever asked for. */
+export async function fund(server: ServerProcess, key: string): Promise<Loaded> {
+  const endUsers = Array.from({ length: END_USERS }, () => crypto.randomUUID());
+  const { answers } = await pipelined(
+    server,
+    endUsers.map((end_user_id) => requestOf(key, '/add', { end_user_id, amount: CREDITS })),
+  );
+  if (answers.get(200) !== END_USERS) throw new Error('the end users cannot be given credits');
+  return { server, key, endUsers };
+}
+
+/** Sends all on one socket at once. */
+export async function pipelined(
+  server: ServerProcess,
+  requests: readonly string[],
+): Promise<{ answers: Map<number, number>; memoryMib: number }> {
+  const answers = new Map<number, number>();
+  const socket = connect(server.port, '127.0.0.1');
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  let missing = requests.length;
+  const reader = new AnswerReader(({ status }) => {
+    answers.set(status, (answers.get(status) ?? 0) + 1);
+    missing -= 1;
+    if (missing === 0) resolve();
+  });
+  socket.on('data', (chunk: Buffer) => reader.push(chunk));
+  socket.on('error', reject);
+  socket.on('close', () => reject(new Error(`${missing} answers are missing`)));
+  const memory = watchMemory(server);
+  socket.write(requests.join(''));
+  await promise;
+  socket.removeAllListeners().destroy();
+  return { answers, memoryMib: memory().most };
+}
+
+export function generatorFor({ server, key, endUsers }: Loaded, connectionsMax: number): Generator {
+  const requests = endUsers.map((end_user_id) => requestOf(key, '/subtract', { end_user_id, amount: 1 }));
+  let next = 0;
+  const request = () => requests[next++ % requests.length] as string;
+  return new Generator({ port: server.port, request }, connectionsMax);
+}
+
+const MEMORY_EVERY_MS = 100;
+
+/** @returns what to call at the end, for the memory in MiB at its most, and at every second */
+export function watchMemory(server: ServerProcess): () => { most: number; bySecond: number[] } {
+  const samples = [server.memoryMib];
+  const timer = setInterval(() => samples.push(server.memoryMib), MEMORY_EVERY_MS);
+  return () => {
+    clearInterval(timer);
+    samples.push(server.memoryMib);
+    const perSecond = 1_000 / MEMORY_EVERY_MS;
+    return {
+      most: Math.round(Math.max(...samples)),
+      bySecond: samples.filter((_, index) => index % perSecond === 0).map(Math.round),
+    };
+  };
+}
+
+export interface UnderOverload {
+  /** Subtractions a second that were done: in a closed loop before, under the overload, and afterwards. */
+  readonly peak: number;
+  readonly goodput: number;
+  readonly afterwards: number;
+  /** All that were answered 200, in the calm too. */
+  readonly done200: number;
+  /** Requests a second that were meant to be sent, and were. */
+  readonly meant: number;
+  readonly offered: number;
+  readonly answers: Readonly<Record<string, number>>;
+  /** Milliseconds, 50 %, 99 % and all of those that were turned away. */
+  readonly turnedAway: readonly [half: number, most: number, all: number];
+  readonly done: readonly [half: number, most: number, all: number];
+  readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
+  /** Until a request is answered within 50 ms again, or what it took at rest and half as much. */
+  readonly recoveredMs: number;
+}
+
+export interface Overload {
+  readonly times: number;
+  readonly seconds: number;
+  readonly connections: number;
+  readonly connectionsMax: number;
+}
+
+export async function overload(
+  loaded: Loaded,
+  { times, seconds, connections, connectionsMax }: Overload,
+): Promise<UnderOverload> {
+  const closed = generatorFor(loaded, connections);
+  const warm = await closed.closedLoop(connections, 1);
+  const calm = await closed.closedLoop(connections, seconds);
+  const peak = rateOf(calm.answers.get(200), seconds);
+  const before = Math.round(loaded.server.memoryMib);
+  const memory = watchMemory(loaded.server);
+  const open = generatorFor(loaded, connectionsMax);
+  await open.connect(connectionsMax);
+  const stormed = await open.openLoop(peak * times, seconds);
+  const recoveredMs = await recovery(loaded);
+  open.close();
+  const { most, bySecond } = memory();
+  const afterwards = await closed.closedLoop(connections, seconds);
+  closed.close();
+  const spread = (status: number) =>
+    [0.5, 0.99, 1].map((share) => Math.round(percentile(stormed.latencies.get(status), share)));
+  return {
+    peak,
+    // Some of what was sent is done after the last was sent.
+    goodput: rateOf(stormed.answers.get(200), stormed.seconds),
+    afterwards: rateOf(afterwards.answers.get(200), seconds),
+    done200: [warm, calm, stormed, afterwards].reduce((sum, { answers }) => sum + (answers.get(200) ?? 0), 0),
+    meant: Math.round(peak * times),
+    offered: rateOf(stormed.sent, seconds),
+    answers: Object.fromEntries(stormed.answers),
+    turnedAway: spread(503) as [number, number, number],
+    done: spread(200) as [number, number, number],
+    memory: { before, most, bySecond },
+    recoveredMs,
+  };
+}
+
+function rateOf(count: number | undefined, seconds: number): number {
+  return Math.round((count ?? 0) / seconds);
+}
+
+const CALM_MS = 50;
+const RECOVERY_MS_MAX = 30_000;
+
+/** A read needs no store that writes: it tells when the process itself is free again. */
+async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
+  const started = performance.now();
+  while (performance.now() - started < RECOVERY_MS_MAX) {
+    const asked = performance.now();
+    const { answers } = await pipelined(server, [readOf(key, '/get-active-balance', endUsers[0] as string)]);
+    if (answers.get(200) === 1 && performance.now() - asked < CALM_MS) break;
+    await sleep(10);
+  }
+  return Math.round(performance.now() - started);
+}
+
+/**
+ * What is wrong with how a server took more than it can do, as far as it does not depend on how fast the machine is.
+ *
+ * @param atOnceMax requests that it may have taken in without having done them
+ */
+export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnceMax: number): string[] {
+  const faults: string[] = [];
+  const others = Object.keys(answers).filter((status) => status !== '200' && status !== '503');
+  if (others.length > 0) faults.push(`some are answered ${others}`);
+  if (!answers['503']) faults.push(`nobody is turned away, of ${offered} a second where ${peak} can be done`);
+  const longestMs = (1_000 * atOnceMax) / peak;
+  if (done[2] > PATIENCE * longestMs)
+    faults.push(
+      `some wait for ${done[2]} ms, where all that is taken in at once is done in ${Math.round(longestMs)} ms`,
+    );
+  return faults;
+}
+
+/** How much slower than in its calm a server may be, or the machine that it shares. */
+const PATIENCE = 3;
+
+/** Sockets that are open, on each of which something is done from time to time. */
+export class Crowd {
+  readonly sockets: Socket[] = [];
+  closed = 0;
+  #timer: NodeJS.Timeout | null = null;
+
+  static async of(server: ServerProcess, count: number): Promise<Crowd> {
+    const crowd = new Crowd();
+    while (crowd.sockets.length < count) {
+      const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
+        const socket = connect(server.port, '127.0.0.1');
+        // Whoever reads nothing learns of no end.
+        socket.on('error', () => {}).resume();
+        await once(socket, 'connect');
+        socket.on('close', () => {
+          crowd.closed += 1;
+        });
+        crowd.sockets.push(socket);
+      });
+      await Promise.all(some);
+    }
+    return crowd;
+  }
+
+  every(milliseconds: number, act: (socket: Socket) => void): void {
+    this.#timer = setInterval(() => {
+      for (const socket of this.sockets) if (!socket.destroyed) act(socket);
+    }, milliseconds);
+  }
+
+  leave(): void {
+    if (this.#timer) clearInterval(this.#timer);
+    for (const socket of this.sockets) socket.destroy();
+  }
+}
+
+/** What others notice meanwhile: milliseconds of so many subtractions, one after the other, ascending. */
+export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
+  const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });
+  const waits: number[] = [];
+  for (let index = 0; index < count; index++) {
+    const asked = performance.now();
+    const { answers } = await pipelined(server, [request]);
+    if (answers.get(200) !== 1) throw new Error(`others are answered ${[...answers.keys()]}`);
+    waits.push(performance.now() - asked);
+  }
+  return waits.toSorted((a, b) => a - b);
+}

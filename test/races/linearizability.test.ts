@@ -1,0 +1,239 @@
+// The checker itself: histories of which everybody can see whether they are linearizable.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '../load/random.ts';
+import { CREDITS, type CreditsInput, type CreditsOutput } from './credits-specification.ts';
+import { checkLinearizable, type Operation, type Specification } from './linearizability.ts';
+
+type Access = { readonly write: number } | 'read';
+
+/** A variable that is 0 at first. */
+const VARIABLE: Specification<number, Access, number> = {
+  initial: 0,
+  nameOf: String,
+  step(state, input, output) {
+    if (input === 'read') return output === null || output === state ? state : null;
+    return input.write;
+  },
+};
+
+/** [called, returned, what, output]; a null output is unknown. */
+type Row = readonly [calledAt: number, returnedAt: number, input: Access, output: number | null];
+
+const w = (write: number): Access => ({ write });
+
+const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows: readonly Row[]])[] = [
+  ['nothing at all', true, []],
+  [
+    'a read of what was written before',
+    true,
+    [
+      [0, 1, w(1), 1],
+      [2, 3, 'read', 1],
+    ],
+  ],
+  [
+    'a read of what was there before the write',
+    false,
+    [
+      [0, 1, w(1), 1],
+      [2, 3, 'read', 0],
+    ],
+  ],
+  [
+    'a read beside the write that sees the old',
+    true,
+    [
+      [0, 5, w(1), 1],
+      [2, 3, 'read', 0],
+    ],
+  ],
+  [
+    'a read beside the write that sees the new',
+    true,
+    [
+      [0, 5, w(1), 1],
+      [2, 3, 'read', 1],
+    ],
+  ],
+  [
+    'new, then old, beside one write',
+    false,
+    [
+      [0, 9, w(1), 1],
+      [1, 2, 'read', 1],
+      [3, 4, 'read', 0],
+    ],
+  ],
+  [
+    'old, then new, beside one write',
+    true,
+    [
+      [0, 9, w(1), 1],
+      [1, 2, 'read', 0],
+      [3, 4, 'read', 1],
+    ],
+  ],
+  [
+    'two writes at once, seen in one order',
+    true,
+    [
+      [0, 9, w(1), 1],
+      [0, 9, w(2), 2],
+      [1, 2, 'read', 2],
+      [3, 4, 'read', 1],
+    ],
+  ],
+  [
+    'two writes at once, seen there and back',
+    false,
+    [
+      [0, 9, w(1), 1],
+      [0, 9, w(2), 2],
+      [1, 2, 'read', 2],
+      [3, 4, 'read', 1],
+      [5, 6, 'read', 2],
+    ],
+  ],
+  [
+    'two writes at once, seen in two orders by two readers',
+    false,
+    [
+      [0, 3, w(1), 1],
+      [0, 3, w(2), 2],
+      [4, 5, 'read', 1],
+      [4, 5, 'read', 2],
+    ],
+  ],
+  ['a value that nobody wrote', false, [[0, 1, 'read', 7]]],
+  [
+    'an unknown write that is seen long afterwards',
+    true,
+    [
+      [0, 1, w(1), null],
+      [5, 6, 'read', 0],
+      [7, 8, 'read', 1],
+    ],
+  ],
+  [
+    'an unknown write that is never seen',
+    true,
+    [
+      [0, 1, w(1), null],
+      [5, 6, 'read', 0],
+      [7, 8, 'read', 0],
+    ],
+  ],
+  [
+    'an unknown write that is seen before it is called',
+    false,
+    [
+      [0, 1, 'read', 1],
+      [2, 3, w(1), null],
+    ],
+  ],
+  [
+    'an unknown write that comes and goes',
+    false,
+    [
+      [0, 1, w(1), null],
+      [2, 3, 'read', 1],
+      [4, 5, 'read', 0],
+    ],
+  ],
+  [
+    'two that touch at one instant',
+    true,
+    [
+      [0, 1, w(1), 1],
+      [1, 2, 'read', 0],
+    ],
+  ],
+];
+
+for (const [name, isLinearizable, rows] of HISTORIES) {
+  test(`${name}: ${isLinearizable ? 'linearizable' : 'not linearizable'}`, () => {
+    const history = rows.map(([calledAt, returnedAt, input, output]) => ({ calledAt, returnedAt, input, output }));
+    assert.equal(checkLinearizable(VARIABLE, history).isLinearizable, isLinearizable);
+    assert.equal(checkLinearizable(VARIABLE, history.toReversed()).isLinearizable, isLinearizable, 'in any order');
+  });
+}
+
+test('whoever is stuck is named', () => {
+  const history = [
+    { calledAt: 0, returnedAt: 1, input: w(1), output: 1 },
+    { calledAt: 2, returnedAt: 3, input: 'read' as const, output: 0 },
+  ];
+  const verdict = checkLinearizable(VARIABLE, history);
+  assert(!verdict.isLinearizable);
+  assert.equal(verdict.stuckAt, history[1]);
+});
+
+/** A history of a ledger that does one thing after the other, each at a random moment between its call and its return. */
+function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
+  const calls = Array.from({ length: count }, () => {
+    const at = random.next() * count;
+    return { at, calledAt: at - random.next() * 2, returnedAt: at + random.next() * 2, input: someInput(random) };
+  }).toSorted((a, b) => a.at - b.at);
+  let state = CREDITS.initial;
+  return calls.map(({ calledAt, returnedAt, input }) => {
+    const [after, output] = outputOf(state, input);
+    const isUnknown = random.chance(0.03);
+    // Half of what nobody knows of did not happen.
+    if (!isUnknown || random.chance(0.5)) state = after;
+    return { calledAt, returnedAt, input, output: isUnknown ? null : output };
+  });
+}
+
+type State = (typeof CREDITS)['initial'];
+
+/** Asks the specification for the output that it allows. */
+function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOutput] {
+  const total = state.reduce((sum, { left }) => sum + left, 0);
+  const amounts = state.map(({ amount }) => amount);
+  const candidates: CreditsOutput[] = [
+    { answer: 'done' },
+    { answer: 'no cycle' },
+    { answer: 'insufficient', available: total },
+    { answer: 'balance', cycles: CREDITS.nameOf(state) },
+    ...[...amounts, 'amount' in input ? input.amount : 0].flatMap((amount): CreditsOutput[] => [
+      { answer: 'started', amount },
+      { answer: 'already active', amount },
+      { answer: 'stopped', amount },
+    ]),
+  ];
+  for (const output of candidates) {
+    const after = CREDITS.step(state, input, output);
+    if (after !== null) return [after, output];
+  }
+  throw new Error(`nothing can be answered to ${JSON.stringify(input)}`);
+}
+
+export function someInput(random: Random): CreditsInput {
+  const amount = 1 + random.below(20);
+  const call = random.pick(['add', 'subtract', 'subtract', 'start', 'stop', 'balance', 'balance'] as const);
+  return call === 'stop' || call === 'balance' ? { call } : { call, amount };
+}
+
+test('300 random histories of one thing after the other are linearizable', () => {
+  for (let seed = 0; seed < 300; seed++) {
+    const history = soundHistory(new Random(seed), 60);
+    assert(checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
+  }
+});
+
+test('control: of the same histories with one balance off by a credit, none is linearizable', () => {
+  let spoilt = 0;
+  for (let seed = 0; seed < 300; seed++) {
+    const history = soundHistory(new Random(seed), 60);
+    const index = history.findLastIndex(({ output }) => output?.answer === 'insufficient');
+    const { output } = history[index] ?? {};
+    if (output?.answer !== 'insufficient') continue;
+    // No amount of this history is as large as that.
+    history[index] = { ...history[index], output: { ...output, available: 100_000 } } as (typeof history)[number];
+    spoilt += 1;
+    assert(!checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
+  }
+  assert(spoilt > 100, `${spoilt} were spoilt`);
+});

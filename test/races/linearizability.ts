@@ -1,0 +1,155 @@
+// Whether what clients saw at the same time could have happened one thing after the other: linearizability, by the
+// search of Wing and Gong with the memory of Lowe, as Porcupine does it. An operation whose outcome nobody knows may
+// have taken effect at any time after it was called, or never.
+//
+// https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
+
+export interface Operation<Input, Output> {
+  readonly input: Input;
+  /** Null when nobody knows. */
+  readonly output: Output | null;
+  readonly calledAt: number;
+  /** Of no meaning when nobody knows the output. */
+  readonly returnedAt: number;
+}
+
+export interface Specification<State, Input, Output> {
+  readonly initial: State;
+  /**
+   * What the operation makes of the state.
+   *
+   * @param output null where it may be any
+   * @returns null when it cannot have had this output in this state
+   */
+  step(state: State, input: Input, output: Output | null): State | null;
+  /** The same for equal states, and for no others. */
+  nameOf(state: State): string;
+}
+
+export type Verdict<Input, Output> =
+  | { readonly isLinearizable: true }
+  /** `stuckAt`: no order explains it together with all that came before. */
+  | { readonly isLinearizable: false; readonly stuckAt: Operation<Input, Output> };
+
+/** One end of an operation, in a list of all ends by time. */
+interface End<Input, Output> {
+  readonly operation: Operation<Input, Output>;
+  readonly bit: bigint;
+  /** Of a call: where it returns; null when nobody knows. */
+  readonly matching: End<Input, Output> | null;
+  readonly isCall: boolean;
+  before: End<Input, Output> | null;
+  after: End<Input, Output> | null;
+}
+
+/** A search that takes longer than this would be for a person to look at. */
+const STEPS_MAX = 5_000_000;
+
+/** @throws when the search takes too long to say */
+export function checkLinearizable<State, Input, Output>(
+  { initial, step, nameOf }: Specification<State, Input, Output>,
+  history: readonly Operation<Input, Output>[],
+): Verdict<Input, Output> {
+  const head = listOf(history);
+  let unfinished = history.filter(({ output }) => output !== null).length;
+  const taken: { readonly call: End<Input, Output>; readonly stateBefore: State }[] = [];
+  const seen = new Set<string>();
+  let state = initial;
+  let done = 0n;
+  let stuckAt: Operation<Input, Output> | null = null;
+  let end = head.after;
+  // What nobody knows of is tried where nothing else fits: most of it has no part in what is left to explain.
+  let isUnknownsTurn = false;
+  for (let steps = 0; unfinished > 0; steps++) {
+    if (steps > STEPS_MAX) throw new Error(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);
+    if (end?.isCall) {
+      const { input, output } = end.operation;
+      const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
+      // What may have happened or not, and would change nothing here, is as good as left out.
+      const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
+      if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
+        end = end.after;
+        continue;
+      }
+      taken.push({ call: end, stateBefore: state });
+      state = next;
+      done |= end.bit;
+      if (output !== null) unfinished -= 1;
+      lift(end);
+      end = head.after;
+      isUnknownsTurn = false;
+    } else if (!isUnknownsTurn) {
+      end = head.after;
+      isUnknownsTurn = true;
+    } else {
+      // The operation here returned before anything left could have been called: something was taken too early.
+      if (end !== null && (stuckAt === null || end.operation.returnedAt > stuckAt.returnedAt)) stuckAt = end.operation;
+      const latest = taken.pop();
+      if (latest === undefined) return { isLinearizable: false, stuckAt: stuckAt as Operation<Input, Output> };
+      state = latest.stateBefore;
+      done &= ~latest.call.bit;
+      isUnknownsTurn = latest.call.matching === null;
+      if (!isUnknownsTurn) unfinished += 1;
+      putBack(latest.call);
+      end = latest.call.after;
+    }
+  }
+  return { isLinearizable: true };
+}
+
+function isNew(seen: Set<string>, name: string): boolean {
+  if (seen.has(name)) return false;
+  seen.add(name);
+  return true;
+}
+
+/** @returns what stands before the first end */
+function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): End<Input, Output> {
+  const ends: { readonly at: number; readonly end: End<Input, Output> }[] = [];
+  history.forEach((operation, index) => {
+    const bit = 1n << BigInt(index);
+    const links = { before: null, after: null };
+    let matching: End<Input, Output> | null = null;
+    if (operation.output !== null) {
+      matching = { operation, bit, matching: null, isCall: false, ...links };
+      ends.push({ at: operation.returnedAt, end: matching });
+    }
+    ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
+  });
+  // At the same instant calls come first: then the two are taken to have overlapped, which accuses nobody.
+  ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
+  const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
+  const head: End<Input, Output> = {
+    operation: none,
+    bit: 0n,
+    matching: null,
+    isCall: false,
+    before: null,
+    after: null,
+  };
+  let last = head;
+  for (const { end } of ends) {
+    last.after = end;
+    end.before = last;
+    last = end;
+  }
+  return head;
+}
+
+/** Takes a call, and where it returns, out of the list. */
+function lift<Input, Output>(call: End<Input, Output>): void {
+  for (const end of [call, call.matching]) {
+    if (end === null) continue;
+    if (end.before) end.before.after = end.after;
+    if (end.after) end.after.before = end.before;
+  }
+}
+
+/** Undoes the latest `lift`. */
+function putBack<Input, Output>(call: End<Input, Output>): void {
+  for (const end of [call.matching, call]) {
+    if (end === null) continue;
+    if (end.before) end.before.after = end;
+    if (end.after) end.after.before = end;
+  }
+}

@@ -1,0 +1,220 @@
+// Clients that call a few end users at the same time over HTTP, and write down when they asked what, and what they were
+// answered: the histories that are checked for linearizability. Some send their writes with an idempotency key and
+// repeat them, elsewhere, until they know the outcome; the others learn at the end, from the list of transactions,
+// whether what they got no answer to has happened: every amount is asked for once.
+
+import assert from 'node:assert/strict';
+import { Agent, request } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../load/random.ts';
+import { CREDITS, type CreditsInput, type CreditsOutput, type HeldCycle, nameOf } from './credits-specification.ts';
+import { checkLinearizable, type Operation } from './linearizability.ts';
+
+export type History = Operation<CreditsInput, CreditsOutput>[];
+
+export interface RecordedRun {
+  /** Where the service answers; each call goes to any of them. */
+  readonly ports: () => readonly number[];
+  readonly key: string;
+  readonly random: Random;
+  readonly endUsers: number;
+  readonly clients: number;
+  /** Of each client. */
+  readonly calls: number;
+}
+
+interface HttpReply {
+  readonly status: number;
+  // biome-ignore lint/suspicious/noExplicitAny: any of the documents of the interface
+  readonly body: any;
+}
+
+const ANSWER_MS_MAX = 20_000;
+const RETRY_PAUSE_MS = 20;
+const RETRIES_MAX = 500;
+
+export class RecordedClients {
+  readonly histories = new Map<string, History>();
+  /** Calls that were answered as if nothing had happened: they are not part of any history. */
+  turnedAway = 0;
+  /** Repetitions with the same idempotency key. */
+  repeated = 0;
+  readonly #run: RecordedRun;
+  readonly #agent = new Agent({ keepAlive: true });
+  /** That were asked for, of each end user. */
+  readonly #amounts = new Map<string, Set<number>>();
+  #serial = 0;
+
+  constructor(run: RecordedRun) {
+    this.#run = run;
+  }
+
+  /** Calls without an answer, or with one that does not say whether it happened. */
+  unknown = 0;
+
+  get operations(): number {
+    return [...this.histories.values()].reduce((sum, history) => sum + history.length, 0);
+  }
+
+  async record(): Promise<void> {
+    const { random, endUsers, clients, calls } = this.#run;
+    const users = Array.from({ length: endUsers }, () => random.uuid());
+    for (const user of users) this.histories.set(user, []);
+    const client = async (index: number) => {
+      for (let call = 0; call < calls; call++) {
+        const user = random.pick(users);
+        await this.#call(user, this.#someCall(user), index % 2 === 0);
+      }
+    };
+    await Promise.all(Array.from({ length: clients }, (_, index) => client(index)));
+    for (const user of users) await this.#settle(user);
+    this.#agent.destroy();
+  }
+
+  /** A sentence for each end user whose history is not linearizable. */
+  faults(): string[] {
+    return [...this.histories].flatMap(([user, history]) => {
+      const verdict = checkLinearizable(CREDITS, history);
+      return verdict.isLinearizable ? [] : [`${user}: no order explains ${JSON.stringify(verdict.stuckAt)}`];
+    });
+  }
+
+  async #call(user: string, input: CreditsInput, hasKey: boolean): Promise<void> {
+    const idempotencyKey = hasKey && input.call !== 'balance' ? `call-${this.#serial++}` : null;
+    const calledAt = performance.now();
+    const reply = await this.#untilKnown(user, input, idempotencyKey);
+    if (reply !== null && isTurnedAway(reply)) {
+      this.turnedAway += 1;
+      return;
+    }
+    const output = reply === null || reply.body.error === 'OutcomeUnknown' ? null : outputOf(input, reply);
+    // A read without an answer says nothing.
+    if (output === null && input.call === 'balance') return;
+    if (output === null) this.unknown += 1;
+    this.histories.get(user)?.push({ input, output, calledAt, returnedAt: performance.now() });
+  }
+
+  #someCall(user: string): CreditsInput {
+    const { random } = this.#run;
+    const call = random.pick(CALLS);
+    if (call === 'stop' || call === 'balance') return { call };
+    const used = this.#amounts.get(user) ?? new Set();
+    this.#amounts.set(user, used);
+    let amount = 1;
+    while (used.has(amount)) amount = 1 + random.below(AMOUNTS);
+    used.add(amount);
+    return { call, amount };
+  }
+
+  /** Finds out what became of the unknown. What happened did so by now, and what did not is no part of the history. */
+  async #settle(user: string): Promise<void> {
+    const history = this.histories.get(user) as History;
+    const happened = new Set(await this.#amountsOf(user));
+    const returnedAt = performance.now();
+    const settled = history.flatMap((operation): History => {
+      const { input, output } = operation;
+      if (output !== null || !('amount' in input)) return [operation];
+      const { call, amount } = input;
+      if (!happened.has(call === 'subtract' ? -amount : amount)) return [];
+      return [
+        { ...operation, returnedAt, output: call === 'start' ? { answer: 'started', amount } : { answer: 'done' } },
+      ];
+    });
+    this.histories.set(user, settled);
+  }
+
+  async #amountsOf(user: string): Promise<number[]> {
+    const path = `/get-all-user-transactions?end_user_id=${user}`;
+    for (let tries = 0; tries < RETRIES_MAX; tries++) {
+      const reply = await this.#exchange(this.#run.random.pick(this.#run.ports()), 'GET', path, {});
+      if (reply?.status === 200) return reply.body.transactions.map(({ amount }: { amount: number }) => amount);
+      await sleep(RETRY_PAUSE_MS);
+    }
+    assert.fail('the transactions cannot be read');
+  }
+
+  async #untilKnown(user: string, input: CreditsInput, idempotencyKey: string | null): Promise<HttpReply | null> {
+    for (let tries = 0; ; tries++) {
+      const port = this.#run.random.pick(this.#run.ports());
+      const reply = await this.#send(port, user, input, idempotencyKey);
+      const isKnown = reply !== null && !isTurnedAway(reply) && reply.body.error !== 'OutcomeUnknown';
+      if (isKnown || idempotencyKey === null) return reply;
+      assert(tries < RETRIES_MAX, `${JSON.stringify(input)} found no answer: ${JSON.stringify(reply)}`);
+      this.repeated += 1;
+      await sleep(RETRY_PAUSE_MS);
+    }
+  }
+
+  #send(port: number, user: string, input: CreditsInput, idempotencyKey: string | null): Promise<HttpReply | null> {
+    if (input.call === 'balance') return this.#exchange(port, 'GET', `/get-active-balance?end_user_id=${user}`, {});
+    const fields = { end_user_id: user, ...('amount' in input ? { amount: input.amount } : {}) };
+    const headers = { 'content-type': 'application/json' };
+    const keyed = idempotencyKey === null ? headers : { ...headers, 'idempotency-key': idempotencyKey };
+    return this.#exchange(port, 'POST', PATHS[input.call], keyed, JSON.stringify(fields));
+  }
+
+  /** @returns null when the connection ended without an answer */
+  #exchange(
+    port: number,
+    method: string,
+    path: string,
+    more: Readonly<Record<string, string>>,
+    body?: string,
+  ): Promise<HttpReply | null> {
+    const headers = { authorization: `Bearer ${this.#run.key}`, ...more };
+    const options = { port, host: '127.0.0.1', path, method, agent: this.#agent, headers, timeout: ANSWER_MS_MAX };
+    return new Promise((resolve) => {
+      const outgoing = request(options, (incoming) => {
+        incoming.toArray().then(
+          (chunks) => resolve({ status: incoming.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) }),
+          () => resolve(null),
+        );
+      });
+      outgoing.on('timeout', () => outgoing.destroy(new Error('no answer')));
+      outgoing.on('error', () => resolve(null));
+      outgoing.end(body);
+    });
+  }
+}
+
+/** As often as they are called. */
+const CALLS = ['add', 'subtract', 'subtract', 'subtract', 'start', 'stop', 'balance', 'balance', 'balance'] as const;
+const AMOUNTS = 400;
+
+const PATHS = { add: '/add', subtract: '/subtract', start: '/start-cycle', stop: '/stop-cycle' } as const;
+
+function isTurnedAway({ body }: HttpReply): boolean {
+  return body.error === 'StoreUnavailable' || body.error === 'Overloaded';
+}
+
+function outputOf({ call }: CreditsInput, { status, body }: HttpReply): CreditsOutput {
+  switch (`${status} ${body.error ?? call}`) {
+    case '200 add':
+    case '200 subtract':
+      return { answer: 'done' };
+    case '200 start':
+      return { answer: 'started', amount: body.amount };
+    case '200 stop':
+      return { answer: 'stopped', amount: body.amount };
+    case '200 balance':
+      return { answer: 'balance', cycles: nameOf(body.active_balance_by_cycle.map(heldCycle)) };
+    case '402 InsufficientFunds':
+      return { answer: 'insufficient', available: body.available };
+    case '409 CycleAlreadyActive':
+      return { answer: 'already active', amount: body.cycle.amount };
+    case '404 CycleNotFound':
+      return { answer: 'no cycle' };
+    default:
+      throw new Error(`${call} was answered ${status} ${JSON.stringify(body)}`);
+  }
+}
+
+function heldCycle(entry: {
+  cycle_type: string;
+  status: HeldCycle['kind'];
+  amount: number;
+  starting_amount: number;
+}): HeldCycle {
+  const kind = entry.cycle_type === 'one-time' ? 'one-time' : entry.status;
+  return { kind, amount: entry.starting_amount, left: entry.amount };
+}
