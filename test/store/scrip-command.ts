@@ -53,6 +53,10 @@ export class Running {
     });
   }
 
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
   kill(signal: NodeJS.Signals): void {
     this.#child.kill(signal);
   }

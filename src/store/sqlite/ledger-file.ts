@@ -66,12 +66,28 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
       lock?.close();
     }
     // A backup made by VACUUM INTO comes without it.
-    if (isLocked) db.exec('PRAGMA journal_mode = WAL');
+    if (isLocked) {
+      db.exec('PRAGMA journal_mode = WAL');
+      emptyLog(db);
+    }
     return db;
   } catch (error) {
     db?.close();
     throw explained(file, error);
   }
+}
+
+/**
+ * Brings what the log holds to stable storage in the file, and begins the log again.
+ *
+ * After an fsync that failed, a kernel may take the pages for written, so that a process started since reads from them a
+ * commit that is not on the disk, and that no later fsync brings there. Commits behind it in the log would be lost with
+ * it when the power fails; in the file, all is written anew. Who reads beside this process, as `scrip verify` does, is
+ * not waited for: the log then goes on as it is.
+ */
+function emptyLog(db: DatabaseSync): void {
+  db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
+  db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
 }
 
 /** A further connection to a file that `openLedgerFile` has found in order. */

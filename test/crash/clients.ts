@@ -1,0 +1,159 @@
+// Clients that send all four writes over sockets of their own, several requests at a time, with and without a key, and
+// remember what they were told. Every write has an amount that no other has, so that its effect can be told apart.
+
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { below, type Random } from './randomness.ts';
+
+const REQUESTS_AT_ONCE_MAX = 16;
+/** An amount is a kind and a number: a subtraction is small beside what was added. */
+const ADDITION = 100_000_000;
+const CYCLE = 200_000_000;
+/** After a fault, so that a store that is down is not asked a thousand times a second. */
+const PAUSE_MS = 5;
+
+export type Kind = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
+
+export interface Sent {
+  readonly kind: Kind;
+  readonly endUser: string;
+  /** 0 for a stop. */
+  readonly amount: number;
+  readonly key: string | null;
+  /** Null until it is answered, and for ever when it is not. */
+  answer: Answered | null;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly error: string | null;
+  readonly isReplayed: boolean;
+  readonly text: string;
+}
+
+/** All that was sent to one ledger, in the order of time. */
+export class Requests {
+  readonly all: Sent[] = [];
+  readonly #random: Random;
+  #endUsers: readonly string[] = [];
+
+  constructor(random: Random) {
+    this.#random = random;
+  }
+
+  /** From now on the writes are for these. */
+  newEndUsers(count: number): readonly string[] {
+    this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
+    return this.#endUsers;
+  }
+
+  next(): Sent {
+    const number = this.all.length + 1;
+    const choice = this.#random();
+    const [kind, amount]: [Kind, number] =
+      choice < 0.5
+        ? ['add', ADDITION + number]
+        : choice < 0.8
+          ? ['subtract', number]
+          : choice < 0.92
+            ? ['start-cycle', CYCLE + number]
+            : ['stop-cycle', 0];
+    const endUser = this.#endUsers[below(this.#endUsers.length, this.#random)] as string;
+    const key = this.#random() < 0.5 ? `write ${number}` : null;
+    const sent: Sent = { kind, endUser, amount, key, answer: null };
+    this.all.push(sent);
+    return sent;
+  }
+}
+
+export interface Address {
+  readonly url: string;
+  readonly secret: string;
+}
+
+/** One client: it sends a few requests in one piece, waits for their answers, and goes on until its socket ends. */
+export async function runClient(address: Address, requests: Requests, random: Random, isStopped = () => false) {
+  const connection = new Connection(address);
+  while (!isStopped() && !connection.isClosed) {
+    const sent = Array.from({ length: 1 + below(REQUESTS_AT_ONCE_MAX, random) }, () => requests.next());
+    await connection.exchange(sent);
+    if (sent.some(({ answer }) => answer === null || answer.status >= 500)) await sleep(PAUSE_MS);
+  }
+  connection.close();
+}
+
+/** Sends each again, one at a time, as a client does that was not answered. The answers are new ones, in the same order. */
+export async function sendAgain(address: Address, sent: readonly Sent[]): Promise<(Answered | null)[]> {
+  const again = sent.map((one) => ({ ...one, answer: null }));
+  const connection = new Connection(address);
+  for (const one of again) await connection.exchange([one]);
+  connection.close();
+  return again.map(({ answer }) => answer);
+}
+
+class Connection {
+  isClosed = false;
+  readonly #socket: Socket;
+  readonly #address: Address;
+  #unread = Buffer.alloc(0);
+  #waiting: Sent[] = [];
+  #done: (() => void) | null = null;
+
+  constructor(address: Address) {
+    this.#address = address;
+    const { hostname, port } = new URL(address.url);
+    this.#socket = connect(Number(port), hostname);
+    this.#socket.setNoDelay();
+    this.#socket.on('data', (bytes: Buffer) => this.#read(bytes));
+    this.#socket.on('error', () => {});
+    this.#socket.on('close', () => {
+      this.isClosed = true;
+      this.#done?.();
+    });
+  }
+
+  /** Resolves when all are answered, or none will be any more. */
+  exchange(sent: readonly Sent[]): Promise<void> {
+    if (this.isClosed) return Promise.resolve();
+    this.#waiting = [...sent];
+    return new Promise((resolve) => {
+      this.#done = resolve;
+      this.#socket.write(sent.map((one) => this.#text(one)).join(''));
+    });
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #text({ kind, endUser, amount, key }: Sent): string {
+    const fields = kind === 'stop-cycle' ? {} : { amount };
+    const body = JSON.stringify({ end_user_id: endUser, ...fields, ...(kind === 'start-cycle' ? REPLACE : {}) });
+    const header = key === null ? '' : `Idempotency-Key: ${key}\r\n`;
+    return `POST /${kind} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${this.#address.secret}\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  }
+
+  #read(bytes: Buffer): void {
+    this.#unread = Buffer.concat([this.#unread, bytes]);
+    for (;;) {
+      const end = this.#unread.indexOf('\r\n\r\n');
+      if (end === -1) return;
+      const head = this.#unread.toString('latin1', 0, end);
+      const length = Number(/^content-length: (\d+)/im.exec(head)?.[1] ?? 0);
+      if (this.#unread.length < end + 4 + length) return;
+      const text = this.#unread.toString('utf8', end + 4, end + 4 + length);
+      this.#unread = this.#unread.subarray(end + 4 + length);
+      const sent = this.#waiting.shift();
+      if (sent) sent.answer = answered(head, text);
+      if (this.#waiting.length === 0) this.#done?.();
+    }
+  }
+}
+
+const REPLACE = { on_active: 'replace' };
+
+function answered(head: string, text: string): Answered {
+  const status = Number(head.split(' ')[1]);
+  const { error = null } = JSON.parse(text) as { error?: string };
+  return { status, error, isReplayed: /^idempotent-replayed: true/im.test(head), text };
+}

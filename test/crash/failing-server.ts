@@ -1,0 +1,155 @@
+// A server whose disk fails for a while, under load all the time: what it answers, whether it still reads and says that
+// it cannot write, whether it comes back by itself, and whether what it answered is there.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApiKey } from '../../src/app.ts';
+import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
+import { ledgerAt, Running } from '../store/scrip-command.ts';
+import { type Address, Requests, runClient, type Sent } from './clients.ts';
+import { auditFaults, findingsOf, isAcknowledged } from './findings.ts';
+import type { Random } from './randomness.ts';
+
+const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
+
+const CLIENTS = 6;
+const END_USERS = 12;
+/** How long the disk may take to show that it fails, and the server to come back: far more than either takes. */
+const PATIENCE_MS = 30_000;
+const LOOK_EVERY_MS = 10;
+
+/** Breaks the disk of a process; what it resolves to mends it. */
+export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
+
+export interface Failure {
+  readonly name: string;
+  readonly breakDisk: BreakDisk;
+  /** The disk is mended after so long, and not before a write has failed if `mustFail`. */
+  readonly lastsMs: number;
+  readonly mustFail: boolean;
+}
+
+export interface Seen {
+  /** How many requests got which answer: `200`, or the name of the problem. */
+  readonly answers: Map<string, number>;
+  readonly notReady: number;
+  readonly reads: number;
+  readonly lost: number;
+  readonly wrong: readonly string[];
+  /** From the mending of the disk to the first write that went through. */
+  readonly backMs: number;
+}
+
+export class FailingServer {
+  readonly #file: string;
+  readonly #random: Random;
+  readonly #requests: Requests;
+  readonly #weakness: 'deaf' | null;
+  #secret = '';
+  #server: Running | null = null;
+  #address: Address = { url: '', secret: '' };
+
+  constructor(file: string, random: Random, weakness: 'deaf' | null) {
+    this.#file = file;
+    this.#random = random;
+    this.#requests = new Requests(random);
+    this.#weakness = weakness;
+  }
+
+  async start(): Promise<void> {
+    if (this.#secret === '') {
+      const beside = openSqliteStoreBeside(this.#file);
+      this.#secret = await createApiKey(beside, { accountName: 'Acme', scope: 'write' });
+      await beside.close();
+    }
+    const weakened = this.#weakness ? { NODE_OPTIONS: `--import=${WEAKENED}`, WEAKENED_WRITER: this.#weakness } : {};
+    this.#server = new Running(['serve'], { ...ledgerAt(this.#file), PORT: '0', LOG_LEVEL: 'silent', ...weakened });
+    const [url] = await this.#server.says(/^Scrip is up on (\S+),/m);
+    this.#address = { url: String(url), secret: this.#secret };
+  }
+
+  async end(signal: NodeJS.Signals): Promise<void> {
+    this.#server?.kill(signal);
+    await this.#server?.ended;
+  }
+
+  /**
+   * Load, a failure, and load again until it is over; then all that was answered is compared with what is there.
+   *
+   * @param restart how the server is ended and started again before the comparison, if at all
+   */
+  async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
+    const server = this.#server;
+    if (server === null) throw new Error('the server is started first');
+    const endUsers = this.#requests.newEndUsers(END_USERS);
+    const from = this.#requests.all.length;
+    const sent = () => this.#requests.all.slice(from);
+    let isStopped = false;
+    const clients = Array.from({ length: CLIENTS }, () =>
+      runClient(this.#address, this.#requests, this.#random, () => isStopped),
+    );
+    await until(() => sent().some(isAcknowledged), 'the load has begun');
+    const mend = await failure.breakDisk(server);
+    const during = await this.#watch(endUsers[0] as string, failure, sent);
+    await mend();
+    const mended = performance.now();
+    const before = this.#requests.all.length;
+    await until(() => this.#requests.all.slice(before).some(isAcknowledged), 'writes work again');
+    const backMs = performance.now() - mended;
+    isStopped = true;
+    await Promise.all(clients);
+    await until(async () => (await fetch(`${this.#address.url}/readyz`)).ok, 'the server is ready again');
+    if (restart !== null) {
+      await this.end(restart);
+      await this.start();
+    }
+    const findings = await findingsOf(this.#address, endUsers, sent());
+    const wrong = [...during.wrong, ...findings.wrong, ...(await auditFaults(this.#file))];
+    return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
+  }
+
+  /** Reads, and asks whether it is ready, for as long as the failure is to last. */
+  async #watch(endUser: string, { lastsMs, mustFail }: Failure, sent: () => readonly Sent[]) {
+    const headers = { authorization: `Bearer ${this.#secret}` };
+    const watched = { notReady: 0, reads: 0, wrong: [] as string[] };
+    const hasFailed = () => sent().some(({ answer }) => answer !== null && answer.status >= 500);
+    const begun = performance.now();
+    const isOver = () => {
+      const passed = performance.now() - begun;
+      return passed > PATIENCE_MS || (passed > lastsMs && (!mustFail || (hasFailed() && watched.notReady > 0)));
+    };
+    while (!isOver()) {
+      const ready = await fetch(`${this.#address.url}/readyz`);
+      if (!ready.ok) watched.notReady += 1;
+      const read = await fetch(`${this.#address.url}/get-active-balance?end_user_id=${endUser}`, { headers });
+      const text = await read.text();
+      if (read.ok) watched.reads += 1;
+      else watched.wrong.push(`a read was answered ${text}`);
+      await sleep(LOOK_EVERY_MS);
+    }
+    if (mustFail && !hasFailed()) watched.wrong.push('no write has failed');
+    if (mustFail && watched.notReady === 0) watched.wrong.push('it never said that it was not ready');
+    return watched;
+  }
+}
+
+function answersOf(sent: readonly Sent[]): Map<string, number> {
+  const answers = new Map<string, number>();
+  for (const { answer } of sent) {
+    const name = answer === null ? 'none' : (answer.error ?? String(answer.status));
+    answers.set(name, (answers.get(name) ?? 0) + 1);
+  }
+  return answers;
+}
+
+async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
+  const deadline = performance.now() + PATIENCE_MS;
+  while (!(await holds())) {
+    if (performance.now() > deadline) throw new Error(`${what}, within ${PATIENCE_MS} ms`);
+    await sleep(5);
+  }
+}
+
+export function summaryOf({ answers, notReady, reads, lost, wrong, backMs }: Seen): string {
+  const counts = [...answers].map(([name, count]) => `${count} ${name}`).join(', ');
+  return `${counts}; ${reads} reads, ${notReady} times not ready; ${lost} lost, ${wrong.length} otherwise wrong; back after ${Math.round(backMs)} ms`;
+}

@@ -1,0 +1,142 @@
+// What a server that is up again holds, asked over HTTP, compared with what the clients were told before it went down.
+
+import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
+import { auditOf } from '../store/temporary-ledger.ts';
+import { type Address, type Answered, type Sent, sendAgain } from './clients.ts';
+
+export interface Findings {
+  /** Acknowledged, and not there. */
+  lost: number;
+  /** Of unanswered requests, those that happened all the same. */
+  unansweredDone: number;
+  /** Sentences: whatever else is wrong. */
+  readonly wrong: string[];
+}
+
+/** By the amount that no other write has. */
+interface Effects {
+  readonly times: ReadonlyMap<number, number>;
+  /** The amounts of cycles that were stopped. */
+  readonly stopped: ReadonlySet<number>;
+}
+
+/** Answered requests whose key is sent once more, besides all that were not answered. */
+const ANSWERED_SENT_AGAIN = 10;
+
+/**
+ * Compares, then sends again what has a key.
+ *
+ * @param sent all requests that concern `endUsers`
+ */
+export async function findingsOf(
+  address: Address,
+  endUsers: readonly string[],
+  sent: readonly Sent[],
+): Promise<Findings> {
+  const effects = await effectsOf(address, endUsers);
+  const findings = compared(effects, sent);
+  await repeat(address, endUsers, sent, effects, findings);
+  return findings;
+}
+
+/** What there is, beside what was answered. */
+export function compared(effects: Effects, sent: readonly Sent[]): Findings {
+  const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
+  const known = new Set(sent.map(effectOf));
+  for (const amount of effects.times.keys())
+    if (!known.has(amount)) findings.wrong.push(`there is a transaction of ${amount}, which nobody asked for`);
+  for (const one of sent) compare(one, effects, findings);
+  return findings;
+}
+
+/** What `scrip verify` says, a sentence each. */
+export async function auditFaults(file: string): Promise<string[]> {
+  const store = openSqliteStoreBeside(file);
+  try {
+    const { findings, store: broken } = await auditOf(store);
+    return [...findings.map(({ message }) => message), ...broken];
+  } finally {
+    await store.close();
+  }
+}
+
+/** The amount of its transaction. */
+function effectOf({ kind, amount }: Sent): number {
+  return kind === 'subtract' ? -amount : amount;
+}
+
+export function isAcknowledged({ answer }: Pick<Sent, 'answer'>): boolean {
+  return answer?.status === 200;
+}
+
+/** Whether the client cannot know what became of it. */
+export function isUnknown({ answer }: Pick<Sent, 'answer'>): boolean {
+  return answer === null || answer.error === 'OutcomeUnknown';
+}
+
+export async function effectsOf({ url, secret }: Address, endUsers: readonly string[]): Promise<Effects> {
+  const times = new Map<number, number>();
+  const stopped = new Set<number>();
+  const headers = { authorization: `Bearer ${secret}` };
+  const ask = async (path: string, endUser: string) =>
+    (await (await fetch(`${url}/${path}?end_user_id=${endUser}`, { headers })).json()) as Answers;
+  const look = async (endUser: string) => {
+    const { transactions } = await ask('get-all-user-transactions', endUser);
+    for (const { amount } of transactions) times.set(amount, (times.get(amount) ?? 0) + 1);
+    const { active_balance_by_cycle: cycles } = await ask('get-active-balance', endUser);
+    for (const { status, starting_amount: amount } of cycles) if (status === 'canceled') stopped.add(amount);
+  };
+  await Promise.all(endUsers.map(look));
+  return { times, stopped };
+}
+
+interface Answers {
+  readonly transactions: readonly { readonly amount: number }[];
+  readonly active_balance_by_cycle: readonly { readonly status: string; readonly starting_amount: number }[];
+}
+
+function compare(one: Sent, { times, stopped }: Effects, findings: Findings): void {
+  if (one.kind === 'stop-cycle') {
+    if (isAcknowledged(one) && !stopped.has(JSON.parse(one.answer?.text ?? '{}').amount)) findings.lost += 1;
+    return;
+  }
+  const found = times.get(effectOf(one)) ?? 0;
+  if (found > 1) findings.wrong.push(`${one.kind} ${one.amount} is there ${found} times`);
+  if (isAcknowledged(one) && found === 0) findings.lost += 1;
+  if (isUnknown(one) && found > 0) findings.unansweredDone += 1;
+  if (!isAcknowledged(one) && !isUnknown(one) && found > 0)
+    findings.wrong.push(`${one.kind} ${one.amount} was answered ${one.answer?.status}, and is there`);
+}
+
+/** A key that was not answered tells what became of it; one that was answered says the same again. */
+async function repeat(
+  address: Address,
+  endUsers: readonly string[],
+  sent: readonly Sent[],
+  before: Effects,
+  { wrong }: Findings,
+): Promise<void> {
+  const keyed = sent.filter(({ key }) => key !== null);
+  // A fault stores nothing, so that its key would be a first request; those are the unknown ones, and only those.
+  const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
+  const open = keyed.filter(isUnknown);
+  const again = [...decided, ...open];
+  const answers = await sendAgain(address, again);
+  const after = await effectsOf(address, endUsers);
+  for (const [index, one] of again.entries()) {
+    const answer = answers[index] as Answered | null;
+    const name = `${one.kind} ${one.amount} of ${one.key}`;
+    if (answer === null || answer.status >= 500) wrong.push(`${name} was sent again and got ${answer?.text}`);
+    else if (index < decided.length) {
+      if (!answer.isReplayed) wrong.push(`${name} was answered before, and was done again`);
+      else if (answer.text !== one.answer?.text)
+        wrong.push(`${name} was answered ${one.answer?.text}, then ${answer.text}`);
+    }
+    if (one.kind === 'stop-cycle' || answer === null) continue;
+    const wasThere = (before.times.get(effectOf(one)) ?? 0) > 0;
+    if (wasThere && !answer.isReplayed) wrong.push(`${name} is there, and its answer is not`);
+    const found = after.times.get(effectOf(one)) ?? 0;
+    if (found !== (answer.status === 200 ? 1 : 0))
+      wrong.push(`${name} was answered ${answer.status}, and is there ${found} times`);
+  }
+}

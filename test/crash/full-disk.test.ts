@@ -1,0 +1,96 @@
+// A disk that is full for a while, under a server that is written to: a file may grow no further (any user may set that
+// for a process of theirs), and, where the tests run as root, a small file system that is really full.
+
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { temporaryFolder } from '../store/temporary-ledger.ts';
+import { FailingServer, type Failure, type Seen, summaryOf } from './failing-server.ts';
+import { randomFrom } from './randomness.ts';
+
+const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
+const ROOM_BYTES = 2 ** 18;
+const DISK_BYTES = 2 ** 24;
+const LASTS_MS = 1_500;
+
+const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'it needs prlimit, of util-linux';
+const NOT_ROOT = (process.platform !== 'linux' || process.getuid?.() !== 0) && 'only root may mount a file system';
+
+/** No file of the process may grow further than the log has grown, and some. */
+function filesMayNotGrow(file: string): Failure {
+  const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
+  return {
+    name: 'files that may not grow',
+    lastsMs: LASTS_MS,
+    mustFail: true,
+    async breakDisk({ pid }) {
+      limit(pid, String(statSync(`${file}-wal`).size + ROOM_BYTES));
+      return async () => void limit(pid, 'unlimited');
+    },
+  };
+}
+
+/** Something else takes all the space but a little, and goes away. */
+function diskIsFull(folder: string): Failure {
+  return {
+    name: 'a full disk',
+    lastsMs: LASTS_MS,
+    mustFail: true,
+    async breakDisk() {
+      const ballast = join(folder, 'ballast');
+      const free = Number(execFileSync('df', ['--output=avail', '-B1', folder], { encoding: 'utf8' }).split('\n')[1]);
+      writeFileSync(ballast, Buffer.alloc(Math.max(0, free - ROOM_BYTES)));
+      return async () => rmSync(ballast);
+    },
+  };
+}
+
+function smallDisk(t: TestContext): string {
+  const folder = join(temporaryFolder(), 'disk');
+  mkdirSync(folder);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'tmpfs', folder]);
+  t.after(() => execFileSync('umount', ['-l', folder]));
+  return folder;
+}
+
+async function seenUnder(t: TestContext, file: string, failure: Failure, weakness: 'deaf' | null): Promise<Seen> {
+  const server = new FailingServer(file, randomFrom(SEED), weakness);
+  t.after(() => server.end('SIGKILL'));
+  await server.start();
+  // It is stopped and started as an operator would who has made room.
+  const seen = await server.under(failure, 'SIGTERM');
+  t.diagnostic(`SEED=${SEED} ${failure.name}: ${summaryOf(seen)}`);
+  return seen;
+}
+
+function assertKept({ answers, lost, wrong, reads }: Seen): void {
+  assert.deepEqual(wrong, []);
+  assert.equal(lost, 0, 'what was answered is there');
+  assert(reads > 0, 'reads go on');
+  assert((answers.get('OutcomeUnknown') ?? 0) > 0, 'a commit that fails may have happened');
+  assert.equal(answers.get('Internal') ?? 0, 0, 'a disk that is full breaks no invariant');
+  assert.equal(answers.get('none') ?? 0, 0, 'all are answered');
+}
+
+test('files that may grow no further: nothing is lost, reads go on, and writes come back by themselves', {
+  skip: NO_PRLIMIT,
+}, async (t) => {
+  const file = join(temporaryFolder(), 'scrip.db');
+  assertKept(await seenUnder(t, file, filesMayNotGrow(file), null));
+});
+
+test('a full disk that is freed: nothing is lost, reads go on, and writes come back by themselves', {
+  skip: NOT_ROOT,
+}, async (t) => {
+  const folder = smallDisk(t);
+  assertKept(await seenUnder(t, join(folder, 'scrip.db'), diskIsFull(folder), null));
+});
+
+test('control: a writer that takes a failed COMMIT for one that worked is caught', { skip: NO_PRLIMIT }, async (t) => {
+  const file = join(temporaryFolder(), 'scrip.db');
+  const failure = { ...filesMayNotGrow(file), mustFail: false };
+  const { lost } = await seenUnder(t, file, failure, 'deaf');
+  assert(lost > 0);
+});

@@ -1,0 +1,61 @@
+// `npm run kill -- --kills 200 --seed 1`: a server that is killed at random under load loses nothing that it answered.
+// The same with writers that are broken on purpose has to be noticed.
+
+import { parseArgs } from 'node:util';
+import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
+import { randomFrom } from './randomness.ts';
+
+/** A control ends as soon as it is caught. */
+const CONTROL_KILLS_MAX = 20;
+const SHOWN = 10;
+/** It takes minutes, and what is known by then is worth knowing. */
+const SAID_EVERY = 10;
+
+const { kills, seed } = parseArgs({
+  options: {
+    kills: { type: 'string', default: '200' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+  },
+}).values;
+
+say(`seed ${seed} (what the clients do and when the kill comes; how far the server is by then is up to the machine)`);
+let hasFailed = false;
+await examine(
+  'as shipped',
+  Number(kills),
+  null,
+  ({ lost, halfBatches, wrong }) => lost + halfBatches + wrong.length === 0,
+);
+await examine('control: answers before it commits', CONTROL_KILLS_MAX, 'late', ({ lost }) => lost > 0);
+await examine(
+  'control: commits half a batch at a time',
+  CONTROL_KILLS_MAX,
+  'halves',
+  ({ halfBatches }) => halfBatches > 0,
+);
+process.exit(hasFailed ? 1 : 0);
+
+async function examine(
+  name: string,
+  count: number,
+  weakness: 'late' | 'halves' | null,
+  isRight: (found: Kills) => boolean,
+) {
+  let said = 0;
+  const isEnough = (sofar: Kills) => {
+    if (weakness !== null) return isRight(sofar);
+    if (sofar.kills >= said + SAID_EVERY) {
+      said = sofar.kills;
+      say(`so far: ${summaryOf(sofar)}`);
+    }
+    return false;
+  };
+  const found = await killRepeatedly(count, randomFrom(Number(seed)), weakness, isEnough);
+  hasFailed ||= !isRight(found);
+  say(`${isRight(found) ? 'ok' : 'NOT OK'}  ${name}: ${summaryOf(found)}`);
+  if (!isRight(found)) for (const sentence of found.wrong.slice(0, SHOWN)) say(`        ${sentence}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

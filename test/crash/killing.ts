@@ -1,0 +1,208 @@
+// Kills a server again and again while clients write to it, and looks each time, once it is up again, at what is there.
+
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApiKey } from '../../src/app.ts';
+import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
+import { ledgerAt, Running } from '../store/scrip-command.ts';
+import { type Address, Requests, runClient } from './clients.ts';
+import { auditFaults, compared, effectsOf, findingsOf, isAcknowledged } from './findings.ts';
+import type { Random } from './randomness.ts';
+
+const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
+
+const CLIENTS = 8;
+const END_USERS = 16;
+const LOAD_MS_MAX = 150;
+/** A start is killed as well, now and then, at some moment of it. */
+const STARTS_KILLED = 0.1;
+const START_MS = 600;
+/** A ledger is left for a new one after so many kills, since an audit reads all of it. */
+const KILLS_A_LEDGER = 20;
+
+export interface Kills {
+  kills: number;
+  /** Of them, those with a request that was done and not answered. */
+  betweenCommitAndAnswer: number;
+  startsKilled: number;
+  acknowledged: number;
+  refused: number;
+  unanswered: number;
+  unansweredDone: number;
+  lost: number;
+  halfBatches: number;
+  batches: number;
+  readonly wrong: string[];
+  /** From the start of a process on a ledger whose server was killed until it answers. */
+  readonly startsMs: number[];
+}
+
+/**
+ * @param weakness of the writer: see `weakened-writer.ts`
+ * @param isEnough asked after each kill, whether to end before `kills` of them
+ */
+export async function killRepeatedly(
+  kills: number,
+  random: Random,
+  weakness: 'late' | 'halves' | null,
+  isEnough: (found: Kills) => boolean = () => false,
+): Promise<Kills> {
+  const total: Kills = {
+    kills: 0,
+    betweenCommitAndAnswer: 0,
+    startsKilled: 0,
+    acknowledged: 0,
+    refused: 0,
+    unanswered: 0,
+    unansweredDone: 0,
+    lost: 0,
+    halfBatches: 0,
+    batches: 0,
+    wrong: [],
+    startsMs: [],
+  };
+  while (total.kills < kills && !isEnough(total)) {
+    const folder = mkdtempSync(join(tmpdir(), 'scrip-kill-'));
+    const ledger = new KilledLedger(folder, random, weakness, total);
+    try {
+      await ledger.run(Math.min(KILLS_A_LEDGER, kills - total.kills), isEnough);
+    } finally {
+      await ledger.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  }
+  return total;
+}
+
+class KilledLedger {
+  readonly #file: string;
+  readonly #records: string;
+  readonly #random: Random;
+  readonly #environment: Record<string, string>;
+  readonly #total: Kills;
+  readonly #requests: Requests;
+  #secret = '';
+  #server: Running | null = null;
+  #starts = 0;
+  #lost = 0;
+  /** What the server that is up says of its batches. */
+  #record = '';
+
+  constructor(folder: string, random: Random, weakness: string | null, total: Kills) {
+    this.#file = join(folder, 'scrip.db');
+    this.#records = join(folder, 'batches');
+    this.#random = random;
+    this.#total = total;
+    this.#requests = new Requests(random);
+    this.#environment = {
+      ...ledgerAt(this.#file),
+      PORT: '0',
+      NODE_OPTIONS: `--import=${WEAKENED}`,
+      ...(weakness ? { WEAKENED_WRITER: weakness } : {}),
+    };
+  }
+
+  async run(kills: number, isEnough: (found: Kills) => boolean): Promise<void> {
+    const beside = openSqliteStoreBeside(this.#file);
+    this.#secret = await createApiKey(beside, { accountName: 'Acme', scope: 'write' });
+    await beside.close();
+    let address = await this.#start();
+    for (let kill = 0; kill < kills && !isEnough(this.#total); kill++) {
+      const endUsers = this.#requests.newEndUsers(END_USERS);
+      const from = this.#requests.all.length;
+      const record = this.#record;
+      await this.#loadAndKill(address);
+      if (this.#random() < STARTS_KILLED) await this.#killStart();
+      address = await this.#start({ isCounted: true });
+      await this.#compare(address, endUsers, from, record);
+    }
+    await this.#compareAll(address);
+  }
+
+  async stop(): Promise<void> {
+    this.#server?.kill('SIGKILL');
+    await this.#server?.ended;
+  }
+
+  async #loadAndKill(address: Address): Promise<void> {
+    const clients = Array.from({ length: CLIENTS }, () => runClient(address, this.#requests, this.#random));
+    const from = this.#requests.all.length;
+    while (!this.#requests.all.slice(from).some(isAcknowledged)) await sleep(1);
+    await sleep(this.#random() * LOAD_MS_MAX);
+    await this.stop();
+    await Promise.all(clients);
+    this.#total.kills += 1;
+  }
+
+  async #killStart(): Promise<void> {
+    const start = new Running(['serve'], this.#environment);
+    await sleep(this.#random() * START_MS);
+    start.kill('SIGKILL');
+    await start.ended;
+    this.#total.startsKilled += 1;
+  }
+
+  async #start({ isCounted = false } = {}): Promise<Address> {
+    const begun = performance.now();
+    this.#record = `${this.#records}-${this.#starts++}`;
+    const server = new Running(['serve'], { ...this.#environment, BATCH_RECORD: this.#record });
+    this.#server = server;
+    const [url] = await server.says(/^Scrip is up on (\S+),/m);
+    await (await fetch(`${url}/readyz`)).text();
+    if (isCounted) this.#total.startsMs.push(performance.now() - begun);
+    return { url: String(url), secret: this.#secret };
+  }
+
+  async #compare(address: Address, endUsers: readonly string[], from: number, record: string): Promise<void> {
+    const total = this.#total;
+    const sent = this.#requests.all.slice(from);
+    const { times } = await effectsOf(address, endUsers);
+    this.#compareBatches(times, record);
+    const findings = await findingsOf(address, endUsers, sent);
+    total.acknowledged += sent.filter(isAcknowledged).length;
+    total.unanswered += sent.filter(({ answer }) => answer === null).length;
+    total.refused += sent.filter((one) => one.answer !== null && !isAcknowledged(one)).length;
+    total.unansweredDone += findings.unansweredDone;
+    total.betweenCommitAndAnswer += findings.unansweredDone > 0 ? 1 : 0;
+    total.lost += findings.lost;
+    this.#lost += findings.lost;
+    total.wrong.push(...findings.wrong, ...(await auditFaults(this.#file)));
+  }
+
+  /** What was answered before a kill is there after all those that followed it. */
+  async #compareAll(address: Address): Promise<void> {
+    const { all } = this.#requests;
+    const endUsers = new Set(all.map(({ endUser }) => endUser));
+    const { lost, wrong } = compared(await effectsOf(address, [...endUsers]), all);
+    // Those that were missed at once are counted already.
+    this.#total.lost += Math.max(0, lost - this.#lost);
+    this.#total.wrong.push(...wrong);
+  }
+
+  /** Additions are never refused: of those in a batch, all are there or none. */
+  #compareBatches(times: ReadonlyMap<number, number>, record: string): void {
+    // The last line may have been cut off by the kill.
+    const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
+    for (const line of lines) {
+      const additions = JSON.parse(line) as number[];
+      const there = additions.filter((amount) => times.has(amount)).length;
+      if (there !== 0 && there !== additions.length) this.#total.halfBatches += 1;
+      this.#total.batches += 1;
+    }
+  }
+}
+
+/** What is to be said of it, in one line. */
+export function summaryOf(kills: Kills): string {
+  const starts = kills.startsMs.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round(starts[Math.min(starts.length - 1, Math.floor(starts.length * share))] ?? 0);
+  const share = Math.round((100 * kills.betweenCommitAndAnswer) / kills.kills);
+  return (
+    `${kills.kills} kills and ${kills.startsKilled} of a start: ${kills.acknowledged} acknowledged, ${kills.lost} lost; ` +
+    `${kills.batches} batches, ${kills.halfBatches} half; ${kills.wrong.length} otherwise wrong; ` +
+    `${kills.refused} refused, ${kills.unanswered} unanswered, of which ${kills.unansweredDone} were done; ` +
+    `${share} % of the kills fell between commit and answer; up again after ${at(0.5)} ms (median), ${at(1)} ms at most`
+  );
+}

@@ -1,0 +1,241 @@
+// `npm run power-loss -- --images 2000 --seed 1`: records all that a ledger's process writes to its disk and when it
+// waits for stable storage, and loses the power at moments drawn at random. Each time, what may then be on the disk is
+// opened by the real store. The same with a database that waits less, and with a disk that lies, has to lose.
+// Needs Linux and strace (Debian: `apt-get install strace`).
+
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { faultsOfImage, Known } from './crash-image.ts';
+import { SURVIVES, type Survives } from './disk.ts';
+import { below, type Random, randomFrom } from './randomness.ts';
+import type { JournalLine } from './recorded-commands.ts';
+import { RecordedDisk } from './recorded-disk.ts';
+import { readTrace, TRACED, TRACED_BYTES_MAX, type TracePart } from './strace.ts';
+
+const RECORDER = join(import.meta.dirname, 'recorded-load.ts');
+const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
+
+/** Small enough that the log is emptied into the file, and begun again, many times in one recording. */
+const CHECKPOINT_PAGES = 60;
+const TURNS = 60;
+/** Beyond what one session sends, so that no number is used twice. */
+const SERIALS_A_SESSION = 5_000;
+const RECORDING_MS_MAX = 120_000;
+const FAULTS_SHOWN = 5;
+const LEDGER = 'ledger';
+const JOURNAL = 'journal';
+/** In memory where there is such a folder: an image needs no disk. */
+const IMAGE_FOLDER = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'scrip-image-'));
+process.once('exit', () => rmSync(IMAGE_FOLDER, { recursive: true, force: true }));
+
+interface Session {
+  /** What the kernel answers in place of doing it, as strace says it: the fifth of a thread and all after it are `5+`. */
+  readonly failing?: string;
+}
+
+interface Recording {
+  readonly name: string;
+  /** Processes one after the other, each killed at its end. */
+  readonly sessions: readonly Session[];
+  /** After how many pages the log is emptied into the file. */
+  readonly checkpointPages?: number;
+  readonly synchronous?: 'NORMAL' | 'OFF';
+  readonly isFsyncIgnored?: boolean;
+  /** Whether a start leaves the log as it is. */
+  readonly isLogBelieved?: boolean;
+  /** Whether it has to lose. */
+  readonly isControl: boolean;
+}
+
+const options = parseArgs({
+  options: {
+    images: { type: 'string', default: '2000' },
+    seed: { type: 'string', default: String(Date.now() % 1_000_000) },
+    only: { type: 'string' },
+    keep: { type: 'boolean' },
+  },
+}).values;
+const images = Number(options.images);
+const only = options.only === undefined ? null : new RegExp(options.only);
+const seed = Number(options.seed);
+
+interface Tally {
+  images: number;
+  lost: number;
+  broken: number;
+  failedFsyncs: number;
+  acknowledged: number;
+  readonly shown: string[];
+}
+
+const FSYNC_FAILS = 'fsync,fdatasync:error=EIO';
+const plain: Session = {};
+const RECORDINGS: readonly Recording[] = [
+  { name: 'as shipped, killed and started again', sessions: [plain, plain], isControl: false },
+  {
+    name: 'an fsync fails now and then',
+    sessions: [{ failing: `${FSYNC_FAILS}:when=13+11` }, plain],
+    isControl: false,
+  },
+  {
+    name: 'a write fails now and then',
+    sessions: [{ failing: 'pwrite64:error=ENOSPC:when=200+61' }, plain],
+    isControl: false,
+  },
+  {
+    name: 'fsync fails until the process is killed',
+    sessions: [{ failing: `${FSYNC_FAILS}:when=25+` }, plain],
+    checkpointPages: 600,
+    isControl: false,
+  },
+  {
+    name: 'control: the same, and the next process believes its log',
+    sessions: [{ failing: `${FSYNC_FAILS}:when=25+` }, plain],
+    checkpointPages: 600,
+    isLogBelieved: true,
+    isControl: true,
+  },
+  { name: 'control: synchronous = NORMAL', sessions: [plain], synchronous: 'NORMAL', isControl: true },
+  { name: 'control: synchronous = OFF', sessions: [plain], synchronous: 'OFF', isControl: true },
+  { name: 'control: a disk that lies about fsync', sessions: [plain], isFsyncIgnored: true, isControl: true },
+];
+const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
+/** Each recording gives so many images; then another is made. */
+const IMAGES_A_RECORDING = 250;
+const CONTROL_IMAGES = 100;
+
+if (spawnSync('strace', ['--version']).status !== 0) {
+  say('strace is not here: the writes cannot be recorded. On Debian: apt-get install strace.');
+  process.exit(2);
+}
+const started = performance.now();
+say(`seed ${seed}; again: npm run power-loss -- --images ${images} --seed ${seed}`);
+let hasFailed = false;
+for (const recording of RECORDINGS.filter(({ name }) => only?.test(name) ?? true)) {
+  const share = recording.isControl ? Math.min(CONTROL_IMAGES, images) : Math.ceil(images / EXAMINED);
+  const tally = await examine(recording, share);
+  const isRight = recording.isControl ? tally.lost > 0 : tally.lost + tally.broken === 0;
+  hasFailed ||= !isRight;
+  say(
+    `${isRight ? 'ok' : 'NOT OK'}  ${recording.name}: ${tally.images} images; ` +
+      `${tally.lost} lose what was acknowledged, ${tally.broken} are broken` +
+      `${tally.failedFsyncs > 0 ? `; ${tally.failedFsyncs} fsyncs failed` : ''}; ${tally.acknowledged} acknowledged`,
+  );
+  if (!isRight) for (const sentence of tally.shown) say(`        ${sentence}`);
+}
+say(`${Math.round((performance.now() - started) / 1_000)} s`);
+process.exit(hasFailed ? 1 : 0);
+
+async function examine(recording: Recording, wanted: number): Promise<Tally> {
+  const tally: Tally = { images: 0, lost: 0, broken: 0, failedFsyncs: 0, acknowledged: 0, shown: [] };
+  for (let round = 0; tally.images < wanted; round++) {
+    const folder = mkdtempSync(join(tmpdir(), 'scrip-power-'));
+    try {
+      const recorded = record(recording, folder, seed + round);
+      const random = randomFrom(seed + round);
+      await replay(recording, folder, recorded, Math.min(IMAGES_A_RECORDING, wanted - tally.images), random, tally);
+    } finally {
+      if (!options.keep) rmSync(folder, { recursive: true, force: true });
+    }
+  }
+  return tally;
+}
+
+/** What one process has written, and what it has left. */
+interface Recorded {
+  readonly trace: string;
+  readonly left: ReadonlyMap<string, Buffer>;
+}
+
+function record(
+  { sessions, synchronous, isLogBelieved, checkpointPages = CHECKPOINT_PAGES }: Recording,
+  folder: string,
+  roundSeed: number,
+): Recorded[] {
+  return sessions.map(({ failing }, index) => {
+    const trace = join(folder, `trace-${index}`);
+    const args = ['-f', '--seccomp-bpf', '-y', '-xx', '-s', String(TRACED_BYTES_MAX), '-o', trace];
+    args.push('-e', `trace=${TRACED}`, '-e', 'signal=none');
+    if (failing) args.push(`--inject=${failing}`);
+    const load = [join(folder, LEDGER, 'scrip.db'), join(folder, JOURNAL), roundSeed + index, TURNS];
+    args.push(process.execPath, RECORDER, ...load.map(String), String(1 + index * SERIALS_A_SESSION));
+    const { signal, status, stderr } = spawnSync('strace', args, {
+      timeout: RECORDING_MS_MAX,
+      encoding: 'utf8',
+      env: {
+        PATH: process.env.PATH,
+        NODE_OPTIONS: `--import=${WEAKENED}`,
+        WEAKENED_CHECKPOINT_PAGES: String(checkpointPages),
+        ...(isLogBelieved ? { WEAKENED_START: 'yes' } : {}),
+        ...(synchronous ? { WEAKENED_SYNCHRONOUS: synchronous } : {}),
+      },
+    });
+    if (signal !== 'SIGKILL') throw new Error(`the recording ended before its end (${status ?? signal}): ${stderr}`);
+    return { trace, left: filesIn(join(folder, LEDGER)) };
+  });
+}
+
+function filesIn(folder: string): Map<string, Buffer> {
+  const names = readdirSync(folder).filter((name) => !name.endsWith('-shm'));
+  return new Map(names.map((name) => [name, readFileSync(join(folder, name))]));
+}
+
+/** Follows the recording, and at moments drawn at random looks what a loss of power would leave. */
+async function replay(
+  recording: Recording,
+  folder: string,
+  recorded: readonly Recorded[],
+  wanted: number,
+  random: Random,
+  tally: Tally,
+) {
+  const disk = new RecordedDisk(join(folder, LEDGER), recording);
+  const known = new Known();
+  const journal = join(folder, JOURNAL);
+  let steps = 0;
+  for (const { trace } of recorded) for await (const part of readTrace(trace)) steps += isStep(part, folder) ? 1 : 0;
+  let left = wanted;
+  for (const { trace, left: found } of recorded) {
+    for await (const part of readTrace(trace)) {
+      const lines = linesFor(journal, part);
+      for (const line of lines) known.learn(line);
+      disk.follow(part);
+      if (!isStep(part, folder)) continue;
+      // So many of the moments that are left, each as likely as the others.
+      for (; left > 0 && random() < left / steps; left--) await lose(disk, known, random, tally);
+      steps -= 1;
+    }
+    disk.processEnded(found);
+  }
+  tally.failedFsyncs += disk.failedFsyncs;
+  tally.acknowledged += known.acknowledged;
+}
+
+/** A moment to lose the power: something of the ledger or of the journal has just been done, or begun. */
+function isStep({ call }: TracePart, folder: string): boolean {
+  return call.name !== 'close' && call.args.includes(`<${folder}/`);
+}
+
+function linesFor(journal: string, { part, call }: TracePart): JournalLine[] {
+  if (part !== 'begin' || call.name !== 'write' || !call.args.includes(`<${journal}>`)) return [];
+  return [JSON.parse(String(call.strings[0]))];
+}
+
+async function lose(disk: RecordedDisk, known: Known, random: Random, tally: Tally): Promise<void> {
+  const survives = SURVIVES[below(SURVIVES.length, random)] as Survives;
+  const files = disk.disk.afterPowerLoss(survives, random);
+  const { lost, broken } = await faultsOfImage(files, known, IMAGE_FOLDER);
+  tally.images += 1;
+  tally.lost += lost.length > 0 ? 1 : 0;
+  tally.broken += broken.length > 0 ? 1 : 0;
+  for (const sentence of [...broken, ...lost].slice(0, 1))
+    if (tally.shown.length < FAULTS_SHOWN)
+      tally.shown.push(`image ${tally.images}, of which ${survives} survives: ${sentence}`);
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`);
+}

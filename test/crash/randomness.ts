@@ -1,0 +1,19 @@
+// Random numbers that a seed repeats: mulberry32, as good as any for choosing where to hurt.
+
+export type Random = () => number;
+
+/** Numbers in [0, 1). */
+export function randomFrom(seed: number): Random {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A whole number from 0, less than `count`. */
+export function below(count: number, random: Random): number {
+  return Math.floor(random() * count);
+}

@@ -1,0 +1,80 @@
+// What strace writes down, read back as calls: `strace -f -y -xx -s …`, where a call that another thread interrupts is
+// written in two parts, `<unfinished ...>` and `resumed`. Nothing here knows what a call does.
+
+import { createReadStream } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+/** All calls that change a file, put it on stable storage, or give it a name or a descriptor. */
+export const TRACED =
+  'openat,open,creat,close,dup,dup2,dup3,write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,splice,' +
+  'fsync,fdatasync,sync,syncfs,sync_file_range,truncate,ftruncate,fallocate,' +
+  'rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat';
+
+/** The longest buffer that is written down whole; a longer one is refused by the reader. */
+export const TRACED_BYTES_MAX = 131_072;
+
+export interface Call {
+  readonly name: string;
+  /** As strace writes them, but for paths, which are text. */
+  readonly args: string;
+  /** Strings among the arguments, in order. */
+  readonly strings: readonly Buffer[];
+}
+
+export type TracePart =
+  | { readonly part: 'begin'; readonly thread: string; readonly call: Call }
+  | {
+      readonly part: 'end';
+      readonly thread: string;
+      readonly call: Call;
+      readonly result: number;
+      readonly from: string;
+    };
+
+const LINE = /^(\d+) +(.*)$/s;
+const RESUMED = /^<\.\.\. (\w+) resumed>(.*)$/s;
+const WHOLE = /^(\w+)\((.*)\) += (-?\d+)(.*)$/s;
+const BEGUN = /^(\w+)\((.*?) ?<unfinished \.\.\.>$/s;
+
+/** Each call twice: when it begins, and when it has ended. A call of a process that was killed never ends. */
+export async function* readTrace(file: string): AsyncGenerator<TracePart> {
+  const begun = new Map<string, { call: Call; text: string }>();
+  for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
+    const [, thread = '', text = ''] = LINE.exec(line) ?? [];
+    if (thread === '' || text.startsWith('+++') || text.startsWith('---')) continue;
+    const resumed = RESUMED.exec(text);
+    if (resumed) {
+      const before = begun.get(thread);
+      begun.delete(thread);
+      const whole = before && WHOLE.exec(`${before.text}${resumed[2]}`);
+      if (before && whole) yield { part: 'end', thread, call: before.call, result: Number(whole[3]), from: line };
+      continue;
+    }
+    const unfinished = BEGUN.exec(text);
+    if (unfinished) {
+      const call = callOf(unfinished[1] as string, unfinished[2] as string);
+      begun.set(thread, { call, text: `${unfinished[1]}(${unfinished[2]}` });
+      yield { part: 'begin', thread, call };
+      continue;
+    }
+    const whole = WHOLE.exec(text);
+    if (!whole) continue;
+    const call = callOf(whole[1] as string, whole[2] as string);
+    yield { part: 'begin', thread, call };
+    yield { part: 'end', thread, call, result: Number(whole[3]), from: line };
+  }
+}
+
+function callOf(name: string, text: string): Call {
+  const strings: Buffer[] = [];
+  const args = text.replace(/"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?/g, (_, hex: string, cut?: string) => {
+    if (cut) throw new Error(`strace has cut off what ${name} writes`);
+    strings.push(bytesOf(hex));
+    return '""';
+  });
+  return { name, args: args.replace(/<((?:\\x[0-9a-f]{2})+)>/g, (_, hex: string) => `<${bytesOf(hex)}>`), strings };
+}
+
+function bytesOf(hex: string): Buffer {
+  return Buffer.from(hex.replaceAll('\\x', ''), 'hex');
+}
