@@ -137,7 +137,7 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
   return {
     kind: 'postgres',
     url,
-    lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '2', 1, LANES_MAX),
+    lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '1', 1, LANES_MAX),
     prepared: oneOf('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes', ['yes', 'no']) === 'yes',
     citus: citus === 'auto' ? null : citus === 'yes',
     acceptUnsafe: oneOf('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no', ['yes', 'no']) === 'yes',

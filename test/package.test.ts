@@ -22,8 +22,11 @@ const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 /** With the runtime of the project before any other, and with nothing of its settings. */
 function environmentWith(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
   const { PATH = '', HOME = '', TMPDIR = '' } = process.env;
-  const npm = Object.entries(process.env).filter(([name]) => /^npm_config_(registry|cache|userconfig)$/i.test(name));
-  return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...Object.fromEntries(npm), ...settings };
+  // How npm reaches its registry: on some machines through a proxy, with a certificate of its own.
+  const reach =
+    /^(npm_config_(registry|cache|userconfig|globalconfig|cafile|(https_)?proxy)|NODE_EXTRA_CA_CERTS|https?_proxy)$/i;
+  const network = Object.entries(process.env).filter(([name]) => reach.test(name));
+  return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...Object.fromEntries(network), ...settings };
 }
 
 /** The sources are copied to be packed, so that nothing that runs at the same time sees a `dist` come and go. */

@@ -67,7 +67,11 @@ for (const [table, column, value, invariant] of PAST) {
     withoutChecks(async ({ store, run }) => {
       await run(`UPDATE scrip.${table} SET ${column} = ${value} WHERE end_user = '${ada.key.endUser}'`);
       const { findings, store: broken } = await auditOf(store);
-      assert.deepEqual(broken, []);
+      // The totals differ as well, where they are made of what was changed.
+      assert.deepEqual(
+        broken.filter((sentence) => !sentence.startsWith('the totals of account')),
+        [],
+      );
       assert(findings.length > 0);
       for (const finding of findings) {
         assert.deepEqual(finding.user, ada.key);

@@ -74,6 +74,15 @@ async function whoAnswers({ url }: Started): Promise<string> {
   return id.split('-').slice(0, 2).join('-');
 }
 
+/** The one that is started anew takes as long as the machine needs for it; the time of the test bounds that. */
+async function untilTwoAnswer(started: Started): Promise<void> {
+  for (;;) {
+    const answering = await Promise.all(Array.from({ length: 20 }, () => whoAnswers(started)));
+    if (new Set(answering).size === 2) return;
+    await sleep(500);
+  }
+}
+
 test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 100 times', {
   timeout: TEST_MS,
 }, async () => {
@@ -109,8 +118,7 @@ test('a process that is killed is replaced, and nothing that was answered is los
   isOver = true;
   await adding;
   assert.match(started.log(), /has ended; another one starts/);
-  const answering = await Promise.all(Array.from({ length: 20 }, () => whoAnswers(started)));
-  assert.equal(new Set(answering).size, 2, 'there are two again');
+  await untilTwoAnswer(started);
   const balance = await fetch(`${started.url}/get-active-balance?end_user_id=${user}`, {
     headers: { authorization: `Bearer ${started.secret}` },
   });

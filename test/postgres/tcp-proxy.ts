@@ -16,11 +16,11 @@ interface Link {
   isSwallowing: boolean;
 }
 
-/** A query of its own, as a batch sends it when all before it was answered. */
-const COMMIT = Buffer.from('Q\0\0\0\x0bCOMMIT\0', 'latin1');
+/** How the COMMIT of a batch ends: it comes with the writes. What begins a transaction as well is something else. */
+const COMMIT = Buffer.from('statement_timeout = 0; COMMIT\0', 'latin1');
 
 export function isCommit(bytes: Buffer): boolean {
-  return bytes.equals(COMMIT);
+  return bytes.includes(COMMIT) && !bytes.includes('BEGIN');
 }
 
 export class TcpProxy {

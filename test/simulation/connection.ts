@@ -85,6 +85,10 @@ export class DepartingResponse extends Writable {
     this.#headers[name.toLowerCase()] = String(value);
   }
 
+  removeHeader(name: string): void {
+    delete this.#headers[name.toLowerCase()];
+  }
+
   getHeader(name: string): string | undefined {
     return this.#headers[name.toLowerCase()];
   }

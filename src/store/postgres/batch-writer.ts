@@ -91,6 +91,8 @@ export class BatchWriter {
         }
         const isUndone = error instanceof CommitLost || isWorthRetrying(error) || isConnectionLost(error);
         const isLast = attempt >= TRIES_MAX || performance.now() > deadline;
+        // A lost COMMIT that was looked for, and is not there, is rolled back.
+        if (error instanceof CommitLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
         if (!isUndone || isLast) throw faultOf(error);
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);

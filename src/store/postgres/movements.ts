@@ -121,6 +121,9 @@ export class MovementSummary {
   }
 }
 
+/** What PostgreSQL says of a number that a column cannot hold. */
+const OUT_OF_RANGE = '22003';
+
 /** Findings that are told; a table that is gone would give one for each of its rows. */
 const FAULTS_MAX = 20;
 
@@ -135,7 +138,13 @@ export async function movementFaults(
 ): Promise<string[]> {
   const faults: string[] = [];
   for (const bucket of bucketsToCompare(isCitus)) {
-    const { rows } = await client.query(`${movementDifferences(nowOf(clock), bucket)} LIMIT ${FAULTS_MAX}`);
+    const { rows } = await client
+      .query(`${movementDifferences(nowOf(clock), bucket)} LIMIT ${FAULTS_MAX}`)
+      .catch((error) => {
+        if (error.code !== OUT_OF_RANGE) throw error;
+        faults.push('the totals of accounts cannot be added up: a posting or a cycle has an instant that is none');
+        return { rows: [] };
+      });
     for (const { account, series, slot, credits, count } of rows)
       faults.push(
         `the totals of account ${account} (series ${series}, slot ${slot}) lack ${credits} credits and a count of ${count}; \`scrip migrate --totals\` adds them up again`,
