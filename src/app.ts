@@ -8,7 +8,7 @@ import { pipeline } from 'node:stream/promises';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
 import type { Role } from './accounts/membership.ts';
-import { AnswerSweep } from './commit/answer-sweep.ts';
+import { sweepOfAnswers } from './commit/answer-sweep.ts';
 import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import type { Config, Database } from './config.ts';
@@ -66,7 +66,7 @@ export async function startService(
   const renewalClock = new RenewalClock(store, commit, (error) =>
     logger.warn({ err: error }, 'renewals wait for the next tick'),
   );
-  const answerSweep = new AnswerSweep(store, config.keepAnswersMs, (error) =>
+  const answerSweep = sweepOfAnswers(store, config.keepAnswersMs, (error) =>
     logger.warn({ err: error }, 'old answers wait for the next tick'),
   );
   const authenticator = new Authenticator(store.apiKeys);

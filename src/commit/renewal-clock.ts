@@ -4,9 +4,7 @@
 import type { EndUserKey } from '../ledger/command.ts';
 import { type Store, StoreFault } from '../store/store.ts';
 import type { GroupCommit } from './group-commit.ts';
-
-/** Compares clocks this often. A timer set for the next renewal would fire at once beyond 2^31 ms, and miss a clock that jumps. */
-const TICK_MS = 1_000;
+import { Rounds } from './rounds.ts';
 
 /** End users renewed in one go. */
 const END_USERS_MAX = 256;
@@ -20,17 +18,15 @@ export class RenewalClock {
   #caughtUpAt = performance.now();
   readonly #store: Store;
   readonly #commit: GroupCommit;
-  readonly #onTrouble: (error: unknown) => void;
-  #timer: NodeJS.Timeout | null = null;
-  #round: Promise<void> | null = null;
+  /** Clocks are compared: a timer set for the next renewal would fire at once beyond 2^31 ms, and miss a clock that jumps. */
+  readonly #rounds: Rounds;
   #isStopped = false;
-  #isTroubled = false;
 
   /** @param onTrouble told of a round that fails when the one before did not: a store that is away fails one a second */
   constructor(store: Store, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
-    this.#onTrouble = onTrouble;
+    this.#rounds = new Rounds(() => this.#renewAll(), onTrouble);
   }
 
   /** How long ago it was that nothing was due. No renewal that is due now has been so for longer, but for a tick. */
@@ -39,31 +35,17 @@ export class RenewalClock {
   }
 
   start(): void {
-    this.#timer = setInterval(() => void this.tick(), TICK_MS);
+    this.#rounds.start();
   }
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    if (this.#timer) clearInterval(this.#timer);
-    await this.#round;
+    await this.#rounds.stop();
   }
 
-  /** Renews all that is due now. A tick during a round joins it; a round that fails is taken up by the next tick. */
+  /** Renews all that is due now. */
   tick(): Promise<void> {
-    this.#round ??= this.#renewAll()
-      .then(
-        () => {
-          this.#isTroubled = false;
-        },
-        (error) => {
-          if (!this.#isTroubled) this.#onTrouble(error);
-          this.#isTroubled = true;
-        },
-      )
-      .finally(() => {
-        this.#round = null;
-      });
-    return this.#round;
+    return this.#rounds.tick();
   }
 
   async #renewAll(): Promise<void> {

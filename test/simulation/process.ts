@@ -5,9 +5,10 @@
 import assert from 'node:assert/strict';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
-import { AnswerSweep } from '../../src/commit/answer-sweep.ts';
+import { sweepOfAnswers } from '../../src/commit/answer-sweep.ts';
 import { type Answer, GroupCommit, type QueueLimits } from '../../src/commit/group-commit.ts';
 import { RenewalClock } from '../../src/commit/renewal-clock.ts';
+import type { Rounds } from '../../src/commit/rounds.ts';
 import { Authenticator } from '../../src/http/authenticate.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
 import type { Command } from '../../src/ledger/command.ts';
@@ -29,7 +30,7 @@ export class Process implements Owner {
   store!: Store;
   commit!: GroupCommit;
   renewalClock!: RenewalClock;
-  answerSweep!: AnswerSweep;
+  answerSweep!: Rounds;
   authenticator!: Authenticator;
 
   start({ store, limits, keepAnswersMs, onTrouble }: ProcessOptions): void {
@@ -38,7 +39,7 @@ export class Process implements Owner {
       onTrouble(trouble === null ? 'writes work' : trouble.code),
     );
     this.renewalClock = new RenewalClock(store, this.commit, () => onTrouble('renewals wait'));
-    this.answerSweep = new AnswerSweep(store, keepAnswersMs, () => onTrouble('answers wait'));
+    this.answerSweep = sweepOfAnswers(store, keepAnswersMs, () => onTrouble('answers wait'));
     this.authenticator = new Authenticator(store.apiKeys);
     this.renewalClock.start();
     this.answerSweep.start();

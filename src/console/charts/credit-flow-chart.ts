@@ -3,20 +3,12 @@
 import { scaleBand } from 'd3-scale';
 import { stack, stackOffsetDiverging } from 'd3-shape';
 import { html } from 'ghtml';
-import type { Instant } from '../../ledger/instant.ts';
+import type { OverviewDay } from '../../store/account-reads.ts';
 import { dayText, figure } from '../figures.ts';
 import { chart, creditAxis, creditScale, dayTick, legendOf, type Paper, round } from './plot.ts';
 
 /** Sums over all end users of an account on one day in UTC, none of them negative. */
-export interface DayFlow {
-  /** Its midnight. */
-  readonly day: Instant;
-  readonly added: bigint;
-  readonly started: bigint;
-  readonly spent: bigint;
-  readonly expired: bigint;
-  readonly renewed: bigint;
-}
+export type DayFlow = Omit<OverviewDay, 'transactions'>;
 
 const ABOVE = ['added', 'renewed'] as const;
 const BELOW = ['spent', 'expired'] as const;
