@@ -23,6 +23,8 @@ export interface Write {
 
 /** An end user who spent from one cycle, in one transaction, and nothing else. */
 interface Spending {
+  /** Where it stands in the batch. */
+  readonly index: number;
   readonly after: Cycle;
   readonly posting: Posting;
 }
@@ -35,9 +37,13 @@ interface Spending {
 export function writesOf(folded: Folded, keys: readonly Key[], statements: Statements, isPrepared: boolean): Write[] {
   const { changes, answers } = folded;
   const { spend } = statements;
-  const spending: UserChange[] = [];
+  const spending: Spending[] = [];
   const others: UserChange[] = [];
-  for (const change of changes) (spend !== null && spendingOf(change) !== null ? spending : others).push(change);
+  for (const change of changes) {
+    const one = spend === null ? null : spendingOf(change);
+    if (one === null) others.push(change);
+    else spending.push(one);
+  }
   const writes = [...rowsOf(others, keys, statements), answerRows(answers, statements)]
     .filter(({ rows }) => rows.count > 0)
     .map(({ statement, rows }) => ({
@@ -55,26 +61,24 @@ export function writesOf(folded: Folded, keys: readonly Key[], statements: State
   return writes;
 }
 
-function spendingOf({ changed, opened, postings }: UserChange): Spending | null {
+function spendingOf({ index, changed, opened, postings }: UserChange): Spending | null {
   const [change] = changed;
   const [posting] = postings;
   if (change === undefined || posting === undefined) return null;
   if (changed.length + opened.length + postings.length > 2) return null;
   const isPlain = posting.kind === 'subtract' && posting.note === null;
-  return isPlain ? { after: change.after, posting } : null;
+  return isPlain ? { index, after: change.after, posting } : null;
 }
 
-function spendingRows(changes: readonly UserChange[], keys: readonly Key[], spend: Statement) {
+function spendingRows(spending: readonly Spending[], keys: readonly Key[], spend: Statement) {
   const rows = new RowArrays(spend.types);
   let createdAt: number | null = null;
-  for (const change of changes) {
-    const { after, posting } = spendingOf(change) as Spending;
+  for (const { index, after, posting } of spending) {
     assert(posting.cycleId === after.id && posting.expiresAt === after.end, 'it is spent from the cycle that changes');
     assert(createdAt === null || createdAt === posting.createdAt, 'a batch has one instant');
     createdAt = posting.createdAt;
-    const key = keys[change.index] as Key;
     const { transactionId, amount, actor } = posting;
-    rows.add(...key, after.end, after.id, after.period, after.remaining, transactionId, amount, actor);
+    rows.add(...(keys[index] as Key), after.end, after.id, after.period, after.remaining, transactionId, amount, actor);
   }
   return { rows, createdAt };
 }
