@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { eventually, type Scrip, startScrip } from '../http/running-service.ts';
+import { eventually, type Scrip } from '../http/running-service.ts';
 import { History, startLoad } from './acknowledged-history.ts';
 import { PostgresServer } from './postgres-server.ts';
+import { startScripOn } from './scrip-on-postgres.ts';
 
 const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 5_000;
@@ -22,9 +23,7 @@ let scrip: Scrip;
 before(async () => {
   // The machine stays up: what was written survives without fsync, which would only cost time.
   server = await PostgresServer.start({ fsync: 'off' });
-  const url = await server.createDatabase();
-  const options = { lanes: 4, prepared: true, citus: false, acceptUnsafe: true };
-  scrip = await startScrip({ database: { kind: 'postgres', url, ...options } });
+  scrip = await startScripOn(server);
 });
 after(async () => {
   await scrip?.stop();

@@ -3,8 +3,9 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { assertProblem, eventually, type Reply, type Scrip, someone, startScrip } from '../http/running-service.ts';
+import { assertProblem, eventually, type Reply, type Scrip, someone } from '../http/running-service.ts';
 import { PostgresServer } from './postgres-server.ts';
+import { startScripOn } from './scrip-on-postgres.ts';
 
 /** What a client may be kept waiting for while the database is away. */
 const ANSWER_MS_MAX = 3_000;
@@ -14,9 +15,7 @@ let server: PostgresServer;
 let scrip: Scrip;
 before(async () => {
   server = await PostgresServer.start({ fsync: 'off' });
-  const url = await server.createDatabase();
-  const options = { lanes: 4, prepared: true, citus: false, acceptUnsafe: true };
-  scrip = await startScrip({ database: { kind: 'postgres', url, ...options } });
+  scrip = await startScripOn(server);
 });
 after(async () => {
   await scrip?.stop();
