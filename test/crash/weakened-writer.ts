@@ -36,7 +36,13 @@ function halveBatches(): void {
   const { write } = Writer.prototype;
   Writer.prototype.write = function (this: Writer, commands: readonly Command[]) {
     const half = Math.ceil(commands.length / 2);
-    return [commands.slice(0, half), commands.slice(half)].flatMap((some) => write.call(this, some));
+    const first = write.call(this, commands.slice(0, half));
+    const second = write.call(this, commands.slice(half));
+    return {
+      outcomes: [...first.outcomes, ...second.outcomes],
+      heads: [...first.heads, ...second.heads],
+      posted: [...first.posted, ...second.posted],
+    };
   };
 }
 

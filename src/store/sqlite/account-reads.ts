@@ -3,7 +3,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { assertCycle, burnOrder } from '../../ledger/cycle.ts';
+import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { SERIES, type Series } from '../../ledger/movement.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -29,6 +29,7 @@ import {
   wholeTransactions,
 } from '../account-reads.ts';
 import type { Loaded } from '../loaded.ts';
+import { JournalReader } from './journal.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { creditsOfParts, rangeOf } from './movements.ts';
 import {
@@ -36,7 +37,6 @@ import {
   CYCLE_COLUMNS,
   cycleOf,
   END_OF_TIME,
-  HoldingsReader,
   POSTING_COLUMNS,
   postingOf,
   prepare,
@@ -47,8 +47,13 @@ import { bytesOf, uuidOf } from './uuid.ts';
 
 const POSTING_NUMBER = /^[1-9]\d{0,14}$/;
 
-/** How the store calls all its reads: a broken row stops the ledger. */
-export type Reading = <Result>(read: () => Result) => Result;
+/** What these reads need of the store. */
+export interface Reading {
+  /** How the store calls all its reads: a broken row stops the ledger. */
+  readonly read: <Result>(read: () => Result) => Result;
+  /** The latest posting of an end user that may wait to be posted. */
+  readonly headOf: (user: EndUserKey) => number | undefined;
+}
 
 interface Numbered {
   readonly number: number;
@@ -57,8 +62,9 @@ interface Numbered {
 
 export class SqliteAccountReads implements AccountReads {
   readonly #clock: LedgerClock;
-  readonly #read: Reading;
-  readonly #holdings: HoldingsReader;
+  readonly #read: Reading['read'];
+  readonly #headOf: Reading['headOf'];
+  readonly #journal: JournalReader;
   readonly #chain: ChainReader;
   readonly #name: StatementSync;
   readonly #nextEndUser: StatementSync;
@@ -68,10 +74,11 @@ export class SqliteAccountReads implements AccountReads {
   readonly #cycles: StatementSync;
   readonly #movements: StatementSync;
 
-  constructor(db: DatabaseSync, clock: LedgerClock, read: Reading) {
+  constructor(db: DatabaseSync, clock: LedgerClock, { read, headOf }: Reading) {
     this.#clock = clock;
     this.#read = read;
-    this.#holdings = new HoldingsReader(db);
+    this.#headOf = headOf;
+    this.#journal = new JournalReader(db);
     this.#chain = new ChainReader(db);
     this.#name = prepare(db, 'SELECT name FROM accounts WHERE account = ?');
     this.#nextEndUser = prepare(
@@ -80,7 +87,7 @@ export class SqliteAccountReads implements AccountReads {
     );
     this.#latestActivity = prepare(
       db,
-      `SELECT created_at FROM holdings h JOIN postings p ON p.posting = h.latest_posting
+      `SELECT created_at FROM holdings h JOIN postings p ON p.posting = max(h.latest_posting, ?)
        WHERE h.account = ? AND h.end_user = ? AND h.ends_at = ${END_OF_TIME}`,
     );
     this.#stretches = prepare(db, 'SELECT stretch FROM account_activity WHERE account = ? ORDER BY stretch DESC');
@@ -120,8 +127,9 @@ export class SqliteAccountReads implements AccountReads {
         if (row === undefined) return { endUsers, next: null };
         if (endUsers.length === limit) return { endUsers, next: endUsers.at(-1)?.endUser ?? null };
         const bytes = row[0] as Uint8Array;
-        const [latest] = rowsOf(this.#latestActivity, account, bytes);
-        if (latest) endUsers.push({ endUser: uuidOf(bytes), latestActivity: latest[0] as number });
+        const endUser = uuidOf(bytes);
+        const [latest] = rowsOf(this.#latestActivity, this.#headOf({ account, endUser }) ?? 0, account, bytes);
+        if (latest) endUsers.push({ endUser, latestActivity: latest[0] as number });
         from = behind(bytes);
       }
     });
@@ -145,7 +153,7 @@ export class SqliteAccountReads implements AccountReads {
   async history(user: EndUserKey, { from, limit, since }: HistoryRequest): Promise<HistoryPage> {
     assertLimit(limit);
     return this.#read(() => {
-      const holdings = this.#holdings.read(user, this.#clock.now());
+      const holdings = this.#journal.read(user, this.#headOf(user), this.#clock.now());
       const now = this.#clock.now();
       const start = from === null ? holdings.latestPosting : this.#startAt(from, user);
       const transactions: HistoryTransaction[] = [];
@@ -160,11 +168,12 @@ export class SqliteAccountReads implements AccountReads {
     });
   }
 
-  async cyclesSince({ account, endUser }: EndUserKey, since: Instant): Promise<Loaded> {
+  async cyclesSince(user: EndUserKey, since: Instant): Promise<Loaded> {
     return this.#read(() => {
-      const cycles = rowsOf(this.#cycles, account, bytesOf(endUser), since).map(cycleOf).sort(burnOrder);
+      const head = this.#headOf(user);
+      const cycles = head === undefined ? this.#storedSince(user, since) : this.#currentSince(user, head, since);
       cycles.forEach(assertCycle);
-      return { now: this.#clock.now(), cycles };
+      return { now: this.#clock.now(), cycles: cycles.sort(burnOrder) };
     });
   }
 
@@ -175,6 +184,16 @@ export class SqliteAccountReads implements AccountReads {
       // Taken after the rows are read, so that it is not before what they speak of.
       return overviewOf(rows.map(movementOf), this.#clock.now(), days);
     });
+  }
+
+  #storedSince({ account, endUser }: EndUserKey, since: Instant): Cycle[] {
+    return rowsOf(this.#cycles, account, bytesOf(endUser), since).map(cycleOf);
+  }
+
+  #currentSince(user: EndUserKey, head: number, since: Instant): Cycle[] {
+    const { current } = this.#journal.redo(user, head, since);
+    const cycles = current.cycles.filter(({ end }) => end > since).sort((a, b) => a.end - b.end);
+    return cycles.slice(-CHART_CYCLES_MAX);
   }
 
   *#latestPostings(account: number): Generator<{ posting: Posting; endUser: string }> {

@@ -26,6 +26,7 @@ import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinish
 import { addUpAgain } from './movements.ts';
 import { RecordWriter } from './record-writer.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
+import { showUnposted } from './unposted-view.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
 import { clockChecksum } from './writer.ts';
@@ -98,6 +99,7 @@ class SqliteCopying implements CopyDestination {
     const db = connect(this.name);
     try {
       db.exec('BEGIN');
+      showUnposted(db);
       yield* inBatches(recordsOf(db, after));
     } finally {
       db.close();
@@ -147,6 +149,8 @@ class SqliteCopying implements CopyDestination {
   }
 
   async commit({ account, endUser }: EndUserKey): Promise<void> {
+    assert(this.#writer, 'a copy begins before it commits');
+    this.#writer.savePosted();
     this.#db.prepare('UPDATE copying SET account = ?, end_user = ?').run(account, bytesOf(endUser));
     this.#db.exec('COMMIT');
   }

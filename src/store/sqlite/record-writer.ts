@@ -15,6 +15,7 @@ export class RecordWriter {
   readonly #insertPosting: StatementSync;
   readonly #insertEndUser: StatementSync;
   readonly #insertLandmark: StatementSync;
+  readonly #savePosted: StatementSync;
   #lastPosting: number;
   /** The posting before the next one of the same end user. */
   #previous: number | null = null;
@@ -37,7 +38,13 @@ export class RecordWriter {
        VALUES (?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
     this.#insertLandmark = insertLandmark(db);
+    this.#savePosted = prepare(db, 'UPDATE posted SET posting = ?');
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
+  }
+
+  /** Holdings are copied as they are: nothing waits to be posted. */
+  savePosted(): void {
+    this.#savePosted.run(this.#lastPosting);
   }
 
   write(record: LedgerRecord): void {

@@ -6,11 +6,12 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle, type CycleStatus, type CycleType } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Posting, PostingKind } from '../../ledger/posting.ts';
-import { bytesOf, uuidOf } from './uuid.ts';
+import { UuidParameter, uuidOf, uuidOfHex } from './uuid.ts';
 
 export type Row = readonly SQLOutputValue[];
 
-export const CYCLE_COLUMNS = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
+const CYCLE_COLUMNS_BUT_ID = 'period, type, status, amount, remaining, starts_at, ends_at, validity_days';
+export const CYCLE_COLUMNS = `cycle_id, ${CYCLE_COLUMNS_BUT_ID}`;
 export const POSTING_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note';
 
 /** A statement whose rows come as arrays, which are cheaper than objects. */
@@ -26,9 +27,9 @@ export function rowsOf(statement: StatementSync, ...parameters: (number | string
 
 /** As stored, right or wrong: the audit wants to see it, all others check it. */
 export function cycleOf(row: Row): Cycle {
-  const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
+  const [cycleId, period, type, status, amount, remaining, start, end, validityDays] = row;
   return {
-    id: uuidOf(id as Uint8Array),
+    id: typeof cycleId === 'string' ? uuidOfHex(cycleId) : uuidOf(cycleId as Uint8Array),
     period: Number(period),
     type: type as CycleType,
     status: status as CycleStatus,
@@ -60,24 +61,31 @@ export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
 export interface Holdings {
   /** In burn order: the cycles that have not ended, and the one that is due to renew. */
-  readonly cycles: Cycle[];
+  readonly cycles: readonly Cycle[];
   /** The latest posting of the end user; null for one never heard of. */
   readonly latestPosting: number | null;
   /** How many postings it has. */
   readonly postingCount: number;
 }
 
-/** Reads what a decision about an end user needs. */
+/** Whether a decision at `now` needs it; `HoldingsReader` says the same in SQL. */
+export function isCounted({ type, status, end }: Cycle, now: Instant): boolean {
+  return end > now || (type === 'recurring' && status === 'active');
+}
+
+/** Reads what is stored of what a decision about an end user needs. */
 export class HoldingsReader {
   readonly #load: StatementSync;
+  readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
+    // A blob that is read costs an array outside of the heap; its digits do not.
+    const columns = `hex(cycle_id), ${CYCLE_COLUMNS_BUT_ID}, posting_count, latest_posting`;
     this.#load = prepare(
       db,
-      `SELECT ${CYCLE_COLUMNS}, posting_count, latest_posting FROM holdings
-       WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
+      `SELECT ${columns} FROM holdings WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
        UNION ALL
-       SELECT ${CYCLE_COLUMNS}, posting_count, latest_posting FROM holdings
+       SELECT ${columns} FROM holdings
        WHERE account = ?1 AND end_user = ?2 AND type = 'recurring' AND status = 'active' AND ends_at <= ?3`,
     );
   }
@@ -86,7 +94,7 @@ export class HoldingsReader {
     let latestPosting: number | null = null;
     let postingCount = 0;
     const cycles: Cycle[] = [];
-    for (const row of rowsOf(this.#load, account, bytesOf(endUser), now)) {
+    for (const row of rowsOf(this.#load, account, this.#endUser.of(endUser), now)) {
       const latest = row.at(-1);
       if (latest === null) {
         cycles.push(cycleOf(row));

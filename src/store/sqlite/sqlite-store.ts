@@ -1,11 +1,8 @@
-// The embedded store: one SQLite file, one writer, readers beside it. This is the adapter's front; the writer works in
-// a thread of its own (`ThreadedWriter`), or in place where a test moves the clock.
+// The embedded store: one SQLite file, one writer, readers beside it. This is the adapter's front: what it reads of an end
+// user is what is stored and what the journal says since.
 
-import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { extname } from 'node:path';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { Worker } from 'node:worker_threads';
 import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { InvalidCursor } from '../account-reads.ts';
@@ -21,39 +18,29 @@ import {
 } from '../store.ts';
 import { SqliteAccountReads } from './account-reads.ts';
 import { SqliteApiKeys } from './api-keys.ts';
+import { type BatchWriter, ThreadedWriter, WriterInPlace } from './batch-writer.ts';
+import { type Heads, headsOf, JournalReader, nameOfUser } from './journal.ts';
 import { PlaceFinder } from './landmarks.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
 import { checkPages, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
-import { ChainReader, type Holdings, HoldingsReader, prepare, rowsOf } from './rows.ts';
+import { ChainReader, type Holdings, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
+import type { PostingLimits } from './unposted.ts';
+import { hideUnposted, showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
-import { Writer } from './writer.ts';
-import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
-
-/** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
-const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
-
-type Outcomes = readonly (Outcome | null)[];
-
-interface BatchWriter {
-  /** Called when the writer finds out by itself that it works, or no longer does. */
-  onHealth: (trouble: StoreFault | null) => void;
-  write(commands: readonly Command[]): Promise<Outcomes>;
-  forgetAnswers(ageMs: number): Promise<number>;
-  noteKeyUses(ids: readonly number[]): Promise<void>;
-  close(): Promise<void>;
-}
+import type { Written } from './writer.ts';
 
 /**
  * Opens the ledger in `file` for this process alone, making it when there is none.
  *
  * @param wall a clock other than the machine's; the writer then works in the caller's thread
+ * @param limits other than `POSTING_LIMITS`
  * @throws CannotOpen when another process has it, or it is newer, foreign, damaged or on a disk that cannot be trusted
  */
-export async function openSqliteStore(file: string, wall?: WallClock): Promise<Store> {
+export async function openSqliteStore(file: string, wall?: WallClock, limits?: PostingLimits): Promise<Store> {
   const lock = lockLedgerFile(file);
   let db: DatabaseSync | null = null;
   try {
@@ -61,7 +48,7 @@ export async function openSqliteStore(file: string, wall?: WallClock): Promise<S
     checkPages(db, file);
     refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall ?? Date.now);
-    const writer = wall ? new WriterInPlace(file, clock) : await ThreadedWriter.open(file, clock);
+    const writer = wall ? new WriterInPlace(file, clock, limits) : await ThreadedWriter.open(file, clock, limits);
     return new SqliteStore(db, clock, writer, lock);
   } catch (error) {
     db?.close();
@@ -80,6 +67,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
   const refused = () => Promise.reject(new StoreFault('StoreUnavailable', 'the ledger is open for looking only'));
   const nobody: BatchWriter = {
     onHealth: () => {},
+    onPosted: () => {},
     write: refused,
     forgetAnswers: refused,
     noteKeyUses: async () => {},
@@ -96,10 +84,12 @@ class SqliteStore implements Store {
   readonly #clock: LedgerClock;
   readonly #writer: BatchWriter;
   readonly #lock: DatabaseSync | null;
-  readonly #reader: HoldingsReader;
+  readonly #journal: JournalReader;
   readonly #chain: ChainReader;
   readonly #places: PlaceFinder;
   readonly #due: StatementSync;
+  /** Of the end users that wait to be posted. */
+  #heads: Heads;
   #trouble: StoreFault | null = null;
   #broken: StoreFault | null = null;
 
@@ -108,12 +98,15 @@ class SqliteStore implements Store {
     this.#clock = clock;
     this.#writer = writer;
     this.#lock = lock;
-    writer.onHealth = (trouble) => {
-      this.#trouble = trouble;
-    };
+    writer.onHealth = (trouble) => this.#noteHealth(trouble);
+    writer.onPosted = (posted) => this.#notePosted(posted);
     this.apiKeys = new SqliteApiKeys(db, clock, (ids) => writer.noteKeyUses(ids));
-    this.accountReads = new SqliteAccountReads(db, clock, (read) => this.#read(read));
-    this.#reader = new HoldingsReader(db);
+    this.accountReads = new SqliteAccountReads(db, clock, {
+      read: (read) => this.#read(read),
+      headOf: (user) => this.#headOf(user),
+    });
+    this.#journal = new JournalReader(db);
+    this.#heads = headsOf(db);
     this.#chain = new ChainReader(db);
     this.#places = new PlaceFinder(db);
     this.#due = prepare(
@@ -123,12 +116,12 @@ class SqliteStore implements Store {
     );
   }
 
-  async write(commands: readonly Command[]): Promise<Outcomes> {
+  async write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
     if (this.#broken) throw this.#broken;
     try {
-      const outcomes = await this.#writer.write(commands);
-      this.#trouble = null;
-      return outcomes;
+      const written = await this.#writer.write(commands);
+      this.#noteWritten(commands, written);
+      return written.outcomes;
     } catch (error) {
       this.#trouble = faultOf(error);
       throw this.#trouble;
@@ -169,7 +162,9 @@ class SqliteStore implements Store {
   async addUpTotals(): Promise<void> {
     try {
       this.#db.exec('BEGIN IMMEDIATE');
+      showUnposted(this.#db);
       addUpAgain(this.#db);
+      hideUnposted(this.#db);
       this.#db.exec('COMMIT');
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
@@ -190,12 +185,35 @@ class SqliteStore implements Store {
     }
   }
 
+  #headOf(user: EndUserKey): number | undefined {
+    return this.#heads.get(nameOfUser(user));
+  }
+
+  #noteWritten(commands: readonly Command[], { heads, posted }: Written): void {
+    if (this.#trouble !== null) this.#noteHealth(null);
+    this.#notePosted(posted);
+    commands.forEach((command, index) => {
+      const head = heads[index] as number;
+      if (head > 0) this.#heads.set(nameOfUser(command), head);
+    });
+  }
+
+  #notePosted(posted: readonly string[]): void {
+    for (const name of posted) this.#heads.delete(name);
+  }
+
+  /** After a fault the journal may hold more than was answered: it is looked through as at a start. */
+  #noteHealth(trouble: StoreFault | null): void {
+    if (trouble === null && this.#trouble !== null) this.#heads = headsOf(this.#db);
+    this.#trouble = trouble;
+  }
+
   /**
    * The instant is taken after the rows are read. Taken before, it could be earlier than the batch that wrote them, and
    * a period that was renewed in between would count beside the one before it.
    */
   #load(user: EndUserKey): Loaded & Holdings {
-    const holdings = this.#reader.read(user, this.#clock.now());
+    const holdings = this.#journal.read(user, this.#headOf(user), this.#clock.now());
     return { now: this.#clock.now(), ...holdings };
   }
 
@@ -209,101 +227,5 @@ class SqliteStore implements Store {
       if (fault.code === 'Internal') this.#broken = fault;
       throw fault;
     }
-  }
-}
-
-class WriterInPlace implements BatchWriter {
-  onHealth: BatchWriter['onHealth'] = () => {};
-  readonly #writer: Writer;
-
-  constructor(file: string, clock: LedgerClock) {
-    this.#writer = new Writer(file, clock);
-  }
-
-  async write(commands: readonly Command[]): Promise<Outcomes> {
-    return this.#writer.write(commands);
-  }
-
-  async forgetAnswers(ageMs: number): Promise<number> {
-    return this.#writer.forgetAnswers(ageMs);
-  }
-
-  async noteKeyUses(ids: readonly number[]): Promise<void> {
-    this.#writer.noteKeyUses(ids);
-  }
-
-  async close(): Promise<void> {
-    this.#writer.close();
-  }
-}
-
-/** The writer's thread, seen from here. Batches are answered in the order in which they were sent. */
-class ThreadedWriter implements BatchWriter {
-  onHealth: BatchWriter['onHealth'] = () => {};
-  readonly #worker: Worker;
-  readonly #waiting: { resolve: (reply: WriterReply) => void; reject: (fault: StoreFault) => void }[] = [];
-  #closed = false;
-
-  static async open(file: string, clock: LedgerClock): Promise<ThreadedWriter> {
-    const workerData: WriterData = { file, clock: clock.shared };
-    const worker = new Worker(WRITER_THREAD, { workerData });
-    const [first] = (await once(worker, 'message')) as [WriterReply];
-    if (typeof first === 'object') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
-    return new ThreadedWriter(worker);
-  }
-
-  private constructor(worker: Worker) {
-    this.#worker = worker;
-    worker.on('message', (reply: WriterReply) => this.#take(reply));
-    worker.on('error', (error) => this.#fail(String(error)));
-    worker.on('exit', () => this.#fail('the writer has ended'));
-  }
-
-  async write(commands: readonly Command[]): Promise<Outcomes> {
-    const reply = (await this.#ask({ commands })) as { readonly outcomes: Outcomes };
-    return reply.outcomes;
-  }
-
-  async forgetAnswers(ageMs: number): Promise<number> {
-    const reply = (await this.#ask({ forgetOlderThanMs: ageMs })) as { readonly forgotten: number };
-    return reply.forgotten;
-  }
-
-  async noteKeyUses(ids: readonly number[]): Promise<void> {
-    await this.#ask({ usedKeys: ids });
-  }
-
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
-    this.#worker.postMessage('close' satisfies WriterMessage);
-    await ended;
-  }
-
-  #ask(message: WriterMessage): Promise<WriterReply> {
-    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      this.#worker.postMessage(message);
-    });
-  }
-
-  #take(reply: WriterReply): void {
-    if (reply === 'open' || reply === 'closed') return;
-    if ('trouble' in reply) {
-      const { trouble } = reply;
-      this.onHealth(trouble && new StoreFault(trouble.fault, trouble.reason));
-      return;
-    }
-    const waiting = this.#waiting.shift();
-    if ('fault' in reply) waiting?.reject(new StoreFault(reply.fault, reply.reason));
-    else waiting?.resolve(reply);
-  }
-
-  /** What was under way when the thread died may or may not be in the file. */
-  #fail(reason: string): void {
-    if (!this.#closed) this.onHealth(new StoreFault('Internal', reason));
-    this.#closed = true;
-    for (const { reject } of this.#waiting.splice(0)) reject(new StoreFault('OutcomeUnknown', reason));
   }
 }

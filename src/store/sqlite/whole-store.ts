@@ -11,6 +11,7 @@ import { LandmarkAudit } from './landmarks.ts';
 import { movementFaults } from './movements.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
+import { showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
 import { clockChecksum } from './writer.ts';
 
@@ -29,6 +30,7 @@ export function auditFile(
   db.exec('BEGIN');
   try {
     total.store.push(...pageFaults(db));
+    showUnposted(db);
     auditRows(db, report, total, advance);
     total.store.push(...movementFaults(db));
   } catch (error) {

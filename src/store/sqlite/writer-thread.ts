@@ -1,14 +1,16 @@
 // The writer's thread: one message in for a batch, one message out.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Command, Outcome } from '../../ledger/command.ts';
+import type { Command } from '../../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store.ts';
 import { LedgerClock } from './ledger-clock.ts';
-import { Writer } from './writer.ts';
+import type { PostingLimits } from './unposted.ts';
+import { Writer, type Written } from './writer.ts';
 
 export interface WriterData {
   readonly file: string;
   readonly clock: SharedArrayBuffer;
+  readonly limits: PostingLimits | undefined;
 }
 
 export type WriterMessage =
@@ -23,12 +25,13 @@ interface Failed {
 }
 
 export type WriterReply =
-  | { readonly outcomes: readonly (Outcome | null)[] }
+  | Written
   | { readonly forgotten: number }
   | { readonly noted: true }
   | Failed
   /** Not an answer to a batch: what the writer found out by itself. */
   | { readonly trouble: Failed | null }
+  | { readonly postedAlone: readonly string[] }
   | 'open'
   | 'closed';
 
@@ -37,8 +40,8 @@ const TICK_MS = 1_000;
 
 if (parentPort === null) throw new Error('writer-thread.ts is run as a thread only');
 try {
-  const { file, clock } = workerData as WriterData;
-  serve(new Writer(file, new LedgerClock(Date.now, clock)), parentPort);
+  const { file, clock, limits } = workerData as WriterData;
+  serve(new Writer(file, new LedgerClock(Date.now, clock), limits), parentPort);
 } catch (error) {
   // Whoever waits for `open` is told why there is none; with nobody listening, the thread ends.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies WriterReply);
@@ -47,9 +50,11 @@ try {
 function serve(writer: Writer, port: MessagePort): void {
   let isTroubled = false;
   const tick = () => {
-    const failed = attempt(() => writer.keepTime());
-    if (failed !== undefined || isTroubled) port.postMessage({ trouble: failed ?? null } satisfies WriterReply);
-    isTroubled = failed !== undefined;
+    const ticked = attempt(() => ({ postedAlone: writer.tick() }));
+    const failed = 'fault' in ticked ? ticked : null;
+    if ('postedAlone' in ticked && ticked.postedAlone.length > 0) port.postMessage(ticked satisfies WriterReply);
+    if (failed !== null || isTroubled) port.postMessage({ trouble: failed } satisfies WriterReply);
+    isTroubled = failed !== null;
   };
   const ticking = setInterval(tick, TICK_MS);
   port.on('message', (message: WriterMessage) => {
@@ -71,7 +76,7 @@ function serve(writer: Writer, port: MessagePort): void {
 }
 
 function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close'>) {
-  if ('commands' in message) return { outcomes: writer.write(message.commands) };
+  if ('commands' in message) return writer.write(message.commands);
   if ('forgetOlderThanMs' in message) return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
   writer.noteKeyUses(message.usedKeys);
   return { noted: true } as const;

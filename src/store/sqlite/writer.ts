@@ -4,7 +4,6 @@
 //   writing ──COMMIT fails──▶ closed ──next batch──▶ reopened, writing
 //      └─────an invariant is broken──▶ halted, for good: a stopped ledger is better than a wrong one
 
-import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import type { Command, Outcome } from '../../ledger/command.ts';
@@ -18,9 +17,10 @@ import { insertLandmark, isLandmark } from './landmarks.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
-import { END_OF_TIME, type Holdings, HoldingsReader, prepare } from './rows.ts';
+import { type Holdings, prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
-import { bytesOf } from './uuid.ts';
+import { POSTING_LIMITS, type PostingLimits, Unposted } from './unposted.ts';
+import { UuidParameter } from './uuid.ts';
 
 /**
  * How many missed periods one batch enters, two rows each: about 10 ms of work, so that ten years of daily periods
@@ -28,22 +28,40 @@ import { bytesOf } from './uuid.ts';
  */
 const PERIODS_PER_BATCH_MAX = 1_000;
 
+/** Twice as many as may come to wait: the journal never runs away from the holdings. */
+const POSTED_PER_COMMAND = 2;
+
+/** About 20 ms of work. */
+const POSTED_WHEN_IDLE = 2_000;
+
 const SYNCHRONOUS_FULL = 2;
+
+export interface Written {
+  readonly outcomes: readonly (Outcome | null)[];
+  /** For each command, the latest posting of its end user when it waits to be posted; else 0. */
+  readonly heads: readonly number[];
+  /** The names of the end users that have been posted. */
+  readonly posted: readonly string[];
+}
 
 export class Writer {
   readonly #file: string;
   readonly #clock: LedgerClock;
+  readonly #limits: PostingLimits;
   #open: OpenWriter | null = null;
   #halted: StoreFault | null = null;
   /** Survives a reopening: what was given out once is never given out again, stored or not. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The instant that the file holds. */
   #keptAt = 0;
+  /** Whether nothing was written since the last tick. */
+  #isIdle = false;
 
   /** @throws CannotOpen when the file does not keep what it is told to keep */
-  constructor(file: string, clock: LedgerClock) {
+  constructor(file: string, clock: LedgerClock, limits: PostingLimits = POSTING_LIMITS) {
     this.#file = file;
     this.#clock = clock;
+    this.#limits = limits;
     try {
       this.#reopen();
     } catch (error) {
@@ -52,46 +70,51 @@ export class Writer {
   }
 
   /** @throws StoreFault */
-  write(commands: readonly Command[]): readonly (Outcome | null)[] {
+  write(commands: readonly Command[]): Written {
     if (this.#halted) throw this.#halted;
     const writer = this.#begin();
+    this.#isIdle = false;
     try {
-      const now = this.#tick();
+      const { unposted } = writer;
+      const now = this.#moment();
       const batch = batchOf(commands);
       const behind = loadedBehind(now);
-      const holdings = batch.users.map((user) => writer.reader.read(user, behind));
+      const holdings = batch.users.map((user) => unposted.load(user, behind));
       const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      if (changes.length + answers.length === 0) {
-        writer.db.exec('ROLLBACK');
-        return outcomes;
-      }
       for (const change of changes) writer.store(change, holdings[change.index] as Holdings);
       for (const answer of answers) writer.answers.insert(answer);
       writer.movements.write(movementsOf(changes));
-      writer.saveClock(this.#ids.position);
-      this.#commit(writer);
-      return outcomes;
+      unposted.post(POSTED_PER_COMMAND * commands.length);
+      if (changes.length + answers.length === 0 && !unposted.hasPosted) writer.db.exec('ROLLBACK');
+      else this.#save(writer);
+      const heads = batch.users.map((user) => unposted.headOf(user));
+      return { outcomes, heads: batch.userOf.map((index) => heads[index] as number), posted: unposted.takePosted() };
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
   }
 
   /**
-   * Keeps the latest instant that a reader has seen, so that it still counts after a restart, and opens the file again
-   * after a fault.
+   * Called now and then. Keeps the latest instant that a reader has seen, so that it still counts after a restart, opens
+   * the file again after a fault, and posts what waits when nobody has written since the last time.
    *
+   * @returns the names of the end users that were posted
    * @throws StoreFault
    */
-  keepTime(): void {
+  tick(): readonly string[] {
     if (this.#halted) throw this.#halted;
-    if (this.#open !== null && this.#clock.latest() <= this.#keptAt) return;
+    const isIdle = this.#isIdle;
+    this.#isIdle = true;
+    const isKept = this.#open !== null && this.#clock.latest() <= this.#keptAt;
+    if (isKept && !(isIdle && this.#open?.unposted.isWaited)) return [];
     const writer = this.#begin();
-    this.#tick();
+    this.#moment();
     try {
-      writer.saveClock(this.#ids.position);
-      this.#commit(writer);
+      if (isIdle) writer.unposted.post(POSTED_WHEN_IDLE, true);
+      this.#save(writer);
+      return writer.unposted.takePosted();
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
@@ -107,9 +130,9 @@ export class Writer {
     if (this.#halted) throw this.#halted;
     const writer = this.#begin();
     try {
-      const forgotten = writer.answers.forget(this.#tick() - ageMs);
+      const forgotten = writer.answers.forget(this.#moment() - ageMs);
       if (forgotten === 0) writer.db.exec('ROLLBACK');
-      else this.#commit(writer);
+      else this.#save(writer);
       return forgotten;
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -125,9 +148,8 @@ export class Writer {
     if (this.#halted) throw this.#halted;
     const writer = this.#begin();
     try {
-      writer.noteKeyUses(ids, this.#tick());
-      writer.saveClock(this.#ids.position);
-      this.#commit(writer);
+      writer.noteKeyUses(ids, this.#moment());
+      this.#save(writer);
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
@@ -135,7 +157,7 @@ export class Writer {
 
   close(): void {
     try {
-      if (!this.#halted) this.keepTime();
+      if (!this.#halted) this.tick();
       this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } finally {
       this.#disconnect();
@@ -143,7 +165,7 @@ export class Writer {
   }
 
   /** The instant of this batch. When the clock stands still for so long that the ids run short, it is moved on. */
-  #tick(): Instant {
+  #moment(): Instant {
     const { at } = this.#ids.position;
     const now = this.#ids.isRunningShort ? this.#clock.notBefore(at + 1) : this.#clock.now();
     this.#ids.moveTo(now);
@@ -160,6 +182,12 @@ export class Writer {
         error instanceof CannotOpen ? new StoreFault('StoreUnavailable', error.message) : faultOf(error),
       );
     }
+  }
+
+  /** Commits, and with it the position of the clock. */
+  #save(writer: OpenWriter): void {
+    writer.saveClock(this.#ids.position);
+    this.#commit(writer);
   }
 
   /** A COMMIT that fails may have happened all the same: what the file holds shows only after it is opened anew. */
@@ -182,13 +210,13 @@ export class Writer {
   #reopen(): OpenWriter {
     const db = connect(this.#file);
     try {
-      const writer = new OpenWriter(db);
+      const writer = new OpenWriter(db, this.#limits);
       const kept = writer.readClock();
       this.#clock.notBefore(kept.at);
       const given = this.#ids.position;
       const isKeptLater = kept.at > given.at || (kept.at === given.at && kept.sequence > given.sequence);
       if (isKeptLater) this.#ids = new TransactionIds(kept);
-      this.#tick();
+      this.#moment();
       db.exec('BEGIN IMMEDIATE');
       writer.saveClock(this.#ids.position);
       db.exec('COMMIT');
@@ -214,45 +242,22 @@ export class Writer {
 /** A connection with its statements. */
 class OpenWriter {
   readonly db: DatabaseSync;
-  readonly reader: HoldingsReader;
+  readonly unposted: Unposted;
   readonly answers: AnswerTable;
   readonly movements: MovementWriter;
-  readonly #insertCycle: StatementSync;
-  readonly #setRemaining: StatementSync;
-  readonly #setStatus: StatementSync;
-  readonly #insertEndUser: StatementSync;
-  readonly #setLatestPosting: StatementSync;
   readonly #insertPosting: StatementSync;
   readonly #insertLandmark: StatementSync;
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
-  #lastPosting: number;
+  readonly #endUser = new UuidParameter();
+  readonly #transaction = new UuidParameter();
+  readonly #cycle = new UuidParameter();
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, limits: PostingLimits) {
     this.db = db;
-    this.reader = new HoldingsReader(db);
+    this.unposted = new Unposted(db, limits);
     this.answers = new AnswerTable(db);
     this.movements = new MovementWriter(db);
-    this.#insertCycle = prepare(
-      db,
-      `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    // Two statements: naming `status` would touch the two indexes of active cycles each time credits are spent.
-    const one = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
-    this.#setRemaining = prepare(db, `UPDATE holdings SET remaining = ? ${one}`);
-    this.#setStatus = prepare(db, `UPDATE holdings SET remaining = ?, status = ? ${one}`);
-    const endUser = `${END_OF_TIME}, x'', 'end-user'`;
-    this.#insertEndUser = prepare(
-      db,
-      `INSERT INTO holdings (latest_posting, posting_count, account, end_user, ends_at, cycle_id, type)
-       VALUES (?, ?, ?, ?, ${endUser})`,
-    );
-    this.#setLatestPosting = prepare(
-      db,
-      `UPDATE holdings SET latest_posting = ?, posting_count = ?
-       WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
-    );
     this.#insertPosting = prepare(
       db,
       `INSERT INTO postings (posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note)
@@ -264,55 +269,24 @@ class OpenWriter {
       db,
       'UPDATE api_keys SET last_used_at = ? WHERE key_id IN (SELECT value FROM json_each(?))',
     );
-    this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
 
   /** @param loaded what the end user had: the first new posting follows its latest one */
-  store(change: UserChange, loaded: Holdings): void {
-    const endUser = bytesOf(change.user.endUser);
-    this.#storeCycles(change, endUser);
-    this.#storePostings(change, endUser, loaded);
-  }
-
-  /** Changes before openings: a renewed period makes room in the index of active cycles for the next one. */
-  #storeCycles({ user: { account }, opened, changed }: UserChange, endUser: Uint8Array): void {
-    for (const { before, after } of changed) {
-      const key = [account, endUser, after.end, bytesOf(after.id)] as const;
-      const { changes } =
-        before.status === after.status
-          ? this.#setRemaining.run(after.remaining, ...key)
-          : this.#setStatus.run(after.remaining, after.status, ...key);
-      assert(changes === 1, 'a cycle that was loaded is there to be changed');
-    }
-    for (const { id, period, type, status, amount, remaining, start, end, validityDays } of opened) {
-      this.#insertCycle.run(
-        account,
-        endUser,
-        bytesOf(id),
-        period,
-        type,
-        status,
-        amount,
-        remaining,
-        start,
-        end,
-        validityDays,
-      );
-    }
-  }
-
-  #storePostings({ user: { account }, postings }: UserChange, endUser: Uint8Array, loaded: Holdings): void {
-    let previous = loaded.latestPosting;
-    let place = loaded.postingCount;
+  store({ user, postings, cycles }: UserChange, loaded: Holdings): void {
+    const { account } = user;
+    const endUser = this.#endUser.of(user.endUser);
+    let { latestPosting: previous, postingCount } = loaded;
+    let number = this.unposted.lastPosting;
     for (const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } of postings) {
-      const number = ++this.#lastPosting;
-      const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
+      number += 1;
+      const transaction = this.#transaction.of(transactionId);
       this.#insertPosting.run(
         number,
         previous,
         account,
         endUser,
-        ...ids,
+        transaction,
+        this.#cycle.of(cycleId),
         period,
         kind,
         amount,
@@ -323,12 +297,10 @@ class OpenWriter {
       );
       this.movements.noteActivity(account, number);
       previous = number;
-      place += 1;
-      if (isLandmark(place)) this.#insertLandmark.run(account, endUser, ids[0], number);
+      postingCount += 1;
+      if (isLandmark(postingCount)) this.#insertLandmark.run(account, endUser, transaction, number);
     }
-    const write = loaded.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
-    const { changes } = write.run(previous, place, account, endUser);
-    assert(changes === 1, 'an end user has one row of its own');
+    this.unposted.take(user, loaded, { cycles: cycles.after, latestPosting: previous, postingCount });
   }
 
   saveClock({ at, sequence }: IdPosition): void {
@@ -342,7 +314,7 @@ class OpenWriter {
   readClock(): IdPosition {
     const row = this.db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
-      if (this.#lastPosting > 0) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
+      if (this.unposted.lastPosting > 0) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
       return { at: 0, sequence: 0 };
     }
     const kept = { at: Number(row.at), sequence: Number(row.sequence) };

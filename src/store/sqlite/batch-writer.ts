@@ -1,0 +1,144 @@
+// The writer of a ledger file as the store sees it: in a thread of its own, or in place where a test moves the clock.
+
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Command } from '../../ledger/command.ts';
+import { CannotOpen, StoreFault } from '../store.ts';
+import type { LedgerClock } from './ledger-clock.ts';
+import { faultOf } from './sqlite-error.ts';
+import type { PostingLimits } from './unposted.ts';
+import { Writer, type Written } from './writer.ts';
+import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
+
+/** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
+const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
+
+export interface BatchWriter {
+  /** Called when the writer finds out by itself that it works, or no longer does. */
+  onHealth: (trouble: StoreFault | null) => void;
+  /** Called with the names of end users that were posted, but by a batch. */
+  onPosted: (posted: readonly string[]) => void;
+  write(commands: readonly Command[]): Promise<Written>;
+  forgetAnswers(ageMs: number): Promise<number>;
+  noteKeyUses(ids: readonly number[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Works in the caller's thread. */
+export class WriterInPlace implements BatchWriter {
+  onHealth: BatchWriter['onHealth'] = () => {};
+  onPosted: BatchWriter['onPosted'] = () => {};
+  readonly #writer: Writer;
+
+  constructor(file: string, clock: LedgerClock, limits?: PostingLimits) {
+    this.#writer = new Writer(file, clock, limits);
+  }
+
+  async write(commands: readonly Command[]): Promise<Written> {
+    try {
+      return this.#writer.write(commands);
+    } catch (error) {
+      this.#recover();
+      throw error;
+    }
+  }
+
+  async forgetAnswers(ageMs: number): Promise<number> {
+    return this.#writer.forgetAnswers(ageMs);
+  }
+
+  async noteKeyUses(ids: readonly number[]): Promise<void> {
+    this.#writer.noteKeyUses(ids);
+  }
+
+  async close(): Promise<void> {
+    this.#writer.close();
+  }
+
+  /** At once, as the thread does; told of behind the fault. */
+  #recover(): void {
+    let trouble: StoreFault | null = null;
+    try {
+      this.#writer.tick();
+    } catch (error) {
+      trouble = faultOf(error);
+    }
+    queueMicrotask(() => this.onHealth(trouble));
+  }
+}
+
+/** The writer's thread, seen from here. Batches are answered in the order in which they were sent. */
+export class ThreadedWriter implements BatchWriter {
+  onHealth: BatchWriter['onHealth'] = () => {};
+  onPosted: BatchWriter['onPosted'] = () => {};
+  readonly #worker: Worker;
+  readonly #waiting: { resolve: (reply: WriterReply) => void; reject: (fault: StoreFault) => void }[] = [];
+  #closed = false;
+
+  static async open(file: string, clock: LedgerClock, limits?: PostingLimits): Promise<ThreadedWriter> {
+    const workerData: WriterData = { file, clock: clock.shared, limits };
+    const worker = new Worker(WRITER_THREAD, { workerData });
+    const [first] = (await once(worker, 'message')) as [WriterReply];
+    if (typeof first === 'object') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
+    return new ThreadedWriter(worker);
+  }
+
+  private constructor(worker: Worker) {
+    this.#worker = worker;
+    worker.on('message', (reply: WriterReply) => this.#take(reply));
+    worker.on('error', (error) => this.#fail(String(error)));
+    worker.on('exit', () => this.#fail('the writer has ended'));
+  }
+
+  async write(commands: readonly Command[]): Promise<Written> {
+    return (await this.#ask({ commands })) as Written;
+  }
+
+  async forgetAnswers(ageMs: number): Promise<number> {
+    const reply = (await this.#ask({ forgetOlderThanMs: ageMs })) as { readonly forgotten: number };
+    return reply.forgotten;
+  }
+
+  async noteKeyUses(ids: readonly number[]): Promise<void> {
+    await this.#ask({ usedKeys: ids });
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    const ended = new Promise((resolve) => this.#worker.once('exit', resolve));
+    this.#worker.postMessage('close' satisfies WriterMessage);
+    await ended;
+  }
+
+  #ask(message: WriterMessage): Promise<WriterReply> {
+    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+      this.#worker.postMessage(message);
+    });
+  }
+
+  #take(reply: WriterReply): void {
+    if (reply === 'open' || reply === 'closed') return;
+    if ('postedAlone' in reply) {
+      this.onPosted(reply.postedAlone);
+      return;
+    }
+    if ('trouble' in reply) {
+      const { trouble } = reply;
+      this.onHealth(trouble && new StoreFault(trouble.fault, trouble.reason));
+      return;
+    }
+    const waiting = this.#waiting.shift();
+    if ('fault' in reply) waiting?.reject(new StoreFault(reply.fault, reply.reason));
+    else waiting?.resolve(reply);
+  }
+
+  /** What was under way when the thread died may or may not be in the file. */
+  #fail(reason: string): void {
+    if (!this.#closed) this.onHealth(new StoreFault('Internal', reason));
+    this.#closed = true;
+    for (const { reject } of this.#waiting.splice(0)) reject(new StoreFault('OutcomeUnknown', reason));
+  }
+}

@@ -1,0 +1,73 @@
+// Writes the holdings of an end user: its cycles, and its own row, which says up to which posting they count.
+
+import assert from 'node:assert/strict';
+import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { EndUserKey } from '../../ledger/command.ts';
+import type { Cycle } from '../../ledger/cycle.ts';
+import { END_OF_TIME, type Holdings, prepare } from './rows.ts';
+import { UuidParameter } from './uuid.ts';
+
+export class HoldingsWriter {
+  readonly #insertCycle: StatementSync;
+  readonly #setRemaining: StatementSync;
+  readonly #setStatus: StatementSync;
+  readonly #insertEndUser: StatementSync;
+  readonly #setLatestPosting: StatementSync;
+  readonly #endUser = new UuidParameter();
+  readonly #cycle = new UuidParameter();
+
+  constructor(db: DatabaseSync) {
+    this.#insertCycle = prepare(
+      db,
+      `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    // Two statements: naming `status` would touch the two indexes of active cycles each time credits are spent.
+    const one = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
+    this.#setRemaining = prepare(db, `UPDATE holdings SET remaining = ? ${one}`);
+    this.#setStatus = prepare(db, `UPDATE holdings SET remaining = ?, status = ? ${one}`);
+    this.#insertEndUser = prepare(
+      db,
+      `INSERT INTO holdings (latest_posting, posting_count, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
+    );
+    this.#setLatestPosting = prepare(
+      db,
+      `UPDATE holdings SET latest_posting = ?, posting_count = ?
+       WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
+    );
+  }
+
+  /** @param current the cycles of `stored`, each in its place, then those that are new */
+  write({ account, endUser }: EndUserKey, stored: Holdings, current: Holdings): void {
+    if (current.latestPosting === stored.latestPosting) return;
+    const user = this.#endUser.of(endUser);
+    this.#change(account, user, stored.cycles, current.cycles);
+    for (const cycle of current.cycles.slice(stored.cycles.length)) this.#open(account, user, cycle);
+    const write = stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
+    const { changes } = write.run(current.latestPosting, current.postingCount, account, user);
+    assert(changes === 1, 'an end user has one row of its own');
+  }
+
+  /** Before openings: a renewed period makes room in the index of active cycles for the next one. */
+  #change(account: number, user: Uint8Array, stored: readonly Cycle[], current: readonly Cycle[]): void {
+    stored.forEach((before, place) => {
+      const after = current[place] as Cycle;
+      assert(after.id === before.id && after.period === before.period, 'a cycle keeps its place');
+      if (after === before) return;
+      const { remaining, status, end } = after;
+      const id = this.#cycle.of(after.id);
+      const { changes } =
+        before.status === status
+          ? this.#setRemaining.run(remaining, account, user, end, id)
+          : this.#setStatus.run(remaining, status, account, user, end, id);
+      assert(changes === 1, 'a cycle that was loaded is there to be changed');
+    });
+  }
+
+  #open(account: number, user: Uint8Array, cycle: Cycle): void {
+    const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
+    const bytes = this.#cycle.of(id);
+    this.#insertCycle.run(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
+  }
+}
