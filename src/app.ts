@@ -127,7 +127,8 @@ export async function startService(
 
 /** Opens the store to serve from. */
 async function openStore(database: Database, wall: WallClock | undefined): Promise<Store> {
-  return database.kind === 'file' ? openSqliteStore(database.path, wall) : openPostgresStore(database);
+  if (database.kind === 'postgres') return openPostgresStore(database);
+  return openSqliteStore(database.path, wall, { isChained: database.chained !== false });
 }
 
 /**

@@ -16,6 +16,7 @@ import {
 import { type Config, databaseAt, databaseOf, InvalidSetting, readConfig } from './config.ts';
 import { isOneOfMany, leave, reportUp, startProcesses } from './processes.ts';
 import { ProgressLine } from './progress-line.ts';
+import { addProofCommands } from './proof-commands.ts';
 import { addSafekeepingCommands } from './safekeeping-commands.ts';
 import { CopyStopped } from './store/copy.ts';
 import { CannotOpen, KEY_NAME_LENGTH_MAX, type ListedKey, type Store, StoreFault } from './store/store.ts';
@@ -39,6 +40,7 @@ Settings come from the environment:
   METRICS_PORT         (a port of its own for /metrics)
   PUBLIC_URL    the address at which people reach the console, https://…
   SIGN_UP       open   (open, first, closed)
+  LEDGER_CHAIN  yes    (no; on PostgreSQL the default is no)
   SMTP_URL      smtp://… or smtps://…, with MAIL_FROM, for mail from the console
 
 With DATABASE_URL=postgres://…, also DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS
@@ -84,14 +86,12 @@ program
   .requiredOption('--email <address>', 'with which the person signed up')
   .action(setRandomPassword);
 
-program
-  .command('verify')
-  .description('check the whole ledger against its postings; exit code 0 when it is whole')
-  .action(verify);
+addProofCommands(program);
 program
   .command('migrate')
   .description('bring the ledger to the schema of this version')
   .option('--totals', 'also add up the totals of the console again, where they are not what the postings say')
+  .option('--chains', 'also compute the chain of each end user that has none; no server may run on the ledger')
   .action(migrate);
 program
   .command('copy')
@@ -231,33 +231,14 @@ async function setRandomPassword({ email }: { email: string }): Promise<void> {
   });
 }
 
-async function verify(): Promise<void> {
-  await withStore({ create: false }, async (store) => {
-    let findings = 0;
-    const {
-      endUsers,
-      postings,
-      store: faults,
-    } = await store.audit(({ invariant, user, message }) => {
-      findings += 1;
-      process.stdout.write(`invariant ${invariant}, account ${user.account}, end user ${user.endUser}: ${message}\n`);
-    });
-    for (const fault of faults) process.stdout.write(`store: ${fault}\n`);
-    const broken = findings + faults.length;
-    const looked = `${endUsers} end users and ${postings} postings checked`;
-    process.stdout.write(
-      broken === 0 ? `The ledger is whole: ${looked}.\n` : `The ledger is broken in ${broken} places: ${looked}.\n`,
-    );
-    if (broken > 0) process.exitCode = 1;
-  });
-}
-
-async function migrate({ totals }: { totals?: true }): Promise<void> {
+async function migrate({ totals, chains }: { totals?: true; chains?: true }): Promise<void> {
   await withStore({ create: true }, async (store) => {
     process.stdout.write('The ledger has the schema of this version.\n');
-    if (!totals) return;
-    await store.addUpTotals();
-    process.stdout.write('The totals are what the postings say.\n');
+    if (totals) {
+      await store.addUpTotals();
+      process.stdout.write('The totals are what the postings say.\n');
+    }
+    if (chains) process.stdout.write(`${await store.addChains()} chains were added; every end user has one.\n`);
   });
 }
 

@@ -27,6 +27,7 @@ const FLOORS: readonly (readonly [path: RegExp, floor: number])[] = [
   [/^processes\.ts$/, 5],
   [/^progress-line\.ts$/, 5],
   [/^safekeeping-commands\.ts$/, 6],
+  [/^proof-commands\.ts$/, 6],
   [/^cli\.ts$/, 7],
   [/^main\.ts$/, 8],
 ];

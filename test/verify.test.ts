@@ -238,7 +238,7 @@ test('an end user that was never there is found', async () => {
   const [cycle] = rows.holdings;
   assert(cycle);
   const columns =
-    'ends_at, cycle_id, type, status, period, amount, remaining, starts_at, validity_days, latest_posting';
+    'ends_at, cycle_id, type, status, period, amount, remaining, starts_at, validity_days, latest_posting, chain';
   const here = where('holdings', cycle);
   await ledger.assertNamed(
     row,

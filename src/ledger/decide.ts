@@ -155,8 +155,8 @@ function refuseTooLarge(cycles: Cycles, wanted: { amount: Amount; end: Instant; 
   let available = AMOUNT_MAX - activeBalance(cycles, now);
   const renewing = cycles.find(renews);
   if (renewing && end > renewing.end) {
-    const others = cycles.filter((cycle) => cycle !== renewing);
-    available = Math.min(available, AMOUNT_MAX - renewing.amount - activeBalance(others, renewing.end));
+    // What is left of this period counts no more at its end.
+    available = Math.min(available, AMOUNT_MAX - renewing.amount - activeBalance(cycles, renewing.end));
     assert(available >= 0, 'the room for a renewal was kept by every addition before');
   }
   return amount <= available ? null : { refused: 'BalanceTooLarge', requested: amount, available };

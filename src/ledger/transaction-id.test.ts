@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { INSTANT_MAX } from './instant.ts';
-import { instantOf, renewalId, SEQUENCE_COUNT, transactionId } from './transaction-id.ts';
+import { instantOf, renewalId, SEQUENCE_COUNT, sequenceOf, transactionId } from './transaction-id.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 const TAIL = '0123456789ab';
@@ -79,4 +79,9 @@ test('a renewal sorts before all else at its instant, and behind all that happen
   const renewal = renewalId(cycleId, NOW);
   assert(renewal < transactionId({ at: NOW, sequence: 1, tail: '000000000000' }));
   assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
+});
+
+test('an id says where it stands among those of its instant', () => {
+  for (const sequence of [0, 1, 2 ** 14 - 1, 2 ** 14, 2 ** 14 + 1, 2 ** 25 + 5, SEQUENCE_COUNT - 1])
+    assert.equal(sequenceOf(transactionId({ at: 0x0123456789ab, sequence, tail: 'ffffffffffff' })), sequence);
 });

@@ -4,6 +4,7 @@
 import type { Scope } from '../accounts/api-key.ts';
 import type { Answer } from '../ledger/answer.ts';
 import type { Finding } from '../ledger/audit.ts';
+import type { Head } from '../ledger/chain.ts';
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Cycle } from '../ledger/cycle.ts';
 import type { Instant } from '../ledger/instant.ts';
@@ -46,7 +47,13 @@ export interface LedgerHead {
 export type LedgerRecord =
   | { readonly kind: 'cycle'; readonly user: EndUserKey; readonly cycle: Cycle }
   | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
-  | { readonly kind: 'end-user'; readonly user: EndUserKey; readonly latest: TransactionId | null };
+  | {
+      readonly kind: 'end-user';
+      readonly user: EndUserKey;
+      readonly latest: TransactionId | null;
+      /** The head of its chain as stored; null when none is kept. A copy keeps one where its source does. */
+      readonly chain: Head | null;
+    };
 
 export interface Totals {
   readonly endUsers: number;

@@ -6,8 +6,9 @@ import type { Finding } from '../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
-import type { IdRange } from '../ledger/transaction-id.ts';
+import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
 import type { AccountReads } from './account-reads.ts';
+import type { LedgerProof } from './chain-digest.ts';
 import type { Loaded, PageCursor } from './loaded.ts';
 
 /**
@@ -134,6 +135,18 @@ export interface Store {
   readonly accountReads: AccountReads;
   /** Recomputes the invariants of the whole store from its postings, in one snapshot, beside a running server. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
+  /**
+   * Recomputes the chain of every end user in one snapshot, and reports those that are stored otherwise.
+   *
+   * @param through the positions up to which to make digests; null for all that has happened
+   */
+  prove(through: readonly TransactionId[] | null, report: (finding: Finding) => void): Promise<LedgerProof>;
+  /**
+   * Stores the head of each chain that is not kept, beside no running server.
+   *
+   * @returns how many
+   */
+  addChains(): Promise<number>;
   /** Adds up what is derived from the postings, where it is not what they say: see docs/decisions/0017-movements.md. */
   addUpTotals(): Promise<void>;
   /** Null when writes can be expected to work, else why not. */

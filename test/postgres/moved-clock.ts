@@ -11,9 +11,13 @@ export const OPTIONS: Omit<PostgresOptions, 'url'> = { lanes: 4, prepared: true,
 const TEST_NOW = '(SELECT at FROM public.test_clock)';
 
 /** @param wall milliseconds since 1970 */
-export async function openOnMovedClock(url: string, wall: () => number): Promise<Store> {
+export async function openOnMovedClock(
+  url: string,
+  wall: () => number,
+  options: Partial<PostgresOptions> = {},
+): Promise<Store> {
   const clock = await TestClock.open(url, wall);
-  const store = await clock.openStore(url);
+  const store = await clock.openStore(url, options);
   const beforehand = clock.beforehand(store);
   const onKeys = clock.beforehand(store.apiKeys);
   const onReads = clock.beforehand(store.accountReads);
@@ -41,6 +45,8 @@ export async function openOnMovedClock(url: string, wall: () => number): Promise
       cyclesSince: onReads('cyclesSince'),
       overview: onReads('overview'),
     },
+    prove: beforehand('prove'),
+    addChains: beforehand('addChains'),
     addUpTotals: beforehand('addUpTotals'),
     trouble: () => store.trouble(),
     close: async () => {
@@ -69,9 +75,9 @@ class TestClock {
     this.#wall = wall;
   }
 
-  async openStore(url: string): Promise<Store> {
+  async openStore(url: string, options: Partial<PostgresOptions>): Promise<Store> {
     await this.#show();
-    return openPostgresStore({ ...OPTIONS, url, now: TEST_NOW });
+    return openPostgresStore({ ...OPTIONS, ...options, url, now: TEST_NOW });
   }
 
   /** The methods of `target`, each called after the test's time has been written down. */

@@ -20,15 +20,15 @@ after(() => server.remove());
 const AT_ONCE = 4;
 
 storeContract(
-  'PostgreSQL, on a clock that is moved',
-  ({ wall }) => ledgerOf((url) => openOnMovedClock(url, wall)),
+  'PostgreSQL, on a clock that is moved, with chains',
+  ({ wall }) => ledgerOf((url) => openOnMovedClock(url, wall, { chained: true })),
   'movable',
   AT_ONCE,
 );
 
 const WAYS: readonly (readonly [way: string, options: Partial<PostgresOptions>])[] = [
   ['on its own clock', {}],
-  ['with one lane', { lanes: 1 }],
+  ['with one lane and chains', { lanes: 1, chained: true }],
   ['with statements that are not prepared', { prepared: false }],
 ];
 

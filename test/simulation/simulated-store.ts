@@ -248,6 +248,14 @@ export class SimulatedStore implements Store {
     throw new Error('the auditor reads the disk itself');
   }
 
+  prove(): never {
+    throw new Error('no request of the simulation proves anything');
+  }
+
+  addChains(): never {
+    throw new Error('no request of the simulation adds a chain');
+  }
+
   addUpTotals(): never {
     throw new Error('no request of the simulation adds anything up');
   }

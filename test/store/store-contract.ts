@@ -5,11 +5,13 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
+import type { Finding } from '../../src/ledger/audit.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { Store } from '../../src/store/store.ts';
 import { accountReadsContract } from './contract/account-reads.ts';
 import { answerContract } from './contract/answers.ts';
 import { apiKeyContract } from './contract/api-keys.ts';
+import { chainContract } from './contract/chains.ts';
 import { listContract } from './contract/lists.ts';
 import { pageContract } from './contract/pages.ts';
 import { timeContract } from './contract/time.ts';
@@ -66,6 +68,7 @@ export function storeContract(name: string, open: OpenLedger, clock: 'movable' |
     describe('idempotency keys', () => answerContract(contract));
     describe('reads of an account', () => accountReadsContract(contract));
     describe('lists, as clients page through them', () => listContract(contract));
+    describe('chains', () => chainContract(contract));
     describe('API keys', () => apiKeyContract(contract));
   });
 }
@@ -90,6 +93,9 @@ async function withLedger(t: TestContext, open: OpenLedger, work: (ledger: Ledge
   });
   await work(ledger);
   assert.deepEqual(await auditOf(store), { findings: [], store: [] }, 'the ledger is whole afterwards');
+  const broken: Finding[] = [];
+  await store.prove([], (finding) => broken.push(finding));
+  assert.deepEqual(broken, [], 'its chains are whole afterwards');
 }
 
 async function accountNamed(accountName: string, store: Store): Promise<number> {

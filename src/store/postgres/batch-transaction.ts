@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
 import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
+import type { Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
@@ -55,6 +56,11 @@ interface LockedRow {
   readonly place: number;
 }
 
+interface LockedEndUser extends LockedRow {
+  /** Empty where there is no posting yet; null where no chain is kept. */
+  readonly chain: Head | null;
+}
+
 interface LoadedRow extends CycleRow, LockedRow {
   /** The last transaction that touched the cycle; null when it came from elsewhere, before all that the clock gives out. */
   readonly latest: TransactionId | null;
@@ -64,6 +70,8 @@ export interface BatchOptions {
   readonly statements: Statements;
   readonly isPrepared: boolean;
   readonly isCitus: boolean;
+  /** Whether the chains of end users are kept. */
+  readonly isChained: boolean;
 }
 
 export class BatchTransaction {
@@ -73,6 +81,7 @@ export class BatchTransaction {
   readonly #now: Statement;
   readonly #isPrepared: boolean;
   readonly #isCitus: boolean;
+  readonly #isChained: boolean;
 
   constructor(client: PoolClient, clock: DatabaseClock, options: BatchOptions) {
     this.#client = client;
@@ -81,13 +90,14 @@ export class BatchTransaction {
     this.#statements = options.statements;
     this.#isPrepared = options.isPrepared;
     this.#isCitus = options.isCitus;
+    this.#isChained = options.isChained;
   }
 
   /** Begins, and decides under the locks. */
   async decide(commands: readonly Command[]): Promise<Decided | Missing> {
     const batch = batchOf(commands);
     const keys = batch.users.map(keyOf);
-    const { now, isLocked, rows, answers } = await this.#lockAndLoad(keys, commands);
+    const { now, isLocked, chains, rows, answers } = await this.#lockAndLoad(keys, commands);
     const missing = batch.users.filter(
       (user, place) => !isLocked[place] && commands.some((command) => leavesRow(command) && isSame(command, user)),
     );
@@ -102,7 +112,10 @@ export class BatchTransaction {
     const folded = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
     return {
       outcomes: folded.outcomes,
-      writes: writesOf(folded, keys, this.#statements, this.#isPrepared),
+      writes: writesOf(folded, { keys, chains }, this.#statements, {
+        isPrepared: this.#isPrepared,
+        isChained: this.#isChained,
+      }),
       witness: witnessOf(folded.changes),
     };
   }
@@ -113,16 +126,20 @@ export class BatchTransaction {
     const floor = this.#clock.latest;
     const [, locked, clock, held, answered] = await pipelined(this.#client, () => [
       this.#client.query(BEGIN),
-      this.#query<LockedRow>(this.#statements.lock, arrays),
+      this.#query<LockedEndUser>(this.#statements.lock, arrays),
       // Asked for behind the locks: whoever held them before has an earlier instant.
       this.#query<{ now: number }>(this.#now, []),
       this.#query<LoadedRow>(this.#statements.cycles, [...arrays, loadedBehind(floor)]),
       asked.count === 0 ? null : this.#query<AnswerRow>(this.#statements.answers, asked.literals()),
     ]);
     const isLocked = keys.map(() => false);
-    for (const { place } of locked.rows) isLocked[place - 1] = true;
+    const chains: (Head | null)[] = keys.map(() => null);
+    for (const { place, chain } of locked.rows) {
+      isLocked[place - 1] = true;
+      chains[place - 1] = chain;
+    }
     const answers = answered === null ? NO_ANSWERS : answersOf(answered.rows);
-    return { now: this.#clock.notBefore(clock.rows[0]?.now as number), isLocked, rows: held.rows, answers };
+    return { now: this.#clock.notBefore(clock.rows[0]?.now as number), isLocked, chains, rows: held.rows, answers };
   }
 
   /**

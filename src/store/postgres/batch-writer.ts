@@ -60,6 +60,7 @@ export class BatchWriter {
   readonly #clock: DatabaseClock;
   readonly #standby: StandbyWatch;
   readonly #isPrepared: boolean;
+  readonly #isChained: boolean;
   readonly #mixed: Statements = statementsFor(null);
   readonly #byBucket: readonly Statements[] | null;
 
@@ -67,12 +68,13 @@ export class BatchWriter {
     pool: Pool,
     clock: DatabaseClock,
     standby: StandbyWatch,
-    options: { isPrepared: boolean; isCitus: boolean },
+    options: { isPrepared: boolean; isCitus: boolean; isChained: boolean },
   ) {
     this.#pool = pool;
     this.#clock = clock;
     this.#standby = standby;
     this.#isPrepared = options.isPrepared;
+    this.#isChained = options.isChained;
     this.#byBucket = options.isCitus ? statementsByBucket() : null;
   }
 
@@ -112,6 +114,7 @@ export class BatchWriter {
         statements: this.#statementsFor(commands[0] as Command),
         isPrepared: this.#isPrepared,
         isCitus: this.#byBucket !== null,
+        isChained: this.#isChained,
       });
       const decided = await transaction.decide(commands);
       if ('missing' in decided) await this.#addEndUsers(client, decided.missing);
@@ -142,9 +145,10 @@ export class BatchWriter {
   /** Gives new end users the row that is locked for them: in a transaction of its own, in the order of all locks. */
   async #addEndUsers(client: PoolClient, users: readonly EndUserKey[]): Promise<void> {
     const keys = users.map(keyOf).sort(lockOrder);
+    const chain = this.#isChained ? '' : null;
     await pipelined(client, () => [
       client.query(`ROLLBACK; ${BEGIN}`),
-      ...keys.map((key) => client.query(query(this.#mixed.addEndUsers, [...key], this.#isPrepared))),
+      ...keys.map((key) => client.query(query(this.#mixed.addEndUsers, [...key, chain], this.#isPrepared))),
       client.query(COMMIT),
     ]);
   }

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import type { QueryConfig } from 'pg';
 import type { Answer } from '../../ledger/answer.ts';
+import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import type { Folded, UserChange } from '../../ledger/fold.ts';
 import { movementsOf } from '../../ledger/movement.ts';
@@ -21,6 +22,13 @@ export interface Write {
   readonly rowCount: number;
 }
 
+/** The end users of a batch, in their places. */
+export interface BatchUsers {
+  readonly keys: readonly Key[];
+  /** The heads of their chains, as loaded: empty where there is no posting yet, null where no chain is kept. */
+  readonly chains: readonly (Head | null)[];
+}
+
 /** An end user who spent from one cycle, in one transaction, and nothing else. */
 interface Spending {
   /** Where it stands in the batch. */
@@ -32,10 +40,14 @@ interface Spending {
 /**
  * The writes of a batch, in their order; none when there is nothing to write.
  *
- * @param keys of the end users of the batch, in their places
+ * @param options whether chains are kept: who keeps none ends those that it finds
  */
-export function writesOf(folded: Folded, keys: readonly Key[], statements: Statements, isPrepared: boolean): Write[] {
-  const { changes, answers } = folded;
+export function writesOf(
+  { changes, answers }: Folded,
+  { keys, chains }: BatchUsers,
+  statements: Statements,
+  { isPrepared, isChained }: { isPrepared: boolean; isChained: boolean },
+): Write[] {
   const { spend } = statements;
   const spending: Spending[] = [];
   const others: UserChange[] = [];
@@ -44,7 +56,8 @@ export function writesOf(folded: Folded, keys: readonly Key[], statements: State
     if (one === null) others.push(change);
     else spending.push(one);
   }
-  const writes = [...rowsOf(others, keys, statements), answerRows(answers, statements)]
+  const chained = chainRows(changes, { keys, chains }, isChained, statements);
+  const writes = [chained, ...rowsOf(others, keys, statements), answerRows(answers, statements)]
     .filter(({ rows }) => rows.count > 0)
     .map(({ statement, rows }) => ({
       query: query(statement, rows.literals(), isPrepared),
@@ -102,6 +115,23 @@ function rowsOf(changes: readonly UserChange[], keys: readonly Key[], statements
     { statement: insertCycles, rows: opened },
     { statement: insertPostings, rows: posted },
   ];
+}
+
+/** None where no chain was found, so that a ledger without chains is not written to for their sake. */
+function chainRows(
+  changes: readonly UserChange[],
+  { keys, chains }: BatchUsers,
+  isChained: boolean,
+  { updateChains }: Statements,
+) {
+  const rows = new RowArrays(updateChains.types);
+  for (const { index, user, postings } of changes) {
+    const chain = chains[index] ?? null;
+    if (chain === null) continue;
+    // A chain that misses a posting would prove nothing, so it ends rather than stand still.
+    rows.add(...(keys[index] as Key), isChained ? extend(chain === '' ? emptyChain(user) : chain, postings) : null);
+  }
+  return { statement: updateChains, rows };
 }
 
 function answerRows(answers: readonly Answer[], { insertAnswers }: Statements) {

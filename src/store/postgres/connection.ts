@@ -15,6 +15,8 @@ export interface PostgresOptions {
   readonly citus: boolean | null;
   /** Whether a server that may lose what it has confirmed will do. */
   readonly acceptUnsafe: boolean;
+  /** Whether the chains of end users are kept, for which each batch also updates a row of each of them. */
+  readonly chained?: boolean;
   /** SQL for another clock than the database's, for tests. */
   readonly now?: string;
 }

@@ -272,7 +272,7 @@ class PostgresCopying implements CopyDestination {
 }
 
 function columnsOfRecord(record: LedgerRecord): readonly (string | number | null)[] {
-  if (record.kind === 'end-user') return [];
+  if (record.kind === 'end-user') return [record.chain];
   if (record.kind === 'posting') {
     const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = record.posting;
     return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note];

@@ -4,6 +4,7 @@
 
 import assert from 'node:assert/strict';
 import type { Pool, PoolClient, QueryResultRow } from 'pg';
+import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { type LedgerRecord, RECORDS_PER_BATCH } from '../ledger-copy.ts';
@@ -90,7 +91,8 @@ const postingRecord: RecordOf = (user, row) => ({
 });
 
 /** The row of one who was never given anything is a lock and nothing else. */
-const endUserRecord: RecordOf = (user, _row, latest) => (latest === null ? null : { kind: 'end-user', user, latest });
+const endUserRecord: RecordOf = (user, row, latest) =>
+  latest === null ? null : { kind: 'end-user', user, latest, chain: (row as UserRow & { chain: Head | null }).chain };
 
 /** The rows of a table in a bucket, by end user. */
 class TableScan {

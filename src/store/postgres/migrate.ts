@@ -9,9 +9,10 @@ import { consoleTables } from './migrations/0002-console.ts';
 import { latestOfACycle } from './migrations/0003-latest-of-a-cycle.ts';
 import { answers } from './migrations/0004-answers.ts';
 import { accountReads, fillByBucket } from './migrations/0005-account-reads.ts';
+import { chainOfAnEndUser } from './migrations/0006-chain-of-an-end-user.ts';
 
 /** In order. A migration that has been released never changes, and only adds: an older version may be running beside it. */
-const MIGRATIONS: readonly string[] = [ledger, consoleTables, latestOfACycle, answers, accountReads];
+const MIGRATIONS: readonly string[] = [ledger, consoleTables, latestOfACycle, answers, accountReads, chainOfAnEndUser];
 
 /** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
 const MIGRATION_LOCK = 0x53637270;

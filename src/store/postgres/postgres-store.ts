@@ -7,7 +7,8 @@ import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, hasEnded, renews } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import type { IdRange } from '../../ledger/transaction-id.ts';
+import type { IdRange, TransactionId } from '../../ledger/transaction-id.ts';
+import type { LedgerProof } from '../chain-digest.ts';
 import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
@@ -28,6 +29,7 @@ import { keyOf } from './key.ts';
 import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { addUpAgain, MovementSummary } from './movements.ts';
 import { faultOf, readFaultOf } from './postgres-error.ts';
+import { addChainsTo, proveDatabase } from './proving.ts';
 import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
 import { StandbyWatch } from './standby-watch.ts';
 import { auditDatabase } from './whole-store.ts';
@@ -160,7 +162,7 @@ class PostgresStore implements Store {
   #trouble: StoreFault | null = null;
   #broken: StoreFault | null = null;
 
-  constructor(readers: Pool, { url, lanes, prepared, now }: PostgresOptions, onCitus: boolean) {
+  constructor(readers: Pool, { url, lanes, prepared, chained = false, now }: PostgresOptions, onCitus: boolean) {
     this.#clock = new DatabaseClock(now);
     this.#held = held(this.#clock.now);
     this.lanes = onCitus
@@ -171,6 +173,7 @@ class PostgresStore implements Store {
     this.#writer = new BatchWriter(this.#writers, this.#clock, this.#standby, {
       isPrepared: prepared,
       isCitus: onCitus,
+      isChained: chained,
     });
     this.apiKeys = new PostgresApiKeys(readers, this.#clock);
     this.accountReads = new PostgresAccountReads(readers, this.#clock, {
@@ -237,6 +240,14 @@ class PostgresStore implements Store {
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
     return auditDatabase(this.#readers, { clock: this.#clock, isCitus: this.#isCitus }, report);
+  }
+
+  async prove(through: readonly TransactionId[] | null, report: (finding: Finding) => void): Promise<LedgerProof> {
+    return proveDatabase(this.#readers, this.#clock, through, report);
+  }
+
+  async addChains(): Promise<number> {
+    return addChainsTo(this.#readers);
   }
 
   async addUpTotals(): Promise<void> {

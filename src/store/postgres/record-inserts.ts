@@ -16,7 +16,7 @@ export const INSERTS = {
   cycle: insertOf('cycles', `${KEY}, ${CYCLE}`, [...KEY_TYPES, ...CYCLE_TYPES]),
   posting: insertOf('postings', `${KEY}, ${POSTING}`, [...KEY_TYPES, ...POSTING_TYPES]),
   answer: insertOf('answers', `${KEY}, ${ANSWER}`, [...KEY_TYPES, ...ANSWER_TYPES]),
-  'end-user': insertOf('end_users', KEY, KEY_TYPES),
+  'end-user': insertOf('end_users', `${KEY}, chain`, [...KEY_TYPES, 'text']),
 };
 
 function insertOf(table: string, columns: string, types: readonly string[]) {

@@ -26,6 +26,7 @@ export const CYCLE_TYPES = [
 export const POSTING_TYPES = ['uuid', 'uuid', 'integer', 'text', 'bigint', 'bigint', 'bigint', 'text', 'text'] as const;
 
 export const ANSWER_TYPES = ['text', 'text', 'text', 'text', 'bigint'] as const;
+const CHAIN_TYPES = [...KEY_TYPES, 'text'];
 const CHANGE_TYPES = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text', 'uuid'];
 
 /**
@@ -60,6 +61,7 @@ type StatementsByName = Readonly<
     | 'cycles'
     | 'answers'
     | 'addEndUsers'
+    | 'updateChains'
     | 'updateCycles'
     | 'insertCycles'
     | 'insertPostings'
@@ -89,6 +91,8 @@ export function statementsFor(bucket: number | null): Statements {
   const update = `UPDATE scrip.cycles c SET remaining = k.remaining, status = k.status, latest = k.latest
      FROM ${unnest(CHANGE_TYPES)} AS k (${KEY}, ends_at, cycle_id, remaining, status, latest)
      WHERE ${same('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${within('c')}`;
+  const setChains = `UPDATE scrip.end_users e SET chain = k.chain FROM ${unnest(CHAIN_TYPES)} AS k (${KEY}, chain)
+     WHERE ${same('e')}${within('e')}`;
   const floor = `$${KEY_TYPES.length + 1}`;
   const keys = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (bucket, account, end_user, place)`;
   return {
@@ -96,7 +100,7 @@ export function statementsFor(bucket: number | null): Statements {
     lock: named(
       'lock',
       KEY_TYPES,
-      `SELECT k.place FROM ${keys} JOIN scrip.end_users e ON ${same('e')}${within('e')}
+      `SELECT k.place, e.chain FROM ${keys} JOIN scrip.end_users e ON ${same('e')}${within('e')}
        ORDER BY e.bucket, e.account, e.end_user FOR UPDATE OF e`,
     ),
     cycles: named(
@@ -118,8 +122,12 @@ export function statementsFor(bucket: number | null): Statements {
     addEndUsers: named(
       'add_end_users',
       [],
-      `INSERT INTO scrip.end_users (bucket, account, end_user) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
+      `INSERT INTO scrip.end_users (bucket, account, end_user, chain) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING`,
     ),
+    updateChains: {
+      ...named('update_chains', CHAIN_TYPES, bucket === null ? counted(setChains) : setChains),
+      isCounted: bucket === null,
+    },
     updateCycles: {
       ...named('update_cycles', CHANGE_TYPES, bucket === null ? counted(update) : update),
       isCounted: bucket === null,

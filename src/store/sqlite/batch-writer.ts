@@ -7,8 +7,7 @@ import type { Command } from '../../ledger/command.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { faultOf } from './sqlite-error.ts';
-import type { PostingLimits } from './unposted.ts';
-import { Writer, type Written } from './writer.ts';
+import { Writer, type WriterOptions, type Written } from './writer.ts';
 import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
 
 /** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
@@ -31,8 +30,8 @@ export class WriterInPlace implements BatchWriter {
   onPosted: BatchWriter['onPosted'] = () => {};
   readonly #writer: Writer;
 
-  constructor(file: string, clock: LedgerClock, limits?: PostingLimits) {
-    this.#writer = new Writer(file, clock, limits);
+  constructor(file: string, clock: LedgerClock, options: Partial<WriterOptions>) {
+    this.#writer = new Writer(file, clock, options);
   }
 
   async write(commands: readonly Command[]): Promise<Written> {
@@ -76,8 +75,8 @@ export class ThreadedWriter implements BatchWriter {
   readonly #waiting: { resolve: (reply: WriterReply) => void; reject: (fault: StoreFault) => void }[] = [];
   #closed = false;
 
-  static async open(file: string, clock: LedgerClock, limits?: PostingLimits): Promise<ThreadedWriter> {
-    const workerData: WriterData = { file, clock: clock.shared, limits };
+  static async open(file: string, clock: LedgerClock, options: Partial<WriterOptions>): Promise<ThreadedWriter> {
+    const workerData: WriterData = { file, clock: clock.shared, options };
     const worker = new Worker(WRITER_THREAD, { workerData });
     const [first] = (await once(worker, 'message')) as [WriterReply];
     if (typeof first === 'object') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');

@@ -6,6 +6,7 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { Answer } from '../../ledger/answer.ts';
 import type { Finding } from '../../ledger/audit.ts';
+import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
@@ -209,28 +210,34 @@ class SqliteCopying implements CopyDestination {
   }
 }
 
-export function* recordsOf(db: DatabaseSync, after: EndUserKey | null): Generator<LedgerRecord> {
+/** @param options whether integers past 2^53−1 are read as well, rounded */
+export function* recordsOf(
+  db: DatabaseSync,
+  after: EndUserKey | null,
+  options: { anyInteger?: boolean } = {},
+): Generator<LedgerRecord> {
   const rows = prepare(
     db,
-    `SELECT ${CYCLE_COLUMNS}, latest_posting, account, end_user FROM holdings WHERE (account, end_user) > (?, ?)
+    `SELECT ${CYCLE_COLUMNS}, chain, latest_posting, account, end_user FROM holdings WHERE (account, end_user) > (?, ?)
      ORDER BY account, end_user, ends_at, cycle_id`,
   );
-  const chains = new OldestFirst(db);
+  rows.setReadBigInts(options.anyInteger === true);
+  const chains = new OldestFirst(db, options);
   const from = after === null ? ([-1, new Uint8Array()] as const) : ([after.account, bytesOf(after.endUser)] as const);
   for (const each of rows.iterate(...from)) {
     const row = each as unknown as Row;
-    const [number, account, endUser] = row.slice(-3);
-    const user = { account: account as number, endUser: uuidOf(endUser as Uint8Array) };
+    const [chain, number, account, endUser] = row.slice(-4);
+    const user = { account: Number(account), endUser: uuidOf(endUser as Uint8Array) };
     if (number === null) {
       yield { kind: 'cycle', user, cycle: cycleOf(row) };
       continue;
     }
     let latest: TransactionId | null = null;
-    for (const posting of chains.of(user, number as number)) {
+    for (const posting of chains.of(user, Number(number))) {
       latest = posting.transactionId;
       yield { kind: 'posting', user, posting };
     }
-    yield { kind: 'end-user', user, latest };
+    yield { kind: 'end-user', user, latest, chain: chain as Head | null };
   }
 }
 
@@ -242,9 +249,9 @@ class OldestFirst {
   readonly #chain: ChainReader;
   readonly #previous;
 
-  constructor(db: DatabaseSync) {
-    this.#chain = new ChainReader(db);
-    this.#previous = prepare(db, 'SELECT previous FROM postings WHERE posting = ?');
+  constructor(db: DatabaseSync, options: { anyInteger?: boolean }) {
+    this.#chain = new ChainReader(db, options);
+    this.#previous = prepare(db, 'SELECT previous FROM postings WHERE posting = ? AND previous < posting');
   }
 
   *of(user: EndUserKey, latest: number): Generator<Posting> {

@@ -28,12 +28,12 @@ export class HoldingsWriter {
     this.#setStatus = prepare(db, `UPDATE holdings SET remaining = ?, status = ? ${one}`);
     this.#insertEndUser = prepare(
       db,
-      `INSERT INTO holdings (latest_posting, posting_count, account, end_user, ends_at, cycle_id, type)
-       VALUES (?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
+      `INSERT INTO holdings (latest_posting, posting_count, chain, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
     this.#setLatestPosting = prepare(
       db,
-      `UPDATE holdings SET latest_posting = ?, posting_count = ?
+      `UPDATE holdings SET latest_posting = ?, posting_count = ?, chain = ?
        WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
     );
   }
@@ -45,7 +45,7 @@ export class HoldingsWriter {
     this.#change(account, user, stored.cycles, current.cycles);
     for (const cycle of current.cycles.slice(stored.cycles.length)) this.#open(account, user, cycle);
     const write = stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
-    const { changes } = write.run(current.latestPosting, current.postingCount, account, user);
+    const { changes } = write.run(current.latestPosting, current.postingCount, current.chain, account, user);
     assert(changes === 1, 'an end user has one row of its own');
   }
 

@@ -6,6 +6,7 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
+import { extend } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { burnOrder, type Cycle } from '../../ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
@@ -81,7 +82,10 @@ export class JournalReader {
     const missing = entered.filter(({ number }) => number > (stored.latestPosting ?? 0));
     const cycles = missing.reduceRight((so, { posting }) => redone(so, posting), stored.cycles);
     const latestPosting = missing[0]?.number ?? stored.latestPosting;
-    return { stored, current: { cycles, latestPosting, postingCount: stored.postingCount + missing.length } };
+    const postingCount = stored.postingCount + missing.length;
+    const postings = missing.map(({ posting }) => posting).reverse();
+    const chain = stored.chain === null ? null : extend(stored.chain, postings);
+    return { stored, current: { cycles, latestPosting, postingCount, chain } };
   }
 
   #enteredAfter({ latestPosting }: Holdings, user: EndUserKey, head: number): { number: number; posting: Posting }[] {

@@ -12,12 +12,21 @@ import { consoleTables } from './migrations/0002-console.ts';
 import { answers } from './migrations/0003-answers.ts';
 import { accountReads } from './migrations/0004-account-reads.ts';
 import { landmarks } from './migrations/0005-landmarks.ts';
-import { posted } from './migrations/0006-posted.ts';
+import { chainOfAnEndUser } from './migrations/0006-chain-of-an-end-user.ts';
+import { posted } from './migrations/0007-posted.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
 /** In order; a migration that has been released never changes. */
-const MIGRATIONS: readonly string[] = [ledger, consoleTables, answers, accountReads, landmarks, posted];
+const MIGRATIONS: readonly string[] = [
+  ledger,
+  consoleTables,
+  answers,
+  accountReads,
+  landmarks,
+  chainOfAnEndUser,
+  posted,
+];
 
 /** The schema of this version. */
 export const SCHEMA_LATEST = MIGRATIONS.length;

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -34,8 +35,8 @@ export class RecordWriter {
     );
     this.#insertEndUser = prepare(
       db,
-      `INSERT INTO holdings (latest_posting, posting_count, account, end_user, ends_at, cycle_id, type)
-       VALUES (?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
+      `INSERT INTO holdings (latest_posting, posting_count, chain, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
     this.#insertLandmark = insertLandmark(db);
     this.#savePosted = prepare(db, 'UPDATE posted SET posting = ?');
@@ -50,12 +51,12 @@ export class RecordWriter {
   write(record: LedgerRecord): void {
     if (record.kind === 'cycle') this.#writeCycle(record.user, record.cycle);
     else if (record.kind === 'posting') this.#writePosting(record.user, record.posting);
-    else this.#writeEndUser(record.user);
+    else this.#writeEndUser(record.user, record.chain);
   }
 
-  #writeEndUser({ account, endUser }: EndUserKey): void {
+  #writeEndUser({ account, endUser }: EndUserKey, chain: Head | null): void {
     assert(this.#previous !== null, 'an end user has a posting');
-    this.#insertEndUser.run(this.#previous, this.#place, account, bytesOf(endUser));
+    this.#insertEndUser.run(this.#previous, this.#place, chain, account, bytesOf(endUser));
     this.#previous = null;
     this.#place = 0;
   }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
+import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, burnOrder, type Cycle, type CycleStatus, type CycleType } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -66,6 +67,8 @@ export interface Holdings {
   readonly latestPosting: number | null;
   /** How many postings it has. */
   readonly postingCount: number;
+  /** The head of its chain; null where none is kept. */
+  readonly chain: Head | null;
 }
 
 /** Whether a decision at `now` needs it; `HoldingsReader` says the same in SQL. */
@@ -80,7 +83,7 @@ export class HoldingsReader {
 
   constructor(db: DatabaseSync) {
     // A blob that is read costs an array outside of the heap; its digits do not.
-    const columns = `hex(cycle_id), ${CYCLE_COLUMNS_BUT_ID}, posting_count, latest_posting`;
+    const columns = `hex(cycle_id), ${CYCLE_COLUMNS_BUT_ID}, chain, posting_count, latest_posting`;
     this.#load = prepare(
       db,
       `SELECT ${columns} FROM holdings WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
@@ -93,6 +96,7 @@ export class HoldingsReader {
   read({ account, endUser }: EndUserKey, now: Instant): Holdings {
     let latestPosting: number | null = null;
     let postingCount = 0;
+    let chain: Head | null = null;
     const cycles: Cycle[] = [];
     for (const row of rowsOf(this.#load, account, this.#endUser.of(endUser), now)) {
       const latest = row.at(-1);
@@ -102,10 +106,11 @@ export class HoldingsReader {
       }
       latestPosting = latest as number;
       postingCount = row.at(-2) as number;
+      chain = row.at(-3) as Head | null;
       assert(postingCount > 0, 'the postings of an end user are counted');
     }
     cycles.forEach(assertCycle);
-    return { cycles: cycles.sort(burnOrder), latestPosting, postingCount };
+    return { cycles: cycles.sort(burnOrder), latestPosting, postingCount, chain };
   }
 }
 

@@ -5,7 +5,9 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { InvalidCursor } from '../account-reads.ts';
+import type { LedgerProof } from '../chain-digest.ts';
 import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
@@ -24,23 +26,27 @@ import { PlaceFinder } from './landmarks.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
 import { checkPages, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
+import { addChainsTo, proveFile } from './proving.ts';
 import { ChainReader, type Holdings, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
-import type { PostingLimits } from './unposted.ts';
 import { hideUnposted, showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
-import type { Written } from './writer.ts';
+import type { WriterOptions, Written } from './writer.ts';
 
 /**
  * Opens the ledger in `file` for this process alone, making it when there is none.
  *
  * @param wall a clock other than the machine's; the writer then works in the caller's thread
- * @param limits other than `POSTING_LIMITS`
+ * @param options chains are kept unless it says otherwise
  * @throws CannotOpen when another process has it, or it is newer, foreign, damaged or on a disk that cannot be trusted
  */
-export async function openSqliteStore(file: string, wall?: WallClock, limits?: PostingLimits): Promise<Store> {
+export async function openSqliteStore(
+  file: string,
+  wall?: WallClock,
+  options: Partial<WriterOptions> = {},
+): Promise<Store> {
   const lock = lockLedgerFile(file);
   let db: DatabaseSync | null = null;
   try {
@@ -48,7 +54,7 @@ export async function openSqliteStore(file: string, wall?: WallClock, limits?: P
     checkPages(db, file);
     refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall ?? Date.now);
-    const writer = wall ? new WriterInPlace(file, clock, limits) : await ThreadedWriter.open(file, clock, limits);
+    const writer = wall ? new WriterInPlace(file, clock, options) : await ThreadedWriter.open(file, clock, options);
     return new SqliteStore(db, clock, writer, lock);
   } catch (error) {
     db?.close();
@@ -157,6 +163,14 @@ class SqliteStore implements Store {
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
     return auditFile(this.#db, report);
+  }
+
+  async prove(through: readonly TransactionId[] | null, report: (finding: Finding) => void): Promise<LedgerProof> {
+    return proveFile(this.#db, through, report);
+  }
+
+  async addChains(): Promise<number> {
+    return addChainsTo(this.#db);
   }
 
   async addUpTotals(): Promise<void> {

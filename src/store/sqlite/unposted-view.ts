@@ -8,12 +8,12 @@ import { headsOf, JournalReader, userNamed } from './journal.ts';
 import { CYCLE_COLUMNS, END_OF_TIME, prepare } from './rows.ts';
 import { bytesOf } from './uuid.ts';
 
-const COLUMNS = `account, end_user, ${CYCLE_COLUMNS}, posting_count, latest_posting`;
+const COLUMNS = `account, end_user, ${CYCLE_COLUMNS}, chain, posting_count, latest_posting`;
 
 const REPLACED = `
   CREATE TEMP TABLE unposted (
     account INTEGER, end_user BLOB, cycle_id BLOB, period INTEGER, type TEXT, status TEXT, amount INTEGER,
-    remaining INTEGER, starts_at INTEGER, ends_at INTEGER, validity_days INTEGER, posting_count INTEGER,
+    remaining INTEGER, starts_at INTEGER, ends_at INTEGER, validity_days INTEGER, chain TEXT, posting_count INTEGER,
     latest_posting INTEGER, PRIMARY KEY (account, end_user, ends_at, cycle_id)
   ) STRICT, WITHOUT ROWID`;
 
@@ -31,11 +31,11 @@ export function showUnposted(db: DatabaseSync): void {
   const heads = headsOf(db);
   if (heads.size === 0) return;
   db.exec(REPLACED);
-  const insert = prepare(db, `INSERT INTO unposted (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
+  const insert = prepare(db, `INSERT INTO unposted (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`);
   const insertCycle = ({ account, endUser }: EndUserKey, cycle: Cycle) => {
     const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
     const columns = [period, type, status, amount, remaining, start, end, validityDays] as const;
-    insert.run(account, bytesOf(endUser), bytesOf(id), ...columns, null, null);
+    insert.run(account, bytesOf(endUser), bytesOf(id), ...columns, null, null, null);
   };
   const journal = new JournalReader(db);
   for (const [name, head] of heads) {
@@ -46,7 +46,8 @@ export function showUnposted(db: DatabaseSync): void {
       if (cycle !== stored.cycles[place]) insertCycle(user, cycle);
     });
     const own = [new Uint8Array(), null, 'end-user', null, null, null, null, END_OF_TIME, null] as const;
-    insert.run(user.account, bytesOf(user.endUser), ...own, current.postingCount, current.latestPosting);
+    const { chain, postingCount, latestPosting } = current;
+    insert.run(user.account, bytesOf(user.endUser), ...own, chain, postingCount, latestPosting);
   }
   db.exec(VIEW);
   // A view of the file speaks of the tables of the file.

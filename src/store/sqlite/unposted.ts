@@ -72,7 +72,7 @@ export class Unposted {
     const since = this.#postedStored + 1;
     this.#turn = { since, waiting: [] };
     for (const [name, latestPosting] of headsOf(db)) {
-      const current = { cycles: [], latestPosting, postingCount: 0 };
+      const current = { cycles: [], latestPosting, postingCount: 0, chain: null };
       this.#wait({ user: userNamed(name), name, stored: null, current }, since);
     }
   }

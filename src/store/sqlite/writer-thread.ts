@@ -4,13 +4,12 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command } from '../../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store.ts';
 import { LedgerClock } from './ledger-clock.ts';
-import type { PostingLimits } from './unposted.ts';
-import { Writer, type Written } from './writer.ts';
+import { Writer, type WriterOptions, type Written } from './writer.ts';
 
 export interface WriterData {
   readonly file: string;
   readonly clock: SharedArrayBuffer;
-  readonly limits: PostingLimits | undefined;
+  readonly options: Partial<WriterOptions>;
 }
 
 export type WriterMessage =
@@ -40,8 +39,8 @@ const TICK_MS = 1_000;
 
 if (parentPort === null) throw new Error('writer-thread.ts is run as a thread only');
 try {
-  const { file, clock, limits } = workerData as WriterData;
-  serve(new Writer(file, new LedgerClock(Date.now, clock), limits), parentPort);
+  const { file, clock, options } = workerData as WriterData;
+  serve(new Writer(file, new LedgerClock(Date.now, clock), options), parentPort);
 } catch (error) {
   // Whoever waits for `open` is told why there is none; with nobody listening, the thread ends.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies WriterReply);

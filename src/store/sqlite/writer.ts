@@ -6,6 +6,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
+import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { Command, Outcome } from '../../ledger/command.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -36,6 +37,12 @@ const POSTED_WHEN_IDLE = 2_000;
 
 const SYNCHRONOUS_FULL = 2;
 
+export interface WriterOptions {
+  /** Whether it keeps the chains of end users. */
+  readonly isChained: boolean;
+  readonly limits: PostingLimits;
+}
+
 export interface Written {
   readonly outcomes: readonly (Outcome | null)[];
   /** For each command, the latest posting of its end user when it waits to be posted; else 0. */
@@ -46,6 +53,7 @@ export interface Written {
 
 export class Writer {
   readonly #file: string;
+  readonly #isChained: boolean;
   readonly #clock: LedgerClock;
   readonly #limits: PostingLimits;
   #open: OpenWriter | null = null;
@@ -58,8 +66,13 @@ export class Writer {
   #isIdle = false;
 
   /** @throws CannotOpen when the file does not keep what it is told to keep */
-  constructor(file: string, clock: LedgerClock, limits: PostingLimits = POSTING_LIMITS) {
+  constructor(
+    file: string,
+    clock: LedgerClock,
+    { isChained = true, limits = POSTING_LIMITS }: Partial<WriterOptions> = {},
+  ) {
     this.#file = file;
+    this.#isChained = isChained;
     this.#clock = clock;
     this.#limits = limits;
     try {
@@ -83,7 +96,7 @@ export class Writer {
       const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      for (const change of changes) writer.store(change, holdings[change.index] as Holdings);
+      for (const change of changes) writer.store(change, holdings[change.index] as Holdings, this.#isChained);
       for (const answer of answers) writer.answers.insert(answer);
       writer.movements.write(movementsOf(changes));
       unposted.post(POSTED_PER_COMMAND * commands.length);
@@ -272,7 +285,8 @@ class OpenWriter {
   }
 
   /** @param loaded what the end user had: the first new posting follows its latest one */
-  store({ user, postings, cycles }: UserChange, loaded: Holdings): void {
+  store(change: UserChange, loaded: Holdings, isChained: boolean): void {
+    const { user, postings, cycles } = change;
     const { account } = user;
     const endUser = this.#endUser.of(user.endUser);
     let { latestPosting: previous, postingCount } = loaded;
@@ -300,7 +314,8 @@ class OpenWriter {
       postingCount += 1;
       if (isLandmark(postingCount)) this.#insertLandmark.run(account, endUser, transaction, number);
     }
-    this.unposted.take(user, loaded, { cycles: cycles.after, latestPosting: previous, postingCount });
+    const chain = isChained ? chainAfter(loaded, change) : null;
+    this.unposted.take(user, loaded, { cycles: cycles.after, latestPosting: previous, postingCount, chain });
   }
 
   saveClock({ at, sequence }: IdPosition): void {
@@ -325,6 +340,12 @@ class OpenWriter {
     }
     return kept;
   }
+}
+
+/** A chain begins with the first posting, or not at all: one that was not kept meanwhile would prove nothing. */
+function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): Head | null {
+  if (latestPosting !== null && chain === null) return null;
+  return extend(chain ?? emptyChain(user), postings);
 }
 
 export function clockChecksum(at: Instant, sequence: number): number {

@@ -1,0 +1,128 @@
+// The chain over the postings of an end user.
+
+import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { emptyChain, extend } from './chain.ts';
+import type { Posting } from './posting.ts';
+import { transactionId } from './transaction-id.ts';
+
+const ADA = { account: 1, endUser: '00000000-0000-4000-8000-000000000001' };
+const NOON = Date.UTC(2026, 0, 31, 12);
+const idAt = (sequence: number) => transactionId({ at: NOON, sequence, tail: '0123456789ab' });
+
+const POSTING: Posting = {
+  transactionId: idAt(7),
+  cycleId: idAt(3),
+  period: 0,
+  kind: 'subtract',
+  amount: -12,
+  createdAt: NOON,
+  expiresAt: NOON + 1,
+  actor: 'key:1',
+  note: null,
+};
+
+test('a head is a SHA-256 of the head before it and of all that a posting says', () => {
+  const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} 5 - key:1`;
+  const first = hash('sha256', text, 'base64url');
+  assert.equal(extend(emptyChain(ADA), [POSTING]), first);
+  const second = { ...POSTING, transactionId: idAt(8), note: 'ticket 4711' };
+  const more = `${first}\n${second.transactionId} ${second.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} 5 11 key:1ticket 4711`;
+  assert.equal(extend(first, [second]), hash('sha256', more, 'base64url'));
+  assert.equal(extend(emptyChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
+});
+
+test('no posting leaves the head as it is', () => {
+  assert.equal(extend(emptyChain(ADA), []), emptyChain(ADA));
+});
+
+const CHANGES: readonly Partial<Posting>[] = [
+  { transactionId: transactionId({ at: NOON, sequence: 7, tail: '0123456789aa' }) },
+  { cycleId: transactionId({ at: NOON, sequence: 3, tail: '0123456789aa' }) },
+  { period: 1 },
+  { kind: 'renew' },
+  { amount: -13 },
+  { createdAt: NOON - 1 },
+  { expiresAt: NOON + 2 },
+  { actor: 'key:2' },
+  { actor: 'key:10' },
+  { note: 'goodwill' },
+  { note: ' ' },
+];
+
+for (const change of CHANGES) {
+  test(`another ${Object.keys(change)} (${Object.values(change)}) leads to another head`, () => {
+    const later = { ...POSTING, transactionId: idAt(9) };
+    const heads = [POSTING, { ...POSTING, ...change }].map((posting) => extend(emptyChain(ADA), [posting, later]));
+    assert.notEqual(heads[0], heads[1]);
+  });
+}
+
+test('what moves from the actor to the note is seen', () => {
+  const [a, b] = [
+    { actor: 'key:1', note: '2' },
+    { actor: 'key:12', note: null },
+  ].map((free) => extend(emptyChain(ADA), [{ ...POSTING, ...free }]));
+  const c = extend(emptyChain(ADA), [{ ...POSTING, actor: 'key:', note: '12' }]);
+  assert.equal(new Set([a, b, c]).size, 3);
+});
+
+test('the same postings of somebody else are another chain', () => {
+  const others = [
+    { ...ADA, account: 2 },
+    { ...ADA, endUser: '00000000-0000-4000-8000-000000000002' },
+  ];
+  assert.equal(new Set([ADA, ...others].map((user) => extend(emptyChain(user), [POSTING]))).size, 3);
+});
+
+const someText = fc.string({ minLength: 1, maxLength: 4, unit: 'binary' });
+const someTransactions = fc
+  .array(
+    fc.record({
+      cycles: fc.uniqueArray(fc.nat(5), { minLength: 1, maxLength: 4 }),
+      amount: fc.integer({ min: -9, max: 9 }),
+      actor: someText,
+      note: fc.option(someText),
+    }),
+    { minLength: 1, maxLength: 8 },
+  )
+  .map((transactions) =>
+    transactions.map(({ cycles, ...rest }, index) =>
+      cycles.map((cycle): Posting => ({ ...POSTING, ...rest, transactionId: idAt(index + 1), cycleId: idAt(cycle) })),
+    ),
+  );
+
+test('transactions lead to one head, however they come in batches and their postings in an order', () => {
+  fc.assert(
+    fc.property(someTransactions, fc.nat(8), (transactions, split) => {
+      const whole = extend(emptyChain(ADA), transactions.flat());
+      const [first, second] = [transactions.slice(0, split), transactions.slice(split)];
+      const turned = second.map((postings) => postings.toReversed());
+      assert.equal(extend(extend(emptyChain(ADA), first.flat()), turned.flat()), whole);
+    }),
+  );
+});
+
+test('a transaction that is left out, exchanged with the next, or joined to it leads to another head', () => {
+  fc.assert(
+    fc.property(someTransactions, fc.nat(7), (transactions, at) => {
+      const place = at % transactions.length;
+      const whole = extend(emptyChain(ADA), transactions.flat());
+      assert.notEqual(extend(emptyChain(ADA), transactions.toSpliced(place, 1).flat()), whole);
+      const [one, next] = transactions.slice(place, place + 2);
+      if (one === undefined || next === undefined) return;
+      assert.notEqual(extend(emptyChain(ADA), transactions.toSpliced(place, 2, next, one).flat()), whole);
+      const joined = next.map((posting) => ({ ...posting, transactionId: (one[0] as Posting).transactionId }));
+      assert.notEqual(extend(emptyChain(ADA), transactions.toSpliced(place + 1, 1, joined).flat()), whole);
+    }),
+  );
+});
+
+test('postings that were given are not put into another order', () => {
+  const postings = [5, 2, 4].map((cycle) => ({ ...POSTING, cycleId: idAt(cycle) }));
+  const before = [...postings];
+  extend(emptyChain(ADA), postings);
+  assert.deepEqual(postings, before);
+});

@@ -1,0 +1,8 @@
+// A reporter for mutation testing: a mutant is found out by the first test that fails, and the rest need not run.
+
+import type { TestEvent } from 'node:test/reporters';
+
+export default async function* firstFailure(events: AsyncIterable<TestEvent>): AsyncGenerator<string> {
+  for await (const { type } of events) if (type === 'test:fail') process.exit(1);
+  yield '';
+}
