@@ -6,6 +6,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { SMALL_LIMITS } from '../store/temporary-ledger.ts';
 import { modelTests, RUNS_JUDGED } from './model-tests.ts';
 
 modelTests('SQLite', {
@@ -15,6 +16,6 @@ modelTests('SQLite', {
   async newLedger(t) {
     const folder = await mkdtemp(join(tmpdir(), 'scrip-model-'));
     t.after(() => rm(folder, { recursive: true, force: true }));
-    return (wall) => openSqliteStore(join(folder, 'ledger.db'), wall);
+    return (wall) => openSqliteStore(join(folder, 'ledger.db'), wall, { limits: SMALL_LIMITS });
   },
 });

@@ -118,7 +118,7 @@ test('a ledger from before there were movements gets them from its postings', as
     `DROP VIEW movement_differences; DROP VIEW movement_entries; DROP TABLE movements; DROP TABLE recent_movements;
      DROP TABLE account_activity; ALTER TABLE postings DROP COLUMN note;
      ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE api_keys DROP COLUMN last_used_at;
-     ALTER TABLE holdings DROP COLUMN chain; ALTER TABLE holdings DROP COLUMN posting_count; DROP TABLE landmarks;
+     ALTER TABLE holdings DROP COLUMN chain; ALTER TABLE holdings DROP COLUMN posting_count; DROP TABLE landmarks; DROP TABLE posted;
      PRAGMA user_version = 3`,
   );
   const after = await overviewsAt(file);

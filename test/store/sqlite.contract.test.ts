@@ -10,16 +10,18 @@ import { ACCEPTED } from '../../src/ledger/command.ts';
 import { InvalidCursor } from '../../src/store/account-reads.ts';
 import type { WallClock } from '../../src/store/sqlite/ledger-clock.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { WriterOptions } from '../../src/store/sqlite/writer.ts';
 import { type OpenedLedger, storeContract } from './store-contract.ts';
-import { balanceOf, EndUser, openFor, temporaryFile } from './temporary-ledger.ts';
+import { balanceOf, EndUser, openFor, SMALL_LIMITS, temporaryFile } from './temporary-ledger.ts';
 
-async function openLedger(wall?: WallClock): Promise<OpenedLedger> {
+async function openLedger(wall?: WallClock, options: Partial<WriterOptions> = {}): Promise<OpenedLedger> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-test-'));
-  const open = () => openSqliteStore(join(folder, 'scrip.db'), wall);
+  const open = () => openSqliteStore(join(folder, 'scrip.db'), wall, options);
   return { store: await open(), reopen: open, remove: () => rm(folder, { recursive: true }) };
 }
 
 storeContract('SQLite, its writer in place', ({ wall }) => openLedger(wall), 'movable');
+storeContract('SQLite, posting at every turn', ({ wall }) => openLedger(wall, { limits: SMALL_LIMITS }), 'movable');
 storeContract('SQLite, its writer in a thread', () => openLedger(), 'real');
 
 test('a history goes on between transactions only, not in the middle of one', async (t) => {

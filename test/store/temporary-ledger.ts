@@ -13,6 +13,7 @@ import { DAY_MS, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
 import { cyclesAt } from '../../src/ledger/settle.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import type { Store } from '../../src/store/store.ts';
 
 /** A Saturday at noon, and the end of a month: nothing here may depend on either. */
@@ -34,6 +35,9 @@ export function temporaryFolder(): string {
 export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
 }
+
+/** Limits at which all that can happen to an end user who waits to be posted happens within a few batches. */
+export const SMALL_LIMITS: PostingLimits = { usersMax: 2, tailMax: 8, ofUserMax: 3 };
 
 /** Opens a store that is closed after the test, unless the test does so: left open, its thread would keep the tests from ending. */
 export async function openFor(test: TestContext, file: string): Promise<Store> {

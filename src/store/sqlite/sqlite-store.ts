@@ -24,7 +24,7 @@ import { type BatchWriter, ThreadedWriter, WriterInPlace } from './batch-writer.
 import { type Heads, headsOf, JournalReader, nameOfUser } from './journal.ts';
 import { PlaceFinder } from './landmarks.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
-import { checkPages, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
+import { checkPages, explained, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
 import { addChainsTo, proveFile } from './proving.ts';
 import { ChainReader, type Holdings, prepare, rowsOf } from './rows.ts';
@@ -55,16 +55,17 @@ export async function openSqliteStore(
     refuseUnfinishedCopy(db, file);
     const clock = new LedgerClock(wall ?? Date.now);
     const writer = wall ? new WriterInPlace(file, clock, options) : await ThreadedWriter.open(file, clock, options);
-    return new SqliteStore(db, clock, writer, lock);
+    return new SqliteStore(db, clock, writer, headsOf(db), lock);
   } catch (error) {
     db?.close();
     lock.close();
-    throw error;
+    throw explained(file, error);
   }
 }
 
 /**
- * Opens the ledger beside a server that may be running on it: for API keys and the audit, not for writes.
+ * Opens the ledger beside a server that may be running on it: for API keys, the audit and proofs. It neither writes, nor
+ * reads single end users: what waits to be posted is known to the server.
  *
  * @throws CannotOpen
  */
@@ -79,7 +80,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
     noteKeyUses: async () => {},
     close: async () => {},
   };
-  return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, null);
+  return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, new Map(), null);
 }
 
 class SqliteStore implements Store {
@@ -99,7 +100,7 @@ class SqliteStore implements Store {
   #trouble: StoreFault | null = null;
   #broken: StoreFault | null = null;
 
-  constructor(db: DatabaseSync, clock: LedgerClock, writer: BatchWriter, lock: DatabaseSync | null) {
+  constructor(db: DatabaseSync, clock: LedgerClock, writer: BatchWriter, heads: Heads, lock: DatabaseSync | null) {
     this.#db = db;
     this.#clock = clock;
     this.#writer = writer;
@@ -112,7 +113,7 @@ class SqliteStore implements Store {
       headOf: (user) => this.#headOf(user),
     });
     this.#journal = new JournalReader(db);
-    this.#heads = headsOf(db);
+    this.#heads = heads;
     this.#chain = new ChainReader(db);
     this.#places = new PlaceFinder(db);
     this.#due = prepare(
@@ -218,7 +219,7 @@ class SqliteStore implements Store {
 
   /** After a fault the journal may hold more than was answered: it is looked through as at a start. */
   #noteHealth(trouble: StoreFault | null): void {
-    if (trouble === null && this.#trouble !== null) this.#heads = headsOf(this.#db);
+    if (trouble === null) this.#heads = headsOf(this.#db);
     this.#trouble = trouble;
   }
 

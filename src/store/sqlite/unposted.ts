@@ -205,6 +205,8 @@ export class Unposted {
 /** Whether the journal tells how the one came from the other: additions and subtractions do, for an end user that is stored. */
 function isRedone(before: Holdings, after: Holdings): boolean {
   if (before.latestPosting === null) return false;
+  // A chain that is no longer kept ends; redone, it would go on.
+  if (before.chain !== null && after.chain === null) return false;
   const isTold = (cycle: Cycle, place: number) => {
     const earlier = before.cycles[place];
     return earlier === undefined

@@ -170,11 +170,19 @@ export class Writer {
 
   close(): void {
     try {
-      if (!this.#halted) this.tick();
+      if (!this.#halted) this.#postAll();
       this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } finally {
       this.#disconnect();
     }
+  }
+
+  /** Whoever opens the file next finds the holdings as they are. */
+  #postAll(): void {
+    do {
+      this.#isIdle = true;
+      this.tick();
+    } while (this.#open?.unposted.isWaited);
   }
 
   /** The instant of this batch. When the clock stands still for so long that the ids run short, it is moved on. */
