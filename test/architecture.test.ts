@@ -5,7 +5,12 @@ import { globSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { test } from 'node:test';
 
-const SOURCE = join(import.meta.dirname, '..', 'src');
+const ROOT = join(import.meta.dirname, '..');
+const SOURCE = join(ROOT, 'src');
+const WRITTEN_BY_HAND = ['src', 'test', 'bench', 'packaging', 'client/src', 'client/examples'].map(
+  (folder) => `${folder}/**/*.ts`,
+);
+const IS_GENERATED = /(?:^|\/)generated\.ts$/;
 const LINES_MAX = 400;
 
 /** A file may import from its own folder, from those within it, and from lower floors. The first row that fits a path counts. */
@@ -116,9 +121,12 @@ test('names say what is there', () => {
   }
 });
 
-test('files begin with a comment that says their job, and stay within a length that can be read', () => {
-  for (const { path, text } of files) {
+test('files begin with a comment that says their job, and stay within a length that can be read, tests as well', () => {
+  const paths = globSync(WRITTEN_BY_HAND, { cwd: ROOT }).filter((path) => !IS_GENERATED.test(path));
+  assert(paths.length > files.length, 'the tests are among them');
+  for (const path of paths) {
+    const text = readFileSync(join(ROOT, path), 'utf8');
     assert.match(text.replace(/^#!.*\n/, ''), /^\/\/ /, `${path} does not say what it is for`);
-    assert(text.split('\n').length <= LINES_MAX, `${path} has more than ${LINES_MAX} lines`);
+    assert(text.trimEnd().split('\n').length <= LINES_MAX, `${path} has more than ${LINES_MAX} lines`);
   }
 });

@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey, openBeside } from '../src/app.ts';
 
 const CONNECTIONS = 4;
-const MEASURED_MS = Number(process.env.FAIRNESS_MS ?? 2_000);
+const MEASURED_MS = Number(process.env.FAIRNESS_MS ?? 1_000);
 const FLOOD_CONNECTIONS = process.env.FLOOD_CONNECTIONS ?? '300';
 const FLOOD_PIPELINED = process.env.FLOOD_PIPELINED ?? '100';
 

@@ -25,15 +25,17 @@ export class NewFile {
     this.file = file;
     this.partial = `${file}.partial-${process.pid}`;
     if (existsSync(file)) throw alreadyThere(file);
+    // First, so that there is no moment in which a signal leaves something behind.
+    process.once('SIGINT', this.#onSignal);
+    process.once('SIGTERM', this.#onSignal);
     try {
       closeSync(openSync(this.partial, 'wx', OWNER_ONLY));
     } catch (error) {
+      this.#letSignalsEnd();
       throw new CannotOpen(
         `${file} cannot be written (${(error as Error).message}); name a file in a folder of yours.`,
       );
     }
-    process.once('SIGINT', this.#onSignal);
-    process.once('SIGTERM', this.#onSignal);
   }
 
   /** @throws CannotOpen when somebody else has made a file of that name meanwhile */
@@ -54,10 +56,14 @@ export class NewFile {
 
   /** Takes away what is not published. Twice is no error. */
   discard(): void {
-    process.off('SIGINT', this.#onSignal);
-    process.off('SIGTERM', this.#onSignal);
     for (const name of [this.partial, `${this.partial}-journal`, `${this.partial}-wal`, `${this.partial}-shm`])
       rmSync(name, { force: true });
+    this.#letSignalsEnd();
+  }
+
+  #letSignalsEnd(): void {
+    process.off('SIGINT', this.#onSignal);
+    process.off('SIGTERM', this.#onSignal);
   }
 }
 

@@ -20,7 +20,7 @@ interface OnStore {
 
 let server: PostgresServer | null = null;
 
-const STORES: Readonly<Record<string, OnStore>> = {
+const STORES = {
   SQLite: { open: async () => undefined, close: async () => {} },
   PostgreSQL: {
     async open() {
@@ -32,7 +32,7 @@ const STORES: Readonly<Record<string, OnStore>> = {
       await server?.remove();
     },
   },
-};
+} satisfies Record<string, OnStore>;
 
 let browser: Browser;
 before(async () => {
@@ -42,17 +42,7 @@ after(() => browser?.close());
 
 for (const [name, store] of Object.entries(STORES)) {
   describe(`the console on ${name}`, () => {
-    let scrip: Scrip;
-    const arrive = (options = {}) => ConsoleVisitor.arrive(browser, scrip.url, options);
-
-    before(async () => {
-      const database = await store.open();
-      scrip = await startScrip(database ? { database } : {});
-    });
-    after(async () => {
-      await scrip?.stop();
-      await store.close();
-    });
+    const { arrive, url } = consoleOn(store);
 
     test('from sign-up to a key, to credits, to the end user, to a revoked key, and out', async () => {
       const visitor = await arrive();
@@ -60,9 +50,9 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.signUp(person);
       await visitor.signIn(person);
       const secret = await visitor.createKey('Backend');
-      assert.equal(await visitor.page.getByRole('button', { name: 'Copy' }).isVisible(), true);
+      await visitor.page.getByRole('button', { name: 'Copy' }).waitFor();
       const endUser = randomUUID();
-      assert.equal(await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 1_234 }), 200);
+      assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1_234 }), 200);
 
       await visitor.follow('Overview');
       await eventually(async () => {
@@ -96,7 +86,7 @@ for (const [name, store] of Object.entries(STORES)) {
       const revoked = performance.now();
       await visitor.page.getByText('The key was revoked').waitFor();
       await eventually(
-        async () => (await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
+        async () => (await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
         'the key is refused',
       );
       assert(performance.now() - revoked < REVOKED_WITHIN_MS, 'within a second');
@@ -119,7 +109,7 @@ for (const [name, store] of Object.entries(STORES)) {
       }
       const secret = await first.createKey('Key of the first');
       const endUser = randomUUID();
-      assert.equal(await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 4_242 }), 200);
+      assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 4_242 }), 200);
       await first.open(`/console/end-users/${endUser}`);
       assert.match(await first.text(), /4,242/);
       for (const path of [
@@ -133,75 +123,6 @@ for (const [name, store] of Object.entries(STORES)) {
       }
       await first.leave();
       await second.leave();
-    });
-
-    for (const [look, options] of [
-      ['in light', { colorScheme: 'light' }],
-      ['in dark', { colorScheme: 'dark' }],
-      ['on a phone', PHONE],
-    ] as const) {
-      test(`every page is sound ${look}`, async () => {
-        const visitor = await arrive(options);
-        const person = somebody();
-        for (const path of ['/console/sign-in', '/console/sign-up']) {
-          await visitor.open(path);
-          await assertSound(visitor.seen, `${path} ${look}`);
-        }
-        await visitor.signUp(person);
-        await visitor.signIn(person);
-        await assertSound(visitor.seen, `the unused overview ${look}`);
-        const secret = await visitor.createKey('Backend');
-        await assertSound(visitor.seen, `the new key ${look}`);
-        const endUser = randomUUID();
-        await callApi(scrip.url, secret, '/start-cycle', { end_user_id: endUser, amount: 1_000 });
-        await callApi(scrip.url, secret, '/subtract', { end_user_id: endUser, amount: 17 });
-        for (const path of [
-          '/console/overview',
-          '/console/end-users',
-          `/console/end-users/${endUser}`,
-          '/console/api-keys',
-          '/console/members',
-          '/console/password',
-        ]) {
-          await visitor.open(path);
-          await assertSound(visitor.seen, `${path} ${look}`);
-        }
-        await visitor.open('/console/api-keys');
-        await visitor.follow('Revoke');
-        await assertSound(visitor.seen, `the question before a key is revoked ${look}`);
-        await visitor.leave();
-      });
-    }
-
-    test('by keyboard alone: signing in, and adding credits with a note', async () => {
-      const visitor = await arrive();
-      const person = somebody();
-      await visitor.signUp(person);
-      const { keyboard } = visitor.page;
-      await tabTo(visitor, 'Email');
-      await keyboard.type(person.email);
-      await tabTo(visitor, 'Password');
-      await keyboard.type('seven green bottles on a wall');
-      await keyboard.press('Enter');
-      await visitor.page.waitForURL(/\/console\/overview/);
-      await tabTo(visitor, 'End users');
-      await keyboard.press('Enter');
-      await visitor.page.waitForURL(/\/console\/end-users/);
-      await tabTo(visitor, 'Find by UUID');
-      await keyboard.type(randomUUID());
-      await keyboard.press('Enter');
-      await visitor.page.getByText('Balance now').waitFor();
-      await tabTo(visitor, 'Add credits');
-      await keyboard.press('Enter');
-      await tabTo(visitor, 'Amount');
-      await keyboard.type('75');
-      await tabTo(visitor, 'Note');
-      await keyboard.type('Without a mouse');
-      await tabTo(visitor, 'Add');
-      await keyboard.press('Enter');
-      await visitor.page.getByText('The credits were added.').waitFor();
-      assert.match(await visitor.text(), /75 credits[\s\S]*Without a mouse/);
-      await visitor.leave();
     });
 
     test('a double click makes one key, and its secret is shown', async () => {
@@ -243,26 +164,115 @@ for (const [name, store] of Object.entries(STORES)) {
       await owner.leave();
       await guest.leave();
     });
+  });
+}
 
-    test('without JavaScript: a key, credits, a cycle that is started and stopped', async () => {
-      const visitor = await arrive({ javaScriptEnabled: false });
+// What a page looks like, and how it is used, is the same whatever the store: once is enough.
+describe('the pages of the console', () => {
+  const { arrive, url } = consoleOn(STORES.SQLite);
+
+  for (const [look, options] of [
+    ['in light', { colorScheme: 'light' }],
+    ['in dark', { colorScheme: 'dark' }],
+    ['on a phone', PHONE],
+  ] as const) {
+    test(`every page is sound ${look}`, async () => {
+      const visitor = await arrive(options);
       const person = somebody();
+      for (const path of ['/console/sign-in', '/console/sign-up']) {
+        await visitor.open(path);
+        await assertSound(visitor.seen, `${path} ${look}`);
+      }
       await visitor.signUp(person);
       await visitor.signIn(person);
+      await assertSound(visitor.seen, `the unused overview ${look}`);
       const secret = await visitor.createKey('Backend');
+      await assertSound(visitor.seen, `the new key ${look}`);
       const endUser = randomUUID();
-      assert.equal(await callApi(scrip.url, secret, '/add', { end_user_id: endUser, amount: 10 }), 200);
-      await visitor.open(`/console/end-users/${endUser}`);
-      await visitor.page.getByText('Start a cycle').click();
-      await visitor.fill('Amount', '1000');
-      await visitor.press('Start');
-      assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
-      await visitor.page.getByText('Stop the cycle').first().click();
-      await visitor.press('Stop the cycle now');
-      assert.match(await visitor.text(), /The cycle was stopped[\s\S]*1,010 credits[\s\S]*recurring, stopped/);
+      await callApi(url(), secret, '/start-cycle', { end_user_id: endUser, amount: 1_000 });
+      await callApi(url(), secret, '/subtract', { end_user_id: endUser, amount: 17 });
+      for (const path of [
+        '/console/overview',
+        '/console/end-users',
+        `/console/end-users/${endUser}`,
+        '/console/api-keys',
+        '/console/members',
+        '/console/password',
+      ]) {
+        await visitor.open(path);
+        await assertSound(visitor.seen, `${path} ${look}`);
+      }
+      await visitor.open('/console/api-keys');
+      await visitor.follow('Revoke');
+      await assertSound(visitor.seen, `the question before a key is revoked ${look}`);
       await visitor.leave();
     });
+  }
+
+  test('by keyboard alone: signing in, and adding credits with a note', async () => {
+    const visitor = await arrive();
+    const person = somebody();
+    await visitor.signUp(person);
+    const { keyboard } = visitor.page;
+    await tabTo(visitor, 'Email');
+    await keyboard.type(person.email);
+    await tabTo(visitor, 'Password');
+    await keyboard.type('seven green bottles on a wall');
+    await keyboard.press('Enter');
+    await visitor.page.waitForURL(/\/console\/overview/);
+    await tabTo(visitor, 'End users');
+    await keyboard.press('Enter');
+    await visitor.page.waitForURL(/\/console\/end-users/);
+    await tabTo(visitor, 'Find by UUID');
+    await keyboard.type(randomUUID());
+    await keyboard.press('Enter');
+    await visitor.page.getByText('Balance now').waitFor();
+    await tabTo(visitor, 'Add credits');
+    await keyboard.press('Enter');
+    await tabTo(visitor, 'Amount');
+    await keyboard.type('75');
+    await tabTo(visitor, 'Note');
+    await keyboard.type('Without a mouse');
+    await tabTo(visitor, 'Add');
+    await keyboard.press('Enter');
+    await visitor.page.getByText('The credits were added.').waitFor();
+    assert.match(await visitor.text(), /75 credits[\s\S]*Without a mouse/);
+    await visitor.leave();
   });
+
+  test('without JavaScript: a key, credits, a cycle that is started and stopped', async () => {
+    const visitor = await arrive({ javaScriptEnabled: false });
+    const person = somebody();
+    await visitor.signUp(person);
+    await visitor.signIn(person);
+    const secret = await visitor.createKey('Backend');
+    const endUser = randomUUID();
+    assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 10 }), 200);
+    await visitor.open(`/console/end-users/${endUser}`);
+    await visitor.page.getByText('Start a cycle').click();
+    await visitor.fill('Amount', '1000');
+    await visitor.press('Start');
+    assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
+    await visitor.page.getByText('Stop the cycle').first().click();
+    await visitor.press('Stop the cycle now');
+    assert.match(await visitor.text(), /The cycle was stopped[\s\S]*1,010 credits[\s\S]*recurring, stopped/);
+    await visitor.leave();
+  });
+});
+
+/** Runs a console on a store for the tests of a group. */
+function consoleOn(store: OnStore) {
+  let scrip: Scrip;
+  before(async () => {
+    const database = await store.open();
+    scrip = await startScrip(database ? { database } : {});
+  });
+  after(async () => {
+    await scrip?.stop();
+    await store.close();
+  });
+  const url = () => scrip.url;
+  return { url, arrive: (options = {}) => ConsoleVisitor.arrive(browser, url(), options) };
 }
 
 function somebody(): Person {

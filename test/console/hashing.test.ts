@@ -88,7 +88,7 @@ describe('hashes, in a file', () => {
 describe('hashes, on PostgreSQL', () => {
   let server: PostgresServer;
   before(async () => {
-    server = await PostgresServer.start();
+    server = await PostgresServer.start({ fsync: 'off' });
   });
   after(() => server.remove());
   identityTests(async () => {

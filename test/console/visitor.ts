@@ -7,6 +7,7 @@ import { after, before, describe } from 'node:test';
 import type { ConsoleSettings } from '../../src/config.ts';
 import { MovableClock, type Reply, type Scrip, startScrip } from '../http/running-service.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
+import { makeHashesCheap } from './cheap-hashes.ts';
 
 export const PASSWORD = 'seven green bottles on a wall';
 export const OTHER_PASSWORD = 'eight blue kettles in a row';
@@ -123,8 +124,19 @@ export interface Started {
 
 export type Start = (settings?: Partial<ConsoleSettings>) => Promise<Started>;
 
+/** One for all groups of a file. Its machine does not fail, so it may go without fsync. */
+let server: Promise<PostgresServer> | null = null;
+function postgres(): Promise<PostgresServer> {
+  server ??= PostgresServer.start({ fsync: 'off' });
+  return server;
+}
+after(async () => {
+  await (await server)?.remove();
+});
+
 /** The same tests on a file and on PostgreSQL. What they start is stopped when they are done. */
 export function onBothStores(name: string, define: (start: Start) => void): void {
+  makeHashesCheap();
   const started: Scrip[] = [];
   const stopAll = async () => void (await Promise.all(started.splice(0).map((scrip) => scrip.stop())));
   describe(`${name}, in a file`, () => {
@@ -151,18 +163,13 @@ export function onBothStores(name: string, define: (start: Start) => void): void
     });
   });
   describe(`${name}, on PostgreSQL`, () => {
-    let server: PostgresServer;
-    before(async () => {
-      server = await PostgresServer.start();
-    });
-    after(async () => {
-      await stopAll();
-      await server.remove();
-    });
+    before(postgres);
+    after(stopAll);
     define(async (settings = {}) => {
+      const server = await postgres();
       const url = await server.createDatabase();
       const clock = new MovableClock(new Date().toISOString());
-      const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: false } as const;
+      const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: true } as const;
       const scrip = await startScrip({ clock, database, console: settings });
       started.push(scrip);
       const sql: Started['sql'] = async (text) => {

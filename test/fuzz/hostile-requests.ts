@@ -4,12 +4,7 @@
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
 import type { HostileBodies } from './hostile-bodies.ts';
-
-/**
- * `take`: a 200, or a refusal of the ledger. `refuse`: anything of 400 to 499. `break`: the same, or an end of the
- * connection without an answer, and nothing behind it is a request. `either`: 200 or 400 to 499. `redirect`: a form.
- */
-export type Verdict = 'take' | 'refuse' | 'break' | 'either' | 'form';
+import { type Draft, type Verdict, written } from './request-bytes.ts';
 
 export interface HostileRequest {
   readonly bytes: Buffer;
@@ -29,19 +24,6 @@ const PATHS: Readonly<Record<Operation, string>> = {
   read: '/get-active-balance',
 };
 const OPERATIONS = ['add', 'add', 'subtract', 'subtract', 'start-cycle', 'stop-cycle', 'read'] as const;
-const CRLF = '\r\n';
-
-interface Draft {
-  method: string;
-  target: string;
-  version: string;
-  headers: [name: string, value: string][];
-  body: Buffer;
-  framing: 'length' | 'chunked' | 'none';
-  /** What has been done to it beyond the body. */
-  verdict: Verdict | null;
-  isCutShort: boolean;
-}
 
 export class HostileRequests {
   readonly #random: Random;
@@ -388,27 +370,3 @@ const FORM_NUMBERS = [
   'x',
   '1,000',
 ];
-
-function written(draft: Draft): Buffer {
-  const { method, target, version, headers, body, framing, isCutShort } = draft;
-  const framed = framing === 'chunked' ? chunked(body) : body;
-  const framingHeaders: [string, string][] =
-    framing === 'none'
-      ? []
-      : framing === 'chunked'
-        ? [['Transfer-Encoding', 'chunked']]
-        : [['Content-Length', String(body.length)]];
-  const lines = [...headers, ...framingHeaders].map(([name, value]) => `${name}: ${value}`);
-  const start = `${method} ${target} ${version}`.trimEnd();
-  const bytes = Buffer.concat([Buffer.from([start, ...lines, '', ''].join(CRLF), 'latin1'), framed]);
-  return isCutShort ? bytes.subarray(0, bytes.length - 1) : bytes;
-}
-
-function chunked(body: Buffer): Buffer {
-  const parts: Buffer[] = [];
-  for (let at = 0; at < body.length; at += 4_096) {
-    const part = body.subarray(at, at + 4_096);
-    parts.push(Buffer.from(`${part.length.toString(16)}${CRLF}`), part, Buffer.from(CRLF));
-  }
-  return Buffer.concat([...parts, Buffer.from(`0${CRLF}${CRLF}`)]);
-}

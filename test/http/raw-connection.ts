@@ -78,12 +78,21 @@ export class RawConnection {
 
   /** Everything that comes until the other side closes. */
   async untilClosed(): Promise<string> {
-    while (await this.#more());
+    const pieces = [this.#unread];
+    do pieces.push(...this.#arrived.splice(0));
+    while (await this.#arrival());
+    this.#unread = Buffer.concat(pieces);
     return this.#unread.toString();
   }
 
   /** @returns false when nothing more will come */
   async #more(): Promise<boolean> {
+    if (!(await this.#arrival())) return false;
+    this.#unread = Buffer.concat([this.#unread, ...this.#arrived.splice(0)]);
+    return true;
+  }
+
+  async #arrival(): Promise<boolean> {
     while (this.#arrived.length === 0) {
       if (this.isClosed) return false;
       await new Promise<void>((resolve, reject) => {
@@ -94,7 +103,6 @@ export class RawConnection {
         };
       });
     }
-    this.#unread = Buffer.concat([this.#unread, ...this.#arrived.splice(0)]);
     return true;
   }
 }

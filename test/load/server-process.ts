@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createApiKey, openBeside } from '../../src/app.ts';
 import { databaseOf } from '../../src/config.ts';
+import { startingEnvironment } from '../run-folder.ts';
 
 const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
 const FATAL_LINES = /"level":(?:50|60)|^\s+at /m;
@@ -23,10 +24,9 @@ export class ServerProcess {
     environment: Readonly<Record<string, string>> = {},
     script: string | null = null,
   ): Promise<ServerProcess> {
-    const { PATH = '', TMPDIR = '' } = process.env;
     const command = script === null ? [CLI, 'serve'] : [script];
     const child = spawn(process.execPath, command, {
-      env: { PATH, TMPDIR, DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'error', ...environment },
+      env: { ...startingEnvironment(), DATABASE_URL: databaseUrl, PORT: '0', LOG_LEVEL: 'error', ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     const log: string[] = [];

