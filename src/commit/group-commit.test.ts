@@ -69,6 +69,66 @@ test('the next batch is with the store before the last one is answered', async (
   assert.equal(begunWhenAnswered, 2);
 });
 
+test('a batch that is decided is followed by one that is as large, and not by a third', async () => {
+  const { store, submit } = begin();
+  for (const amount of [1, 2]) submit(amount);
+  await nextTurn();
+  for (const amount of [3, 4]) submit(amount);
+  await nextTurn();
+  assert.deepEqual(store.batches.map(amountsOf), [[1, 2]], 'the first is not decided');
+  store.batch(0).decide();
+  assert.deepEqual(store.batches.map(amountsOf), [
+    [1, 2],
+    [3, 4],
+  ]);
+  store.batch(1).decide();
+  for (const amount of [5, 6, 7]) submit(amount);
+  await nextTurn();
+  assert.equal(store.batches.length, 2, 'a third would wait behind the second');
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [2, 2, 3]);
+});
+
+test('what is less than the batch that is decided waits until that is durable, or until there is as much', async () => {
+  const { store, submit } = begin();
+  for (const amount of [1, 2, 3]) submit(amount);
+  await nextTurn();
+  store.batch(0).decide();
+  for (const amount of [4, 5]) submit(amount);
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [3]);
+  submit(6);
+  await nextTurn();
+  assert.deepEqual(store.batches.map(amountsOf), [
+    [1, 2, 3],
+    [4, 5, 6],
+  ]);
+  store.batch(1).decide();
+  submit(7);
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [3, 3], 'there is one in front of it that is not durable');
+  store.batch(1).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [3, 3, 1]);
+});
+
+test('what befalls a batch does not befall the one that follows it', async () => {
+  const { store, answers, submit } = begin();
+  submit(1);
+  await nextTurn();
+  submit(2);
+  store.batch(0).decide();
+  store.batch(0).fail(new StoreFault('OutcomeUnknown', 'the line is cut'));
+  store.batch(1).finish();
+  await nextTurn();
+  assert.deepEqual(answers, [
+    [1, 'OutcomeUnknown'],
+    [2, 'accepted'],
+  ]);
+});
+
 test('a batch has at most 512 commands; the others wait for the next', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(1_100)) submit(amount);

@@ -5,7 +5,8 @@
 //      └── no room: Overloaded, at once         └── still catching up with missed periods: waiting again
 //
 // The store says in how many lanes it takes batches. All that concerns an end user goes through one of them, in order.
-// In a lane the accounts take turns, and of the room there is an account may fill as much as it leaves free.
+// A store may take the next batch of a lane once it has decided the one before, while that is becoming durable. In a
+// lane the accounts take turns, and of the room there is an account may fill as much as it leaves free.
 
 import assert from 'node:assert/strict';
 import type { Command, Outcome } from '../ledger/command.ts';
@@ -50,8 +51,20 @@ interface Waiting {
 interface Lane {
   readonly requests: FairLine<Waiting>;
   readonly renewals: Waiting[];
-  isWriting: boolean;
+  /** Batches: one, or two when the second follows one that is decided and not yet durable. */
+  underWay: number;
+  /** The batch that was sent off last. */
+  last: Batch | null;
 }
+
+interface Batch {
+  readonly size: number;
+  /** Whether the store takes the next one. */
+  isDecided: boolean;
+}
+
+/** A third batch would only wait behind the second. */
+const UNDER_WAY_MAX = 2;
 
 export interface CommitCounts {
   batches: number;
@@ -114,7 +127,8 @@ export class GroupCommit {
     this.#lanes = Array.from({ length: store.lanes.count }, () => ({
       requests: new FairLine<Waiting>(),
       renewals: [],
-      isWriting: false,
+      underWay: 0,
+      last: null,
     }));
   }
 
@@ -135,8 +149,9 @@ export class GroupCommit {
     if (share.bytes === 0) this.#shares.set(command.account, share);
     share.bytes += bytes;
     this.#bytes += bytes;
-    this.#enqueue(this.#lanes[this.#store.lanes.of(command)] as Lane, { command, answer, share });
-    if (this.#isScheduled || this.#writing === this.#store.lanes.atOnce) return;
+    const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
+    this.#enqueue(lane, { command, answer, share });
+    if (this.#isScheduled || !this.#isReady(lane)) return;
     // After the current turn of the event loop, so that all requests which arrived in it share a batch.
     this.#isScheduled = true;
     setImmediate(() => {
@@ -166,20 +181,33 @@ export class GroupCommit {
     else lane.requests.push(waiting.command.account, waiting);
   }
 
-  /** Sends off as many batches as the store takes at once. A lane writes one at a time, so that its next one can grow. */
+  /** Sends off as many batches as the store takes at once. */
   #writeBatches(): void {
     const { length } = this.#lanes;
-    for (let step = 0; step < length && this.#writing < this.#store.lanes.atOnce; step++) {
+    for (let step = 0; step < length; step++) {
       const lane = this.#lanes[(this.#turn + step) % length] as Lane;
-      if (!lane.isWriting && lane.requests.length + lane.renewals.length > 0) this.#writeBatch(lane);
+      if (this.#isReady(lane)) this.#writeBatch(lane);
     }
     this.#turn = (this.#turn + 1) % length;
   }
 
+  /**
+   * A batch that follows another one before that is durable is no smaller: what waits would otherwise be spread over more
+   * batches, which costs more than it saves.
+   */
+  #isReady({ requests, renewals, underWay, last }: Lane): boolean {
+    const waiting = requests.length + renewals.length;
+    if (waiting === 0) return false;
+    if (underWay === 0) return this.#writing < this.#store.lanes.atOnce;
+    return underWay < UNDER_WAY_MAX && last !== null && last.isDecided && waiting >= last.size;
+  }
+
   #writeBatch(lane: Lane): void {
-    lane.isWriting = true;
-    this.#writing += 1;
+    if (lane.underWay === 0) this.#writing += 1;
+    lane.underWay += 1;
     const batch = this.#take(lane);
+    const last: Batch = { size: batch.length, isDecided: false };
+    lane.last = last;
     const started = performance.now();
     const done = (results: readonly (Outcome | StoreFault | null)[], fault: StoreFault | null) => {
       this.counts.batches += 1;
@@ -188,13 +216,19 @@ export class GroupCommit {
       this.counts.seconds += seconds;
       this.counts.times.add(seconds);
       this.counts.sizes.add(batch.length);
-      lane.isWriting = false;
-      this.#writing -= 1;
+      last.isDecided = true;
+      lane.underWay -= 1;
+      if (lane.underWay === 0) this.#writing -= 1;
       this.#notice(fault);
       const traced = { startedMs: started, endedMs: ended, commands: batch.length, fault: fault?.code ?? null };
       this.#finishBatch(lane, batch, results, traced);
     };
-    this.#store.write(batch.map(({ command }) => command)).then(
+    const onDecided = () => {
+      last.isDecided = true;
+      if (this.#isReady(lane)) this.#writeBatch(lane);
+    };
+    const commands = batch.map(({ command }) => command);
+    this.#store.write(commands, onDecided).then(
       (outcomes) => done(outcomes, null),
       (error) => {
         const fault = error instanceof StoreFault ? error : new StoreFault('Internal', String(error));

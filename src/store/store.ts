@@ -117,9 +117,11 @@ export interface Store {
    * Decides the commands in order, and stores what they do in one transaction. Resolves once that is on stable storage,
    * with an outcome for each command: null for one whose end user is still catching up and who must ask again.
    *
+   * @param onDecided called by a store that can take the next batch of the lane before this one is on stable storage, once
+   * it can: the next one then sees what this one does, or fails with it and is done by itself
    * @throws StoreFault for all of them alike
    */
-  write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]>;
+  write(commands: readonly Command[], onDecided?: () => void): Promise<readonly (Outcome | null)[]>;
   /** @throws StoreFault, as do the reads below */
   cycles(user: EndUserKey): Promise<Loaded>;
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;

@@ -10,6 +10,8 @@ type Results = readonly (Outcome | null)[];
 
 export interface Batch {
   readonly commands: readonly Command[];
+  /** Says that the next batch of the lane may come. */
+  readonly decide: () => void;
   /** Accepts every command when nothing else is said. */
   finish(results?: Results): void;
   fail(error: unknown): void;
@@ -20,10 +22,11 @@ export class StalledStore {
   readonly lanes = ONE_LANE;
   readonly batches: Batch[] = [];
 
-  write(commands: readonly Command[]): Promise<Results> {
+  write(commands: readonly Command[], onDecided: () => void): Promise<Results> {
     const { promise, resolve, reject } = Promise.withResolvers<Results>();
     this.batches.push({
       commands,
+      decide: onDecided,
       finish: (results = commands.map(() => ACCEPTED)) => resolve(results),
       fail: reject,
     });

@@ -6,7 +6,9 @@ import type { Instant } from '../../ledger/instant.ts';
 import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
 import { keyOf } from './key.ts';
 import { RowArrays } from './row-arrays.ts';
+import { exactInteger } from './rows.ts';
 import type { Statement } from './statements.ts';
+import type { TextRow } from './step.ts';
 
 export interface AnswerRow {
   readonly account: number;
@@ -28,8 +30,22 @@ export function keysAsked(statement: Statement, commands: readonly Command[]): R
   return rows;
 }
 
-export function answersOf(rows: readonly AnswerRow[]): Answers {
-  return new Map(rows.map((row) => [nameOf({ account: row.account, endUser: row.end_user }, row.key), answerOf(row)]));
+/** @param rows with the columns of an end user's key but for the bucket, then those of `ANSWER`, as they are written out */
+export function answersOf(rows: readonly TextRow[]): Answers {
+  return new Map(rows.map(answerOfText).map((answer) => [nameOf(answer, answer.key), answer]));
+}
+
+function answerOfText(columns: TextRow): Answer {
+  const [account, endUser, key, request, requestId, outcome, answeredAt] = columns as readonly string[];
+  return answerOf({
+    account: Number(account),
+    end_user: endUser as string,
+    key: key as string,
+    request: request as string,
+    request_id: requestId as string,
+    outcome: outcome as string | null,
+    answered_at: exactInteger(answeredAt as string),
+  });
 }
 
 export function answerOf(row: AnswerRow): Answer {

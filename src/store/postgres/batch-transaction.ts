@@ -2,7 +2,7 @@
 // trips: lock and load, write and commit. On Citus the COMMIT is one of its own.
 
 import assert from 'node:assert/strict';
-import type { PoolClient, QueryResult, QueryResultRow } from 'pg';
+import type { PoolClient } from 'pg';
 import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
 import type { Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
@@ -12,26 +12,16 @@ import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind } from '../../ledger/movement.ts';
 import { instantOf, sequenceOf, type TransactionId } from '../../ledger/transaction-id.ts';
 import { TransactionIds } from '../transaction-ids.ts';
-import { type AnswerRow, answersOf, keysAsked } from './answer-rows.ts';
+import { answersOf, keysAsked } from './answer-rows.ts';
 import { type Write, writesOf } from './batch-writes.ts';
-import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { type Key, keyArrays, keyOf } from './key.ts';
-import { type CycleRow, cycleOf } from './rows.ts';
-import { query, type Statement, type Statements } from './statements.ts';
+import { cycleOfText, exactInteger } from './rows.ts';
+import { BEGIN_STATEMENTS, begin, commit, query, type Statement, type Statements } from './statements.ts';
+import { type StatementResult, sendStep, type TextRow } from './step.ts';
 
 /** Missed periods that one batch enters: see the same bound of the SQLite writer. */
 const PERIODS_PER_BATCH_MAX = 1_000;
-
-/**
- * Shorter than the client's own timeout, so that it is the server that gives up and rolls back. A client that the server
- * hears no more of would hold its locks for hours, until TCP gives up.
- */
-export const BEGIN = `BEGIN; SET LOCAL statement_timeout = '4s'; SET LOCAL lock_timeout = '3s';
-  SET LOCAL idle_in_transaction_session_timeout = '5s'`;
-
-/** A COMMIT that waits for a standby must not be cut short: it would then count as done without the standby. */
-export const COMMIT = 'SET LOCAL statement_timeout = 0; COMMIT';
 
 /** End users that are to be given something, and have no row to lock yet. */
 export interface Missing {
@@ -49,21 +39,6 @@ export interface Decided {
 export interface Witness {
   readonly user: EndUserKey;
   readonly transactionId: TransactionId;
-}
-
-/** An end user of the batch, counted from 1. */
-interface LockedRow {
-  readonly place: number;
-}
-
-interface LockedEndUser extends LockedRow {
-  /** Empty where there is no posting yet; null where no chain is kept. */
-  readonly chain: Head | null;
-}
-
-interface LoadedRow extends CycleRow, LockedRow {
-  /** The last transaction that touched the cycle; null when it came from elsewhere, before all that the clock gives out. */
-  readonly latest: TransactionId | null;
 }
 
 export interface BatchOptions {
@@ -86,7 +61,7 @@ export class BatchTransaction {
   constructor(client: PoolClient, clock: DatabaseClock, options: BatchOptions) {
     this.#client = client;
     this.#clock = clock;
-    this.#now = { name: 'now', text: `SELECT ${clock.now} AS now`, types: [] };
+    this.#now = { name: 'now', text: `SELECT ${clock.now}`, types: [] };
     this.#statements = options.statements;
     this.#isPrepared = options.isPrepared;
     this.#isCitus = options.isCitus;
@@ -122,47 +97,64 @@ export class BatchTransaction {
 
   async #lockAndLoad(keys: readonly Key[], commands: readonly Command[]) {
     const arrays = keyArrays(keys).literals();
-    const asked = keysAsked(this.#statements.answers, commands);
-    const floor = this.#clock.latest;
-    const [, locked, clock, held, answered] = await pipelined(this.#client, () => [
-      this.#client.query(BEGIN),
-      this.#query<LockedEndUser>(this.#statements.lock, arrays),
+    const { lock, cycles, answers: asking } = this.#statements;
+    const asked = keysAsked(asking, commands);
+    const results = await sendStep(this.#client, [
+      ...begin(this.#isPrepared),
+      query(lock, arrays, this.#isPrepared),
       // Asked for behind the locks: whoever held them before has an earlier instant.
-      this.#query<{ now: number }>(this.#now, []),
-      this.#query<LoadedRow>(this.#statements.cycles, [...arrays, loadedBehind(floor)]),
-      asked.count === 0 ? null : this.#query<AnswerRow>(this.#statements.answers, asked.literals()),
+      query(this.#now, [], this.#isPrepared),
+      query(cycles, [...arrays, loadedBehind(this.#clock.latest)], this.#isPrepared),
+      ...(asked.count === 0 ? [] : [query(asking, asked.literals(), this.#isPrepared)]),
     ]);
+    const [locked, clock, held, answered] = results.slice(BEGIN_STATEMENTS) as Loading;
     const isLocked = keys.map(() => false);
     const chains: (Head | null)[] = keys.map(() => null);
-    for (const { place, chain } of locked.rows) {
-      isLocked[place - 1] = true;
-      chains[place - 1] = chain;
+    for (const [place, chain] of locked.rows) {
+      isLocked[Number(place) - 1] = true;
+      // Empty where there is no posting yet; null where no chain is kept.
+      chains[Number(place) - 1] = chain as Head | null;
     }
-    const answers = answered === null ? NO_ANSWERS : answersOf(answered.rows);
-    return { now: this.#clock.notBefore(clock.rows[0]?.now as number), isLocked, chains, rows: held.rows, answers };
+    const answers = answered === undefined ? NO_ANSWERS : answersOf(answered.rows);
+    const now = exactInteger(clock.rows[0]?.[0] as string);
+    return { now: this.#clock.notBefore(now), isLocked, chains, rows: held.rows.map(loadedOf), answers };
   }
 
   /**
-   * Writes, and commits only what is written in full.
+   * Writes, and commits only what is written in full. All of it is sent at once, but for Citus.
    *
    * @returns what confirms the COMMIT
    */
-  async commit({ writes }: Decided): Promise<readonly QueryResult[]> {
-    const sendWrites = () => writes.map((write) => this.#write(write));
-    const sendCommit = () => this.#client.query(COMMIT) as Promise<unknown> as Promise<readonly QueryResult[]>;
-    if (this.#isCitus) await pipelined(this.#client, sendWrites);
-    const step = this.#isCitus ? () => [sendCommit()] : () => [...sendWrites(), sendCommit()];
-    return (await pipelined(this.#client, step)).at(-1) as readonly QueryResult[];
+  async commit({ writes }: Decided): Promise<StatementResult> {
+    const writing = writes.map((write) => write.query);
+    const committing = commit(this.#isPrepared);
+    const written = this.#isCitus ? await sendStep(this.#client, writing) : null;
+    if (written !== null) assertWritten(writes, written);
+    const results = await sendStep(this.#client, written === null ? [...writing, ...committing] : committing);
+    if (written === null) assertWritten(writes, results);
+    return results.at(-1) as StatementResult;
   }
+}
 
-  async #write({ query, rowCount }: Write): Promise<void> {
-    const result = await this.#client.query(query);
-    assert(result.rowCount === rowCount, 'a statement concerns one row for each that it is given');
-  }
+function assertWritten(writes: readonly Write[], results: readonly StatementResult[]): void {
+  writes.forEach(({ rowCount }, index) => {
+    assert(results[index]?.rowCount === rowCount, 'a statement concerns one row for each that it is given');
+  });
+}
 
-  #query<Row extends QueryResultRow>(statement: Statement, values: unknown[]): Promise<QueryResult<Row>> {
-    return this.#client.query(query(statement, values, this.#isPrepared));
-  }
+type Loading = [locked: StatementResult, clock: StatementResult, held: StatementResult, answered?: StatementResult];
+
+/** A cycle of an end user of the batch. */
+interface LoadedRow {
+  /** Which one, counted from 0. */
+  readonly index: number;
+  /** The last transaction that touched the cycle; null when it came from elsewhere, before all that the clock gives out. */
+  readonly latest: TransactionId | null;
+  readonly cycle: Cycle;
+}
+
+function loadedOf([place, latest, ...columns]: TextRow): LoadedRow {
+  return { index: Number(place) - 1, latest: latest as TransactionId | null, cycle: cycleOfText(columns) };
 }
 
 /** Not a renewal: those have the same id in every process, so another one may have entered it. */
@@ -191,11 +183,10 @@ function idsAfter(now: Instant, rows: readonly LoadedRow[]): TransactionIds {
 /** Who has no row is not locked, and counts as never heard of, even if somebody else has added one meanwhile. */
 function cyclesByPlace(rows: readonly LoadedRow[], isLocked: readonly boolean[]): Cycle[][] {
   const byPlace = isLocked.map((): Cycle[] => []);
-  for (const row of rows) {
-    if (!isLocked[row.place - 1]) continue;
-    const cycle = cycleOf(row);
+  for (const { index, cycle } of rows) {
+    if (!isLocked[index]) continue;
     assertCycle(cycle);
-    byPlace[row.place - 1]?.push(cycle);
+    byPlace[index]?.push(cycle);
   }
   for (const cycles of byPlace) if (cycles.length > 1) cycles.sort(burnOrder);
   return byPlace;

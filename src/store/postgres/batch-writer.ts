@@ -10,18 +10,27 @@
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
+import type { Pool, PoolClient } from 'pg';
 import type { NoticeMessage } from 'pg-protocol/dist/messages.js';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { StoreFault } from '../store.ts';
-import { BatchTransaction, BEGIN, COMMIT, type Decided, type Witness } from './batch-transaction.ts';
+import { BatchTransaction, type Decided, type Witness } from './batch-transaction.ts';
 import { bucketOf } from './bucket.ts';
-import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { keyArrays, keyOf } from './key.ts';
+import { LaneSessions } from './lane-sessions.ts';
 import { faultOf, isConnectionLost, isWorthRetrying } from './postgres-error.ts';
 import type { StandbyWatch } from './standby-watch.ts';
-import { query, type Statements, statementsByBucket, statementsFor } from './statements.ts';
+import {
+  begin,
+  commit,
+  query,
+  type Statement,
+  type Statements,
+  statementsByBucket,
+  statementsFor,
+} from './statements.ts';
+import { type StatementResult, sendStep } from './step.ts';
 
 const TRIES_MAX = 10;
 /** Waited between tries, times a random share and the number of the try. */
@@ -34,7 +43,9 @@ const SETTLE_MS = 8_000;
 const SETTLE_PAUSE_MS = 200;
 /** How long one look may take: the longest wait for its lock, and some. */
 const LOOK_MS = 2_000;
-const LOOK = `BEGIN; SET LOCAL statement_timeout = '1500ms'; SET LOCAL lock_timeout = '1s'`;
+const LOOK = ['BEGIN', `SET LOCAL statement_timeout = '1500ms'`, `SET LOCAL lock_timeout = '1s'`];
+
+const ROLLBACK: Statement = { name: 'rollback', text: 'ROLLBACK', types: [] };
 
 /** The class of codes of notices that warn of nothing. */
 const SUCCESS = '00';
@@ -42,6 +53,12 @@ const SUCCESS = '00';
 type Outcomes = readonly (Outcome | null)[];
 
 export const STANDBY_AWAY = 'no synchronous standby confirms what is written';
+
+/** Of a batch that may follow the one before it in its lane, and be followed. */
+interface Turn {
+  readonly lane: number;
+  readonly onDecided: () => void;
+}
 
 /** COMMIT got no answer, or one with a warning. */
 class CommitLost extends Error {
@@ -56,7 +73,7 @@ class CommitLost extends Error {
 }
 
 export class BatchWriter {
-  readonly #pool: Pool;
+  readonly #sessions: LaneSessions;
   readonly #clock: DatabaseClock;
   readonly #standby: StandbyWatch;
   readonly #isPrepared: boolean;
@@ -70,7 +87,7 @@ export class BatchWriter {
     standby: StandbyWatch,
     options: { isPrepared: boolean; isCitus: boolean; isChained: boolean },
   ) {
-    this.#pool = pool;
+    this.#sessions = new LaneSessions(pool);
     this.#clock = clock;
     this.#standby = standby;
     this.#isPrepared = options.isPrepared;
@@ -78,12 +95,16 @@ export class BatchWriter {
     this.#byBucket = options.isCitus ? statementsByBucket() : null;
   }
 
-  /** @throws StoreFault */
-  async write(commands: readonly Command[]): Promise<Outcomes> {
+  /**
+   * @param onDecided called once the next batch of the lane may follow; on Citus never, where COMMIT is a step of its own
+   * @throws StoreFault
+   */
+  async write(commands: readonly Command[], lane: number, onDecided: () => void): Promise<Outcomes> {
     const deadline = performance.now() + TRIES_MS;
+    let isAlone = this.#byBucket !== null;
     for (let attempt = 1; ; attempt++) {
       try {
-        const outcomes = await this.#attempt(commands);
+        const outcomes = await this.#attempt(commands, isAlone ? null : { lane, onDecided });
         if (outcomes !== null) return outcomes;
       } catch (error) {
         if (error instanceof CommitLost || isConnectionLost(error)) this.#standby.suspect();
@@ -96,14 +117,20 @@ export class BatchWriter {
         // A lost COMMIT that was looked for, and is not there, is rolled back.
         if (error instanceof CommitLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
         if (!isUndone || isLast) throw faultOf(error);
+        // What failed once may fail again, and takes nobody along.
+        isAlone = true;
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);
     }
   }
 
-  /** @returns null when something was made ready, and the batch has to be run again */
-  async #attempt(commands: readonly Command[]): Promise<Outcomes | null> {
-    const client = await this.#connect();
+  /**
+   * @param turn null for a batch that follows nobody, and that nobody follows
+   * @returns null when something was made ready, and the batch has to be run again
+   */
+  async #attempt(commands: readonly Command[], turn: Turn | null): Promise<Outcomes | null> {
+    const session = await this.#sessions.take(turn?.lane ?? null);
+    const { client } = session;
     let isSound = false;
     try {
       if (await this.#standby.isAway(client)) {
@@ -118,13 +145,19 @@ export class BatchWriter {
       });
       const decided = await transaction.decide(commands);
       if ('missing' in decided) await this.#addEndUsers(client, decided.missing);
-      else if (decided.writes.length === 0) await client.query('ROLLBACK');
-      else await this.#commit(client, transaction, decided);
+      else if (decided.writes.length === 0) await sendStep(client, [query(ROLLBACK, [], this.#isPrepared)]);
+      else {
+        const committed = this.#commit(client, transaction, decided);
+        if (turn !== null) {
+          this.#sessions.offer(turn.lane, session);
+          turn.onDecided();
+        }
+        await committed;
+      }
       isSound = true;
       return 'missing' in decided ? null : decided.outcomes;
     } finally {
-      // After any error a connection is not trusted any more; closing it rolls back.
-      client.release(!isSound);
+      this.#sessions.leave(session, isSound);
     }
   }
 
@@ -133,23 +166,15 @@ export class BatchWriter {
     return this.#byBucket?.[bucketOf(user)] ?? this.#mixed;
   }
 
-  /** A server that cannot be reached is down: whoever waits is told at once, and the next batch tries again. */
-  async #connect(): Promise<PoolClient> {
-    try {
-      return await this.#pool.connect();
-    } catch (error) {
-      throw new StoreFault('StoreUnavailable', (error as Error).message);
-    }
-  }
-
   /** Gives new end users the row that is locked for them: in a transaction of its own, in the order of all locks. */
   async #addEndUsers(client: PoolClient, users: readonly EndUserKey[]): Promise<void> {
     const keys = users.map(keyOf).sort(lockOrder);
     const chain = this.#isChained ? '' : null;
-    await pipelined(client, () => [
-      client.query(`ROLLBACK; ${BEGIN}`),
-      ...keys.map((key) => client.query(query(this.#mixed.addEndUsers, [...key, chain], this.#isPrepared))),
-      client.query(COMMIT),
+    await sendStep(client, [
+      query(ROLLBACK, [], this.#isPrepared),
+      ...begin(this.#isPrepared),
+      ...keys.map((key) => query(this.#mixed.addEndUsers, [...key, chain], this.#isPrepared)),
+      ...commit(this.#isPrepared),
     ]);
   }
 
@@ -187,18 +212,19 @@ export class BatchWriter {
    * logged, behind the batch: a COMMIT of it that is confirmed has the batch confirmed as well.
    */
   async #look({ user, transactionId }: Witness): Promise<boolean> {
-    const client = await this.#connect();
-    const limited = (config: QueryConfig) => client.query(Object.assign(config, { query_timeout: LOOK_MS }));
+    const client = await this.#sessions.connect();
     try {
       // Then the batch waits, or what it waited for was cut short; the look would wait as well.
       if (await this.#standby.isAway(client)) throw new Error(STANDBY_AWAY);
-      const [, , found] = await pipelined(client, () => [
-        limited({ text: LOOK }),
-        limited(query(this.#statementsFor(user).lock, keyArrays([keyOf(user)]).literals(), this.#isPrepared)),
-        limited(query(this.#mixed.find, [...keyOf(user), transactionId], this.#isPrepared)),
-      ]);
-      if (found.rows.length === 0) return false;
-      const warning = await confirmed(client, () => limited({ text: COMMIT }) as Promise<unknown> as CommitAnswer);
+      const statements = [
+        ...LOOK.map((text) => ({ text })),
+        query(this.#statementsFor(user).lock, keyArrays([keyOf(user)]).literals(), this.#isPrepared),
+        query(this.#mixed.find, [...keyOf(user), transactionId], this.#isPrepared),
+      ];
+      const found = (await sendStep(client, statements, LOOK_MS)).at(-1);
+      if (found?.rows.length === 0) return false;
+      const committing = async () => (await sendStep(client, commit(this.#isPrepared), LOOK_MS)).at(-1);
+      const warning = await confirmed(client, committing);
       if (warning !== null) throw new Error(warning);
       return true;
     } finally {
@@ -207,13 +233,14 @@ export class BatchWriter {
   }
 }
 
-type CommitAnswer = Promise<readonly QueryResult[]>;
-
 /**
  * @param commit sends a COMMIT, last of all
  * @returns a warning: PostgreSQL gives one when it was told to wait for a standby no longer
  */
-async function confirmed(client: PoolClient, commit: () => CommitAnswer): Promise<string | null> {
+async function confirmed(
+  client: PoolClient,
+  commit: () => Promise<StatementResult | undefined>,
+): Promise<string | null> {
   let warning: string | null = null;
   // By its code: the severity is in the language of the server.
   const notice = ({ code, message }: NoticeMessage) => {
@@ -221,8 +248,8 @@ async function confirmed(client: PoolClient, commit: () => CommitAnswer): Promis
   };
   client.on('notice', notice);
   try {
-    const results = await commit();
-    assert(results.at(-1)?.command === 'COMMIT', 'a transaction without an error commits');
+    const result = await commit();
+    assert(result?.command === 'COMMIT', 'a transaction without an error commits');
     return warning;
   } finally {
     client.off('notice', notice);

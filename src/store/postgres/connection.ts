@@ -1,9 +1,9 @@
 // Connections to PostgreSQL: how they are opened, and what is asked of the server before it is trusted.
 
-import assert from 'node:assert/strict';
 import type { Writable } from 'node:stream';
 import pg from 'pg';
 import { CannotOpen } from '../store.ts';
+import { exactInteger } from './rows.ts';
 
 export interface PostgresOptions {
   readonly url: string;
@@ -63,13 +63,6 @@ export function openPool(
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
-}
-
-/** `bigint` columns hold what a number holds exactly, or the ledger stops. */
-function exactInteger(text: string): number {
-  const value = Number(text);
-  assert(Number.isSafeInteger(value), 'an integer of the ledger is within 2^53−1');
-  return value;
 }
 
 /**

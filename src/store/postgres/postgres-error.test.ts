@@ -35,7 +35,7 @@ const LOST: readonly Error[] = [
 ];
 
 /** The server refuses: nothing happened, and the next batch may fare better. */
-const UNAVAILABLE = ['40001', '40P01', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
+const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
 
 /** What may never be. */
 const BROKEN: readonly unknown[] = [

@@ -7,9 +7,12 @@ import { StoreFault } from '../store.ts';
 /** The server ends the connection, or is no longer the primary: the next one may find another server. */
 const CONNECTION_ENDS = ['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006'];
 
-/** A serialization failure or a deadlock: the transaction is rolled back, and worth another try. */
+/**
+ * A serialization failure or a deadlock: the transaction is rolled back, and worth another try. As is one that never began,
+ * since the one before it on the same connection had failed (25P02).
+ */
 export function isWorthRetrying(error: unknown): boolean {
-  return ['40001', '40P01'].includes(codeOf(error));
+  return ['40001', '40P01', '25P02'].includes(codeOf(error));
 }
 
 /** Of the operating system (`ECONNRESET`), and of Node's sockets and TLS. Only looked at where the server said nothing: EPIPE looks like a code of PostgreSQL. */

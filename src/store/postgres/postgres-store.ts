@@ -36,6 +36,9 @@ import { auditDatabase } from './whole-store.ts';
 
 const READERS = 8;
 
+/** One as a rule; another when a batch has failed that the next one had followed, and both are tried again. */
+const CONNECTIONS_PER_LANE = 2;
+
 /** How often the server is asked whether it is there, and told the latest instant. */
 const TICK_MS = 1_000;
 /** A server that does not do this in time is not there. */
@@ -169,7 +172,7 @@ class PostgresStore implements Store {
       ? { count: BUCKETS, atOnce: lanes, of: bucketOf }
       : { count: lanes, atOnce: lanes, of: (user) => bucketOf(user) % lanes };
     this.#readers = readers;
-    this.#writers = openPool(url, lanes);
+    this.#writers = openPool(url, lanes * CONNECTIONS_PER_LANE);
     this.#writer = new BatchWriter(this.#writers, this.#clock, this.#standby, {
       isPrepared: prepared,
       isCitus: onCitus,
@@ -186,10 +189,10 @@ class PostgresStore implements Store {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  async write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
+  async write(commands: readonly Command[], onDecided = () => {}): Promise<readonly (Outcome | null)[]> {
     if (this.#broken) throw this.#broken;
     try {
-      return await this.#writer.write(commands);
+      return await this.#writer.write(commands, this.lanes.of(commands[0] as Command), onDecided);
     } catch (error) {
       throw this.#notice(faultOf(error));
     }

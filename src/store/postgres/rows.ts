@@ -1,7 +1,9 @@
 // Rows to cycles and transactions, and the columns that they come from.
 
+import assert from 'node:assert/strict';
 import type { Cycle, CycleStatus, CycleType } from '../../ledger/cycle.ts';
 import type { Posting, PostingKind, Transaction } from '../../ledger/posting.ts';
+import type { TextRow } from './step.ts';
 
 export interface CycleRow {
   account: number;
@@ -44,6 +46,29 @@ export function cycleOf(row: CycleRow): Cycle {
     end: row.ends_at,
     validityDays: row.validity_days,
   };
+}
+
+/** @param columns those of `CYCLE` in `statements.ts`, as they are written out */
+export function cycleOfText(columns: TextRow): Cycle {
+  const [id, period, type, status, amount, remaining, start, end, validityDays] = columns as readonly string[];
+  return {
+    id: id as string,
+    period: Number(period),
+    type: type as CycleType,
+    status: status as CycleStatus,
+    amount: exactInteger(amount as string),
+    remaining: exactInteger(remaining as string),
+    start: exactInteger(start as string),
+    end: exactInteger(end as string),
+    validityDays: Number(validityDays),
+  };
+}
+
+/** `bigint` columns hold what a number holds exactly, or the ledger stops. */
+export function exactInteger(text: string): number {
+  const value = Number(text);
+  assert(Number.isSafeInteger(value), 'an integer of the ledger is within 2^53−1');
+  return value;
 }
 
 export function postingOf(row: PostingRow): Posting {

@@ -190,6 +190,32 @@ function insertBeside(table: string, columns: string, types: readonly string[], 
      JOIN scrip.end_users e ON ${same('e')} AND e.bucket = ${bucket}`;
 }
 
+/**
+ * Shorter than the client's own timeout, so that it is the server that gives up and rolls back. A client that the server
+ * hears no more of would hold its locks for hours, until TCP gives up.
+ */
+const BEGIN: readonly Statement[] = [
+  { name: 'begin', text: 'BEGIN', types: [] },
+  { name: 'statement_timeout', text: `SET LOCAL statement_timeout = '4s'`, types: [] },
+  { name: 'lock_timeout', text: `SET LOCAL lock_timeout = '3s'`, types: [] },
+  { name: 'idle_timeout', text: `SET LOCAL idle_in_transaction_session_timeout = '5s'`, types: [] },
+];
+export const BEGIN_STATEMENTS = BEGIN.length;
+
+/** A COMMIT that waits for a standby must not be cut short: it would then count as done without the standby. */
+const COMMIT: readonly Statement[] = [
+  { name: 'no_timeout', text: 'SET LOCAL statement_timeout = 0', types: [] },
+  { name: 'COMMIT', text: 'COMMIT', types: [] },
+];
+
+export function begin(isPrepared: boolean): QueryConfig[] {
+  return BEGIN.map((statement) => query(statement, [], isPrepared));
+}
+
+export function commit(isPrepared: boolean): QueryConfig[] {
+  return COMMIT.map((statement) => query(statement, [], isPrepared));
+}
+
 /** @param values for a statement about rows: those, and what comes behind them */
 export function query({ name, text }: Statement, values: unknown[], isPrepared: boolean): QueryConfig {
   return isPrepared ? { name: `scrip_${name}`, text, values } : { text, values };

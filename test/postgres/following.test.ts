@@ -1,0 +1,127 @@
+// A batch that is loaded behind the COMMIT of the one before, on the same connection: it sees what that one did, and does
+// not go down with it.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import pg from 'pg';
+import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { type Store, StoreFault } from '../../src/store/store.ts';
+import { auditOf, EndUser, historyOf } from '../store/temporary-ledger.ts';
+import { PostgresServer } from './postgres-server.ts';
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+interface Followed {
+  readonly store: Store;
+  readonly outsider: pg.Client;
+  readonly ada: EndUser;
+  readonly bob: EndUser;
+}
+
+/** Two end users with 100 credits each, whose postings are looked at before they are stored. */
+async function withTrigger(body: string, work: (followed: Followed) => Promise<void>, prepared = true): Promise<void> {
+  const url = await server.createDatabase();
+  const store = await openPostgresStore({ url, lanes: 1, prepared, citus: false, acceptUnsafe: true });
+  const outsider = new pg.Client({ connectionString: url });
+  await outsider.connect();
+  const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
+  await store.write([ada.add(100), bob.add(100)]);
+  await outsider.query(`
+    CREATE SEQUENCE public.tries;
+    CREATE FUNCTION public.meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} RETURN new; END $$;
+    CREATE TRIGGER meddle BEFORE INSERT ON scrip.postings FOR EACH ROW EXECUTE FUNCTION public.meddle()`);
+  try {
+    await work({ store, outsider, ada, bob });
+    assert.deepEqual(await auditOf(store), { findings: [], store: [] });
+  } finally {
+    await outsider.end();
+    await store.close();
+  }
+}
+
+type Results = readonly (Outcome | null)[] | string;
+
+/** Writes a batch and, once it is decided, another one behind it. Which of them ends first is in the order of what is returned. */
+async function writeInTurn(store: Store, first: readonly Command[], second: readonly Command[]) {
+  const ends: string[] = [];
+  const ended = async (name: string, write: Promise<readonly (Outcome | null)[]>): Promise<Results> => {
+    const results = await write.catch((error) => (error instanceof StoreFault ? error.code : Promise.reject(error)));
+    ends.push(name);
+    return results;
+  };
+  const following = Promise.withResolvers<Results>();
+  let decisions = 0;
+  const results = await ended(
+    'first',
+    store.write(first, () => {
+      decisions += 1;
+      if (decisions === 1) following.resolve(ended('second', store.write(second)));
+    }),
+  );
+  return { results: [results, await following.promise], ends, decisions };
+}
+
+const SLOW = 'IF new.amount = -30 THEN PERFORM pg_sleep(0.3); END IF;';
+
+describe('a batch behind another', { concurrency: true, timeout: 60_000 }, () => {
+  for (const prepared of [true, false]) {
+    test(`it sees what the one before did${prepared ? '' : ', without prepared statements'}`, () =>
+      withTrigger(
+        SLOW,
+        async ({ store, outsider, ada }) => {
+          const connections = `SELECT count(*)::integer AS count FROM pg_stat_activity
+            WHERE datname = current_database() AND query LIKE '%COMMIT%' AND pid <> pg_backend_pid()`;
+          const { results, ends } = await writeInTurn(store, [ada.subtract(30)], [ada.subtract(71)]);
+          assert.deepEqual(results, [[ACCEPTED], [{ refused: 'InsufficientFunds', requested: 71, available: 70 }]]);
+          assert.deepEqual(ends, ['first', 'second']);
+          assert.deepEqual(await historyOf(store, ada), ['-30 subtract', '+100 add']);
+          assert((await outsider.query(connections)).rows[0].count <= 1, 'both were on one connection');
+        },
+        prepared,
+      ));
+  }
+
+  test('when the one before has to be tried again, each is done once', () =>
+    withTrigger(
+      `IF new.amount = -30 AND nextval('public.tries') = 1 THEN RAISE 'not now' USING ERRCODE = '40001'; END IF;`,
+      async ({ store, ada, bob }) => {
+        const { results, decisions } = await writeInTurn(
+          store,
+          [ada.subtract(30)],
+          [ada.subtract(5), bob.subtract(20)],
+        );
+        assert.deepEqual(results, [[ACCEPTED], [ACCEPTED, ACCEPTED]]);
+        assert.equal(decisions, 1, 'what is tried again takes nobody along');
+        assert.deepEqual((await historyOf(store, ada)).toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
+        assert.deepEqual(await historyOf(store, bob), ['-20 subtract', '+100 add']);
+      },
+    ));
+
+  test('when the one before is refused by the database, it is done by itself, and the ledger writes no more', () =>
+    withTrigger(`IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`, async ({ store, ada, bob }) => {
+      const { results } = await writeInTurn(store, [ada.subtract(30)], [bob.subtract(20)]);
+      assert.deepEqual(results, ['Internal', [ACCEPTED]]);
+      assert.deepEqual(await historyOf(store, ada), ['+100 add']);
+      assert.deepEqual(await historyOf(store, bob), ['-20 subtract', '+100 add']);
+      await assert.rejects(store.write([bob.subtract(1)]), { code: 'Internal' });
+    }));
+
+  test('when the connection is ended under both, each is done once', () =>
+    withTrigger(SLOW, async ({ store, outsider, ada, bob }) => {
+      const busy = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`;
+      const ending = (async () => {
+        while ((await outsider.query(`SELECT 1 ${busy}`)).rows.length === 0);
+        await outsider.query(`SELECT pg_terminate_backend(pid) ${busy}`);
+      })();
+      const { results } = await writeInTurn(store, [ada.subtract(30)], [ada.subtract(5), bob.subtract(20)]);
+      await ending;
+      assert.deepEqual(results, [[ACCEPTED], [ACCEPTED, ACCEPTED]]);
+      assert.deepEqual((await historyOf(store, ada)).toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
+      assert.deepEqual(await historyOf(store, bob), ['-20 subtract', '+100 add']);
+    }));
+});
