@@ -22,6 +22,24 @@ export class FairLine<T> {
     else own.push(item);
   }
 
+  /** How much of an account waits. */
+  lengthOf(account: number): number {
+    return this.#waiting.get(account)?.length ?? 0;
+  }
+
+  /** Takes out what the first account has waiting for longest among those whose turn it may be; its next turn comes last. */
+  takeOne(mayTake: (account: number) => boolean): T | undefined {
+    for (const [account, own] of this.#waiting) {
+      if (!mayTake(account)) continue;
+      this.#waiting.delete(account);
+      const item = own.shift();
+      if (own.length > 0) this.#waiting.set(account, own);
+      this.#length -= 1;
+      return item;
+    }
+    return undefined;
+  }
+
   /** Takes out `max`, or all: in rounds, in each of which every account that waits has an equal share of what is left. */
   take(max: number): T[] {
     const taken: T[] = [];

@@ -17,6 +17,12 @@ import { Tally } from './tally.ts';
 
 export type Answer = (result: Outcome | StoreFault) => void;
 
+/** Whoever waits for an answer. */
+export interface Asker {
+  /** Whether nobody hears it any more. What nobody waits for is not begun. */
+  readonly isGone: boolean;
+}
+
 export interface QueueLimits {
   /** Of all accounts; one that is alone has half. */
   readonly commandsMax: number;
@@ -34,6 +40,9 @@ export const BATCH_COMMANDS_MAX = 512;
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
+/** For what is not begun, since nobody waits for it. */
+const ABANDONED = new StoreFault('Overloaded', 'Its client has gone.');
+
 /** What an account has of the queue. */
 interface Share {
   readonly account: number;
@@ -45,6 +54,7 @@ interface Share {
 interface Waiting {
   readonly command: Command;
   readonly answer: Answer;
+  readonly asker: Asker | null;
   readonly share: Share;
 }
 
@@ -137,8 +147,12 @@ export class GroupCommit {
     return this.#queued;
   }
 
-  /** Calls `answer` once: with an outcome when the command is durable or refused, with a fault when it is neither. */
-  submit(command: Command, answer: Answer): void {
+  /**
+   * Calls `answer` once: with an outcome when the command is durable or refused, with a fault when it is neither.
+   *
+   * @param asker null where it is to be done whoever hears of it
+   */
+  submit(command: Command, answer: Answer, asker: Asker | null = null): void {
     const bytes = bytesOf(command);
     const share = this.#shares.get(command.account) ?? { account: command.account, commands: 0, bytes: 0 };
     if (!this.#hasRoom(command, share, bytes)) {
@@ -150,13 +164,15 @@ export class GroupCommit {
     share.bytes += bytes;
     this.#bytes += bytes;
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
-    this.#enqueue(lane, { command, answer, share });
+    this.#enqueue(lane, { command, answer, asker, share });
     if (this.#isScheduled || !this.#isReady(lane)) return;
     // After the current turn of the event loop, so that all requests which arrived in it share a batch.
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
       this.#writeBatches();
+      // Perhaps nobody waits any more for what there was.
+      this.#tellIfEmpty();
     });
   }
 
@@ -186,7 +202,7 @@ export class GroupCommit {
     const { length } = this.#lanes;
     for (let step = 0; step < length; step++) {
       const lane = this.#lanes[(this.#turn + step) % length] as Lane;
-      if (this.#isReady(lane)) this.#writeBatch(lane);
+      if (this.#isReady(lane)) this.#writeNext(lane);
     }
     this.#turn = (this.#turn + 1) % length;
   }
@@ -202,10 +218,14 @@ export class GroupCommit {
     return underWay < UNDER_WAY_MAX && last !== null && last.isDecided && waiting >= last.size;
   }
 
-  #writeBatch(lane: Lane): void {
+  #writeNext(lane: Lane): void {
+    const batch = this.#take(lane);
+    if (batch.length > 0) this.#writeBatch(lane, batch);
+  }
+
+  #writeBatch(lane: Lane, batch: readonly Waiting[]): void {
     if (lane.underWay === 0) this.#writing += 1;
     lane.underWay += 1;
-    const batch = this.#take(lane);
     const last: Batch = { size: batch.length, isDecided: false };
     lane.last = last;
     const started = performance.now();
@@ -225,7 +245,7 @@ export class GroupCommit {
     };
     const onDecided = () => {
       last.isDecided = true;
-      if (this.#isReady(lane)) this.#writeBatch(lane);
+      if (this.#isReady(lane)) this.#writeNext(lane);
     };
     const commands = batch.map(({ command }) => command);
     this.#store.write(commands, onDecided).then(
@@ -250,13 +270,22 @@ export class GroupCommit {
     this.#trouble = fault;
   }
 
-  /** Requests come first: renewals have all the time that nobody asks for. */
+  /** Requests come first: renewals have all the time that nobody asks for. Of requests, those that somebody waits for. */
   #take({ requests, renewals }: Lane): Waiting[] {
-    const batch = requests.take(BATCH_COMMANDS_MAX);
-    batch.push(...renewals.splice(0, BATCH_COMMANDS_MAX - batch.length));
-    this.#queued -= batch.length;
-    for (const { share } of batch) share.commands -= 1;
+    const batch: Waiting[] = [];
+    while (batch.length < BATCH_COMMANDS_MAX && requests.length > 0)
+      for (const waiting of this.#leave(requests.take(BATCH_COMMANDS_MAX - batch.length))) {
+        if (waiting.asker?.isGone) this.#finish(waiting, ABANDONED);
+        else batch.push(waiting);
+      }
+    batch.push(...this.#leave(renewals.splice(0, BATCH_COMMANDS_MAX - batch.length)));
     return batch;
+  }
+
+  #leave(taken: Waiting[]): Waiting[] {
+    this.#queued -= taken.length;
+    for (const { share } of taken) share.commands -= 1;
+    return taken;
   }
 
   /** The next batch is sent off before this one is answered, so that the store never waits for the answers to be written. */
@@ -277,6 +306,10 @@ export class GroupCommit {
       if (result !== null) this.#finish(waiting, result);
     });
     this.onAnswering?.(null);
+    this.#tellIfEmpty();
+  }
+
+  #tellIfEmpty(): void {
     if (this.#queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
   }
 

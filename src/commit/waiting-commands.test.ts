@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { amountsOf, type Batch, begin, subtraction, USER, upTo } from '../../test/commit/stalled-store.ts';
+import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/commit/stalled-store.ts';
 import type { Command } from '../ledger/command.ts';
 import { StoreFault } from '../store/store.ts';
 import { QUEUE_LIMITS } from './group-commit.ts';
@@ -184,4 +184,41 @@ test('renewals of an account that has its share of the queue still get in', asyn
   for (let count = 0; count < 80; count++) submit(1);
   renew(USER);
   assert.equal(commit.queued, 51);
+});
+
+test('what nobody waits for any more is not begun, and what the others wait for is', async () => {
+  const { store, commit, answers, submit } = begin();
+  submit(1);
+  await nextTurn();
+  const clients = upTo(4).map(() => ({ isGone: false }));
+  clients.forEach((client, index) => {
+    commit.submit(subtraction(10 + index), (result) => answers.push([10 + index, nameOf(result)]), client);
+  });
+  for (const index of [0, 2]) Object.assign(clients[index] as object, { isGone: true });
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.batches.map(amountsOf), [[1], [11, 13]]);
+  Object.assign(clients[1] as object, { isGone: true });
+  store.batch(1).finish();
+  await commit.drained();
+  const expected = [
+    [10, 'Overloaded'],
+    [12, 'Overloaded'],
+    [1, 'accepted'],
+    [11, 'accepted'],
+    [13, 'accepted'],
+  ];
+  assert.deepEqual(answers, expected, 'what was begun is done, whoever has gone');
+});
+
+test('when all have gone nothing is written, and nothing is waited for', async () => {
+  const { store, commit, answers } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
+  for (const amount of [1, 2])
+    commit.submit(subtraction(amount), (result) => answers.push([amount, nameOf(result)]), { isGone: true });
+  await commit.drained();
+  assert.deepEqual(answers, [
+    [1, 'Overloaded'],
+    [2, 'Overloaded'],
+  ]);
+  assert.deepEqual([store.batches.length, commit.queued], [0, 0]);
 });

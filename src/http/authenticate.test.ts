@@ -27,7 +27,8 @@ function setUp(t: TestContext) {
   } as unknown as ApiKeys;
   const authenticator = new Authenticator(apiKeys);
   authenticator.start();
-  const use = async (index: number) => authenticator.authenticate(requestWith(SECRETS[index] as string));
+  const use = async (index: number) =>
+    authenticator.authenticate(requestWith(SECRETS[index] as string), { authorization: '', knownKey: null });
   const pass = async (ms: number) => {
     for (let step = 0; step < ms; step += 500) {
       nowMs += 500;

@@ -4,6 +4,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import { type ApiKey, hashOf, isWellFormed } from '../accounts/api-key.ts';
+import type { Actor } from '../ledger/posting.ts';
 import type { ApiKeys } from '../store/store.ts';
 
 export const FRESH_MS = 500;
@@ -18,14 +19,25 @@ const USE_MS = 60_000;
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-interface Remembered {
-  readonly key: ApiKey;
+/** Who calls, as postings name it. */
+export interface Caller extends ApiKey {
+  readonly actor: Actor;
+}
+
+export interface KnownKey {
+  readonly key: Caller;
   readonly checkedAtMs: number;
+}
+
+/** What a connection keeps of its latest caller. */
+export interface LatestCaller {
+  authorization: string;
+  knownKey: KnownKey | null;
 }
 
 export class Authenticator {
   readonly #apiKeys: ApiKeys;
-  readonly #remembered = new Map<string, Remembered>();
+  readonly #remembered = new Map<string, KnownKey>();
   /** By key, when a use was last noted. */
   readonly #notedAtMs = new Map<number, number>();
   /** Keys that were used, which the store does not know yet. */
@@ -62,29 +74,51 @@ export class Authenticator {
    * The key of a request, at once where it is known; null for one that is missing, malformed, unknown or revoked. The
    * caller answers all four alike, so that nobody learns which.
    *
+   * @param latest of the same connection: the key of the request before need not be hashed again
    * @throws StoreFault (rejects) when the key cannot be looked up
    */
-  authenticate(request: IncomingMessage): ApiKey | null | Promise<ApiKey | null> {
-    const secret = bearerOf(request);
-    if (secret === null) return null;
+  authenticate(request: IncomingMessage, latest: LatestCaller): Caller | null | Promise<Caller | null> {
+    const authorization = authorizationOf(request);
+    if (authorization === null) return null;
+    const nowMs = performance.now();
+    const { knownKey } = latest;
+    if (knownKey !== null && nowMs - knownKey.checkedAtMs < FRESH_MS && latest.authorization === authorization)
+      return knownKey.key;
+    const secret = BEARER.exec(authorization)?.[1];
+    if (secret === undefined) return null;
     const hash = hashOf(secret);
     const remembered = this.#remembered.get(hash);
-    if (remembered && performance.now() - remembered.checkedAtMs < FRESH_MS)
+    if (remembered && nowMs - remembered.checkedAtMs < FRESH_MS) {
+      latest.authorization = authorization;
+      latest.knownKey = remembered;
       return this.#noted(remembered.key, remembered.checkedAtMs);
+    }
     return remembered || isWellFormed(secret) ? this.#lookUp(hash) : null;
   }
 
-  async #lookUp(hash: string): Promise<ApiKey | null> {
+  /** Whose the request seems to be, judged by what is known without a look-up: before anything is done for it. */
+  accountOf(
+    { headers: { authorization } }: IncomingMessage,
+    { authorization: before, knownKey }: LatestCaller,
+  ): number | null {
+    if (authorization === undefined) return null;
+    if (knownKey !== null && before === authorization) return knownKey.key.account;
+    const secret = BEARER.exec(authorization)?.[1];
+    return secret === undefined ? null : (this.#remembered.get(hashOf(secret))?.key.account ?? null);
+  }
+
+  async #lookUp(hash: string): Promise<Caller | null> {
     const checkedAtMs = performance.now();
-    const key = await this.#apiKeys.find(hash);
+    const found = await this.#apiKeys.find(hash);
     this.#remembered.delete(hash);
-    if (key === null) return null;
+    if (found === null) return null;
+    const key = { ...found, actor: `key:${found.id}` as const };
     if (this.#remembered.size >= REMEMBERED_MAX) this.#forgetOldest();
     this.#remembered.set(hash, { key, checkedAtMs });
     return this.#noted(key, checkedAtMs);
   }
 
-  #noted(key: ApiKey, nowMs: number): ApiKey {
+  #noted(key: Caller, nowMs: number): Caller {
     const notedAtMs = this.#notedAtMs.get(key.id);
     if (notedAtMs !== undefined && nowMs - notedAtMs < USE_MS) return key;
     if (this.#notedAtMs.size >= REMEMBERED_MAX) this.#notedAtMs.clear();
@@ -113,7 +147,7 @@ export class Authenticator {
 }
 
 /** Node keeps the first of two `Authorization` headers and drops the other without a word: two are as good as none. */
-function bearerOf({ headers, rawHeaders }: IncomingMessage): string | null {
+function authorizationOf({ headers, rawHeaders }: IncomingMessage): string | null {
   const { authorization } = headers;
   if (authorization === undefined) return null;
   let count = 0;
@@ -121,5 +155,5 @@ function bearerOf({ headers, rawHeaders }: IncomingMessage): string | null {
     const name = rawHeaders[index] as string;
     if (name.length === 'authorization'.length && name.toLowerCase() === 'authorization') count += 1;
   }
-  return count === 1 ? (BEARER.exec(authorization)?.[1] ?? null) : null;
+  return count === 1 ? authorization : null;
 }

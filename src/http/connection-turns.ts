@@ -2,87 +2,175 @@
 // at a time, which is 9,000 pipelined requests, and everybody else waits meanwhile. So once a connection brings many in
 // one turn of the event loop, it and all others of its account are held: they are read from again a few each turn,
 // accounts in turn, and those that bring many only while their account may have more in flight.
+//
+// While accounts share the server, each has a few places only, so that batches stay short, and what one brings beyond
+// its places waits here, before anybody looks into it:
+//
+//   arrives ──▶ handled, in a place
+//      └── none is free: waits, its connection held ──▶ handled, when one of the account is
 
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { FairLine } from '../commit/fair-line.ts';
-import type { WorkInFlight } from './work-in-flight.ts';
+import { type Connection, REQUESTS_A_TURN_MAX } from './connection.ts';
+import { IN_FLIGHT_ALONE_MAX, type WorkInFlight } from './work-in-flight.ts';
 
-/** From so many in one turn on a connection is held. What had come with them, 64 KiB at the most, is still worked on. */
-export const REQUESTS_A_TURN_MAX = 64;
+/**
+ * Places of all accounts together while they share the server, half for each of two. Measured beside 300 connections that
+ * pipeline without waiting for answers: see docs/operating/limits.md.
+ */
+export const SHARED_PLACES = 256;
+/** However many accounts there are. */
+export const SHARED_PLACES_MIN = 16;
+/** Accounts share the server for so long after two of them asked for something. */
+export const SHARED_MS = 5_000;
+
+/** Requests that wait, from which on the rest of one is not read, and of connections of whom nothing is known only some. */
+const WAITING_MAX = 1_000;
+/** So that a health check on a new connection is answered, and hundreds of connections bring no more than can be done. */
+const STRANGERS_EVERY_MS = 30;
 
 /** For connections whose account is not known yet. */
 const NOBODY = 0;
 
-const STATE = Symbol('turns');
+export type RequestHandler = (request: IncomingMessage, response: ServerResponse) => void;
 
-interface State {
-  /** The latest in which it brought anything. */
-  turn: number;
-  /** In that turn. Of one that brought nothing yet, the most is feared. */
-  requests: number;
-  account: number;
-  isHeld: boolean;
+interface Arrived {
+  readonly connection: Connection;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
 }
 
-type TurnedSocket = Socket & { [STATE]?: State };
+interface Waiting extends Arrived {
+  readonly account: number;
+  /** Whether others were let by since it had not arrived to its end. */
+  wasPassedOver: boolean;
+}
+
+type ParsedSocket = Socket & { parser?: { incoming: IncomingMessage | null } | null };
 
 export class ConnectionTurns {
   readonly #work: WorkInFlight;
-  readonly #byAccount = new Map<number, Set<TurnedSocket>>();
-  readonly #held = new FairLine<TurnedSocket>();
+  readonly #handle: RequestHandler;
+  readonly #byAccount = new Map<number, Set<Connection>>();
+  readonly #held = new FairLine<Connection>();
+  /** Those held of whom nobody knows yet whose they are. */
+  readonly #strangers: Connection[] = [];
+  #isOldestNext = true;
+  #strangersTimer: NodeJS.Timeout | null = null;
+  readonly #waiting = new FairLine<Waiting>();
   #turn = 0;
   #isScheduled = false;
+  /** The account that asked last, when it did, and when another one had. */
+  #latest = NOBODY;
+  #latestAtMs = Number.NEGATIVE_INFINITY;
+  #otherAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(work: WorkInFlight) {
+  /** @param handle what is done with a request that has waited */
+  constructor(work: WorkInFlight, handle: RequestHandler) {
     this.#work = work;
+    this.#handle = handle;
     work.onRoom = () => {
-      if (this.#held.length > 0) this.#schedule();
+      if (this.#isAnyHeld || this.#waiting.length > 0) this.#schedule();
     };
   }
 
-  /** To be called for each new connection. */
-  arrive(socket: TurnedSocket): void {
-    const state = { turn: -1, requests: REQUESTS_A_TURN_MAX, account: NOBODY, isHeld: false };
-    socket[STATE] = state;
-    this.#put(socket, NOBODY);
-    socket.once('close', () => this.#drop(socket, state.account));
+  /** Whether nobody has to wait or to be refused. */
+  get isCalm(): boolean {
+    return !this.#isShared && this.#waiting.length === 0 && this.#work.requests < IN_FLIGHT_ALONE_MAX;
   }
 
-  /** To be called for each request that arrives. */
-  count(socket: TurnedSocket): void {
-    const state = socket[STATE];
-    if (state === undefined) return;
+  /** To be called for each new connection. */
+  arrive(connection: Connection): void {
+    this.#put(connection, NOBODY);
+    connection.socket.once('close', () => this.#drop(connection));
+    // While some bring many, those who come may be more of them.
+    if (!this.#isAnyHeld) return;
+    this.#hold(connection);
     this.#schedule();
-    if (state.turn !== this.#turn) {
-      state.turn = this.#turn;
-      state.requests = 0;
+  }
+
+  /**
+   * To be called for each request that arrives. A connection that waits for its answers, as almost all do, pays for no
+   * turns.
+   *
+   * @param unanswered of this connection, this one included
+   */
+  count(connection: Connection, unanswered: number): void {
+    if (unanswered === 1 && !connection.isHeld) connection.brought = 1;
+    else this.#countPipelined(connection);
+  }
+
+  /** Whose request came on the connection, once it is known. */
+  belongsTo(connection: Connection, account: number, nowMs: number): void {
+    if (account !== this.#latest) {
+      this.#otherAtMs = this.#latestAtMs;
+      this.#latest = account;
     }
-    state.requests += 1;
-    if (state.requests !== REQUESTS_A_TURN_MAX) return;
+    this.#latestAtMs = nowMs;
+    if (connection.account === account || !this.#byAccount.get(connection.account)?.has(connection)) return;
+    this.#drop(connection);
+    this.#put(connection, account);
+  }
+
+  /** Whether the account may have one more request, in a place or waiting for one. */
+  hasRoom(account: number): boolean {
+    return this.#work.hasRoom(account, 1 + this.#waiting.lengthOf(account));
+  }
+
+  /** Whether a request waits: behind others of its connection or its account, or for a place. */
+  mustWait({ waiting }: Connection, account: number | null): boolean {
+    if (waiting > 0) return true;
+    return account !== null && (this.#waiting.lengthOf(account) > 0 || !this.#hasPlace(account));
+  }
+
+  wait(account: number | null, arrived: Arrived): void {
+    const { connection } = arrived;
+    connection.waiting += 1;
+    const waiting = { ...arrived, account: account ?? connection.account, wasPassedOver: false };
+    this.#waiting.push(waiting.account, waiting);
+    this.#hold(connection);
+    this.#schedule();
+  }
+
+  get #isAnyHeld(): boolean {
+    return this.#held.length + this.#strangers.length > 0;
+  }
+
+  get #isShared(): boolean {
+    return this.#latestAtMs - this.#otherAtMs < SHARED_MS;
+  }
+
+  #hasPlace(account: number): boolean {
+    if (!this.#isShared) return true;
+    const each = Math.floor(SHARED_PLACES / Math.max(2, this.#work.accounts));
+    return this.#work.busyWith(account) < Math.max(SHARED_PLACES_MIN, each);
+  }
+
+  #countPipelined(connection: Connection): void {
+    this.#schedule();
+    if (connection.turn !== this.#turn) {
+      connection.turn = this.#turn;
+      connection.brought = 0;
+    }
+    connection.brought += 1;
+    if (connection.brought !== REQUESTS_A_TURN_MAX) return;
     // Those of nobody as well: they may be of the same account.
-    for (const account of new Set([state.account, NOBODY]))
+    for (const account of new Set([connection.account, NOBODY]))
       for (const other of this.#byAccount.get(account) ?? []) this.#hold(other);
   }
 
-  /** Whose requests come on the connection, once it is known. */
-  belongsTo(socket: TurnedSocket, account: number): void {
-    const state = socket[STATE];
-    if (state === undefined || state.account === account || socket.destroyed) return;
-    this.#drop(socket, state.account);
-    state.account = account;
-    this.#put(socket, account);
+  #put(connection: Connection, account: number): void {
+    connection.account = account;
+    const connections = this.#byAccount.get(account);
+    if (connections) connections.add(connection);
+    else this.#byAccount.set(account, new Set([connection]));
   }
 
-  #put(socket: TurnedSocket, account: number): void {
-    const sockets = this.#byAccount.get(account);
-    if (sockets) sockets.add(socket);
-    else this.#byAccount.set(account, new Set([socket]));
-  }
-
-  #drop(socket: TurnedSocket, account: number): void {
-    const sockets = this.#byAccount.get(account);
-    sockets?.delete(socket);
-    if (sockets?.size === 0) this.#byAccount.delete(account);
+  #drop(connection: Connection): void {
+    const connections = this.#byAccount.get(connection.account);
+    connections?.delete(connection);
+    if (connections?.size === 0) this.#byAccount.delete(connection.account);
   }
 
   #schedule(): void {
@@ -91,40 +179,98 @@ export class ConnectionTurns {
     setImmediate(() => {
       this.#isScheduled = false;
       this.#turn += 1;
-      if (this.#held.length > 0) this.#letSomeGoOn();
+      if (this.#waiting.length > 0) this.#handleSome();
+      if (this.#isAnyHeld) this.#letSomeGoOn();
     });
   }
 
-  #hold(socket: TurnedSocket): void {
-    const state = socket[STATE] as State;
-    if (state.isHeld) return;
-    state.isHeld = true;
-    this.#held.push(state.account, socket);
+  /** Accounts in turn, as far as they have places. */
+  #handleSome(): void {
+    for (let handled = 0; handled < REQUESTS_A_TURN_MAX; handled++) {
+      const waiting = this.#waiting.takeOne((account) => this.#hasPlace(account));
+      if (waiting === undefined) return;
+      const { account, connection, request, response } = waiting;
+      if (request.complete || waiting.wasPassedOver || connection.isGone) {
+        connection.waiting -= 1;
+        if (!connection.isGone) this.#handle(request, response);
+      } else {
+        // In a place it would keep others from it until its rest has come.
+        waiting.wasPassedOver = true;
+        connection.isAwaited = true;
+        this.#waiting.push(account, waiting);
+      }
+    }
+    this.#schedule();
+  }
+
+  #hold(connection: Connection): void {
+    if (connection.isHeld) return;
+    connection.isHeld = true;
+    if (connection.account === NOBODY) this.#strangers.push(connection);
+    else this.#held.push(connection.account, connection);
     // Node goes on reading whenever somebody asks for a body, of a request that had come as well.
-    socket.on('resume', pauseAgain);
-    socket.pause();
+    connection.socket.on('resume', pauseAgain);
+    connection.socket.pause();
   }
 
   /** As many as bring a turn's worth, if each brings what it did before. */
   #letSomeGoOn(): void {
-    let feared = 0;
+    let feared = this.#letStrangerGoOn();
     let waiting = 0;
-    for (let tries = this.#held.length; tries > 0 && feared < REQUESTS_A_TURN_MAX; tries--) {
-      const [socket] = this.#held.take(1) as [TurnedSocket];
-      const state = socket[STATE] as State;
-      const bringsMany = state.requests >= REQUESTS_A_TURN_MAX;
-      if (bringsMany && !socket.destroyed && !this.#work.hasRoom(state.account)) {
-        this.#held.push(state.account, socket);
+    for (let tries = this.#held.length; tries > 0 && feared < 2 * REQUESTS_A_TURN_MAX; tries--) {
+      const [connection] = this.#held.take(1) as [Connection];
+      if (connection.isGone || this.#mayGoOn(connection)) {
+        feared += connection.brought;
+        letGo(connection);
+      } else {
+        this.#held.push(connection.account, connection);
         waiting += 1;
-        continue;
       }
-      feared += state.requests;
-      state.isHeld = false;
-      socket.off('resume', pauseAgain);
-      socket.resume();
     }
-    if (this.#held.length > waiting) this.#schedule();
+    if (this.#held.length > waiting || (this.#strangers.length > 0 && this.#strangersTimer === null)) this.#schedule();
   }
+
+  /** One a turn, or now and then while much waits. */
+  #letStrangerGoOn(): number {
+    if (this.#strangersTimer !== null) return 0;
+    if (this.#waiting.length < WAITING_MAX) return this.#letGoStranger();
+    this.#strangersTimer = setTimeout(() => {
+      this.#strangersTimer = null;
+      this.#letGoStranger();
+      this.#schedule();
+    }, STRANGERS_EVERY_MS).unref();
+    return 0;
+  }
+
+  /** Who came first and who came last in turn, so that hundreds who come at once let somebody else by. */
+  #letGoStranger(): number {
+    const stranger = this.#isOldestNext ? this.#strangers.shift() : this.#strangers.pop();
+    this.#isOldestNext = !this.#isOldestNext;
+    if (stranger === undefined) return 0;
+    letGo(stranger);
+    return stranger.brought;
+  }
+
+  #mayGoOn({ account, brought, waiting, isAwaited, socket }: Connection): boolean {
+    if (isAwaited) return true;
+    if (waiting > 0) return false;
+    if (brought < REQUESTS_A_TURN_MAX) return true;
+    const waitingOfAccount = this.#waiting.lengthOf(account);
+    // Who is in a place with half a request must come to its end, or the place is never free again.
+    if (isAmidRequest(socket)) return waitingOfAccount < WAITING_MAX;
+    return waitingOfAccount === 0 && this.#hasPlace(account) && this.#work.hasRoom(account);
+  }
+}
+
+function letGo(connection: Connection): void {
+  connection.isHeld = false;
+  connection.isAwaited = false;
+  connection.socket.off('resume', pauseAgain);
+  connection.socket.resume();
+}
+
+function isAmidRequest({ parser }: ParsedSocket): boolean {
+  return parser?.incoming?.complete === false;
 }
 
 function pauseAgain(this: Socket): void {

@@ -3,6 +3,7 @@
 
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { connectionOf } from './connection.ts';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode, problemDocument } from './problem.ts';
 import { HEADERS_MAX, type ServerLimits } from './server-limits.ts';
 
@@ -33,6 +34,9 @@ export function whatIsWrongWith({ httpVersion, headers, rawHeaders }: IncomingMe
   }
   // RFC 9112, section 3.2: whoever stands in between may have gone by the other one.
   if (hosts > 1) return { code: 'BadRequest', detail: 'A request names one host that it is for.' };
+  // A request line without a version is one of HTTP/0.9, whose answers have no status.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return { code: 'BadRequest', detail: 'A request names its version, HTTP/1.1 or HTTP/1.0.' };
   if (hosts === 0 && httpVersion !== '1.0')
     return { code: 'BadRequest', detail: 'A request names the host that it is for.' };
   const encoding = headers['transfer-encoding'];
@@ -48,7 +52,8 @@ export function whatIsWrongWith({ httpVersion, headers, rawHeaders }: IncomingMe
 export function answerMalformed(error: NodeJS.ErrnoException, socket: AnsweringSocket, requestId: () => string): void {
   const isGone = error.code === 'ECONNRESET' || !socket.writable;
   if (isGone) socket.destroy();
-  if (isGone || socket[GIVEN_UP]) return;
+  // What comes behind a request whose answer closes the connection is of no account, and so is the rest of that request.
+  if (isGone || socket[GIVEN_UP] || connectionOf(socket).isEnding) return;
   socket[GIVEN_UP] = true;
   whenIdle(socket, () => writeMalformed(error, socket, requestId()));
 }

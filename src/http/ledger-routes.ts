@@ -3,24 +3,38 @@
 
 import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest, preValidationHookHandler } from 'fastify';
-import { type ApiKey, may, type Scope } from '../accounts/api-key.ts';
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestHookHandler,
+  preValidationHookHandler,
+} from 'fastify';
+import { may, type Scope } from '../accounts/api-key.ts';
 import type { RateLimit } from '../accounts/rate-limit.ts';
-import type { Answer, GroupCommit } from '../commit/group-commit.ts';
+import type { GroupCommit } from '../commit/group-commit.ts';
 import { activeBalance } from '../ledger/balance.ts';
-import type { Accepted, EndUserKey, Idempotency } from '../ledger/command.ts';
+import type {
+  Accepted,
+  Add,
+  Command,
+  EndUserKey,
+  Outcome,
+  StartCycle,
+  StopCycle,
+  Subtract,
+} from '../ledger/command.ts';
 import type { Cycle as LedgerCycle } from '../ledger/cycle.ts';
 import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../ledger/instant.ts';
-import type { Actor } from '../ledger/posting.ts';
 import { cyclesAt } from '../ledger/settle.ts';
 import { type Store, StoreFault } from '../store/store.ts';
-import type { Authenticator } from './authenticate.ts';
-import { stopAtClose } from './closed-connections.ts';
+import type { Authenticator, Caller } from './authenticate.ts';
+import { connectionOf } from './connection.ts';
 import type { ConnectionTurns } from './connection-turns.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
 import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
-import { cycleEntry, cycleObject } from './objects.ts';
+import { type CycleObject, cycleEntry, cycleObject } from './objects.ts';
 import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendProblem, sendRefusal } from './problem.ts';
 import { admitAtRate } from './rate-headers.ts';
 import type * as schemas from './schemas.ts';
@@ -29,13 +43,10 @@ import type { Holder, WorkInFlight } from './work-in-flight.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set by the hook below, before any handler of this file runs. */
-    apiKey: ApiKey;
+    /** Set before any handler of this file runs. */
+    caller: Caller;
     /** Where it is among the work in flight; null when it is not. */
     holder: Holder | null;
-  }
-  interface FastifyContextConfig {
-    scope?: Scope;
   }
 }
 
@@ -50,142 +61,143 @@ export interface LedgerRoutesOptions {
 }
 
 export function ledgerRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
-  stopAtClose(app);
-  boundWorkInFlight(app, options.work);
-  authenticateAll(app, options);
-  writeRoutes(app, options.commit);
+  writeRoutes(app, options);
   readRoutes(app, options);
 }
 
-function boundWorkInFlight(app: FastifyInstance, work: WorkInFlight): void {
-  app.decorateRequest('holder', null);
-  app.addHook('onRequest', (request, reply, done) => {
+/**
+ * Gives a request its place among the work in flight, and finds out who calls. Whatever comes of it, it leaves its place
+ * when it is answered (`server.ts`), also where its client has gone.
+ */
+function admission(options: LedgerRoutesOptions, scope: Scope): onRequestHookHandler {
+  const { authenticator, work } = options;
+  return (request, reply, done) => {
+    reply.header('cache-control', 'no-store');
     const { isFull } = work;
     request.holder = work.enter();
-    if (isFull) sendFault(reply, { code: 'Overloaded' });
-    else done();
-  });
-  // Every request comes to send a reply, also the one whose client has gone, and the one that was turned away earlier.
-  app.addHook('onSend', (request, reply, _payload, done) => {
-    if (request.holder !== null) work.leave(request.holder);
-    request.holder = null;
-    reply.header('cache-control', 'no-store');
-    done();
-  });
+    if (isFull) return sendFault(reply, { code: 'Overloaded' });
+    const caller = authenticator.authenticate(request.raw, connectionOf(request.raw.socket));
+    if (!(caller instanceof Promise)) {
+      if (admit(options, scope, caller, request, reply)) done();
+      return;
+    }
+    caller.then(
+      (found) => {
+        if (admit(options, scope, found, request, reply)) done();
+      },
+      (error) => sendFailure(reply, error),
+    );
+  };
 }
 
-function authenticateAll(app: FastifyInstance, options: LedgerRoutesOptions): void {
-  const { authenticator, work, turns, rateLimit = null } = options;
-  app.decorateRequest('apiKey');
-  app.addHook('onRequest', (request, reply, done) => {
-    const admit = (key: ApiKey | null) => {
-      if (key === null) {
-        sendProblem(reply, 'Unauthorized', {
-          detail: 'Send one header `Authorization: Bearer <API key>` with a key that is not revoked.',
-        });
-        return;
-      }
-      if (rateLimit !== null && !admitAtRate(rateLimit, key.id, reply)) return;
-      if (!may(key.scope, reply.routeOptions.config.scope ?? 'write')) {
-        sendProblem(reply, 'Forbidden', {
-          detail: 'This key has the scope `read`; the call needs one with the scope `write`.',
-        });
-        return;
-      }
-      turns.belongsTo(request.raw.socket, key.account);
-      const holder = work.claim(key.account);
-      if (holder === null) return sendFault(reply, { code: 'Overloaded' });
-      request.holder = holder;
-      request.apiKey = key;
-      done();
-    };
-    const key = authenticator.authenticate(request.raw);
-    if (key instanceof Promise) key.then(admit, (error) => sendFailure(reply, error));
-    else admit(key);
-  });
+/** @returns whether the request may go on; it is answered when it may not */
+function admit(
+  { work, turns, rateLimit = null }: LedgerRoutesOptions,
+  scope: Scope,
+  caller: Caller | null,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): boolean {
+  if (caller === null) {
+    const detail = 'Send one header `Authorization: Bearer <API key>` with a key that is not revoked.';
+    sendProblem(reply, 'Unauthorized', { detail });
+    return false;
+  }
+  if (rateLimit !== null && !admitAtRate(rateLimit, caller.id, reply)) return false;
+  if (!may(caller.scope, scope)) {
+    const detail = 'This key has the scope `read`; the call needs one with the scope `write`.';
+    sendProblem(reply, 'Forbidden', { detail });
+    return false;
+  }
+  turns.belongsTo(connectionOf(request.raw.socket), caller.account, request.startedAt);
+  const holder = work.claim(caller.account);
+  if (holder === null) {
+    sendFault(reply, { code: 'Overloaded' });
+    return false;
+  }
+  request.holder = holder;
+  request.caller = caller;
+  return true;
 }
 
-function writeRoutes(app: FastifyInstance, commit: GroupCommit): void {
-  const config = { scope: 'write' } as const;
+function writeRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
+  const { commit } = options;
+  const onRequest = admission(options, 'write');
 
-  app.post<{ Body: schemas.AddRequest }>(
-    '/add',
-    {
-      config,
-      schema: operations.add,
-    },
-    (request, reply) => {
-      const { amount, validity_days } = request.body;
-      const user = endUserOf(request, request.body);
-      commit.submit(
-        { kind: 'add', ...user, ...originOf(request), amount, validityDays: validityDaysOf(validity_days) },
-        (result) => settleReply(reply, user, result, () => ({ end_user_id: user.endUser, amount })),
-      );
-    },
-  );
+  app.post<{ Body: schemas.AddRequest }>('/add', { onRequest, schema: operations.add }, (request, reply) => {
+    const { amount, validity_days } = request.body;
+    const command = {
+      kind: 'add',
+      account: request.caller.account,
+      endUser: endUserIn(request.body),
+      actor: request.caller.actor,
+      idempotency: idempotencyOf(request),
+      amount,
+      validityDays: validityDaysOf(validity_days),
+    } as const;
+    submit(commit, request, reply, command, moved);
+  });
 
   app.post<{ Body: schemas.SubtractRequest }>(
     '/subtract',
-    {
-      config,
-      schema: operations.subtract,
-    },
+    { onRequest, schema: operations.subtract },
     (request, reply) => {
-      const { amount } = request.body;
-      const user = endUserOf(request, request.body);
-      commit.submit({ kind: 'subtract', ...user, ...originOf(request), amount }, (result) =>
-        settleReply(reply, user, result, () => ({ end_user_id: user.endUser, amount })),
-      );
+      const command = {
+        kind: 'subtract',
+        account: request.caller.account,
+        endUser: endUserIn(request.body),
+        actor: request.caller.actor,
+        idempotency: idempotencyOf(request),
+        amount: request.body.amount,
+      } as const;
+      submit(commit, request, reply, command, moved);
     },
   );
 
   app.post<{ Body: schemas.StartCycleRequest }>(
     '/start-cycle',
-    {
-      config,
-      schema: operations.startCycle,
-    },
+    { onRequest, schema: operations.startCycle },
     (request, reply) => {
       const { amount, validity_days, on_active } = request.body;
-      const user = endUserOf(request, request.body);
-      const onActive = on_active ?? 'refuse';
-      commit.submit(
-        {
-          kind: 'start-cycle',
-          ...user,
-          ...originOf(request),
-          amount,
-          validityDays: validityDaysOf(validity_days),
-          onActive,
-        },
-        (result) => settleReply(reply, user, result, ({ cycle }) => cycleObject(user.endUser, cycle as LedgerCycle)),
-      );
+      const command = {
+        kind: 'start-cycle',
+        account: request.caller.account,
+        endUser: endUserIn(request.body),
+        actor: request.caller.actor,
+        idempotency: idempotencyOf(request),
+        amount,
+        validityDays: validityDaysOf(validity_days),
+        onActive: on_active ?? 'refuse',
+      } as const;
+      submit(commit, request, reply, command, cycleOf);
     },
   );
 
   app.post<{ Body: schemas.StopCycleRequest }>(
     '/stop-cycle',
-    {
-      config,
-      schema: operations.stopCycle,
-    },
+    { onRequest, schema: operations.stopCycle },
     (request, reply) => {
-      const user = endUserOf(request, request.body);
-      commit.submit({ kind: 'stop-cycle', ...user, ...originOf(request) }, (result) =>
-        settleReply(reply, user, result, ({ cycle }) => cycleObject(user.endUser, cycle as LedgerCycle)),
-      );
+      const command = {
+        kind: 'stop-cycle',
+        account: request.caller.account,
+        endUser: endUserIn(request.body),
+        actor: request.caller.actor,
+        idempotency: idempotencyOf(request),
+      } as const;
+      submit(commit, request, reply, command, cycleOf);
     },
   );
 }
 
-function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions): void {
-  const config = { scope: 'read' } as const;
+function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
+  const { store, work } = options;
+  const onRequest = admission(options, 'read');
   const preValidation = mergeBodyIntoQuery;
 
   app.get<{ Querystring: schemas.EndUserQuery }>(
     '/get-active-balance',
     {
-      config,
+      onRequest,
       preValidation,
       schema: operations.getActiveBalance,
     },
@@ -208,7 +220,7 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
   app.get<{ Querystring: schemas.TransactionListQuery }>(
     '/get-all-user-transactions',
     {
-      config,
+      onRequest,
       preValidation: mergeListFields,
       schema: operations.getAllUserTransactions,
     },
@@ -229,38 +241,55 @@ function readRoutes(app: FastifyInstance, { store, work }: LedgerRoutesOptions):
 /** A stream goes on being work after its headers are sent, for as long as the client takes to read it. */
 function countStream(work: WorkInFlight, stream: Readable, { holder, log }: FastifyRequest): void {
   assert(holder, 'its request is still counted');
-  work.add(holder);
+  work.beginStream(holder);
   stream.once('error', (error) => log.error({ err: error }, 'a list broke off'));
-  stream.once('close', () => work.leave(holder));
+  stream.once('close', () => work.endStream(holder));
 }
 
-/** The account comes from the key alone. UUIDs are the same in either case, and kept in lower case. */
+/** The account comes from the key alone. */
 function endUserOf(request: FastifyRequest, fields: { end_user_id: string }): EndUserKey {
-  return { account: request.apiKey.account, endUser: fields.end_user_id.toLowerCase() };
+  return { account: request.caller.account, endUser: endUserIn(fields) };
 }
 
-/** Who asks, and whether it may be a repetition. */
-function originOf(request: FastifyRequest): { actor: Actor; idempotency: Idempotency | null } {
-  return { actor: `key:${request.apiKey.id}`, idempotency: idempotencyOf(request) };
+/** UUIDs are the same in either case, and kept in lower case. */
+function endUserIn(fields: { end_user_id: string }): string {
+  return fields.end_user_id.toLowerCase();
 }
 
 function validityDaysOf(days: number | null | undefined): number {
   return Math.min(days ?? VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX);
 }
 
-function settleReply(
+function moved({ endUser, amount }: Add | Subtract): { end_user_id: string; amount: number } {
+  return { end_user_id: endUser, amount };
+}
+
+function cycleOf({ endUser }: StartCycle | StopCycle, { cycle }: Accepted): CycleObject {
+  return cycleObject(endUser, cycle as LedgerCycle);
+}
+
+type Write = Exclude<Command, { kind: 'renew' }>;
+
+function submit<Asked extends Write>(
+  commit: GroupCommit,
+  request: FastifyRequest,
   reply: FastifyReply,
-  user: EndUserKey,
-  result: Parameters<Answer>[0],
-  respond: (accepted: Accepted) => unknown,
+  command: Asked,
+  respond: (command: Asked, accepted: Accepted) => unknown,
 ): void {
-  if (result instanceof StoreFault) {
-    sendFault(reply, result);
+  const connection = connectionOf(request.raw.socket);
+  if (connection.isOver(request.raw)) {
+    // Nobody reads it.
+    sendProblem(reply, 'BadRequest', { detail: 'It came behind a request whose answer closed the connection.' });
     return;
   }
-  if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
-  if (result.refused === null) reply.send(respond(result));
-  else sendRefusal(reply, user.endUser, result.replayOf ?? reply.request.id, result);
+  const answer = (result: Outcome | StoreFault) => {
+    if (result instanceof StoreFault) return sendFault(reply, result);
+    if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
+    if (result.refused === null) reply.send(respond(command, result));
+    else sendRefusal(reply, command.endUser, result.replayOf ?? request.id, result);
+  };
+  commit.submit(command, answer, connection);
 }
 
 const mergeBodyIntoQuery: preValidationHookHandler = (request, _reply, done) => {

@@ -58,7 +58,7 @@ export const PROBLEMS: Readonly<Record<ProblemCode, ProblemKind>> = {
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** Seconds after which a client that was turned away may try again. */
-const RETRY_AFTER_SECONDS = 1;
+export const RETRY_AFTER_SECONDS = 1;
 
 export interface FieldError {
   /** JSON Pointer to the field, empty for the body as a whole. */

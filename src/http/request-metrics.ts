@@ -2,20 +2,19 @@
 // as plain numbers where a route ends, and put into words when somebody asks. Routes are known by their pattern, never
 // by what was in the path, and there are as many as the service has.
 
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import { Tally } from '../commit/tally.ts';
-import type { ProblemCode } from './problem.ts';
+import { PROBLEMS, type ProblemCode } from './problem.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
     /** Milliseconds since the process began. */
     startedAt: number;
+    /** Of its route; null where it has none, or was turned away before it came to it. */
+    counts: RouteCounts | null;
   }
   interface FastifyReply {
     problem: ProblemCode | null;
-  }
-  interface FastifyContextConfig {
-    counts?: RouteCounts;
   }
 }
 
@@ -53,30 +52,54 @@ export class RouteCounts {
 export class RequestCounts {
   readonly routes = new Map<string, RouteCounts>();
   readonly problems = new Map<ProblemCode, number>();
-  readonly #log: boolean;
+  readonly #log: FastifyBaseLogger | null;
 
-  /** @param log whether each is a line in the log as well: its id, route, status and time, and nothing that a client sent */
-  constructor({ log }: { log: boolean }) {
+  /** @param log where each is a line as well, if anywhere: its id, route, status and time, and nothing that a client sent */
+  constructor(log: FastifyBaseLogger | null) {
     this.#log = log;
   }
 
   /** Counts the requests of all routes that are added from now on, and of those that no route takes. */
   watch(app: FastifyInstance): void {
     app.decorateRequest('startedAt', 0);
+    app.decorateRequest('counts', null);
     app.decorateReply('problem', null);
     app.addHook('onRoute', (route) => {
-      route.config = { ...route.config, counts: this.#of(route.url) };
+      const counts = this.#of(route.url);
+      // By a hook of the route, since Fastify puts together all that it knows of a route whenever somebody asks for any of it.
+      const begin: onRequestHookHandler = (request, _reply, done) => {
+        request.counts = counts;
+        done();
+      };
+      route.onRequest = [begin, ...[route.onRequest ?? []].flat()];
     });
     this.#of(NO_ROUTE);
   }
 
   /** To be called once the status is settled. */
   finish(request: FastifyRequest, reply: FastifyReply): void {
-    const counts = request.routeOptions.config.counts ?? this.#of(NO_ROUTE);
+    const counts = request.counts ?? this.#of(request.routeOptions.url ?? NO_ROUTE);
     const ms = counts.add(request, reply);
     const { problem } = reply;
     if (problem !== null) this.problems.set(problem, (this.problems.get(problem) ?? 0) + 1);
-    if (this.#log) logRequest(request, reply, { route: counts.route, ms });
+    if (this.#log === null) return;
+    const line = {
+      request_id: request.id,
+      route: counts.route,
+      status: reply.statusCode,
+      ms: Math.round(ms * 100) / 100,
+    };
+    this.#log.info(line, 'request');
+  }
+
+  /** What was refused at once, before it came to its route. */
+  countRefused(route: string, requestId: string, problem: ProblemCode): void {
+    const { byStatus, seconds } = this.#of(route);
+    const { status } = PROBLEMS[problem];
+    byStatus[status] = (byStatus[status] ?? 0) + 1;
+    seconds.add(0);
+    this.problems.set(problem, (this.problems.get(problem) ?? 0) + 1);
+    this.#log?.info({ request_id: requestId, route, status, ms: 0 }, 'request');
   }
 
   #of(route: string): RouteCounts {
@@ -84,11 +107,4 @@ export class RequestCounts {
     this.routes.set(route, counts);
     return counts;
   }
-}
-
-function logRequest(request: FastifyRequest, reply: FastifyReply, { route, ms }: { route: string; ms: number }): void {
-  request.log.info(
-    { request_id: request.id, route, status: reply.statusCode, ms: Math.round(ms * 100) / 100 },
-    'request',
-  );
 }

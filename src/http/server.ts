@@ -1,8 +1,7 @@
 // The HTTP server: which routes there are, what bounds them, and how everything that goes wrong becomes a problem
 // document, Fastify's own refusals and the parser's included.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import swagger from '@fastify/swagger';
 import Fastify, {
   type FastifyBaseLogger,
@@ -15,8 +14,11 @@ import Fastify, {
 import type { Registry } from 'prom-client';
 import { RateLimit, type RateLimitSettings } from '../accounts/rate-limit.ts';
 import type { Tracer } from '../tracing/tracer.ts';
-import { ConnectionTurns } from './connection-turns.ts';
+import { connectionOf } from './connection.ts';
+import { ConnectionTurns, type RequestHandler } from './connection-turns.ts';
 import { answerMalformed, boundConnections, whatIsWrongWith } from './connections.ts';
+import { FrontDoor } from './front-door.ts';
+import { answerHalfClosed } from './half-closed.ts';
 import { readJson } from './json-body.ts';
 import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
 import { type Measured, metricsOf } from './metrics.ts';
@@ -79,11 +81,6 @@ export interface HttpServer {
 /** How often connections are closed that have nothing under way any more. */
 const DRAIN_IDLE_MS = 100;
 
-/** The request that came last on a connection. */
-const LATEST = Symbol('latest request');
-
-type PipelinedSocket = Socket & { [LATEST]?: string };
-
 /** Any version, either case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
@@ -91,33 +88,45 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   let isDraining = false;
   const limits = { ...SERVER_LIMITS, ...options.limits };
   const work = new WorkInFlight();
-  const turns = new ConnectionTurns(work);
+  const handle: RequestHandler = (request, response) => app.routing(request, response);
+  const turns = new ConnectionTurns(work, handle);
   const genReqId = requestIds();
-  const app = bareServer({ ...options, limits, genReqId });
-  const requests = new RequestCounts({ log: options.logRequests === true });
+  const requests = new RequestCounts(options.logRequests ? options.logger : null);
+  const door = new FrontDoor({
+    authenticator: options.authenticator,
+    work,
+    turns,
+    requests,
+    requestId: genReqId,
+    handle,
+  });
+  const app = bareServer({ ...options, limits, genReqId, turns, door });
   requests.watch(app);
   if (options.tracer) traceRequests(app, options.tracer);
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
   const routes = listRoutes(app);
   answerUnrouted(app);
-  boundConnections(app.server, limits);
-  app.server.on('connection', (socket) => turns.arrive(socket));
-  app.server.on('checkExpectation', (request, response) => answerExpectation(request, response, genReqId()));
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
-    turns.count(request.raw.socket);
-    (request.raw.socket as PipelinedSocket)[LATEST] = request.id;
     const wrong = whatIsWrongWith(request.raw);
     if (wrong === null) return done();
     sendProblem(reply.header('connection', 'close'), wrong.code, { detail: wrong.detail });
   });
+  app.decorateRequest('holder', null);
+  // All that is to be done for an answer, in one hook: each hook of its own costs a request as much as what it does.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
+    if (request.holder !== null) {
+      work.leave(request.holder);
+      request.holder = null;
+    }
     reply.header('x-content-type-options', 'nosniff');
+    const connection = connectionOf(request.raw.socket);
+    connection.answers += 1;
     // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
-    if (isDraining && (request.raw.socket as PipelinedSocket)[LATEST] === request.id)
-      reply.header('connection', 'close');
+    if (isDraining && connection.isLatest(request.raw)) reply.header('connection', 'close');
+    if (reply.getHeader('connection') === 'close') connection.endsWith(request.raw);
     done();
   });
 
@@ -126,8 +135,12 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const ledger = { ...options, work, turns, rateLimit };
   for (const schema of COMPONENTS) app.addSchema(schema);
   await describe(app, options.version);
-  await app.register(async (scope) => ledgerRoutes(scope, ledger));
-  await app.register(async (scope) => ledgerRoutes(hidden(scope), ledger), { prefix: '/v1' });
+  const guarded = async (scope: FastifyInstance) => {
+    scope.addHook('onRoute', ({ url }) => door.guard(url));
+    ledgerRoutes(scope, ledger);
+  };
+  await app.register(guarded);
+  await app.register(async (scope) => guarded(hidden(scope)), { prefix: '/v1' });
   await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
   await app.register(options.console.plugin);
 
@@ -146,34 +159,26 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   };
 }
 
+interface ServerParts {
+  readonly logger: FastifyBaseLogger;
+  readonly limits: ServerLimits;
+  readonly console: OtherPages;
+  readonly genReqId: () => string;
+  readonly turns: ConnectionTurns;
+  readonly door: FrontDoor;
+}
+
 /** Fastify, as we need it: everything that it refuses is answered by us. */
-function bareServer({
-  logger,
-  limits,
-  console,
-  genReqId,
-}: {
-  logger: FastifyBaseLogger;
-  limits: ServerLimits;
-  console: OtherPages;
-  genReqId: () => string;
-}): FastifyInstance {
+function bareServer(parts: ServerParts): FastifyInstance {
+  const { logger, console, genReqId } = parts;
   return Fastify({
-    loggerInstance: logger,
+    // A logger of its own would have it listen to the end of every answer, to log it.
+    childLoggerFactory: () => logger,
     logController: new LogController({ disableRequestLogging: true }),
-    childLoggerFactory: (logger) => logger,
+    serverFactory: () => listenFor(parts),
     genReqId,
     rewriteUrl: ({ url = '/' }) => console.addressFor(url),
     bodyLimit: BODY_BYTES_MAX,
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.keepAliveMs,
-    http: {
-      // Node's own refusal would have no body; ours is below.
-      requireHostHeader: false,
-      maxHeaderSize: HEADER_BYTES_MAX,
-      headersTimeout: limits.headersTimeoutMs,
-      connectionsCheckingInterval: limits.connectionsCheckMs,
-    },
     exposeHeadRoutes: false,
     forceCloseConnections: 'idle',
     // While draining, what still arrives on an open connection is answered like any other, and the connection closed.
@@ -186,6 +191,31 @@ function bareServer({
     frameworkErrors: answerError,
     clientErrorHandler: (error, socket) => answerMalformed(error, socket, genReqId),
   });
+}
+
+/** The server of Node, with all that is looked at before Fastify is asked. */
+function listenFor({ logger, limits, genReqId, turns, door }: ServerParts): Server {
+  const server = createServer({
+    // Node's own refusal would have no body; ours is below.
+    requireHostHeader: false,
+    maxHeaderSize: HEADER_BYTES_MAX,
+    headersTimeout: limits.headersTimeoutMs,
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.keepAliveMs,
+    connectionsCheckingInterval: limits.connectionsCheckMs,
+  });
+  boundConnections(server, limits);
+  server.on('listening', () => logger.info('Scrip listens'));
+  server.on('connection', (socket) => turns.arrive(connectionOf(socket)));
+  answerHalfClosed(server);
+  server.on('request', (request, response) => door.enter(request, response));
+  server.on('checkExpectation', (request, response) => {
+    const connection = connectionOf(request.socket);
+    turns.count(connection, connection.take(request));
+    connection.endsWith(request);
+    answerExpectation(request, response, genReqId());
+  });
+  return server;
 }
 
 function answerExpectation(request: IncomingMessage, response: ServerResponse, requestId: string): void {

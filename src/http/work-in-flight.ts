@@ -12,9 +12,11 @@ export const IN_FLIGHT_ALONE_MAX = IN_FLIGHT_MAX / 2;
 export interface Holder {
   readonly account: number | null;
   requests: number;
+  /** Of these, lists that are being read by their clients, however slowly. */
+  streams: number;
 }
 
-const NOBODY: Holder = { account: null, requests: 0 };
+const NOBODY: Holder = { account: null, requests: 0, streams: 0 };
 
 /** One for the process: the paths and their alias share it. */
 export class WorkInFlight {
@@ -41,9 +43,15 @@ export class WorkInFlight {
     return this.#requests >= this.#max;
   }
 
-  /** Whether the account may have one more. */
-  hasRoom(account: number): boolean {
-    return (this.#holders.get(account)?.requests ?? 0) < this.#max - this.#requests;
+  /** Those of the account that somebody here is busy with. */
+  busyWith(account: number): number {
+    const holder = this.#holders.get(account);
+    return holder === undefined ? 0 : holder.requests - holder.streams;
+  }
+
+  /** Whether the account may have so many more. */
+  hasRoom(account: number, more = 1): boolean {
+    return (this.#holders.get(account)?.requests ?? 0) + more <= this.#max - this.#requests;
   }
 
   /** A request whose account is not known yet. */
@@ -60,17 +68,23 @@ export class WorkInFlight {
       holder.requests += 1;
       return holder;
     }
-    const first = { account, requests: 1 };
+    const first = { account, requests: 1, streams: 0 };
     this.#holders.set(account, first);
     return first;
   }
 
-  /** One more piece of work of the same account, which nobody can refuse any more. */
-  add(holder: Holder): void {
+  /** A list that is sent from now on, which nobody can refuse any more. */
+  beginStream(holder: Holder): void {
     this.#requests += 1;
     if (holder.account === null) return;
     holder.requests += 1;
+    holder.streams += 1;
     this.#holders.set(holder.account, holder);
+  }
+
+  endStream(holder: Holder): void {
+    holder.streams -= 1;
+    this.leave(holder);
   }
 
   leave(holder: Holder): void {

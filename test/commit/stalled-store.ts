@@ -70,7 +70,7 @@ export function subtraction(amount: number, endUser = USER): Command {
   return { kind: 'subtract', account: 1, endUser, actor: 'key:1', amount };
 }
 
-function nameOf(result: Result): string {
+export function nameOf(result: Result): string {
   return result instanceof StoreFault ? result.code : (result.refused ?? 'accepted');
 }
 

@@ -14,6 +14,7 @@ const MODULES = [
   'console/pages/adjust-forms',
   'config',
   'http/authenticate',
+  'http/connection',
   'http/connection-turns',
   'http/idempotency-key',
   'http/schemas',
@@ -25,7 +26,7 @@ const MODULES = [
 ];
 
 /** All of these have to be in the table. */
-const COMPLETE = ['http/server-limits', 'http/work-in-flight', 'http/connection-turns'];
+const COMPLETE = ['http/server-limits', 'http/work-in-flight', 'http/connection', 'http/connection-turns'];
 
 interface Row {
   readonly name: string;

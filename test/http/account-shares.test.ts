@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { IN_FLIGHT_ALONE_MAX, IN_FLIGHT_MAX } from '../../src/http/work-in-flight.ts';
+import { SHARED_PLACES } from '../../src/http/connection-turns.ts';
+import { IN_FLIGHT_ALONE_MAX } from '../../src/http/work-in-flight.ts';
 import { postText, RawConnection } from './raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
 import { stallWrites } from './stalled-writes.ts';
@@ -43,18 +44,21 @@ test('an account that has its share of the work in flight is Overloaded, and ano
   assert.deepEqual([...new Set(statuses)], [200], 'and what the first one had in flight is done');
 });
 
-test('of what the first account leaves free, the second has half, and a third still gets in', async (t) => {
-  const { goOn } = stallWrites(t, scrip);
+test('beside one that has all it may hold, a second has places, what it brings beyond them waits, and a third gets in', async (t) => {
+  const { goOn, waiting } = stallWrites(t, scrip);
   const thirdKey = await scrip.createKey('Third', 'write');
   const first = await flood(scrip.writeKey, IN_FLIGHT_ALONE_MAX);
   await eventually(async () => (await look(scrip.writeKey)).status === 503, 'the first is at its share');
-  const second = await flood(quietKey, IN_FLIGHT_MAX / 4);
-  await eventually(async () => (await look(quietKey)).status === 503, 'the second is at its share');
-  assert.equal(await inFlight(), IN_FLIGHT_ALONE_MAX + IN_FLIGHT_MAX / 4);
+  const places = SHARED_PLACES / 2;
+  assert.equal((await look(quietKey)).status, 200);
+  const second = await flood(quietKey, 3 * places);
+  await waiting(IN_FLIGHT_ALONE_MAX + places);
+  assert.equal(await inFlight(), IN_FLIGHT_ALONE_MAX + places);
   assert.equal((await look(thirdKey)).status, 200);
   goOn();
   await first.answers(IN_FLIGHT_ALONE_MAX);
-  await second.answers(IN_FLIGHT_MAX / 4);
+  const statuses = (await second.answers(3 * places)).map(({ status }) => status);
+  assert.deepEqual([...new Set(statuses)], [200], 'nothing of the second is refused');
   assert.equal((await look(scrip.writeKey)).status, 200);
 });
 
@@ -98,8 +102,8 @@ test('while a connection brings thousands of requests at once, those of others a
   assert(between > 20, `only ${between} while ${MANY} were answered`);
 });
 
-/** From a hundred connections that is more than may be in flight. */
-const EACH = IN_FLIGHT_MAX / 100;
+/** From a hundred connections that is more than have places at once, many times over. */
+const EACH = 100;
 
 test('no connection waits for ever: hundreds that bring many at once are all answered', async () => {
   const connections = await Promise.all(Array.from({ length: 100 }, () => flood(scrip.writeKey, EACH)));

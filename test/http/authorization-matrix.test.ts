@@ -13,7 +13,7 @@ import { type ApiKey, apiKeySecret, hashOf, type Scope, SECRET_BYTES } from '../
 import { startService } from '../../src/app.ts';
 import { readConfig } from '../../src/config.ts';
 import { PERMISSIONS, type Who } from '../../src/console/permissions.ts';
-import { Authenticator } from '../../src/http/authenticate.ts';
+import { Authenticator, type LatestCaller } from '../../src/http/authenticate.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { type Call, type Reply, type Scrip, someone, startScrip } from './running-service.ts';
 
@@ -84,13 +84,13 @@ before(async () => {
 afterEach(() => mock.restoreAll());
 after(() => scrip.stop());
 
-type Answer = ApiKey | null | Promise<ApiKey | null>;
-
 /** The service, broken: what it makes of who somebody is. */
 function withAuthenticator(change: (found: ApiKey | null, request: IncomingMessage) => ApiKey | null): void {
   const { authenticate } = Authenticator.prototype;
   mock.method(Authenticator.prototype, 'authenticate', async function (this: Authenticator, request: IncomingMessage) {
-    return change(await (authenticate.call(this, request) as Answer), request);
+    const unknown: LatestCaller = { authorization: '', knownKey: null };
+    const found = change(await authenticate.call(this, request, unknown), request);
+    return found && { ...found, actor: `key:${found.id}` };
   });
 }
 

@@ -32,6 +32,11 @@ const BAD_REQUESTS: readonly (readonly [name: string, bytes: string])[] = [
     'an encoding of the transfer that is not known',
     'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: x\r\n\r\n{}',
   ],
+  [
+    'an encoding of the transfer that only ends like one',
+    'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: xchunked\r\n\r\n{}',
+  ],
+  ['no version', 'GET /healthz\r\nHost: scrip\r\n\r\n'],
   ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
 ];
 
@@ -43,10 +48,19 @@ for (const [name, bytes] of BAD_REQUESTS) {
     assert(reply, 'there is an answer');
     assertProblem({ ...reply, headers: Object.fromEntries(reply.headers) }, 'BadRequest', 400);
     assert.equal(reply.headers.get('connection'), 'close');
-    await connection.untilClosed();
+    assert.equal(await connection.untilClosed(), '', 'it is answered once');
     assert.equal((await scrip.call('GET', '/healthz')).status, 200);
   });
 }
+
+test('a request line without a version moves nothing', async () => {
+  const user = someone();
+  const connection = await RawConnection.open(scrip);
+  connection.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).replace(' HTTP/1.1', ''));
+  assert.equal((await connection.answer())?.status, 400);
+  await connection.untilClosed();
+  assert.equal((await scrip.balance(user)).active_balance, 0);
+});
 
 test('an expectation that cannot be met is answered with a problem document', async () => {
   const reply = await sendRaw(scrip, 'GET /healthz HTTP/1.1\r\nHost: scrip\r\nExpect: a-miracle\r\n\r\n');

@@ -9,7 +9,7 @@ import { sweepOfAnswers } from '../../src/commit/answer-sweep.ts';
 import { type Answer, GroupCommit, type QueueLimits } from '../../src/commit/group-commit.ts';
 import { RenewalClock } from '../../src/commit/renewal-clock.ts';
 import type { Rounds } from '../../src/commit/rounds.ts';
-import { Authenticator } from '../../src/http/authenticate.ts';
+import { Authenticator, type LatestCaller } from '../../src/http/authenticate.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
@@ -78,11 +78,11 @@ export class Slot {
       trouble: () => null,
     } satisfies Partial<Store> as unknown as Store;
     const authenticator = {
-      authenticate(request: IncomingMessage) {
-        const key = slot.#running.authenticator.authenticate(request);
+      authenticate(request: IncomingMessage, latest: LatestCaller) {
+        const key = slot.#running.authenticator.authenticate(request, latest);
         return key instanceof Promise ? slot.#waitFor(key) : key;
       },
-    } as Authenticator;
+    } as Pick<Authenticator, 'authenticate'> as Authenticator;
     slot.#server = await buildServer({
       store,
       commit: commit as unknown as GroupCommit,

@@ -1,0 +1,28 @@
+// The line in which accounts take turns, taken from one at a time.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { FairLine } from './fair-line.ts';
+
+function lineOf(...items: [account: number, item: string][]): FairLine<string> {
+  const line = new FairLine<string>();
+  for (const [account, item] of items) line.push(account, item);
+  return line;
+}
+
+const anyone = () => true;
+
+test('one at a time, accounts take turns, and each has its own in order', () => {
+  const line = lineOf([1, 'a1'], [1, 'a2'], [1, 'a3'], [2, 'b1'], [3, 'c1'], [2, 'b2']);
+  const taken = Array.from({ length: 7 }, () => line.takeOne(anyone));
+  assert.deepEqual(taken, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', undefined]);
+  assert.deepEqual([line.length, line.accounts], [0, 0]);
+});
+
+test('who may not take is passed over, and keeps what waits', () => {
+  const line = lineOf([1, 'a1'], [2, 'b1'], [2, 'b2']);
+  const notFirst = (account: number) => account !== 1;
+  assert.deepEqual([line.takeOne(notFirst), line.takeOne(notFirst), line.takeOne(notFirst)], ['b1', 'b2', undefined]);
+  assert.deepEqual([line.length, line.lengthOf(1), line.lengthOf(2)], [1, 1, 0]);
+  assert.equal(line.takeOne(anyone), 'a1');
+});
