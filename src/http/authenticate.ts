@@ -97,14 +97,15 @@ export class Authenticator {
   }
 
   /** Whose the request seems to be, judged by what is known without a look-up: before anything is done for it. */
-  accountOf(
-    { headers: { authorization } }: IncomingMessage,
-    { authorization: before, knownKey }: LatestCaller,
-  ): number | null {
+  accountOf({ headers: { authorization } }: IncomingMessage, latest: LatestCaller): number | null {
     if (authorization === undefined) return null;
-    if (knownKey !== null && before === authorization) return knownKey.key.account;
+    if (latest.knownKey !== null && latest.authorization === authorization) return latest.knownKey.key.account;
     const secret = BEARER.exec(authorization)?.[1];
-    return secret === undefined ? null : (this.#remembered.get(hashOf(secret))?.key.account ?? null);
+    const remembered = secret === undefined ? undefined : this.#remembered.get(hashOf(secret));
+    if (remembered === undefined) return null;
+    latest.authorization = authorization;
+    latest.knownKey = remembered;
+    return remembered.key.account;
   }
 
   async #lookUp(hash: string): Promise<Caller | null> {

@@ -28,7 +28,7 @@ export const SHARED_MS = 5_000;
 /** Requests that wait, from which on the rest of one is not read, and of connections of whom nothing is known only some. */
 const WAITING_MAX = 1_000;
 /** So that a health check on a new connection is answered, and hundreds of connections bring no more than can be done. */
-const STRANGERS_EVERY_MS = 30;
+const STRANGERS_EVERY_MS = 10;
 
 /** For connections whose account is not known yet. */
 const NOBODY = 0;
@@ -108,6 +108,11 @@ export class ConnectionTurns {
       this.#latest = account;
     }
     this.#latestAtMs = nowMs;
+    this.recognise(connection, account);
+  }
+
+  /** Whose the connection seems to be: who is refused all the same is no stranger. */
+  recognise(connection: Connection, account: number): void {
     if (connection.account === account || !this.#byAccount.get(connection.account)?.has(connection)) return;
     this.#drop(connection);
     this.#put(connection, account);

@@ -62,6 +62,7 @@ export class FrontDoor {
   /** A connection may be a proxy's, on which each request is of another account. */
   #enterCrowd(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
     const account = this.#authenticator.accountOf(request, connection);
+    if (account !== null) this.#turns.recognise(connection, account);
     const mayEnter = !this.#work.isFull && (account === null || this.#turns.hasRoom(account));
     if (!mayEnter) this.#refuse(connection, request, response);
     else if (this.#turns.mustWait(connection, account)) this.#turns.wait(account, { connection, request, response });
