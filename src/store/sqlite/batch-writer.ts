@@ -18,7 +18,8 @@ export interface BatchWriter {
   onHealth: (trouble: StoreFault | null) => void;
   /** Called with the names of end users that were posted, but by a batch. */
   onPosted: (posted: readonly string[]) => void;
-  write(commands: readonly Command[]): Promise<Written>;
+  /** @param onSent called when the next batch may be sent, which then waits for this one */
+  write(commands: readonly Command[], onSent: () => void): Promise<Written>;
   forgetAnswers(ageMs: number): Promise<number>;
   noteKeyUses(ids: readonly number[]): Promise<void>;
   close(): Promise<void>;
@@ -90,8 +91,11 @@ export class ThreadedWriter implements BatchWriter {
     worker.on('exit', () => this.#fail('the writer has ended'));
   }
 
-  async write(commands: readonly Command[]): Promise<Written> {
-    return (await this.#ask({ commands })) as Written;
+  /** The next batch is there when this one is done, so that the thread need not wait for it. */
+  async write(commands: readonly Command[], onSent: () => void): Promise<Written> {
+    const reply = this.#ask({ commands });
+    onSent();
+    return (await reply) as Written;
   }
 
   async forgetAnswers(ageMs: number): Promise<number> {

@@ -108,7 +108,7 @@ export function connect(file: string): DatabaseSync {
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -65536;
-    PRAGMA wal_autocheckpoint = 16000;
+    PRAGMA wal_autocheckpoint = 2000;
     PRAGMA journal_size_limit = 67108864;
     PRAGMA synchronous = FULL;
     PRAGMA fullfsync = ON;

@@ -123,10 +123,10 @@ class SqliteStore implements Store {
     );
   }
 
-  async write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
+  async write(commands: readonly Command[], onDecided = () => {}): Promise<readonly (Outcome | null)[]> {
     if (this.#broken) throw this.#broken;
     try {
-      const written = await this.#writer.write(commands);
+      const written = await this.#writer.write(commands, onDecided);
       this.#noteWritten(commands, written);
       return written.outcomes;
     } catch (error) {
