@@ -90,15 +90,18 @@ export class ConnectionTurns {
     this.#schedule();
   }
 
-  /**
-   * To be called for each request that arrives. A connection that waits for its answers, as almost all do, pays for no
-   * turns.
-   *
-   * @param unanswered of this connection, this one included
-   */
-  count(connection: Connection, unanswered: number): void {
-    if (unanswered === 1 && !connection.isHeld) connection.brought = 1;
-    else this.#countPipelined(connection);
+  /** To be called for each request that arrives, also where it is answered at once. */
+  count(connection: Connection): void {
+    this.#schedule();
+    if (connection.turn !== this.#turn) {
+      connection.turn = this.#turn;
+      connection.brought = 0;
+    }
+    connection.brought += 1;
+    if (connection.brought !== REQUESTS_A_TURN_MAX) return;
+    // Those of nobody as well: they may be of the same account.
+    for (const account of new Set([connection.account, NOBODY]))
+      for (const other of this.#byAccount.get(account) ?? []) this.#hold(other);
   }
 
   /** Whose request came on the connection, once it is known. */
@@ -150,19 +153,6 @@ export class ConnectionTurns {
     if (!this.#isShared) return true;
     const each = Math.floor(SHARED_PLACES / Math.max(2, this.#work.accounts));
     return this.#work.busyWith(account) < Math.max(SHARED_PLACES_MIN, each);
-  }
-
-  #countPipelined(connection: Connection): void {
-    this.#schedule();
-    if (connection.turn !== this.#turn) {
-      connection.turn = this.#turn;
-      connection.brought = 0;
-    }
-    connection.brought += 1;
-    if (connection.brought !== REQUESTS_A_TURN_MAX) return;
-    // Those of nobody as well: they may be of the same account.
-    for (const account of new Set([connection.account, NOBODY]))
-      for (const other of this.#byAccount.get(account) ?? []) this.#hold(other);
   }
 
   #put(connection: Connection, account: number): void {

@@ -19,8 +19,6 @@ export class Connection implements LatestCaller, Asker {
   readonly socket: Socket;
   /** How many requests came. */
   requests = 0;
-  /** How many of them were answered. */
-  answers = 0;
   /**
    * The place of the request whose answer closes the connection. Behind it nothing is done any more (RFC 9112, section
    * 9.6): it would be done, and nobody would learn of it.
@@ -31,7 +29,7 @@ export class Connection implements LatestCaller, Asker {
   knownKey: KnownKey | null = null;
   /** 0 until it is known. */
   account = 0;
-  /** The latest turn in which it brought several requests. */
+  /** The latest turn in which it brought anything. */
   turn = -1;
   /** In that turn. Of a connection that brought nothing yet, the most is feared. */
   brought = REQUESTS_A_TURN_MAX;
@@ -45,11 +43,10 @@ export class Connection implements LatestCaller, Asker {
     this.socket = socket;
   }
 
-  /** @returns how many of its requests are not answered, this one included */
-  take(request: IncomingMessage): number {
+  /** Gives a request its place. */
+  take(request: IncomingMessage): void {
     this.requests += 1;
     (request as PlacedRequest)[PLACE] = this.requests;
-    return this.requests - this.answers;
   }
 
   isLatest(request: IncomingMessage): boolean {

@@ -54,7 +54,8 @@ export class FrontDoor {
   /** Handles the request, now or in its turn, or refuses it. */
   enter(request: IncomingMessage, response: ServerResponse): void {
     const connection = connectionOf(request.socket);
-    this.#turns.count(connection, connection.take(request));
+    connection.take(request);
+    this.#turns.count(connection);
     if (this.#turns.isCalm || !this.#isGuarded(request)) this.#handle(request, response);
     else this.#enterCrowd(connection, request, response);
   }
@@ -64,7 +65,7 @@ export class FrontDoor {
     const account = this.#authenticator.accountOf(request, connection);
     if (account !== null) this.#turns.recognise(connection, account);
     const mayEnter = !this.#work.isFull && (account === null || this.#turns.hasRoom(account));
-    if (!mayEnter) this.#refuse(connection, request, response);
+    if (!mayEnter) this.#refuse(request, response);
     else if (this.#turns.mustWait(connection, account)) this.#turns.wait(account, { connection, request, response });
     else this.#handle(request, response);
   }
@@ -73,8 +74,7 @@ export class FrontDoor {
     return this.#paths.has(pathOf(url));
   }
 
-  #refuse(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
-    connection.answers += 1;
+  #refuse(request: IncomingMessage, response: ServerResponse): void {
     const id = this.#requestId();
     this.#requests.countRefused(pathOf(request.url ?? ''), id, 'Overloaded');
     const headers = [

@@ -123,7 +123,6 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     }
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    connection.answers += 1;
     // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
     if (isDraining && connection.isLatest(request.raw)) reply.header('connection', 'close');
     if (reply.getHeader('connection') === 'close') connection.endsWith(request.raw);
@@ -211,7 +210,8 @@ function listenFor({ logger, limits, genReqId, turns, door }: ServerParts): Serv
   server.on('request', (request, response) => door.enter(request, response));
   server.on('checkExpectation', (request, response) => {
     const connection = connectionOf(request.socket);
-    turns.count(connection, connection.take(request));
+    connection.take(request);
+    turns.count(connection);
     connection.endsWith(request);
     answerExpectation(request, response, genReqId());
   });

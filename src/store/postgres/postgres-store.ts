@@ -191,8 +191,10 @@ class PostgresStore implements Store {
 
   async write(commands: readonly Command[], onDecided = () => {}): Promise<readonly (Outcome | null)[]> {
     if (this.#broken) throw this.#broken;
+    const [first] = commands;
+    if (first === undefined) return [];
     try {
-      return await this.#writer.write(commands, this.lanes.of(commands[0] as Command), onDecided);
+      return await this.#writer.write(commands, this.lanes.of(first), onDecided);
     } catch (error) {
       throw this.#notice(faultOf(error));
     }
