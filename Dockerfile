@@ -11,7 +11,8 @@ WORKDIR /app
 ENV NODE_ENV=production \
     HOST=0.0.0.0 \
     PORT=8080 \
-    DATABASE_URL=file:/data/scrip.db
+    DATABASE_URL=file:/data/scrip.db \
+    SQLITE_TMPDIR=/data
 COPY --from=build /build/package.json ./
 COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/dist ./dist

@@ -15,7 +15,7 @@ import {
 } from './app.ts';
 import { type Config, databaseAt, databaseOf, InvalidSetting, readConfig } from './config.ts';
 import { isOneOfMany, leave, reportUp, startProcesses } from './processes.ts';
-import { ProgressLine } from './progress-line.ts';
+import { counted, ProgressLine } from './progress-line.ts';
 import { addProofCommands } from './proof-commands.ts';
 import { addSafekeepingCommands } from './safekeeping-commands.ts';
 import { CopyStopped } from './store/copy.ts';
@@ -23,6 +23,7 @@ import { CannotOpen, KEY_NAME_LENGTH_MAX, type ListedKey, type Store, StoreFault
 
 /** To which the first key belongs. */
 const FIRST_ACCOUNT = 'default';
+const FIRST_KEY = 'First key';
 
 const program = new Command('scrip')
   .description('A credit ledger that runs beside your backend.')
@@ -32,19 +33,22 @@ const program = new Command('scrip')
     'after',
     `
 Settings come from the environment:
-  PORT          8080
-  HOST          127.0.0.1
-  DATABASE_URL  file:data/scrip.db
-  LOG_LEVEL     info   (fatal, error, warn, info, debug, trace, silent)
-  REQUEST_LOG   no     (yes: a line in the log for each request)
-  METRICS_PORT         (a port of its own for /metrics)
-  PUBLIC_URL    the address at which people reach the console, https://…
-  SIGN_UP       open   (open, first, closed)
-  LEDGER_CHAIN  yes    (no; on PostgreSQL the default is no)
-  SMTP_URL      smtp://… or smtps://…, with MAIL_FROM, for mail from the console
+  PORT               8080
+  HOST               127.0.0.1
+  DATABASE_URL       file:data/scrip.db
+  LOG_LEVEL          info   (fatal, error, warn, info, debug, trace, silent)
+  REQUEST_LOG        no     (yes: a line in the log for each request)
+  METRICS_PORT              (a port of its own for /metrics)
+  IDEMPOTENCY_HOURS  24     (how long the answers to idempotency keys are kept)
+  RATE_LIMIT                (requests a second of each API key, with RATE_LIMIT_BURST)
+  PUBLIC_URL                (the address at which people reach the console, https://…)
+  SIGN_UP            open   (open, first, closed)
+  LEDGER_CHAIN       yes    (no; on PostgreSQL the default is no)
+  SMTP_URL                  (smtp://… or smtps://…, with MAIL_FROM: mail from the console)
 
 With DATABASE_URL=postgres://…, also DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS
-and DATABASE_ACCEPT_UNSAFE: see README.md.
+and DATABASE_ACCEPT_UNSAFE. README.md says more of each, and docs/operating/monitoring.md
+of the variables of OpenTelemetry.
 
 All commands but serve, copy and restore also work beside a running server.`,
   );
@@ -96,7 +100,7 @@ program
 program
   .command('copy')
   .description(
-    'copy a whole ledger into an empty one, with its API keys, and compare the two; no server may run on either',
+    'copy a whole ledger into an empty one, with its API keys and people, and compare the two; no server may run on either',
   )
   .requiredOption('--from <url>', 'the ledger to copy, as in DATABASE_URL')
   .requiredOption('--to <url>', 'where to copy it; made when there is none')
@@ -176,7 +180,7 @@ async function printFirstSteps({ database, console: { publicUrl } }: Config, sto
 
 async function printFirstKey(store: Store, url: string): Promise<void> {
   if ((await store.apiKeys.list()).length > 0) return;
-  const secret = await createApiKey(store, { accountName: FIRST_ACCOUNT, scope: 'write' });
+  const secret = await createApiKey(store, { accountName: FIRST_ACCOUNT, scope: 'write', name: FIRST_KEY });
   process.stdout.write(`
 Your first API key, shown this once:
 
@@ -238,7 +242,10 @@ async function migrate({ totals, chains }: { totals?: true; chains?: true }): Pr
       await store.addUpTotals();
       process.stdout.write('The totals are what the postings say.\n');
     }
-    if (chains) process.stdout.write(`${await store.addChains()} chains were added; every end user has one.\n`);
+    if (chains)
+      process.stdout.write(
+        `${counted(await store.addChains(), 'chain was', 'chains were')} added; every end user has one.\n`,
+      );
   });
 }
 
@@ -250,10 +257,11 @@ async function copy({ from, to }: { from: string; to: string }): Promise<void> {
   const copied = await copyDatabase(source, destination, ({ step, postings, total }) =>
     line.show({ step, done: postings, total, unit: 'postings' }),
   ).finally(() => line.end());
-  const { accounts, keys, endUsers, cycles, postings, sha256, resumedBehind } = copied;
-  if (resumedBehind > 0) process.stdout.write(`${resumedBehind} end users were there from an earlier run.\n`);
+  const { accounts, keys, people, endUsers, cycles, postings, sha256, resumedBehind } = copied;
+  if (resumedBehind > 0)
+    process.stdout.write(`${counted(resumedBehind, 'end user was', 'end users were')} there from an earlier run.\n`);
   process.stdout.write(
-    `The copy is whole, and the same as the source: ${accounts} accounts, ${keys} API keys, ${endUsers} end users, ${cycles} cycles and ${postings} postings.\nSHA-256 of both: ${sha256}\n`,
+    `The copy is whole, and the same as the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'person', 'people')}, ${counted(endUsers, 'end user')}, ${counted(cycles, 'cycle')} and ${counted(postings, 'posting')}.\nSHA-256 of both: ${sha256}\n`,
   );
 }
 

@@ -1,4 +1,5 @@
-// How far a long command has come: a bar on a terminal, which is drawn over itself, and elsewhere a line now and then.
+// What long commands say: how far they have come, as a bar on a terminal, which is drawn over itself, and elsewhere a
+// line now and then; and in the end how much it was.
 
 export interface Progress {
   readonly step: string;
@@ -33,6 +34,11 @@ export class ProgressLine {
   end(): void {
     if (this.#stream.isTTY && this.#step !== '') this.#stream.write('\n');
   }
+}
+
+/** `1 posting`, `2 postings`. */
+export function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
 }
 
 function bar({ done, total }: Progress): string {

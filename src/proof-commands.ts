@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { openBeside } from './app.ts';
 import { databaseOf } from './config.ts';
 import type { Finding } from './ledger/audit.ts';
+import { counted } from './progress-line.ts';
 import { type ChainDigest, digestsIn, instantText, lineOf } from './store/chain-digest.ts';
 import { CannotOpen, type Store } from './store/store.ts';
 
@@ -37,9 +38,11 @@ async function verify({ digest: file }: { digest?: string }): Promise<void> {
       return [`store: the postings cannot be followed to their end (${(error as Error).message})`];
     });
     for (const sentence of proved) say(sentence);
-    const looked = `${endUsers} end users and ${postings} postings checked`;
+    const looked = `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} checked`;
     process.stdout.write(
-      broken === 0 ? `The ledger is whole: ${looked}.\n` : `The ledger is broken in ${broken} places: ${looked}.\n`,
+      broken === 0
+        ? `The ledger is whole: ${looked}.\n`
+        : `The ledger is broken in ${counted(broken, 'place')}: ${looked}.\n`,
     );
     if (broken > 0) process.exitCode = 1;
     else if (digests.length > 0) process.stdout.write(`${unchanged(digests)}\n`);
@@ -64,7 +67,7 @@ async function proveAgainst(
 }
 
 function contents({ endUsers, postings, sha256 }: ChainDigest): string {
-  return `${postings} postings of ${endUsers} end users with SHA-256 ${sha256.slice(0, 12)}…`;
+  return `${counted(postings, 'posting')} of ${counted(endUsers, 'end user')} with SHA-256 ${sha256.slice(0, 12)}…`;
 }
 
 function unchanged(digests: readonly ChainDigest[]): string {

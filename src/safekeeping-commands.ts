@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander';
 import { backUpDatabase, exportAccount, restoreDatabase } from './app.ts';
 import { databaseAt, databaseOf } from './config.ts';
-import { ProgressLine } from './progress-line.ts';
+import { counted, ProgressLine } from './progress-line.ts';
 import { EXPORT_FORMATS, type ExportFormat } from './store/account-export.ts';
 
 /** @param accountName reads the name of an account from the command line */
@@ -32,7 +32,7 @@ async function backUp(file: string): Promise<void> {
   );
   const { endUsers, postings, bytes } = backedUp;
   process.stdout.write(
-    `The backup is whole: ${endUsers} end users and ${postings} postings, ${until(backedUp.at)}, ${bytes} bytes in ${file}.\n`,
+    `The backup is whole: ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}, ${until(backedUp.at)}, ${bytes} bytes in ${file}.\n`,
   );
 }
 
@@ -43,7 +43,7 @@ async function restore(file: string, { to }: { to?: string }): Promise<void> {
     () => line.end(),
   );
   process.stdout.write(
-    `The ledger is restored and whole: ${endUsers} end users and ${postings} postings, ${until(at)}.\nKeys that were revoked after that are valid again: look at \`scrip key list\` before you serve it.\n`,
+    `The ledger is restored and whole: ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}, ${until(at)}.\nKeys that were revoked after that are valid again: look at \`scrip key list\` before you serve it.\n`,
   );
 }
 
@@ -63,7 +63,8 @@ async function exportPostings({ account, format, output }: ExportArguments): Pro
     line.show({ step: 'exporting', ...progress, unit: 'postings' });
   try {
     const count = await exportAccount(databaseOf(process.env), { account, format, output: output ?? null }, show);
-    if (output !== undefined) process.stdout.write(`${count} postings of ${account} are in ${output}.\n`);
+    if (output !== undefined)
+      process.stdout.write(`${counted(count, 'posting')} of ${account} ${count === 1 ? 'is' : 'are'} in ${output}.\n`);
   } catch (error) {
     // Whoever reads has had enough, as `head` does.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;

@@ -17,7 +17,7 @@ import { EndUser, makeHistory, PEOPLE, temporaryFile, temporaryFolder } from './
 
 const options = { timeout: 240_000 };
 const ACCOUNTS = ['Lovelace Ltd', 'Ünïcode „GmbH“'];
-const COLUMNS = 'end_user_id,transaction_id,kind,amount,created_at,expires_at,cycle_id,period,actor';
+const COLUMNS = 'end_user_id,transaction_id,kind,amount,created_at,expires_at,cycle_id,period,actor,note';
 
 let server: PostgresServer;
 let file: string;
@@ -47,6 +47,7 @@ interface Line {
   readonly cycle_id: string;
   readonly period: number;
   readonly actor: string;
+  readonly note: string | null;
 }
 
 async function exported(url: string, account: string, format: string): Promise<string> {
@@ -127,7 +128,7 @@ describe('an export', options, () => {
       assert.equal(header?.join(), COLUMNS);
       assert.deepEqual(
         rows,
-        lines.map((line) => Object.values(line).map(String)),
+        lines.map((line) => Object.values(line).map((value) => String(value ?? ''))),
       );
     }
   });
@@ -205,7 +206,9 @@ describe('an export', options, () => {
 
 async function csvOf(fields: Partial<Posting>): Promise<string[]> {
   const posting = { transactionId: 't', kind: 'add', amount: 1, createdAt: 0, expiresAt: 1, cycleId: 'c', period: 0 };
-  const batch = [{ user: { account: 1, endUser: 'u' }, posting: { ...posting, actor: 'key:1', ...fields } as Posting }];
+  const batch = [
+    { user: { account: 1, endUser: 'u' }, posting: { ...posting, actor: 'key:1', note: null, ...fields } as Posting },
+  ];
   const chunks = await Array.fromAsync(exportedText(one(batch), 'csv'));
   return rowsOf(chunks.join(''))[1] as string[];
 }
@@ -217,15 +220,19 @@ async function* one<Item>(item: Item): AsyncGenerator<Item> {
 describe('a CSV', () => {
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\n=1', '＝1', '=HYPERLINK("http://x","y")']) {
     test(`${JSON.stringify(text)} is text to a spreadsheet, not a formula`, async () => {
-      assert.equal((await csvOf({ actor: text })).at(-1), `'${text}`);
+      assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-2), [`'${text}`, `'${text}`]);
     });
   }
 
   for (const text of ['a,b', 'a"b', 'a\r\nb', '"', 'user:Ada']) {
     test(`${JSON.stringify(text)} comes out as it went in`, async () => {
-      assert.equal((await csvOf({ actor: text })).at(-1), text);
+      assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-2), [text, text]);
     });
   }
+
+  test('what has no note has nothing there', async () => {
+    assert.deepEqual((await csvOf({ note: null })).slice(-2), ['key:1', '']);
+  });
 
   test('a subtraction is a number', async () => {
     assert.equal((await csvOf({ kind: 'subtract', amount: -30 }))[3], '-30');

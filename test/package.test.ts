@@ -193,7 +193,7 @@ const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
 ];
 
 /** Of other programs, in the same files. */
-const FOREIGN = /^(POSTGRES_|PG|NODE_ENV$)/;
+const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
 
 describe('a deployment', () => {
   for (const [file, names] of DEPLOYMENTS) {
@@ -220,6 +220,8 @@ describe('a deployment', () => {
     }
     assert.match(text, /^USER (?!root)\w+$/m);
     assert.match(text, /^VOLUME \["?\/data"?\]$/m);
+    // The rest of the image may be read-only, and SQLite sorts in files where there is more than fits into its memory.
+    assert.match(text, /^ {4}SQLITE_TMPDIR=\/data$/m);
     assert.match(text, /^HEALTHCHECK .*\\\n.*\["node", /m);
     const port = /^ENV .*?\bPORT=(\d+)/m.exec(text.replaceAll(/\\\n\s*/g, ' '))?.[1];
     assert(port && text.includes(`EXPOSE ${port}`));

@@ -135,10 +135,16 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** A slash at the end is forgiven; anything else is said in the frame that the viewer knows. */
+/** Addresses that take forms, and before them where the form stands. */
+const FORM =
+  /^(\/console)\/sign-out$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$/;
+
+/** A slash at the end is forgiven, and who asks for the address of a form finds the form; anything else is said in the frame that the viewer knows. */
 async function answerUnrouted(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
   if (path.endsWith('/')) return goTo(reply, path.replace(/\/+$/, ''));
+  const form = request.method === 'GET' ? FORM.exec(path)?.slice(1).find(Boolean) : undefined;
+  if (form !== undefined) return goTo(reply, form);
   const viewer = await context.viewerOf(request).catch(() => null);
   const view = { title: 'There is nothing here', detail: 'The address is mistyped, or the page has moved.' };
   return sendPage(reply, errorPage({ ...view, requestId: null }, { viewer }), 404);

@@ -30,9 +30,14 @@ const LARGE_CHARACTERS_MAX = 11;
 
 /** One that stands by itself, in large digits: smaller when it is long, and broken between thousands at worst. */
 export function largeFigure(value: number | bigint): string {
+  const isLong = figure(value).length > LARGE_CHARACTERS_MAX;
+  return html`<span class="large-figure!${isLong ? ' long' : ''}">!${breakableFigure(value)}</span>`;
+}
+
+/** One that may stand in a narrow place: a long one breaks between thousands, not within them. */
+export function breakableFigure(value: number | bigint): string {
   const text = figure(value);
-  if (text.length <= LARGE_CHARACTERS_MAX) return html`<span class="large-figure">${text}</span>`;
-  return html`<span class="large-figure long">!${text.replaceAll(',', ',<wbr>')}</span>`;
+  return text.length <= LARGE_CHARACTERS_MAX ? text : text.replaceAll(',', ',<wbr>');
 }
 
 /** For the ticks of an axis, where there is no room: `1.2K`, and `2E15` past what thousands have letters for. */

@@ -99,7 +99,8 @@ function wayAround({ email, accountName, role }: NonNullable<Page['viewer']>, cu
   )}
 </nav>
 <div class="who">
-<a class="email" href="/console/password" title="Change your password">${email}</a>
+<p class="email" title="${email}">${email}</p>
+<a class="button quiet" href="/console/password">Change password</a>
 <form method="post" action="/console/sign-out"><button class="button quiet" type="submit">Sign out</button></form>
 </div>`;
 }

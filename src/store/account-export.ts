@@ -32,6 +32,7 @@ const COLUMNS = {
   cycle_id: ({ posting }: ExportedPosting) => posting.cycleId,
   period: ({ posting }: ExportedPosting) => posting.period,
   actor: ({ posting }: ExportedPosting) => posting.actor,
+  note: ({ posting }: ExportedPosting) => posting.note,
 };
 
 export const EXPORT_COLUMNS: readonly string[] = Object.keys(COLUMNS);
@@ -56,8 +57,13 @@ function csvOf(exported: ExportedPosting): string {
 }
 
 /** RFC 4180: lines end with CRLF, and what would end a field early is quoted. */
-function csvLine(fields: readonly (string | number)[]): string {
-  return `${fields.map((field) => (typeof field === 'number' ? String(field) : quoted(inert(field)))).join(',')}\r\n`;
+function csvLine(fields: readonly (string | number | null)[]): string {
+  return `${fields.map(csvField).join(',')}\r\n`;
+}
+
+function csvField(field: string | number | null): string {
+  if (typeof field === 'number') return String(field);
+  return field === null ? '' : quoted(inert(field));
 }
 
 /** Spreadsheets take text that begins like this for a formula, and run it. https://owasp.org/www-community/attacks/CSV_Injection */

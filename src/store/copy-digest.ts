@@ -7,11 +7,14 @@ import type { Posting } from '../ledger/posting.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
 import { storedOutcome } from './answer-outcome.ts';
 import type { CopySource, LedgerHead, LedgerRecord, Totals } from './ledger-copy.ts';
+import { type PeopleRow, peopleIn } from './people-rows.ts';
 
 export interface LedgerDigest extends Totals {
   readonly sha256: string;
   readonly accounts: number;
   readonly keys: number;
+  /** Who sign in to the console. */
+  readonly people: number;
   readonly cycles: number;
   /** The transaction that sorts last of all; null when there is none. */
   readonly latest: TransactionId | null;
@@ -27,11 +30,14 @@ export async function digestOf(source: CopySource, progress: (postings: number) 
     progress(digest.counts.postings - before);
   }
   for await (const answers of source.answers()) for (const answer of answers) digest.addAnswer(answer);
+  const people = await source.people();
+  for (const row of people) digest.addPeople(row);
   const sha256 = digest.end();
   return {
     ...digest.counts,
     accounts: head.accounts.length,
     keys: head.keys.length,
+    people: peopleIn(people),
     latest: digest.latest,
     sha256,
   };
@@ -70,6 +76,11 @@ class RecordDigest {
   addAnswer({ account, endUser, key, request, requestId, outcome, answeredAt }: Answer): void {
     this.#endTransaction();
     this.#line(['answer', account, endUser, key, request, requestId, storedOutcome(outcome), answeredAt]);
+  }
+
+  addPeople({ table, values }: PeopleRow): void {
+    this.#endTransaction();
+    this.#line([table, ...values]);
   }
 
   end(): string {

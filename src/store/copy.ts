@@ -73,6 +73,7 @@ async function copyAll(
     report({ step: 'copying', postings: there.postings + postings, total: totals.postings }),
   );
   await destination.loadAnswers(source.answers());
+  await destination.loadPeople(await source.people());
   let compared = 0;
   const advance = (postings: number) => {
     compared += postings;
@@ -141,8 +142,8 @@ function refuseDifferent(source: CopySource, from: LedgerDigest, destination: Co
   );
 }
 
-function contents({ accounts, keys, endUsers, cycles, postings, sha256 }: LedgerDigest): string {
-  return `${accounts} accounts, ${keys} keys, ${endUsers} end users, ${cycles} cycles and ${postings} postings of digest ${sha256.slice(0, 12)}`;
+function contents({ accounts, keys, people, endUsers, cycles, postings, sha256 }: LedgerDigest): string {
+  return `${accounts} accounts, ${keys} keys, ${people} people, ${endUsers} end users, ${cycles} cycles and ${postings} postings of digest ${sha256.slice(0, 12)}`;
 }
 
 async function refuseBroken(ledger: CopySource, consequence: string): Promise<void> {

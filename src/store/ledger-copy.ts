@@ -10,6 +10,7 @@ import type { Cycle } from '../ledger/cycle.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Posting } from '../ledger/posting.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
+import type { PeopleRow } from './people-rows.ts';
 import type { AuditReport } from './store.ts';
 import type { IdPosition } from './transaction-ids.ts';
 
@@ -73,6 +74,8 @@ export interface CopySource {
   dump(after: EndUserKey | null): AsyncIterable<readonly LedgerRecord[]>;
   /** The answers to idempotency keys, by account, end user and key in the order of their bytes. */
   answers(): AsyncIterable<readonly Answer[]>;
+  /** Of the console, by table and key. Few enough to be held in memory. */
+  people(): Promise<readonly PeopleRow[]>;
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   close(): Promise<void>;
 }
@@ -96,6 +99,8 @@ export interface CopyDestination extends CopySource {
   commit(last: EndUserKey): Promise<void>;
   /** Enters these answers and takes away all others, in one transaction: whoever was interrupted begins anew. */
   loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void>;
+  /** Enters these people and takes away all others, in one transaction. */
+  loadPeople(people: readonly PeopleRow[]): Promise<void>;
   /** Moves the clock up to `position`, unless it is there already. */
   moveClock(position: IdPosition): Promise<void>;
   /** Adds up what is derived from the postings: it is not copied. The clock has been moved before. */

@@ -3,13 +3,14 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { CLIENT, runNode, TSC } from './client-package.ts';
+import { unpackClient } from './unpacked-client.ts';
 
 const PROGRAM = `
 import { InsufficientFunds, Scrip } from '@scrip/client';
@@ -63,7 +64,7 @@ let scrip: Scrip;
 before(async () => {
   scrip = await startScrip();
   folder = await mkdtemp(join(tmpdir(), 'scrip-client-'));
-  user = await unpacked();
+  user = await unpackClient(folder);
 });
 after(async () => {
   await scrip.stop();
@@ -76,36 +77,7 @@ function nodeOfTheMachine(): string {
   return path.join(delimiter);
 }
 
-/** As npm does it, but for the registry: a copy of the package without its dist, which is built anew. */
-async function unpacked(): Promise<string> {
-  const source = join(folder, 'source');
-  await cp(CLIENT, source, { recursive: true, filter: (path) => !path.endsWith('/dist') });
-  await runNode(source, TSC, '-p', '.');
-  const packed = await promisify(execFile)(
-    'npm',
-    ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
-    {
-      cwd: source,
-      env: { ...process.env, npm_config_offline: 'true', npm_config_loglevel: 'silent' },
-      timeout: 60_000,
-    },
-  );
-  const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }];
-  const paths = files.map(({ path }) => path).sort();
-  const modules = ['errors', 'exchange', 'generated', 'scrip'].flatMap((name) => [
-    `dist/${name}.d.ts`,
-    `dist/${name}.js`,
-  ]);
-  assert.deepEqual(paths, ['README.md', ...modules, 'package.json'].sort(), 'what is in the package, and nothing else');
-  const place = join(folder, 'user', 'node_modules', '@scrip');
-  await mkdir(place, { recursive: true });
-  await promisify(execFile)('tar', ['-xzf', join(folder, filename), '-C', place]);
-  await cp(join(place, 'package'), join(place, 'client'), { recursive: true });
-  return join(folder, 'user');
-}
-
 test('a program in an empty folder compiles against the package and runs with it', async () => {
-  await writeFile(join(user, 'package.json'), '{"type":"module"}');
   await writeFile(join(user, 'program.ts'), PROGRAM);
   const strict = '--strict --exactOptionalPropertyTypes --target es2022 --module nodenext --lib es2022,dom --types';
   await runNode(user, TSC, ...strict.split(' '), '', 'program.ts');

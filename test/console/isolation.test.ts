@@ -92,7 +92,7 @@ onBothStores('another account', (start) => {
     assert.equal(unknown.text, foreign[0]?.text, 'a foreign key is as unknown as one that never was');
 
     const refused = await eve.post(`${page}/subtract`, { amount: '1' });
-    assert.match(refused.text, /There are only 0 credits/);
+    assert.match(refused.text, /There are no credits\./);
     await eve.post(`${page}/stop-cycle`);
     await eve.post(`${page}/add`, { amount: '9', validity_days: '31' });
     const balance = await started.scrip.get('/get-active-balance', { end_user_id: endUser }, { key: secret });

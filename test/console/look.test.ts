@@ -114,6 +114,15 @@ test('a secret is copied by its button, which is not there without JavaScript', 
   await plain.close();
 });
 
+test('times are UTC, and whoever points at one is told what it is where they are', async () => {
+  const seen = await visit(browser, { ...DESK, timezoneId: 'Asia/Tokyo', locale: 'en-GB' });
+  await open(seen, 'end-user');
+  const now = seen.page.getByLabel('Balance now').locator('time');
+  assert.equal(await now.innerText(), '20 Nov 2026, 14:05:31 UTC');
+  assert.equal(await now.getAttribute('title'), '20 Nov 2026, 23:05:31 GMT+9');
+  await seen.close();
+});
+
 test('without JavaScript a form of the end user opens, and another one closes it', async () => {
   const seen = await visit(browser, { ...DESK, javaScriptEnabled: false });
   await open(seen, 'end-user');

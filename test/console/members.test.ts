@@ -22,6 +22,19 @@ onBothStores('members', (start) => {
     assert.equal((await bob.get('/console/members')).status, 403);
   });
 
+  test('and end users are shown to who comes back to the address of a form', async () => {
+    const { scrip } = await start();
+    const ada = await newOwner(scrip);
+    for (const form of ['invite', 'withdraw-invitations', 'somebody/role'])
+      assertGoesTo(await ada.get(`/console/members/${form}`), '/console/members');
+    const user = '/console/end-users/5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+    for (const form of ['add', 'subtract', 'start-cycle', 'stop-cycle'])
+      assertGoesTo(await ada.get(`${user}/${form}`), user);
+    assertGoesTo(await ada.get('/console/sign-out'), '/console');
+    assert.equal(await ada.isSignedIn(), true, 'a link signs nobody out');
+    assert.equal((await ada.get(`${user}/else`)).status, 404);
+  });
+
   test('become owners and members again at once', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);

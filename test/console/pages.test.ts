@@ -77,6 +77,21 @@ test('a subtraction that the balance does not cover is refused with what there i
   assert.equal((await console.post(`${PATH}/subtract`, { amount: '12', once: 'b' })).status, 303);
 });
 
+test('what there is, and what there is room for, is said in words that fit none and one', async () => {
+  const console = await MemoryConsole.start();
+  const said = async (form: string, amount: number) => {
+    const { text } = await console.post(`${PATH}/${form}`, { amount: String(amount), once: randomUUID() });
+    return /id="[a-z-]+-amount-error">([^<]+)</.exec(text)?.[1];
+  };
+  assert.equal(await said('subtract', 5), 'There are no credits. Nothing was subtracted.');
+  add(console, 1);
+  assert.equal(await said('subtract', 5), 'There is only 1 credit. Nothing was subtracted.');
+  add(console, Number.MAX_SAFE_INTEGER - 2);
+  assert.equal(await said('add', 5), 'There is room for 1 credit more. Nothing was added.');
+  add(console, 1);
+  assert.equal(await said('add', 5), 'There is room for no more credits. Nothing was added.');
+});
+
 test('a cycle is started, cannot be started twice, and is stopped', async () => {
   const console = await MemoryConsole.start();
   assert.doesNotMatch((await console.get(PATH)).text, /Stop the cycle/);

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -55,6 +55,8 @@ before(async () => {
   // The command line is run where the ledger is `data/scrip.db`, as it is for whoever reads the README.
   const command = `exec '${process.execPath}' '${join(REPOSITORY, 'src/cli.ts')}'`;
   await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts: { scrip: command } }));
+  // The programs of the client are run as in a clone.
+  for (const name of ['client', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
   // To standard error, so that standard output is the answer alone.
   await writeFile(join(folder, '.curlrc'), 'silent\nwrite-out = "%{stderr}%{http_code}"\n');
   scrip = await startScrip({ file: join(folder, 'data/scrip.db') });
@@ -90,7 +92,8 @@ function answer(text: string): string {
 async function assertDoesAsShown({ command, shown }: Example): Promise<void> {
   const { stdout, stderr } = await run(command);
   if (!command.includes('curl')) {
-    // The columns of a table are as wide as what is in them.
+    // Programs say what they said; the columns of a table are as wide as what is in them.
+    if (command.includes('client/examples/')) return assert.equal(stdout, shown, command);
     const firstLine = (text: string) => masked(text).split('\n')[0]?.replaceAll(/ +/g, ' ');
     if (shown !== '') assert.equal(firstLine(stdout), firstLine(shown), command);
     return;

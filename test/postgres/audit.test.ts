@@ -90,7 +90,7 @@ test('verify says where a number past 2^53−1 is, and ends with 1', () =>
     const { code, stdout, stderr } = await scrip(['verify'], environment);
     assert.deepEqual([code, stderr], [1, '']);
     assert.match(stdout, new RegExp(`^invariant 1, account 1, end user ${ada.key.endUser}: cycle .* remaining past 2`));
-    assert.match(stdout, /The ledger is broken in 1 places: 2 end users and 3 postings checked\.\n$/);
+    assert.match(stdout, /The ledger is broken in 1 place: 2 end users and 3 postings checked\.\n$/);
   }));
 
 test('a clock that is at no instant is reported', () =>

@@ -1,4 +1,5 @@
-// The only script of the console. Without it all works but copying: its button stays hidden, and the text can be selected.
+// The only script of the console. Without it all works but copying: its button stays hidden, and the text can be selected;
+// and no time is told twice.
 
 for (const button of document.querySelectorAll('button[data-copy]')) {
   const source = document.getElementById(button.dataset.copy);
@@ -14,6 +15,11 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
       said.textContent = 'Selected: press Ctrl+C or ⌘C to copy.';
     }
   });
+}
+
+// Times are written in UTC. Whoever points at one is told what it is where they are.
+for (const time of document.querySelectorAll('time')) {
+  time.title = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
 }
 
 /** As long as an answer may take before somebody rightly tries again. */

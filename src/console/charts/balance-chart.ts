@@ -3,6 +3,7 @@
 import { scaleUtc } from 'd3-scale';
 import { area, curveStepAfter, line } from 'd3-shape';
 import { html } from 'ghtml';
+import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import { figure, moment, movement, shortDayText } from '../figures.ts';
 import type { BalanceOverTime, Step } from './balance-over-time.ts';
 import { chart, creditAxis, creditScale, DAY_TICK_HALF, dayTick, legendOf, type Paper, round } from './plot.ts';
@@ -56,11 +57,18 @@ function drawn({ past, now, future, end }: BalanceOverTime, paper: Paper): strin
   const [before, after] = [points(past, now), points(future, end)];
   const nowX = round(x(now));
   const balanceNow = (future[0] as Step).balance;
-  const ticks = x
-    .ticks(paper.dayTicks - 1)
-    .filter((tick) => x(tick) < paper.width - DAY_TICK_HALF)
-    .map((tick) => dayTick(paper, round(x(tick)), tick.getTime()));
+  const ticks = dayTicks(from, end, now, paper)
+    .filter((at) => x(at) > paper.left && x(at) < paper.width - DAY_TICK_HALF)
+    .map((at) => dayTick(paper, round(x(at)), at));
   return html`!${creditAxis(paper, y)}<path class="area-past" d="${fill(before)}"/><path class="area-future" d="${fill(after)}"/><path class="line-past" d="${stroke(before)}"/><path class="line-future" d="${stroke(after)}"/><path class="now" d="M${nowX} ${paper.top}V${paper.bottom}"/><text class="tick strong" x="${nowX + 6}" y="${paper.top + 9}">Now</text><circle class="dot" cx="${nowX}" cy="${round(y(balanceNow))}" r="4"><title>${figure(balanceNow)} now</title></circle>!${ticks}`;
+}
+
+/** Days in equal steps, counted from today, so that today always has its name. */
+function dayTicks(from: Instant, end: Instant, now: Instant, { dayTicks: wanted }: Paper): Instant[] {
+  const today = Math.floor(now / DAY_MS) * DAY_MS;
+  const step = Math.max(1, Math.ceil((end - from) / DAY_MS / wanted)) * DAY_MS;
+  const first = today - Math.floor((today - from) / step) * step;
+  return Array.from({ length: Math.floor((end - first) / step) + 1 }, (_, index) => first + index * step);
 }
 
 /** Keeps the last step of each stretch of time narrower than a pixel. */

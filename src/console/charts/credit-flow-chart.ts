@@ -28,7 +28,7 @@ export function creditFlowChart(days: readonly DayFlow[]): string {
     id: 'credit-flow',
     title: `Credits a day over ${days.length} days`,
     description: `Added or started ${total('added')}, renewed ${total('renewed')}, spent ${total('spent')}, expired ${total('expired')}.`,
-    legend: legendOf(SERIES.map((series) => ({ mark: `flow-${series}`, label: LABELS[series] }))),
+    legend: legendOf(SERIES.map((series) => ({ mark: `flow-${series}`, label: LABELS[series], total: total(series) }))),
     table: tableOf(days),
     draw: (paper) => drawn(days, paper),
   });

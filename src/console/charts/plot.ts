@@ -66,17 +66,19 @@ export function chart({ id, title, description, legend, table, draw }: Figure): 
 export interface Key {
   readonly mark: string;
   readonly label: string;
+  /** What it comes to, where that is a number. */
+  readonly total?: string;
 }
 
 /** @param keys class of the mark and what it stands for */
 export function legendOf(keys: readonly Key[]): string {
   return html`<ul class="legend">!${keys.map(
-    ({ mark, label }) =>
+    ({ mark, label, total }) =>
       html`<li><svg viewBox="0 0 14 10" width="14" height="10" aria-hidden="true">!${
         mark.startsWith('line')
           ? html`<path class="${mark}" d="M0 5h14"/>`
           : html`<rect class="${mark}" width="14" height="10" rx="2"/>`
-      }</svg>${label}</li>`,
+      }</svg>${label}!${total === undefined ? '' : html` <strong>${total}</strong>`}</li>`,
   )}</ul>`;
 }
 

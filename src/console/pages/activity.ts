@@ -55,6 +55,11 @@ export function doneBy(by: DoneBy): string {
   }
 }
 
+/** Where many keys' doings stand together: by name alone, in one line. */
+export function doneByShortly(by: DoneBy): string {
+  return by.kind === 'key' ? html`${by.name}` : doneBy(by);
+}
+
 export function endUserLink(endUser: string): string {
   return html`<a class="mono" href="/console/end-users/${endUser}">${endUser}</a>`;
 }

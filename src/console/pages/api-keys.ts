@@ -77,7 +77,7 @@ function keyList({ keys, now, mayChange }: ApiKeysView): string {
 <td role="cell" data-label="Scope">${key.scope}</td>
 <td role="cell" data-label="Key"><span class="mono">${key.hint}</span></td>
 <td role="cell" data-label="Created">!${day(key.createdAt)}</td>
-<td role="cell" data-label="Last used">${coarsely(key.lastUsedAt, now)}</td>
+<td role="cell" data-label="Last used" class="when">${coarsely(key.lastUsedAt, now)}</td>
 <td role="cell" class="end">!${stateOf(key, mayChange)}</td>
 </tr>`,
   );

@@ -10,13 +10,14 @@ import { balanceChart } from '../charts/balance-chart.ts';
 import type { BalanceOverTime } from '../charts/balance-over-time.ts';
 import { remainingBar, timeLeftBar } from '../charts/cycle-bars.ts';
 import {
+  breakableFigure,
   dayText,
   durationText,
   ending,
   figure,
   largeFigure,
-  minuteText,
   moment,
+  momentText,
   momentUtc,
   movement,
 } from '../figures.ts';
@@ -88,7 +89,7 @@ function cyclesSection({ cycles, now }: EndUserView): string {
   const rows = shown.map(
     (cycle) => html`<tr role="row">
 <td role="cell" data-label="Cycle"><span class="strong">!${nameOf(cycle)}</span><br><span class="muted small">${typeOf(cycle)}, since ${dayText(cycle.start)}</span></td>
-<td role="cell" data-label="Credits left"><span>${figure(cycle.remaining)} of ${figure(cycle.amount)}</span>!${remainingBar(cycle)}</td>
+<td role="cell" data-label="Credits left"><span>!${breakableFigure(cycle.remaining)} of !${breakableFigure(cycle.amount)}</span>!${remainingBar(cycle)}</td>
 <td role="cell" data-label="Time left" class="when"><span>${cycle.end === INSTANT_MAX ? 'Never ends' : `${durationText(cycle.end - now)}`}</span>!${timeLeftBar(cycle, now)}</td>
 <td role="cell" data-label="Then">!${thenOf(cycle)}</td>
 </tr>`,
@@ -98,7 +99,7 @@ function cyclesSection({ cycles, now }: EndUserView): string {
 !${
     cycles.length === 0
       ? '<p class="muted">No credits now. Add some, or start a cycle that renews.</p>'
-      : html`<p class="muted small">In the order in which they are spent: oldest first.!${shown.length === cycles.length ? '' : html` These are ${figure(shown.length)} of ${figure(cycles.length)}.`}</p>
+      : html`<p class="muted small">In the order in which they are spent: oldest first. Times are UTC.!${shown.length === cycles.length ? '' : html` These are ${figure(shown.length)} of ${figure(cycles.length)}.`}</p>
 <div class="scroll!${shown.length > CYCLES_IN_SIGHT_MAX ? ' tall' : ''}" role="region" aria-label="Cycles" tabindex="0"><table class="table stack cycles" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Cycle</th><th scope="col" role="columnheader">Credits left</th><th scope="col" role="columnheader">Time left</th><th scope="col" role="columnheader">Then</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table></div>`
   }
 </section>`;
@@ -119,12 +120,12 @@ function typeOf({ type, status }: Cycle): string {
 function thenOf(cycle: Cycle): string {
   if (cycle.end === INSTANT_MAX) return '';
   const what = renews(cycle) ? `Renews to ${figure(cycle.amount)}` : 'Expires';
-  return html`${what}<br><span class="muted small">!${ending(cycle.end)}</span>`;
+  return html`${what} <br><span class="muted small">!${ending(cycle.end)}</span>`;
 }
 
-/** Cycles have no name of their own: they are told apart by when they were made, and periods by their number. */
+/** Cycles have no name of their own: they are told apart by when they were made, as the transaction that made them says it, and periods by their number. */
 function nameOf({ id, period }: { readonly id: TransactionId; readonly period: number }): string {
-  const made = minuteText(instantOf(id));
+  const made = momentText(instantOf(id));
   return html`<span class="cycle" title="${id}">${made}${period === 0 ? '' : ` · period ${period + 1}`}</span>`;
 }
 

@@ -58,7 +58,7 @@ function tableOf(heading: string, endUsers: readonly ListedEndUser[]): string {
   );
   return html`<h2>${heading}</h2>
 <div class="scroll" role="region" aria-label="${heading}" tabindex="0">
-<table class="table stack" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">End user</th><th scope="col" role="columnheader" class="when">Last activity (UTC)</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table>
+<table class="table stack people" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">End user</th><th scope="col" role="columnheader" class="when">Last activity (UTC)</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table>
 </div>`;
 }
 

@@ -12,16 +12,19 @@ export interface Field {
   readonly value?: string;
   readonly hint?: string;
   readonly error?: string | undefined;
+  /** Where one goes on typing, beside a field with an error. */
+  readonly hasFocus?: boolean;
 }
 
-export function field({ name, label, type, autocomplete, value = '', hint, error }: Field): string {
+export function field({ name, label, type, autocomplete, value = '', hint, error, hasFocus }: Field): string {
   const describedBy = [hint && `${name}-hint`, error && `${name}-error`].filter(Boolean).join(' ');
   const described = describedBy === '' ? '' : html` aria-describedby="${describedBy}"`;
   const invalid = error === undefined ? '' : ' aria-invalid="true"';
+  const focus = error !== undefined || hasFocus ? ' autofocus' : '';
   return html`<div class="field">
 <label for="${name}">${label}</label>
 !${hint === undefined ? '' : html`<p class="muted" id="${name}-hint">${hint}</p>`}
-<input class="input" id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" value="${type === 'password' ? '' : value}" required!${described}!${invalid}>
+<input class="input" id="${name}" name="${name}" type="${type}" autocomplete="${autocomplete}" value="${type === 'password' ? '' : value}" required!${described}!${invalid}!${focus}>
 !${error === undefined ? '' : html`<p class="error" id="${name}-error">${error}</p>`}
 </div>`;
 }

@@ -41,7 +41,7 @@ function bodyOf({ viewerId, members, pending, link, error }: MembersView): strin
 </section>
 <section class="card">
 <h2>Invite somebody</h2>
-<form class="form" method="post" action="/console/members/invite">
+<form class="form pair" method="post" action="/console/members/invite">
 <div class="field"><label for="role">Role</label>
 <select class="input" id="role" name="role" aria-describedby="role-hint"><option value="member">Member</option><option value="owner">Owner</option></select>
 <p class="hint" id="role-hint">You get a link to hand on. It works once, for 7 days.</p></div>

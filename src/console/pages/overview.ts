@@ -5,7 +5,7 @@ import type { Instant } from '../../ledger/instant.ts';
 import { creditFlowChart, type DayFlow } from '../charts/credit-flow-chart.ts';
 import { largeFigure, moment, momentUtc } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
-import { amountOf, doneBy, endUserLink, type Happening, kindBadge } from './activity.ts';
+import { amountOf, doneByShortly, endUserLink, type Happening, kindBadge } from './activity.ts';
 
 export interface OverviewView {
   /** What is outstanding is summed once an hour. */
@@ -61,10 +61,10 @@ function recentTable(recent: OverviewView['recent']): string {
 <td role="cell" data-label="What">!${kindBadge(happening.kind)}</td>
 <td role="cell" data-label="Amount" class="number">${amountOf(happening)}</td>
 <td role="cell" data-label="End user">!${endUserLink(happening.endUser)}</td>
-<td role="cell" data-label="By" class="by">!${doneBy(happening.by)}</td>
+<td role="cell" data-label="By" class="by">!${doneByShortly(happening.by)}</td>
 </tr>`,
   );
-  return html`<div class="scroll" role="region" aria-label="Recent activity" tabindex="0"><table class="table stack" role="table">
+  return html`<div class="scroll" role="region" aria-label="Recent activity" tabindex="0"><table class="table stack recent" role="table">
 <thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">When (UTC)</th><th scope="col" role="columnheader">What</th><th scope="col" role="columnheader" class="number">Amount</th><th scope="col" role="columnheader">End user</th><th scope="col" role="columnheader">By</th></tr></thead>
 <tbody role="rowgroup">!${rows}</tbody>
 </table></div>`;

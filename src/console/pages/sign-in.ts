@@ -15,10 +15,10 @@ export function signInForm({ email, error, maySignUp, hasMail }: SignInForm): st
   return html`<form class="form card" method="post" action="/console/sign-in" novalidate>
 !${formError(error)}
 !${emailField(email)}
-!${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password' })}
+!${field({ name: 'password', label: 'Password', type: 'password', autocomplete: 'current-password', hasFocus: error !== undefined })}
 <button class="button">Sign in</button>
 </form>
-!${hasMail ? '<p class="muted"><a href="/console/forgot-password">I forgot my password</a></p>' : ''}
+<p class="muted">!${hasMail ? '<a href="/console/forgot-password">I forgot my password</a>' : 'Whoever runs this Scrip can set a forgotten password anew.'}</p>
 !${maySignUp ? '<p class="muted">No account yet? <a href="/console/sign-up">Sign up</a></p>' : ''}`;
 }
 

@@ -79,9 +79,9 @@ export function refusalErrors(outcome: Outcome): Readonly<Record<string, string>
     case null:
       return null;
     case 'InsufficientFunds':
-      return { amount: `There are only ${creditsOf(outcome.available)}. Nothing was subtracted.` };
+      return { amount: `${thereAre(outcome.available)} Nothing was subtracted.` };
     case 'BalanceTooLarge':
-      return { amount: `There is room for ${creditsOf(outcome.available)} more. Nothing was added.` };
+      return { amount: `${roomFor(outcome.available)} Nothing was added.` };
     case 'CycleAlreadyActive':
       return { [WHOLE_FORM]: 'A cycle is active already. Stop it before you start another.' };
     case 'CycleNotFound':
@@ -91,4 +91,13 @@ export function refusalErrors(outcome: Outcome): Readonly<Record<string, string>
         [WHOLE_FORM]: 'This form was sent before with other values, and that is what was done. Look at it below.',
       };
   }
+}
+
+function thereAre(available: number): string {
+  if (available === 0) return 'There are no credits.';
+  return `There ${available === 1 ? 'is' : 'are'} only ${creditsOf(available)}.`;
+}
+
+function roomFor(available: number): string {
+  return available === 0 ? 'There is room for no more credits.' : `There is room for ${creditsOf(available)} more.`;
 }

@@ -17,6 +17,7 @@ import {
   RECORDS_PER_BATCH,
   type Totals,
 } from '../ledger-copy.ts';
+import type { PeopleRow } from '../people-rows.ts';
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
 import { type AnswerRow, answerColumns, answerOf } from './answer-rows.ts';
@@ -26,6 +27,7 @@ import { keyOf } from './key.ts';
 import { scanLedger } from './ledger-scan.ts';
 import { hasUnfinishedCopy, isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { addUpAgain } from './movements.ts';
+import { enterPeople, peopleOf } from './people-table.ts';
 import { explained } from './postgres-store.ts';
 import { INSERTS } from './record-inserts.ts';
 import { RowArrays } from './row-arrays.ts';
@@ -175,6 +177,16 @@ class PostgresCopying implements CopyDestination {
       for (const answer of batch) rows.add(...keyOf(answer), ...answerColumns(answer));
       await this.#client.query(INSERTS.answer.text, rows.literals());
     }
+    await this.#client.query('COMMIT');
+  }
+
+  async people(): Promise<readonly PeopleRow[]> {
+    return peopleOf(this.#client);
+  }
+
+  async loadPeople(people: readonly PeopleRow[]): Promise<void> {
+    await this.#client.query(BEGIN);
+    await enterPeople(this.#client, people);
     await this.#client.query('COMMIT');
   }
 

@@ -20,11 +20,13 @@ import {
   type LedgerRecord,
   type Totals,
 } from '../ledger-copy.ts';
+import type { PeopleRow } from '../people-rows.ts';
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
 import { AnswerTable } from './answer-table.ts';
 import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
+import { enterPeople, peopleOf } from './people-table.ts';
 import { RecordWriter } from './record-writer.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { showUnposted } from './unposted-view.ts';
@@ -121,6 +123,14 @@ class SqliteCopying implements CopyDestination {
     const table = new AnswerTable(this.#db);
     for await (const batch of answers) for (const answer of batch) table.insert(answer);
     this.#db.exec('COMMIT');
+  }
+
+  async people(): Promise<readonly PeopleRow[]> {
+    return peopleOf(this.#db);
+  }
+
+  async loadPeople(people: readonly PeopleRow[]): Promise<void> {
+    enterPeople(this.#db, people);
   }
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {
