@@ -1,4 +1,5 @@
-// The service, put together: the only place that chooses a store.
+// The service, put together: the only place that chooses a store. What serves, and the store that is not chosen, is loaded
+// where it is needed: a command that makes a key waits for neither, and a start does not wait for PostgreSQL's driver.
 
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
@@ -12,19 +13,14 @@ import { sweepOfAnswers } from './commit/answer-sweep.ts';
 import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import type { Config, Database } from './config.ts';
-import { createConsole } from './console/console.ts';
 import { Authenticator } from './http/authenticate.ts';
-import { serveMetrics } from './http/metrics-server.ts';
-import { buildServer, type HttpServer } from './http/server.ts';
+import type { HttpServer } from './http/server.ts';
 import type { ServerLimits } from './http/server-limits.ts';
 import { type AccountPostings, type ExportFormat, exportedText } from './store/account-export.ts';
 import type { ConsoleDatabase } from './store/console-database.ts';
 import { type CopyProgress, type CopyReport, copyLedger } from './store/copy.ts';
 import type { CopyDestination, CopySource } from './store/ledger-copy.ts';
 import { NewFile } from './store/new-file.ts';
-import { openPostgresAccount } from './store/postgres/account-postings.ts';
-import { openPostgresDestination, openPostgresSource } from './store/postgres/copying.ts';
-import { openPostgresStore, openPostgresStoreBeside } from './store/postgres/postgres-store.ts';
 import { openSqliteAccount } from './store/sqlite/account-postings.ts';
 import { type BackupProgress, type BackupReport, backUpFile, restoreFile } from './store/sqlite/backup.ts';
 import { openSqliteDestination, openSqliteSource } from './store/sqlite/copying.ts';
@@ -61,7 +57,12 @@ export async function startService(
   { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},
 ): Promise<Service> {
   const logger = pino({ level: config.logLevel }, log);
-  const store = await openStore(config.database, wall);
+  // The writer's thread starts meanwhile.
+  const [store, { buildServer }, { createConsole }] = await Promise.all([
+    openStore(config.database, wall),
+    import('./http/server.ts'),
+    import('./console/console.ts'),
+  ]);
   const commit = new GroupCommit(store, QUEUE_LIMITS, (trouble) => logHealth(logger, trouble));
   const renewalClock = new RenewalClock(store, commit, (error) =>
     logger.warn({ err: error }, 'renewals wait for the next tick'),
@@ -127,8 +128,11 @@ export async function startService(
 
 /** Opens the store to serve from. */
 async function openStore(database: Database, wall: WallClock | undefined): Promise<Store> {
-  if (database.kind === 'postgres') return openPostgresStore(database);
-  return openSqliteStore(database.path, wall, { isChained: database.chained !== false });
+  if (database.kind === 'file') {
+    return openSqliteStore(database.path, wall, { isChained: database.chained !== false });
+  }
+  const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
+  return openPostgresStore(database);
 }
 
 /**
@@ -138,6 +142,7 @@ async function openStore(database: Database, wall: WallClock | undefined): Promi
  */
 export async function openBeside(database: Database, options: { create: boolean } = { create: true }): Promise<Store> {
   if (database.kind === 'file') return openSqliteStoreBeside(database.path, options);
+  const { openPostgresStoreBeside } = await import('./store/postgres/postgres-store.ts');
   return openPostgresStoreBeside(database, options);
 }
 
@@ -221,11 +226,15 @@ export async function copyDatabase(
 }
 
 async function openSource(database: Database): Promise<CopySource> {
-  return database.kind === 'file' ? openSqliteSource(database.path) : openPostgresSource(database);
+  if (database.kind === 'file') return openSqliteSource(database.path);
+  const { openPostgresSource } = await import('./store/postgres/copying.ts');
+  return openPostgresSource(database);
 }
 
 async function openDestination(database: Database): Promise<CopyDestination> {
-  return database.kind === 'file' ? openSqliteDestination(database.path) : openPostgresDestination(database);
+  if (database.kind === 'file') return openSqliteDestination(database.path);
+  const { openPostgresDestination } = await import('./store/postgres/copying.ts');
+  return openPostgresDestination(database);
 }
 
 /** Makes a key, and the account when there is none of that name. The secret is in the answer and nowhere else. */
@@ -306,9 +315,7 @@ export async function exportAccount(
   { account, format, output }: ExportOptions,
   report: (progress: { done: number; total: number }) => void,
 ): Promise<number> {
-  const open =
-    database.kind === 'file' ? openSqliteAccount(database.path, account) : openPostgresAccount(database, account);
-  const postings = await open;
+  const postings = await openAccount(database, account);
   let done = 0;
   const counted = async function* ({ batches, total }: AccountPostings) {
     for await (const batch of batches()) {
@@ -332,6 +339,12 @@ export async function exportAccount(
   }
 }
 
+async function openAccount(database: Database, account: string): Promise<AccountPostings> {
+  if (database.kind === 'file') return openSqliteAccount(database.path, account);
+  const { openPostgresAccount } = await import('./store/postgres/account-postings.ts');
+  return openPostgresAccount(database, account);
+}
+
 /** Null when they are on the port of the service. */
 async function metricsApart(
   { host, metricsPort = null }: Config,
@@ -339,6 +352,7 @@ async function metricsApart(
   logger: Logger,
 ): Promise<Server | null> {
   if (metricsPort === null) return null;
+  const { serveMetrics } = await import('./http/metrics-server.ts');
   const server = await serveMetrics(metrics, { host, port: metricsPort });
   logger.info({ port: (server.address() as AddressInfo).port }, 'the metrics have a port of their own');
   return server;

@@ -1,8 +1,8 @@
 // What each operation is, for Fastify to validate and serialize by and for the OpenAPI document to show: its fields, its
 // answer, and every problem that it can answer with.
 
-import { Type } from 'typebox';
 import * as examples from './examples.ts';
+import { Type } from './json-schema.ts';
 import { PROBLEM_TYPE, PROBLEMS, type ProblemCode } from './problem.ts';
 import * as schemas from './schemas.ts';
 

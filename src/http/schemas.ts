@@ -1,9 +1,9 @@
 // The shapes of requests and responses. Requests are validated against these, responses are written by them, and the
 // OpenAPI document is made of them.
 
-import { type Static, type TSchema, type TSchemaOptions, Type } from 'typebox';
 import { AMOUNT_MAX } from '../ledger/amount.ts';
 import { VALIDITY_DAYS_DEFAULT } from '../ledger/instant.ts';
+import { type Schema, type Static, Type } from './json-schema.ts';
 
 /** Of all examples. */
 export const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -237,7 +237,7 @@ export const Problem = Type.Object(
 );
 
 /** A schema with a name of its own. */
-export type Component = TSchema & Pick<TSchemaOptions, '$id'>;
+export type Component = Schema;
 
 export const COMPONENTS: readonly Component[] = [
   Addition,

@@ -9,7 +9,7 @@ import { createApiKey, openBeside } from '../../src/app.ts';
 import { databaseOf } from '../../src/config.ts';
 import { startingEnvironment } from '../run-folder.ts';
 
-const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
+const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const FATAL_LINES = /"level":(?:50|60)|^\s+at /m;
 
 export class ServerProcess {

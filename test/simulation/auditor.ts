@@ -9,7 +9,14 @@ import type { Reply } from './connection.ts';
 import { type Disk, userName } from './disk.ts';
 import { faultsOfDisk } from './disk-audit.ts';
 import { type Operation, requestText } from './operation.ts';
-import { balanceText, bodyOfSuccess, listText, problemOf, transactionTexts } from './predicted-replies.ts';
+import {
+  balanceText,
+  bodyOfSuccess,
+  type KnownTexts,
+  listText,
+  problemOf,
+  transactionTexts,
+} from './predicted-replies.ts';
 import type { Witness } from './simulated-store.ts';
 
 /** One request on its way: an operation may need several, and the network may make two of one. */
@@ -70,7 +77,8 @@ export class Auditor implements Witness {
   readonly #kept = new Map<string, KeptAnswer>();
   /** Of those that are not kept any more, the last ones; and since when. */
   readonly #forgotten = new Map<string, { readonly kept: KeptAnswer; readonly at: number }>();
-  readonly #attempts = new WeakMap<Command, Attempt>();
+  readonly #attempts = new Map<Command, Attempt>();
+  readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
 
   readonly #keepAnswersMs: number;
@@ -140,7 +148,7 @@ export class Auditor implements Witness {
     const texts =
       kind === 'balance'
         ? [balanceText(user, watched.ledger.balanceAt(user, watched.readAt))]
-        : transactionTexts(watched.ledger.transactionsAt(user, watched.readAt));
+        : transactionTexts(watched.ledger.transactionsAt(user, watched.readAt), this.#texts);
     watched.reads.push({ kind, texts });
   }
 

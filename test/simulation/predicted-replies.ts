@@ -48,10 +48,11 @@ export function balanceText(user: ModelUser, { balance, entries }: ModelBalance)
   });
 }
 
-const known = new WeakMap<ModelTransaction, string>();
+/** The text of each transaction, which never changes, for as long as a seed runs. */
+export type KnownTexts = Map<ModelTransaction, string>;
 
 /** Without their ids, which nobody can predict. */
-export function transactionTexts(transactions: readonly ModelTransaction[]): string[] {
+export function transactionTexts(transactions: readonly ModelTransaction[], known: KnownTexts): string[] {
   return transactions.map((transaction) => {
     const { amount, createdAt, expiresAt } = transaction;
     const text =
@@ -78,6 +79,15 @@ function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, sta
   };
 }
 
+const TIMESTAMPS_MAX = 10_000;
+const timestamps = new Map<number, string>();
+
+/** The same few are asked for again and again. */
 function timestamp(instant: number): string {
-  return new Date(instant).toISOString();
+  const known = timestamps.get(instant);
+  if (known !== undefined) return known;
+  if (timestamps.size === TIMESTAMPS_MAX) timestamps.clear();
+  const text = new Date(instant).toISOString();
+  timestamps.set(instant, text);
+  return text;
 }

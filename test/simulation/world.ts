@@ -51,6 +51,7 @@ export const SLOTS_MAX = 3;
 
 const TRACE_TAIL = 60;
 const TRACE_LINE = 400;
+const HASHED_AT_ONCE = 65_536;
 /** A look at the clock, or at a process, is a chance for a fault. */
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
@@ -77,6 +78,7 @@ export class World {
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #hash = createHash('sha256');
+  #unhashed = '';
   readonly #tail: string[] = [];
   /** Request ids differ from run to run; by the order in which they come up, they are the same. */
   readonly #requestIds = new Map<string, string>();
@@ -346,13 +348,20 @@ export class World {
 
   #note(text: string): void {
     const line = `${this.#time.now.toFixed(3)} ${text}`;
-    this.#hash.update(line);
+    this.#unhashed += line;
+    if (this.#unhashed.length > HASHED_AT_ONCE) this.#hashLines();
     this.#options.onTrace?.(line);
-    this.#tail.push(line.slice(0, TRACE_LINE));
+    this.#tail.push(line);
     if (this.#tail.length > 2 * TRACE_TAIL) this.#tail.splice(0, TRACE_TAIL);
   }
 
+  #hashLines(): void {
+    this.#hash.update(this.#unhashed);
+    this.#unhashed = '';
+  }
+
   #result(): SeedResult {
+    this.#hashLines();
     return {
       seed: this.#options.seed,
       violation: this.violation,
@@ -362,7 +371,7 @@ export class World {
       faults: this.#faults.counts,
       outcomes: this.#auditor.outcomes,
       traceHash: this.#hash.digest('hex'),
-      traceTail: this.#tail.slice(-TRACE_TAIL),
+      traceTail: this.#tail.slice(-TRACE_TAIL).map((line) => line.slice(0, TRACE_LINE)),
     };
   }
 }

@@ -7,7 +7,7 @@ import type { Readable } from 'node:stream';
 import type { TestContext } from 'node:test';
 import { startingEnvironment } from '../run-folder.ts';
 
-const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
+const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
 /** How many commands a file of tests runs at once: each takes some time of one core to start. */
 export const COMMANDS_AT_ONCE = 3;

@@ -1,0 +1,72 @@
+// What is flat and what is not, on series whose truth is known.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Random } from '../load/random.ts';
+import { type Flatness, judgeFlatness, type Reading } from './flatness.ts';
+
+const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
+const MEMORY = { share: 0.05, least: 8 };
+const EVERY_SECONDS = 5;
+const MINUTES = 20;
+const SERIES = 300;
+
+type Shape = (secondsOfLife: number, noise: () => number) => number;
+
+/** @param lifeMinutes how long each process lives */
+function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
+  // The sum of three is about as a bell: from -1 to 1, mostly near 0.
+  const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;
+  const readings: Reading[] = [];
+  for (let seconds = 0; seconds < MINUTES * 60; seconds += EVERY_SECONDS) {
+    const life = Math.floor(seconds / (lifeMinutes * 60));
+    readings.push({ life, seconds, value: shape(seconds - life * lifeMinutes * 60, noise) });
+  }
+  return judgeFlatness(readings, MEMORY);
+}
+
+const FLAT: Record<string, Shape> = {
+  'noise about a level': (_, noise) => 150 + 15 * noise(),
+  'a cache that fills and is full': (seconds, noise) => 100 + 60 * Math.min(1, seconds / 300) + 10 * noise(),
+  'a heap that grows and is collected': (seconds, noise) => 120 + (seconds % 47) + 5 * noise(),
+  'a log that is begun anew': (seconds) => Math.min(32, (seconds * 0.7) % 40),
+  'a server that gets smaller': (seconds, noise) => 200 - 0.05 * seconds + 5 * noise(),
+  'a rise that is less than may be': (seconds, noise) => 150 + 0.004 * seconds + noise(),
+  'one bad moment': (seconds, noise) => (seconds > 1_000 && seconds < 1_030 ? 900 : 150) + noise(),
+  'always the same': () => 23,
+};
+
+const RISING: Record<string, Shape> = {
+  'a leak of 2 MiB a minute': (seconds, noise) => 150 + seconds / 30 + 15 * noise(),
+  'a leak behind a cache that fills': (seconds, noise) =>
+    100 + 60 * Math.min(1, seconds / 300) + seconds / 30 + noise(),
+  'a leak in a heap that is collected': (seconds, noise) => 120 + (seconds % 47) + seconds / 20 + 5 * noise(),
+  'a leak in steps': (seconds) => 150 + 12 * Math.floor(seconds / 120),
+};
+
+for (const [name, shape] of Object.entries(FLAT)) {
+  test(`flat: ${name}`, () => {
+    const random = new Random(SEED);
+    const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => !isFlat);
+    assert(wrong.length <= SERIES / 100, `SEED=${SEED}: ${wrong.length} of ${SERIES}, ${JSON.stringify(wrong[0])}`);
+  });
+}
+
+for (const [name, shape] of Object.entries(RISING)) {
+  test(`not flat: ${name}`, () => {
+    const random = new Random(SEED);
+    const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => isFlat);
+    assert.equal(wrong.length, 0, `SEED=${SEED}: ${JSON.stringify(wrong[0])}`);
+  });
+}
+
+test('a leak is seen although each kill takes it away', () => {
+  const leak: Shape = (seconds, noise) => 150 + seconds / 6 + 5 * noise();
+  const found = measured(leak, new Random(SEED), 4);
+  assert.equal(found.isFlat, false, JSON.stringify(found));
+  assert(Math.abs(found.slopePerHour - 600) < 100, `it rises by 600 an hour, and ${found.slopePerHour} were found`);
+});
+
+test('lives that are too short to have a trend are not judged', () => {
+  assert.throws(() => judgeFlatness([{ life: 0, seconds: 1, value: 1 }], MEMORY), /long enough/);
+});

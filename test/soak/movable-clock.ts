@@ -1,0 +1,33 @@
+// A machine's clock that somebody moves: loaded before everything else in a server and its writer's thread
+// (`NODE_OPTIONS=--import=…`), it shows what the machine's clock shows, and as many milliseconds more as CLOCK_FILE says.
+// Timers go on as ever: it is the clock that jumps, not the time.
+
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { isMainThread } from 'node:worker_threads';
+
+/** Threads see a jump up to this much after one another, as they would a clock that is set between two looks. */
+const LOOK_MS = 20;
+
+const { CLOCK_FILE: file } = process.env;
+if (file !== undefined) followClock(file, isMainThread ? 'the service' : "the writer's thread");
+
+function followClock(file: string, thread: string): void {
+  const { now } = Date;
+  let aheadMs = read(file, thread);
+  Date.now = () => now() + aheadMs;
+  setInterval(() => {
+    aheadMs = read(file, thread);
+  }, LOOK_MS).unref();
+}
+
+function read(file: string, thread: string): number {
+  const aheadMs = Number(readFileSync(file, 'utf8'));
+  if (!Number.isSafeInteger(aheadMs)) throw new Error(`the clock of ${thread} cannot be read from ${file}`);
+  return aheadMs;
+}
+
+/** Sets the clock of those that follow `file`, in one piece. */
+export function setClock(file: string, aheadMs: number): void {
+  writeFileSync(`${file}.new`, String(aheadMs));
+  renameSync(`${file}.new`, file);
+}

@@ -1,0 +1,49 @@
+// What is measured of a server while it runs: what the system says that it holds, and how fast it answers.
+
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import type { Allowance, Reading } from './flatness.ts';
+
+export const SERIES = {
+  memory: { title: 'Memory', unit: 'MiB', allowance: { share: 0.05, least: 8 } },
+  descriptors: { title: 'File descriptors', unit: '', allowance: { share: 0.05, least: 3 } },
+  log: { title: 'Write-ahead log', unit: 'MiB', allowance: { share: 0.1, least: 4 } },
+  median: { title: 'Latency, median', unit: 'ms', allowance: { share: 0.25, least: 0.5 } },
+  slowest: { title: 'Latency, 99th percentile', unit: 'ms', allowance: { share: 0.5, least: 5 } },
+} satisfies Record<string, { title: string; unit: string; allowance: Allowance }>;
+
+export type SeriesName = keyof typeof SERIES;
+
+export type Readings = Record<SeriesName, Reading[]>;
+
+/** Fewer answers say nothing of the slowest in a hundred. */
+const ANSWERS_MIN = 20;
+
+/** Whether the system tells what is asked of it here. */
+export function canMeasure(): boolean {
+  return process.platform === 'linux';
+}
+
+export function noReadings(): Readings {
+  return { memory: [], descriptors: [], log: [], median: [], slowest: [] };
+}
+
+/** @param latencies ascending, since the reading before */
+export function read(
+  { pid, file, life, seconds }: { pid: number; file: string; life: number; seconds: number },
+  latencies: readonly number[],
+  into: Readings,
+): void {
+  const add = (name: SeriesName, value: number) => void into[name].push({ life, seconds, value });
+  add('memory', memoryMib(pid));
+  add('descriptors', readdirSync(`/proc/${pid}/fd`).length);
+  add('log', (statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) / 2 ** 20);
+  if (latencies.length < ANSWERS_MIN) return;
+  const at = (share: number) => latencies[Math.floor(latencies.length * share)] as number;
+  add('median', at(0.5));
+  add('slowest', at(0.99));
+}
+
+function memoryMib(pid: number): number {
+  const [, kib] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
+  return Number(kib) / 1_024;
+}

@@ -1,0 +1,225 @@
+// The load of a soak: requests that come when they come, so many a second, for end users who come, stay for a while and
+// leave, so that nobody's history grows without end. Every write has an amount that no other has, and what is answered is
+// remembered: at the end, all of it must be there. What was not answered and has a key is sent again, as clients do.
+
+import { connect, type Socket } from 'node:net';
+import type { Answered, Sent } from '../crash/clients.ts';
+import { type Answer, AnswerReader } from '../load/answer-reader.ts';
+import type { Random } from '../load/random.ts';
+
+const END_USERS = 200;
+/** Then another one comes in the place of an end user, who stops the cycle before leaving. */
+const REQUESTS_AN_END_USER = 60;
+/** All from the start, so that none that is opened later looks like one that was forgotten. */
+const CONNECTIONS = 32;
+/** An amount is a kind and a number, as in `clients.ts`. */
+const ADDITION = 100_000_000;
+/** Greater ones are of cycles, which renew. */
+export const CYCLE = 200_000_000;
+const TICK_MS = 5;
+/** Before a server that is going down is tried again. */
+const RECONNECT_MS = 50;
+const REST_MS_MAX = 30_000;
+
+interface Due {
+  readonly text: string;
+  readonly at: number;
+  /** Null for a read. */
+  readonly sent: Sent | null;
+  readonly isAgain: boolean;
+}
+
+interface Line {
+  readonly socket: Socket;
+  under: Due | null;
+}
+
+export interface Counts {
+  requests: number;
+  reads: number;
+  /** Requests that were not answered, as the server was killed. */
+  cut: number;
+  sentAgain: number;
+  readonly statuses: Record<number, number>;
+}
+
+export class SoakClients {
+  /** All writes, but stops. */
+  readonly writes: Sent[] = [];
+  readonly endUsers: string[] = [];
+  readonly counts: Counts = { requests: 0, reads: 0, cut: 0, sentAgain: 0, statuses: {} };
+  /** Milliseconds from when each request was due, since somebody last looked. */
+  #latencies: number[] = [];
+  readonly #random: Random;
+  readonly #rate: number;
+  #address: { readonly port: number; readonly secret: string } | null = null;
+  readonly #present: { endUser: string; left: number }[] = [];
+  readonly #waiting: Due[] = [];
+  #again: Due[] = [];
+  readonly #idle: Line[] = [];
+  readonly #lines = new Set<Line>();
+  #ticking: NodeJS.Timeout | null = null;
+  #started = 0;
+  #due = 0;
+
+  constructor(rate: number, random: Random) {
+    this.#rate = rate;
+    this.#random = random;
+    for (let count = 0; count < END_USERS; count++) this.#present.push(this.#newEndUser());
+  }
+
+  start(): void {
+    this.#started = performance.now();
+    this.#ticking = setInterval(() => this.#tick(), TICK_MS);
+  }
+
+  /** Null while there is none: what comes due meanwhile is not sent. */
+  setServer(address: { readonly port: number; readonly secret: string } | null): void {
+    this.#address = address;
+    this.#waiting.length = 0;
+    this.#connect();
+  }
+
+  takeLatencies(): number[] {
+    const taken = this.#latencies;
+    this.#latencies = [];
+    return taken.sort((a, b) => a - b);
+  }
+
+  /** Nothing new is sent; resolves when all is answered. */
+  async stop(): Promise<void> {
+    if (this.#ticking) clearInterval(this.#ticking);
+    const by = performance.now() + REST_MS_MAX;
+    const isBusy = () => this.#again.length + this.#waiting.length + this.#lines.size > this.#idle.length;
+    while (isBusy() && performance.now() < by) {
+      this.#pump();
+      await new Promise((resolve) => setTimeout(resolve, TICK_MS));
+    }
+    this.#address = null;
+    for (const { socket } of this.#lines) socket.destroy();
+  }
+
+  #tick(): void {
+    const until = ((performance.now() - this.#started) * this.#rate) / 1_000;
+    for (; this.#due < until; this.#due++) {
+      if (this.#address !== null) this.#waiting.push(this.#draw(this.#started + (this.#due / this.#rate) * 1_000));
+    }
+    this.#pump();
+  }
+
+  #pump(): void {
+    while (this.#address !== null && this.#again.length + this.#waiting.length > 0) {
+      // In turn, so that none is closed for having been idle.
+      const line = this.#idle.shift();
+      if (line === undefined) return;
+      const due = (this.#again.shift() ?? this.#waiting.shift()) as Due;
+      line.under = due;
+      this.counts.requests += 1;
+      if (due.isAgain) this.counts.sentAgain += 1;
+      line.socket.write(due.text);
+    }
+  }
+
+  #connect(): void {
+    if (this.#address === null) return;
+    while (this.#lines.size < CONNECTIONS) this.#open(this.#address.port);
+  }
+
+  #open(port: number): void {
+    const socket = connect(port, '127.0.0.1').setNoDelay();
+    const line: Line = { socket, under: null };
+    this.#lines.add(line);
+    const reader = new AnswerReader((answer) => this.#answered(line, answer));
+    socket.on('connect', () => {
+      this.#idle.push(line);
+      this.#pump();
+    });
+    socket.on('data', (chunk: Buffer) => reader.push(chunk));
+    socket.on('error', () => {});
+    socket.on('close', () => this.#closed(line));
+  }
+
+  #closed(line: Line): void {
+    this.#lines.delete(line);
+    const index = this.#idle.indexOf(line);
+    if (index !== -1) this.#idle.splice(index, 1);
+    setTimeout(() => this.#connect(), RECONNECT_MS).unref();
+    if (line.under === null) return;
+    this.counts.cut += 1;
+    this.#sendAgain(line.under);
+  }
+
+  #answered(line: Line, answer: Answer): void {
+    const due = line.under;
+    // A server lets go of a connection that brings nothing for a while, and says so.
+    if (due === null) return void line.socket.destroy();
+    line.under = null;
+    this.#idle.push(line);
+    const { statuses } = this.counts;
+    statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
+    if (!due.isAgain) this.#latencies.push(performance.now() - due.at);
+    if (due.sent === null) this.counts.reads += 1;
+    else due.sent.answer = answered(answer);
+    if (answer.status >= 500) setTimeout(() => this.#sendAgain(due), RECONNECT_MS);
+    else this.#pump();
+  }
+
+  /** What has no key stays as it is: nobody knows. */
+  #sendAgain(due: Due): void {
+    if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
+  }
+
+  #newEndUser(): { endUser: string; left: number } {
+    const endUser = this.#random.uuid();
+    this.endUsers.push(endUser);
+    return { endUser, left: REQUESTS_AN_END_USER };
+  }
+
+  #draw(at: number): Due {
+    const place = this.#random.below(END_USERS);
+    const one = this.#present[place] as { endUser: string; left: number };
+    one.left -= 1;
+    if (one.left === 0) {
+      this.#present[place] = this.#newEndUser();
+      return this.#post('stop-cycle', one.endUser, at);
+    }
+    const choice = this.#random.next();
+    if (choice < 0.35) return this.#post('add', one.endUser, at);
+    if (choice < 0.7) return this.#post('subtract', one.endUser, at);
+    if (choice < 0.74) return this.#post('start-cycle', one.endUser, at);
+    if (choice < 0.77) return this.#post('stop-cycle', one.endUser, at);
+    return this.#get(choice < 0.92 ? 'get-active-balance' : 'get-all-user-transactions', one.endUser, at);
+  }
+
+  #post(kind: Sent['kind'], endUser: string, at: number): Due {
+    const number = this.writes.length + 1;
+    const amount = { add: ADDITION + number, subtract: number, 'start-cycle': CYCLE + number, 'stop-cycle': 0 }[kind];
+    const key = this.#random.chance(0.5) ? `soak ${this.#due}` : null;
+    const sent: Sent = { kind, endUser, amount, key, answer: null };
+    if (kind !== 'stop-cycle') this.writes.push(sent);
+    const fields = {
+      end_user_id: endUser,
+      ...(kind === 'stop-cycle' ? {} : { amount }),
+      ...(kind === 'start-cycle' ? { on_active: 'replace', validity_days: 1 + this.#random.below(31) } : {}),
+      ...(kind === 'add' ? { validity_days: 1 + this.#random.below(3) } : {}),
+    };
+    const body = JSON.stringify(fields);
+    const header = key === null ? '' : `Idempotency-Key: ${key}\r\n`;
+    const text = `POST /${kind} HTTP/1.1\r\n${this.#head()}${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    return { text, at, sent, isAgain: false };
+  }
+
+  #get(path: string, endUser: string, at: number): Due {
+    const text = `GET /${path}?end_user_id=${endUser} HTTP/1.1\r\n${this.#head()}\r\n`;
+    return { text, at, sent: null, isAgain: false };
+  }
+
+  #head(): string {
+    return `Host: scrip\r\nAuthorization: Bearer ${this.#address?.secret}\r\n`;
+  }
+}
+
+function answered({ status, head, body }: Answer): Answered {
+  const { error = null } = JSON.parse(body) as { error?: string };
+  return { status, error, isReplayed: /^idempotent-replayed: true/im.test(head), text: '' };
+}

@@ -1,0 +1,109 @@
+// The plot of a soak: what was read, each series on its own scale above one line of time, with what happened meanwhile.
+// One file of SVG without script, style sheet or font of its own.
+
+import { scaleLinear } from 'd3-scale';
+import { type Flatness, median } from './flatness.ts';
+import { SERIES, type SeriesName } from './readings.ts';
+import type { Soak, SoakEvent } from './soaking.ts';
+
+const WIDTH = 960;
+const LEFT = 64;
+const RIGHT = WIDTH - 16;
+const TOP = 64;
+const PANEL = 118;
+const PANEL_HEIGHT = 70;
+const TICKS = 3;
+/** Shorter ones are told in seconds. */
+const SHORT_SECONDS = 120;
+/** A few moments that are far above all else go off the paper. */
+const CEILING_OF_MEDIAN = 8;
+
+const COLOURS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };
+
+export function plotOf(run: Soak, verdicts: Readonly<Record<SeriesName, Flatness>>): string {
+  const names = Object.keys(SERIES) as SeriesName[];
+  const height = TOP + names.length * PANEL + 30;
+  const x = scaleLinear([0, run.seconds], [LEFT, RIGHT]);
+  const foot = TOP + names.length * PANEL - (PANEL - PANEL_HEIGHT) + 18;
+  const unit = run.seconds < SHORT_SECONDS ? 1 : 60;
+  const times = scaleLinear([0, run.seconds / unit], [0, 1]).ticks(8);
+  const minutes = times.map((at) =>
+    text(x(at * unit), foot, timeText(at * unit), at === times.at(-1) ? 'end' : 'middle'),
+  );
+  const panels = names.map((name, index) => panel(run, name, verdicts[name], x, TOP + index * PANEL));
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="#2c3e50">
+<title>Soak of Scrip, ${timeText(run.seconds)}</title>
+<rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
+${text(LEFT, 20, `${timeText(run.seconds)} at ${run.plan.rate} requests a second: ${run.counts.requests.toLocaleString('en')} requests, the clock ${Math.round(run.days)} days on`, 'start', 15)}
+${legend()}
+${panels.join('\n')}
+${minutes.join('\n')}
+</svg>
+`;
+}
+
+function legend(): string {
+  const words = { kill: 'killed', jump: 'the clock jumps', backup: 'a backup is made' };
+  return Object.entries(words)
+    .map(([kind, word], index) => {
+      const left = LEFT + index * 140;
+      const colour = COLOURS[kind as SoakEvent['kind']];
+      return `<rect x="${left}" y="30" width="12" height="12" fill="${colour}"/>${text(left + 18, 40, word, 'start')}`;
+    })
+    .join('\n');
+}
+
+type Scale = ReturnType<typeof scaleLinear<number, number>>;
+
+function panel(run: Soak, name: SeriesName, verdict: Flatness, x: Scale, top: number): string {
+  const { title, unit } = SERIES[name];
+  const readings = run.readings[name];
+  const values = readings.map(({ value }) => value);
+  const highest = Math.min(Math.max(...values), CEILING_OF_MEDIAN * median(values)) || 1;
+  const y = scaleLinear([0, highest], [top + PANEL_HEIGHT, top + 8])
+    .nice(TICKS)
+    .clamp(true);
+  const ticks = y
+    .ticks(TICKS)
+    .map(
+      (value) =>
+        `<line x1="${LEFT}" x2="${RIGHT}" y1="${y(value)}" y2="${y(value)}" stroke="#ecf0f1"/>${text(LEFT - 6, y(value) + 4, figure(value), 'end')}`,
+    );
+  const lives = [...Map.groupBy(readings, ({ life }) => life).values()].map((life) => {
+    const points = life.map(({ seconds, value }) => `${x(seconds).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
+    return `<polyline points="${points}" fill="none" stroke="#1f5f8b" stroke-width="1.2"/>`;
+  });
+  const head = `${title}${unit === '' ? '' : `, ${unit}`}: ${verdictText(verdict, unit)}`;
+  const colour = verdict.isFlat ? '#2c3e50' : '#c0392b';
+  return [
+    text(LEFT, top, head, 'start', 12, colour),
+    ...run.events.map((event) => mark(event, x, top)),
+    ...ticks,
+    ...lives,
+  ].join('\n');
+}
+
+function mark({ kind, seconds, ms }: SoakEvent, x: Scale, top: number): string {
+  const width = kind === 'backup' ? Math.max(1, x(seconds + ms / 1_000) - x(seconds)) : 1;
+  return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLOURS[kind]}"/>`;
+}
+
+/** One line: where it is, and where it goes. */
+export function verdictText({ isFlat, level, slopePerHour, risePermitted, rise }: Flatness, unit: string): string {
+  const name = unit === '' ? '' : ` ${unit}`;
+  const slope = `${slopePerHour < 0 ? '−' : '+'}${figure(Math.abs(slopePerHour))}${name} an hour`;
+  const why = isFlat ? '' : ` (it rose by ${figure(rise)}, and ${figure(risePermitted)} are permitted)`;
+  return `${isFlat ? 'flat' : 'NOT FLAT'} at ${figure(level)}${name}, ${slope}${why}`;
+}
+
+function figure(value: number): string {
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(Math.abs(value) >= 10 ? 1 : 2).replace(/\.0+$/, '');
+}
+
+function timeText(seconds: number): string {
+  return seconds < SHORT_SECONDS ? `${Math.round(seconds)} s` : `${Math.round(seconds / 6) / 10} min`;
+}
+
+function text(x: number, y: number, words: string, anchor: string, size = 12, colour = '#2c3e50'): string {
+  return `<text x="${x}" y="${y}" text-anchor="${anchor}" font-size="${size}" fill="${colour}">${words}</text>`;
+}

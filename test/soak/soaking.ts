@@ -1,0 +1,312 @@
+// A soak: the real server under a load that does not stop, killed now and then in the first sixth of the time, with a
+// clock that jumps and backups that are made throughout. What it holds and how fast it answers is read every few
+// seconds; at the end all that it acknowledged is looked for, in the ledger and in the last backup, restored.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createApiKey } from '../../src/app.ts';
+import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
+import type { Sent } from '../crash/clients.ts';
+import { auditFaults, compared, isAcknowledged, isUnknown } from '../crash/findings.ts';
+import { Random } from '../load/random.ts';
+import { ledgerAt, Running, scrip } from '../store/scrip-command.ts';
+import { setClock } from './movable-clock.ts';
+import { noReadings, type Readings, read } from './readings.ts';
+import { type Counts, CYCLE, SoakClients } from './soak-clients.ts';
+
+export interface SoakPlan {
+  readonly seed: number;
+  readonly seconds: number;
+  /** Requests a second. */
+  readonly rate: number;
+  readonly kills: number;
+  readonly readEverySeconds: number;
+  readonly jumpEverySeconds: number;
+  readonly backupEverySeconds: number;
+  /** Whether the server is one that wears out. */
+  readonly isLeaking: boolean;
+}
+
+export interface SoakEvent {
+  readonly seconds: number;
+  readonly kind: 'kill' | 'jump' | 'backup';
+  /** How long it was down, how far the clock went, how long the backup took: in milliseconds. */
+  readonly ms: number;
+}
+
+export interface Soak {
+  readonly plan: SoakPlan;
+  readonly seconds: number;
+  readonly counts: Counts;
+  readonly endUsers: number;
+  readonly acknowledged: number;
+  readonly refused: number;
+  /** Nobody was told, and there was no key to ask with. */
+  readonly unknown: number;
+  readonly lost: number;
+  /** Of what was acknowledged before the last backup began, what is not in it. */
+  readonly lostInBackup: number;
+  readonly checkedInBackup: number;
+  /** Sentences: whatever else is wrong. */
+  readonly wrong: readonly string[];
+  /** How far the clock went forward, all jumps together. */
+  readonly days: number;
+  readonly events: readonly SoakEvent[];
+  readonly readings: Readings;
+}
+
+const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].map((file) =>
+  join(import.meta.dirname, file),
+);
+const HOUR_MS = 3_600_000;
+const JUMP_HOURS_MAX = 48;
+/** Keys are kept for as long, less than the clock goes forward in a long soak, so that they are forgotten, too. */
+const KEEP_KEYS_HOURS = '240';
+/** Every so many jumps, one goes back. */
+const BACK_EVERY = 4;
+const BACK_HOURS_MAX = 6;
+/** Kills come in this share of the time; what is left is one life, long enough to show a slope. */
+const KILLING = 1 / 6;
+const USERS_AT_ONCE = 50;
+const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
+
+export async function soak(plan: SoakPlan): Promise<Soak> {
+  const folder = mkdtempSync(join(tmpdir(), 'scrip-soak-'));
+  const soaked = new Soaked(folder, plan);
+  try {
+    return await soaked.run();
+  } finally {
+    await soaked.end();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Backup {
+  readonly file: string;
+  /** What was acknowledged when it began. */
+  readonly before: readonly Sent[];
+}
+
+class Soaked {
+  readonly #plan: SoakPlan;
+  readonly #folder: string;
+  readonly #file: string;
+  readonly #clockFile: string;
+  readonly #random: Random;
+  readonly #clients: SoakClients;
+  readonly #environment: Record<string, string>;
+  readonly #events: SoakEvent[] = [];
+  readonly #readings = noReadings();
+  readonly #wrong: string[] = [];
+  #server: Running | null = null;
+  #secret = '';
+  #port = 0;
+  #life = -1;
+  #started = 0;
+  #aheadMs = 0;
+  #forwardMs = 0;
+  #jumps = 0;
+  #backup: Backup | null = null;
+  #backingUp: Promise<void> | null = null;
+
+  constructor(folder: string, plan: SoakPlan) {
+    this.#plan = plan;
+    this.#folder = folder;
+    this.#file = join(folder, 'scrip.db');
+    this.#clockFile = join(folder, 'clock');
+    this.#random = new Random(plan.seed);
+    this.#clients = new SoakClients(plan.rate, this.#random);
+    setClock(this.#clockFile, 0);
+    this.#environment = {
+      ...ledgerAt(this.#file),
+      PORT: '0',
+      LOG_LEVEL: 'error',
+      IDEMPOTENCY_HOURS: KEEP_KEYS_HOURS,
+      CLOCK_FILE: this.#clockFile,
+      NODE_OPTIONS: PRELOADS.map((file) => `--import=${file}`).join(' '),
+      ...(plan.isLeaking ? { LEAKING: 'yes' } : {}),
+    };
+  }
+
+  /** Nobody else would, if this process were stopped. */
+  readonly #killServer = () => void this.#server?.kill('SIGKILL');
+
+  async run(): Promise<Soak> {
+    process.on('exit', this.#killServer);
+    const beside = openSqliteStoreBeside(this.#file);
+    this.#secret = await createApiKey(beside, { accountName: 'Acme', scope: 'write' });
+    await beside.close();
+    await this.#start();
+    this.#started = performance.now();
+    this.#clients.start();
+    await this.#live();
+    const seconds = this.#seconds();
+    await this.#clients.stop();
+    await this.#backingUp;
+    const writes = this.#clients.writes;
+    const url = `http://127.0.0.1:${this.#port}`;
+    const { lost, wrong } = compared(await this.#effects(url), writes);
+    this.#wrong.push(...wrong);
+    await this.#stopCleanly();
+    this.#wrong.push(...(await auditFaults(this.#file)));
+    return {
+      plan: this.#plan,
+      seconds,
+      counts: this.#clients.counts,
+      endUsers: this.#clients.endUsers.length,
+      acknowledged: writes.filter(isAcknowledged).length,
+      refused: writes.filter((one) => one.answer !== null && !isAcknowledged(one)).length,
+      unknown: writes.filter(isUnknown).length,
+      lost,
+      lostInBackup: await this.#lostInBackup(),
+      checkedInBackup: this.#backup?.before.length ?? 0,
+      wrong: this.#wrong,
+      days: this.#forwardMs / (24 * HOUR_MS),
+      events: this.#events,
+      readings: this.#readings,
+    };
+  }
+
+  async end(): Promise<void> {
+    process.off('exit', this.#killServer);
+    this.#killServer();
+    await this.#server?.ended;
+  }
+
+  /** All that happens to it, each thing at its time. */
+  async #live(): Promise<void> {
+    const { seconds, kills, readEverySeconds, jumpEverySeconds, backupEverySeconds } = this.#plan;
+    const killAt = Array.from({ length: kills }, (_, index) => {
+      const place = (index + 0.25 + 0.5 * this.#random.next()) / kills;
+      return place * seconds * KILLING;
+    });
+    const next = { read: readEverySeconds, jump: jumpEverySeconds, backup: backupEverySeconds };
+    while (this.#seconds() < seconds) {
+      const now = this.#seconds();
+      if (killAt[0] !== undefined && now >= killAt[0]) {
+        killAt.shift();
+        await this.#kill();
+      }
+      if (now >= next.jump) {
+        next.jump += jumpEverySeconds;
+        this.#jump();
+      }
+      if (now >= next.backup && this.#backingUp === null) {
+        next.backup += backupEverySeconds;
+        this.#backingUp = this.#backUp().finally(() => {
+          this.#backingUp = null;
+        });
+      }
+      if (now >= next.read) {
+        next.read += readEverySeconds;
+        this.#read();
+      }
+      await sleep(10);
+    }
+  }
+
+  #seconds(): number {
+    return (performance.now() - this.#started) / 1_000;
+  }
+
+  #read(): void {
+    const at = { pid: this.#server?.pid as number, file: this.#file, life: this.#life, seconds: this.#seconds() };
+    read(at, this.#clients.takeLatencies(), this.#readings);
+  }
+
+  #jump(): void {
+    this.#jumps += 1;
+    const isBack = this.#jumps % BACK_EVERY === 0;
+    const ms = Math.floor(this.#random.next() * (isBack ? -BACK_HOURS_MAX : JUMP_HOURS_MAX) * HOUR_MS);
+    this.#aheadMs += ms;
+    this.#forwardMs += Math.max(0, ms);
+    setClock(this.#clockFile, this.#aheadMs);
+    this.#events.push({ seconds: this.#seconds(), kind: 'jump', ms });
+  }
+
+  async #kill(): Promise<void> {
+    const [seconds, begun] = [this.#seconds(), performance.now()];
+    this.#server?.kill('SIGKILL');
+    this.#lookAtLog((await this.#server?.ended)?.stderr ?? '');
+    this.#clients.setServer(null);
+    await this.#start();
+    this.#clients.takeLatencies();
+    this.#events.push({ seconds, kind: 'kill', ms: performance.now() - begun });
+  }
+
+  async #start(): Promise<void> {
+    const server = new Running(['serve'], this.#environment);
+    this.#server = server;
+    this.#port = await portOf(server);
+    this.#life += 1;
+    this.#clients.setServer({ port: this.#port, secret: this.#secret });
+  }
+
+  async #stopCleanly(): Promise<void> {
+    this.#server?.kill('SIGTERM');
+    const ended = await this.#server?.ended;
+    if (ended?.code !== 0) this.#wrong.push(`after SIGTERM it ended with ${ended?.code}`);
+    this.#lookAtLog(ended?.stderr ?? '');
+  }
+
+  #lookAtLog(log: string): void {
+    const line = log.split('\n').find((one) => LOG_LINE_OF_AN_ERROR.test(one));
+    if (line !== undefined) this.#wrong.push(`the server logs: ${line.slice(0, 500)}`);
+  }
+
+  async #backUp(): Promise<void> {
+    const [seconds, begun] = [this.#seconds(), performance.now()];
+    const before = this.#clients.writes.filter(isAcknowledged);
+    const file = join(this.#folder, `backup-${Math.round(seconds * 1_000)}.db`);
+    const { code, stderr } = await scrip(['backup', file], ledgerAt(this.#file));
+    if (code !== 0) {
+      this.#wrong.push(`a backup ended with ${code}: ${stderr}`);
+      return;
+    }
+    this.#events.push({ seconds, kind: 'backup', ms: performance.now() - begun });
+    if (this.#backup) rmSync(this.#backup.file);
+    this.#backup = { file, before };
+  }
+
+  /** Restores it elsewhere, and asks a server there. */
+  async #lostInBackup(): Promise<number> {
+    if (this.#backup === null) return 0;
+    const restored = ledgerAt(join(this.#folder, 'restored.db'));
+    const { code, stderr } = await scrip(['restore', this.#backup.file], restored);
+    if (code !== 0) {
+      this.#wrong.push(`the last backup cannot be restored: ${stderr}`);
+      return this.#backup.before.length;
+    }
+    const server = new Running(['serve'], { ...this.#environment, ...restored });
+    try {
+      const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
+      return compared(effects, this.#backup.before).lost;
+    } finally {
+      server.kill('SIGKILL');
+      await server.ended;
+    }
+  }
+
+  /** How often each write is there, by its amount. */
+  async #effects(url: string) {
+    const times = new Map<number, number>();
+    const headers = { authorization: `Bearer ${this.#secret}` };
+    const look = async (endUser: string) => {
+      const answer = await fetch(`${url}/get-all-user-transactions?end_user_id=${endUser}`, { headers });
+      const { transactions } = (await answer.json()) as { transactions: { amount: number }[] };
+      // A cycle that renews is there once for each period.
+      for (const { amount } of transactions) times.set(amount, amount > CYCLE ? 1 : (times.get(amount) ?? 0) + 1);
+    };
+    const { endUsers } = this.#clients;
+    for (let from = 0; from < endUsers.length; from += USERS_AT_ONCE)
+      await Promise.all(endUsers.slice(from, from + USERS_AT_ONCE).map(look));
+    return { times, stopped: new Set<number>() };
+  }
+}
+
+async function portOf(server: Running): Promise<number> {
+  const [port] = await server.says(/^Scrip is up on http:\/\/[\d.]+:(\d+),/m);
+  return Number(port);
+}
