@@ -1,15 +1,49 @@
-// What a subtraction would cost without a ledger: the same framework, schema and answer, and nothing done. It is the
-// denominator of the ratio that `against-echo.ts` prints.
+// What a request would cost without a ledger: the same framework, schemas and answers, and nothing done. It is the
+// denominator of the ratios.
 
 import Fastify from 'fastify';
-import { Subtraction, SubtractRequest } from '../src/http/schemas.ts';
+import {
+  Addition,
+  AddRequest,
+  Balance,
+  CycleEntry,
+  EndUserQuery,
+  Subtraction,
+  SubtractRequest,
+} from '../src/http/schemas.ts';
+
+/** As long as Scrip's. */
+const CYCLE = {
+  cycle_start: '2026-11-20T08:00:00.123Z',
+  cycle_end: '2026-12-21T08:00:00.123Z',
+  amount: 999_999_999_999,
+  starting_amount: 1_000_000_000_000,
+  status: 'active',
+  cycle_type: 'one-time',
+};
 
 const app = Fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } });
+app.addSchema(CycleEntry);
 app.post<{ Body: SubtractRequest }>(
   '/subtract',
   { schema: { body: SubtractRequest, response: { 200: { ...Subtraction, $id: 'EchoedSubtraction' } } } },
   ({ body }, reply) => {
     reply.send({ end_user_id: body.end_user_id, amount: body.amount });
+  },
+);
+app.post<{ Body: AddRequest }>(
+  '/add',
+  { schema: { body: AddRequest, response: { 200: { ...Addition, $id: 'EchoedAddition' } } } },
+  ({ body }, reply) => {
+    reply.send({ end_user_id: body.end_user_id, amount: body.amount });
+  },
+);
+app.get<{ Querystring: EndUserQuery }>(
+  '/get-active-balance',
+  { schema: { querystring: EndUserQuery, response: { 200: { ...Balance, $id: 'EchoedBalance' } } } },
+  ({ query }, reply) => {
+    const { end_user_id } = query;
+    reply.send({ end_user_id, active_balance_by_cycle: [CYCLE], active_balance: CYCLE.amount });
   },
 );
 process.stdout.write(`${await app.listen({ host: '127.0.0.1', port: 0 })}\n`);

@@ -1,0 +1,96 @@
+// What V8 has written down of where a thread's time went, as a tree of calls with times.
+
+import { readFileSync } from 'node:fs';
+import { sep } from 'node:path';
+
+export interface Frame {
+  readonly name: string;
+  /** The last two parts of the file's path, and the line; empty for what is not JavaScript. */
+  readonly place: string;
+  /** Microseconds in the function itself. */
+  self: number;
+  /** With all that it called. */
+  total: number;
+  readonly children: Frame[];
+}
+
+interface Profile {
+  readonly nodes: readonly {
+    readonly id: number;
+    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+    readonly children?: readonly number[];
+  }[];
+  readonly samples: readonly number[];
+  readonly timeDeltas: readonly number[];
+  /** As all of them in microseconds of the machine's monotonic clock. */
+  readonly startTime: number;
+}
+
+/** A stretch of the same clock, which `process.hrtime` tells, too. */
+export interface Stretch {
+  readonly from: number;
+  readonly until: number;
+}
+
+/** The thread waits: no time was spent. */
+const IDLE = '(idle)';
+
+/** The root of the calls within a stretch of time, idle time left out. */
+export function readProfile(file: string, { from, until }: Stretch): Frame {
+  const { nodes, samples, timeDeltas, startTime } = JSON.parse(readFileSync(file, 'utf8')) as Profile;
+  const frames = new Map<number, Frame>();
+  for (const { id, callFrame } of nodes) {
+    const { functionName, url, lineNumber } = callFrame;
+    const path = url.split(sep).slice(-2).join('/');
+    const place = path === '' ? '' : `${path}:${lineNumber + 1}`;
+    frames.set(id, { name: functionName || '(anonymous)', place, self: 0, total: 0, children: [] });
+  }
+  const at = (id: number) => frames.get(id) as Frame;
+  for (const { id, children = [] } of nodes) at(id).children.push(...children.map(at));
+  let now = startTime;
+  samples.forEach((id, index) => {
+    const delta = timeDeltas[index] ?? 0;
+    now += delta;
+    if (now >= from && now <= until && at(id).name !== IDLE) at(id).self += delta;
+  });
+  const root = at(nodes[0]?.id as number);
+  addUp(root);
+  return root;
+}
+
+export interface FunctionTime {
+  readonly name: string;
+  readonly place: string;
+  readonly micros: number;
+}
+
+/** By function, whoever called it; the longest first. */
+export function selfTimes(root: Frame): FunctionTime[] {
+  const sums = new Map<string, FunctionTime>();
+  const visit = ({ name, place, self, children }: Frame): void => {
+    const key = `${name} ${place}`;
+    sums.set(key, { name, place, micros: (sums.get(key)?.micros ?? 0) + self });
+    children.forEach(visit);
+  };
+  visit(root);
+  return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
+}
+
+/** By function, with all that it called; a function that calls itself counts once. The longest first. */
+export function totalTimes(root: Frame): FunctionTime[] {
+  const sums = new Map<string, FunctionTime>();
+  const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {
+    const key = `${name} ${place}`;
+    if (!above.has(key)) sums.set(key, { name, place, micros: (sums.get(key)?.micros ?? 0) + total });
+    const from = new Set(above).add(key);
+    for (const child of children) visit(child, from);
+  };
+  visit(root, new Set());
+  return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
+}
+
+function addUp(frame: Frame): number {
+  frame.total = frame.self;
+  for (const child of frame.children) frame.total += addUp(child);
+  return frame.total;
+}

@@ -1,0 +1,32 @@
+// How fast the disk takes what has to be on stable storage, by itself: on a shared machine this changes from minute to
+// minute, and every durable write waits for it.
+
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Figure, median } from './results.ts';
+
+/** About what a batch of 50 subtractions writes to the log. */
+const BYTES = 100_000;
+const WRITES = 100;
+
+/** Appends and syncs, one after the other. */
+export function diskSpeed(when: string): Figure[] {
+  const folder = mkdtempSync(join(tmpdir(), 'scrip-disk-'));
+  const file = openSync(join(folder, 'log'), 'w');
+  const bytes = Buffer.alloc(BYTES, 1);
+  const times: number[] = [];
+  for (let write = 0; write < WRITES; write++) {
+    const started = performance.now();
+    writeSync(file, bytes);
+    fdatasyncSync(file);
+    times.push(performance.now() - started);
+  }
+  closeSync(file);
+  rmSync(folder, { recursive: true });
+  const slow = times.toSorted((a, b) => a - b)[Math.floor(0.95 * WRITES)] as number;
+  return [
+    { name: `100 kB appended and synced, ${when}, median`, value: median(times), unit: 'ms' },
+    { name: `100 kB appended and synced, ${when}, slowest in twenty`, value: slow, unit: 'ms' },
+  ];
+}

@@ -1,0 +1,46 @@
+// What else a machine was busy with while a part was measured. On a shared one, a figure without this says little.
+
+import { readFileSync } from 'node:fs';
+
+/** Ticks since the machine started, and of this process with the children that it has waited for. */
+interface Ticks {
+  readonly at: number;
+  readonly busy: number;
+  readonly stolen: number;
+  readonly own: number;
+}
+
+export interface OtherLoad {
+  /** By how many cores' worth other processes were busy, on average. */
+  readonly othersCores: number;
+  /** As much that a hypervisor gave to somebody else. */
+  readonly stolenCores: number;
+}
+
+const TICKS_PER_SECOND = 100;
+
+/** @returns ends the watch; to be called when all that was started has ended */
+export function watchOthers(): () => OtherLoad {
+  const before = ticks();
+  return () => {
+    const after = ticks();
+    const all = ((after.at - before.at) / 1_000) * TICKS_PER_SECOND;
+    const of = (count: number) => Math.max(0, Math.round((100 * count) / all) / 100);
+    const others = after.busy - before.busy - (after.own - before.own);
+    return { othersCores: of(others), stolenCores: of(after.stolen - before.stolen) };
+  };
+}
+
+function ticks(): Ticks {
+  const at = performance.now();
+  try {
+    const [, ...numbers] = (readFileSync('/proc/stat', 'utf8').split('\n')[0] as string).split(/\s+/).map(Number);
+    const [user = 0, nice = 0, system = 0, , , interrupts = 0, soft = 0, stolen = 0] = numbers;
+    const stat = readFileSync('/proc/self/stat', 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(') ') + 2).split(' ');
+    const own = [11, 12, 13, 14].reduce((sum, index) => sum + Number(fields[index]), 0);
+    return { at, busy: user + nice + system + interrupts + soft, stolen, own };
+  } catch {
+    return { at, busy: 0, stolen: 0, own: 0 };
+  }
+}

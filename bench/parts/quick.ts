@@ -1,0 +1,33 @@
+// A minute for the guard: the ratios that a change is most likely to spoil.
+
+import { inTurn } from '../in-turn.ts';
+import { assertWhole } from '../subjects.ts';
+import { BALANCE_SMALL, CROWD_SMALL, SUBTRACT_KEYED, SUBTRACT_SMALL, type Workload } from '../workload.ts';
+import type { Part } from './part.ts';
+
+const CONNECTIONS = 64;
+const ADD_SMALL: Workload = { name: 'add, 10,000 users', group: CROWD_SMALL, shares: { add: 100 } };
+
+export const quick: Part = {
+  name: 'quick',
+  title: 'A quick look at the ratios, 10,000 end users',
+  async run(subjects, settings) {
+    const connections = settings.connections ?? CONNECTIONS;
+    const { file, secret } = await subjects.seed('small', [CROWD_SMALL]);
+    const scrip = await subjects.scripOnSqlite(file, secret);
+    const contests = [
+      { subject: await subjects.echo(), workload: SUBTRACT_SMALL },
+      { subject: scrip, workload: SUBTRACT_SMALL },
+      { subject: scrip, workload: SUBTRACT_KEYED },
+      { subject: scrip, workload: BALANCE_SMALL },
+      { subject: await subjects.scripOnPostgres([CROWD_SMALL]), workload: SUBTRACT_SMALL },
+      { subject: await subjects.handWritten(CROWD_SMALL), workload: SUBTRACT_SMALL },
+    ];
+    const rows = await inTurn(contests, { ...settings, connections, warmUp: 1 });
+    // Last, and by itself: additions give each end user more cycles.
+    rows.push(...(await inTurn([{ subject: scrip, workload: ADD_SMALL }], { ...settings, connections, warmUp: 0 })));
+    await subjects.end(scrip);
+    await assertWhole(file);
+    return { rows, figures: [] };
+  },
+};

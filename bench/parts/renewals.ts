@@ -1,0 +1,99 @@
+// A million cycles that are due to renew at one instant, beside requests that go on as before: how fast they are entered,
+// what the requests notice of it, and whether an end user whose renewal still waits is answered as if it had been entered.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Answered, closedLoop } from '../closed-loop.ts';
+import { openLoop } from '../open-loop.ts';
+import type { Figure } from '../results.ts';
+import type { Subject } from '../subjects.ts';
+import { CREDITS, CROWD_SMALL, endUserId, RENEWING, SUBTRACT_SMALL } from '../workload.ts';
+import type { Part } from './part.ts';
+
+const RATE = 5_000;
+/** Enough that requests which take longer while renewals are entered wait in the server, and not here. */
+const CONNECTIONS = 256;
+const ALONE_SECONDS = 8;
+const BESIDE_SECONDS = 10;
+/** Seeding takes about so long; what is left of it is waited for. */
+const SEEDING_SECONDS = 45;
+const READY_SECONDS = 2 * ALONE_SECONDS;
+const PROBE_MS = 100;
+const PATIENCE_MS = 120_000;
+
+export const renewals: Part = {
+  name: 'renewals',
+  title: `${RENEWING.users.toLocaleString('en')} renewals due at once, beside ${RATE.toLocaleString('en')} subtractions a second`,
+  async run(subjects) {
+    const dueAt = Math.ceil((Date.now() + (SEEDING_SECONDS + READY_SECONDS) * 1_000) / 1_000) * 1_000;
+    const { file, secret } = await subjects.seed('renewing', [CROWD_SMALL, RENEWING], dueAt);
+    const subject = await subjects.scripOnSqlite(file, secret);
+    await closedLoop(subject, SUBTRACT_SMALL, { connections: CONNECTIONS, seconds: 2 });
+    const load = { rate: RATE, connections: CONNECTIONS };
+    const isEarly = dueAt - Date.now() > (ALONE_SECONDS + 1) * 1_000;
+    const alone = isEarly ? await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }) : null;
+    await sleep(Math.max(0, dueAt - Date.now()));
+    const storm = watchStorm(subject, dueAt);
+    const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
+    const { seconds, probes, wrong } = await storm;
+    // Where seeding took so long that they were due already, the quiet after the storm stands for the one before it.
+    const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
+    const figures: Figure[] = [
+      { name: 'renewals entered', value: RENEWING.users / seconds, unit: 'a second' },
+      { name: 'until all were entered', value: seconds, unit: 's' },
+      ...latencies('alone', quiet),
+      ...latencies('beside the renewals', beside),
+      { name: 'end users asked about whose renewal waited', value: probes, unit: '' },
+      { name: 'of these answered wrongly', value: wrong, unit: '' },
+    ];
+    await subjects.end(subject);
+    return { rows: [], figures };
+  },
+};
+
+function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure[] {
+  return [
+    { name: `subtractions ${when}, p50`, value: p50, unit: 'ms' },
+    { name: `subtractions ${when}, p99`, value: p99, unit: 'ms' },
+    { name: `subtractions ${when}, p99.9`, value: p999, unit: 'ms' },
+    { name: `subtractions ${when}, failed`, value: failures, unit: '' },
+  ];
+}
+
+/** Asks, until all is entered, for the balance of end users who come last, since those of one instant are renewed by id. */
+async function watchStorm(subject: Subject, dueAt: number) {
+  const last = lastEndUsers();
+  const deadline = Date.now() + PATIENCE_MS;
+  let [probes, wrong] = [0, 0];
+  for (;;) {
+    const isRight = await isRenewed(subject, last[probes % last.length] as string, dueAt);
+    const renewed = await renewedCount(subject);
+    const seconds = (Date.now() - dueAt) / 1_000;
+    if (renewed >= RENEWING.users) return { seconds, probes, wrong };
+    if (Date.now() > deadline) throw new Error(`only ${renewed} renewals were entered in ${seconds} s`);
+    if (renewed < RENEWING.users - last.length) {
+      probes += 1;
+      if (!isRight) wrong += 1;
+    }
+    await sleep(PROBE_MS);
+  }
+}
+
+function lastEndUsers(): readonly string[] {
+  const ids = Array.from({ length: RENEWING.users }, (_, index) => endUserId(RENEWING.first + index));
+  return ids.toSorted().slice(-500);
+}
+
+async function isRenewed({ url, secret }: Subject, endUser: string, dueAt: number): Promise<boolean> {
+  const headers = { authorization: `Bearer ${secret}` };
+  const response = await fetch(`${url}/get-active-balance?end_user_id=${endUser}`, { headers });
+  const { active_balance: balance, active_balance_by_cycle: cycles } = (await response.json()) as {
+    active_balance: number;
+    active_balance_by_cycle: { cycle_start: string }[];
+  };
+  return balance === CREDITS && cycles.length === 1 && Date.parse(cycles[0]?.cycle_start ?? '') === dueAt;
+}
+
+async function renewedCount({ url }: Subject): Promise<number> {
+  const text = await (await fetch(`${url}/metrics`)).text();
+  return Number(/^scrip_renewed_end_users_total (\S+)/m.exec(text)?.[1] ?? 0);
+}

@@ -1,0 +1,111 @@
+// Where the time goes: `npm run profile -- [--on sqlite|postgres|echo] [--load subtract|add|balance|mix|keyed]
+// [--connections C] [--seconds S]`. Runs a server under load with V8's profiler on every thread, prints what each thread
+// spends its microseconds on, and draws a flame graph of each into bench/results.
+
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { closedLoop } from './closed-loop.ts';
+import { type Frame, type FunctionTime, readProfile, selfTimes, totalTimes } from './cpu-profile.ts';
+import { flameGraph } from './flame-graph.ts';
+import { costsOf, threadCosts } from './process-costs.ts';
+import { type Subject, Subjects } from './subjects.ts';
+import { asText } from './tables.ts';
+import * as workloads from './workload.ts';
+
+const RESULTS = join(import.meta.dirname, 'results');
+const WARM_UP_SECONDS = 2;
+const FUNCTIONS_SHOWN = 25;
+/** Regular expressions are functions with long names. */
+const NAME_MAX = 60;
+const OURS = /^(?:ledger|accounts|store|sqlite|postgres|commit|http|tracing)\//;
+const GROUP = workloads.CROWD_MEDIUM;
+const LOADS: Readonly<Record<string, workloads.Workload>> = {
+  subtract: workloads.SUBTRACT_MEDIUM,
+  add: workloads.ADD_MEDIUM,
+  balance: workloads.BALANCE_MEDIUM,
+  keyed: { ...workloads.SUBTRACT_MEDIUM, name: workloads.SUBTRACT_KEYED.name, keyed: true },
+  mix: { ...workloads.MIX, group: GROUP },
+};
+/** In a second. */
+const MICROS = 1_000_000;
+
+const { values } = parseArgs({
+  options: {
+    on: { type: 'string', default: 'sqlite' },
+    load: { type: 'string', default: 'subtract' },
+    connections: { type: 'string', default: '64' },
+    seconds: { type: 'string', default: '10' },
+  },
+});
+const load = LOADS[values.load];
+if (load === undefined) throw new Error(`--load is one of ${Object.keys(LOADS).join(', ')}`);
+const subjects = new Subjects();
+try {
+  await profile(await startedWith(['--cpu-prof', `--cpu-prof-dir=${subjects.folder}`]), load);
+} finally {
+  await subjects.endAll();
+}
+
+async function startedWith(flags: readonly string[]): Promise<Subject> {
+  if (values.on === 'postgres') return subjects.scripOnPostgres([GROUP], flags);
+  if (values.on === 'echo') return subjects.echo(flags);
+  const { file, secret } = await subjects.seed('profiled', [GROUP]);
+  return subjects.scripOnSqlite(file, secret, flags);
+}
+
+async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
+  const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
+  const pid = subject.pids[0] as number;
+  // What is slow only at first is left out: it is the same however long a server runs.
+  await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
+  const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
+  const from = monotonicMicros();
+  const { requests, p99 } = await closedLoop(subject, workload, { connections, seconds });
+  const stretch = { from, until: monotonicMicros() };
+  const [after, threadsAfter] = [costsOf(subject.pids), threadCosts(pid)];
+  await subjects.end(subject);
+  const all = (after.cpuMicros - before.cpuMicros) / requests;
+  print(`${workload.name} on ${subject.name}: ${Math.round(requests / seconds)} requests/s, p99 ${p99.toFixed(1)} ms,`);
+  print(`${all.toFixed(1)} µs of CPU a request, all processes together, the profiler's own included`);
+  const lines = [...threadsAfter]
+    .map(([name, micros]) => [name, ((micros - (threadsBefore.get(name) ?? 0)) / requests).toFixed(2)])
+    .toSorted((a, b) => Number(b[1]) - Number(a[1]));
+  print(asText({ title: 'By the names of threads', head: ['thread', 'µs a request'], lines }));
+  mkdirSync(RESULTS, { recursive: true });
+  for (const file of readdirSync(subjects.folder).filter((name) => name.endsWith('.cpuprofile'))) {
+    // CPU.<day>.<time>.<process>.<thread>.<number>.cpuprofile
+    const thread = Number(file.split('.')[4]);
+    const name = thread === 0 ? 'main' : `thread-${thread}`;
+    show(name, readProfile(join(subjects.folder, file), stretch), requests);
+  }
+}
+
+function monotonicMicros(): number {
+  return Number(process.hrtime.bigint() / 1_000n);
+}
+
+function show(thread: string, root: Frame, requests: number): void {
+  const busy = `${thread}: busy for ${(root.total / MICROS).toFixed(1)} s, ${(root.total / requests).toFixed(1)} µs a request`;
+  const linesOf = (times: readonly FunctionTime[]) =>
+    times
+      .slice(0, FUNCTIONS_SHOWN)
+      .map(({ name, place, micros }) => [
+        (micros / requests).toFixed(2),
+        `${((100 * micros) / root.total).toFixed(1)} %`,
+        name.slice(0, NAME_MAX),
+        place,
+      ]);
+  const head = ['µs a request', 'share', 'function', 'where'];
+  print(asText({ title: `${busy}; functions by themselves`, head, lines: linesOf(selfTimes(root)) }));
+  // What the source of Scrip is answerable for, with what it calls.
+  const ours = totalTimes(root).filter(({ place }) => OURS.test(place));
+  print(asText({ title: `${thread}: functions of Scrip with what they call`, head, lines: linesOf(ours) }));
+  const path = join(RESULTS, `flame-${values.on}-${values.load}-${thread}.svg`);
+  writeFileSync(path, flameGraph(root, { title: busy, requests }));
+  print(`The flame graph is ${path}`);
+}
+
+function print(text: string): void {
+  process.stdout.write(`${text}\n`);
+}

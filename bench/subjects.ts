@@ -1,0 +1,233 @@
+// What is measured and what it is compared with: each a server in a process of its own, on a ledger or database of its own
+// in a temporary folder, and all of them ended when the part is over.
+
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { openBeside } from '../src/app.ts';
+import { databaseOf, type PostgresDatabase } from '../src/config.ts';
+import { PostgresServer } from '../test/postgres/postgres-server.ts';
+import { RedisConnection } from './redis-connection.ts';
+import { type Seeded, seedLedger } from './seed.ts';
+import { CREDITS, endUserId, type Group } from './workload.ts';
+
+export type SubjectName =
+  | 'node:http echo'
+  | 'Fastify echo'
+  | 'Scrip on SQLite'
+  | 'Scrip on PostgreSQL'
+  | 'hand-written on PostgreSQL'
+  | 'Redis, appendfsync everysec'
+  | 'Redis, appendfsync always';
+
+export interface Subject {
+  readonly name: SubjectName;
+  readonly url: string;
+  readonly secret: string;
+  /** Whose CPU and memory count, with their children. */
+  readonly pids: readonly number[];
+}
+
+const NO_SECRET = 'none';
+const ENDED_WITHIN_MS = 10_000;
+/** At least what the ledger grants its own: by default PostgreSQL has 128 MB. */
+const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
+const PIPELINED = 1_000;
+
+export class Subjects {
+  readonly folder = mkdtempSync(join(tmpdir(), 'scrip-bench-'));
+  readonly #servers: ChildProcess[] = [];
+  #postgres: PostgresServer | null = null;
+
+  get postgres(): PostgresServer {
+    if (this.#postgres === null) throw new Error('no PostgreSQL was started');
+    return this.#postgres;
+  }
+
+  async plainEcho(): Promise<Subject> {
+    return this.#serve('node:http echo', 'plain-echo-server.ts', NO_SECRET);
+  }
+
+  async echo(flags: readonly string[] = []): Promise<Subject> {
+    return this.#serve('Fastify echo', 'echo-server.ts', NO_SECRET, { flags });
+  }
+
+  /** @param file where its ledger is; made by `seed` before */
+  async scripOnSqlite(file: string, secret: string, flags: readonly string[] = []): Promise<Subject> {
+    const settings = { DATABASE_URL: `file:${file}` };
+    return this.#serve('Scrip on SQLite', '../src/cli.ts', secret, { settings, commands: ['serve'], flags });
+  }
+
+  async seed(name: string, groups: readonly Group[], dueAt?: number): Promise<Seeded & { readonly file: string }> {
+    const file = join(this.folder, `${name}.db`);
+    return { file, ...(await seedLedger({ kind: 'file', path: file }, groups, dueAt)) };
+  }
+
+  async scripOnPostgres(groups: readonly Group[], flags: readonly string[] = []): Promise<Subject> {
+    const url = await (await this.#runningPostgres()).createDatabase();
+    const database = databaseOf({ ...process.env, DATABASE_URL: url }) as PostgresDatabase;
+    const { secret } = await seedLedger(database, groups);
+    await this.#analyze(url);
+    const options = { settings: { DATABASE_URL: url }, commands: ['serve'], flags };
+    const subject = await this.#serve('Scrip on PostgreSQL', '../src/cli.ts', secret, options);
+    return { ...subject, pids: [...subject.pids, this.#postmaster()] };
+  }
+
+  async handWritten(group: Group): Promise<Subject> {
+    const url = await (await this.#runningPostgres()).createDatabase();
+    const name = 'hand-written on PostgreSQL';
+    const settings = { DATABASE_URL: url, SECRET: NO_SECRET };
+    const subject = await this.#serve(name, 'hand-written-service.ts', NO_SECRET, { settings });
+    const client = new pg.Client({ connectionString: url });
+    await client.connect();
+    for (const ids of idsOf(group)) {
+      await client.query(
+        `INSERT INTO credit_lots (end_user_id, amount, remaining, expires_at)
+         SELECT id, ${CREDITS}, ${CREDITS}, now() + interval '31 days' FROM unnest($1::uuid[]) AS id`,
+        [ids],
+      );
+    }
+    await client.end();
+    await this.#analyze(url);
+    return { ...subject, pids: [...subject.pids, this.#postmaster()] };
+  }
+
+  /** Null where there is no `redis-server`. */
+  async redis(appendfsync: 'always' | 'everysec', group: Group): Promise<Subject | null> {
+    if (!hasRedis()) return null;
+    const port = await freePort();
+    const folder = mkdtempSync(join(this.folder, 'redis-'));
+    const durability = ['--appendonly', 'yes', '--appendfsync', appendfsync, '--save', ''];
+    const server = spawn('redis-server', ['--port', String(port), '--dir', folder, ...durability], { stdio: 'ignore' });
+    this.#servers.push(server);
+    const redis = await connected(port);
+    for (const ids of idsOf(group)) await Promise.all(ids.map((id) => redis.send('SET', id, CREDITS)));
+    redis.close();
+    const settings = { REDIS_PORT: String(port), SECRET: NO_SECRET };
+    const subject = await this.#serve(`Redis, appendfsync ${appendfsync}`, 'redis-service.ts', NO_SECRET, { settings });
+    return { ...subject, pids: [...subject.pids, server.pid as number] };
+  }
+
+  /** Ends one server, and waits for it. */
+  async end({ pids: [pid] }: Subject): Promise<void> {
+    const server = this.#servers.find((each) => each.pid === pid);
+    if (server) await ended(server);
+  }
+
+  async endAll(): Promise<void> {
+    for (const server of this.#servers.splice(0).reverse()) await ended(server);
+    await this.#postgres?.remove();
+    this.#postgres = null;
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+
+  async #serve(
+    name: SubjectName,
+    script: string,
+    secret: string,
+    { settings = {}, commands = [], flags = [] }: Partial<ServerOptions> = {},
+  ): Promise<Subject> {
+    const { PATH = '', TMPDIR = '' } = process.env;
+    const env = { PATH, TMPDIR, LOG_LEVEL: 'warn', ...laneSettings(), ...settings, PORT: '0' };
+    const path = join(import.meta.dirname, script);
+    const server = spawn(process.execPath, [...flags, path, ...commands], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    this.#servers.push(server);
+    const failed = once(server, 'exit').then(() => Promise.reject(new Error(`${name} did not start`)));
+    failed.catch(() => {});
+    const [line] = (await Promise.race([once(server.stdout, 'data'), failed])) as [Buffer];
+    server.stdout.resume();
+    const [url] = /http:\/\/[\d.:]+/.exec(line.toString()) ?? [];
+    if (url === undefined) throw new Error(`${name} did not say where it listens`);
+    return { name, url, secret, pids: [server.pid as number] };
+  }
+
+  async #runningPostgres(): Promise<PostgresServer> {
+    this.#postgres ??= await PostgresServer.start(POSTGRES);
+    return this.#postgres;
+  }
+
+  #postmaster(): number {
+    const [pid] = readFileSync(join(this.postgres.data, 'postmaster.pid'), 'utf8').split('\n');
+    return Number(pid);
+  }
+
+  /** As autovacuum does within a minute or so: until then PostgreSQL plans for tables that it takes to be almost empty. */
+  async #analyze(url: string): Promise<void> {
+    await this.postgres.query('VACUUM ANALYZE', new URL(url).pathname.slice(1));
+  }
+}
+
+interface ServerOptions {
+  readonly settings: Readonly<Record<string, string>>;
+  readonly commands: readonly string[];
+  /** Of Node. */
+  readonly flags: readonly string[];
+}
+
+/** A figure counts only if the ledger is whole after it. */
+export async function assertWhole(file: string): Promise<void> {
+  const store = await openBeside({ kind: 'file', path: file }, { create: false });
+  let findings = 0;
+  const { store: faults } = await store.audit(() => {
+    findings += 1;
+  });
+  await store.close();
+  if (findings + faults.length > 0) throw new Error(`the ledger is broken after the load, in ${findings} places`);
+}
+
+export function hasRedis(): boolean {
+  try {
+    execFileSync('redis-server', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** What the environment says of lanes holds for all of a run. */
+function laneSettings(): Record<string, string> {
+  const { DATABASE_LANES } = process.env;
+  return DATABASE_LANES === undefined ? {} : { DATABASE_LANES };
+}
+
+function* idsOf({ first, users }: Group): Generator<string[]> {
+  for (let at = 0; at < users; at += PIPELINED)
+    yield Array.from({ length: Math.min(PIPELINED, users - at) }, (_, index) => endUserId(first + at + index));
+}
+
+async function ended(server: ChildProcess): Promise<void> {
+  if (server.exitCode !== null || server.signalCode !== null) return;
+  const gone = once(server, 'exit');
+  server.kill('SIGTERM');
+  const late = setTimeout(() => server.kill('SIGKILL'), ENDED_WITHIN_MS);
+  await gone;
+  clearTimeout(late);
+}
+
+async function connected(port: number): Promise<RedisConnection> {
+  for (let attempt = 0; ; attempt++) {
+    try {
+      return await RedisConnection.to(port);
+    } catch (error) {
+      if (attempt === 100) throw error;
+      await sleep(50);
+    }
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}

@@ -1,0 +1,104 @@
+// Tables of what was measured, as text for a terminal and as Markdown for the documentation.
+
+import type { Part } from './parts/part.ts';
+import { type PartResult, type Row, ratioOf } from './results.ts';
+
+export interface Table {
+  readonly title: string;
+  readonly head: readonly string[];
+  readonly lines: readonly (readonly string[])[];
+}
+
+const ECHO = 'Fastify echo';
+
+export function tablesOf({ title }: Pick<Part, 'title'>, { rows, figures }: PartResult): Table[] {
+  const closed = rows.filter(({ loop }) => loop === 'closed');
+  const open = rows.filter(({ loop }) => loop === 'open');
+  const tables: Table[] = [];
+  if (closed.length > 0) tables.push(closedTable(title, closed));
+  if (open.length > 0) tables.push(openTable(title, open));
+  if (figures.length > 0) {
+    const lines = figures.map(({ name, value, unit }) => [name, `${figure(value)} ${unit}`.trim()]);
+    tables.push({ title, head: ['', 'measured'], lines });
+  }
+  return tables;
+}
+
+function closedTable(title: string, rows: readonly Row[]): Table {
+  const head = [
+    'load',
+    'subject',
+    'connections',
+    'requests/s',
+    'of the echo',
+    'CPU µs',
+    'p50 ms',
+    'p99 ms',
+    'p99.9 ms',
+  ];
+  const lines = rows.map((row) => [
+    row.workload,
+    row.subject,
+    String(row.connections),
+    figure(Math.round(row.rate)),
+    ofEcho(row, rows),
+    row.cpuMicros.toFixed(1),
+    row.p50.toFixed(1),
+    row.p99.toFixed(1),
+    row.p999.toFixed(1),
+  ]);
+  return { title, head: [...head, 'MiB', 'failed'], lines: lines.map((line, index) => withLast(line, rows[index])) };
+}
+
+function withLast(line: readonly string[], row: Row | undefined): string[] {
+  return [...line, String(Math.round(row?.residentMib ?? 0)), String(row?.failures ?? 0)];
+}
+
+function openTable(title: string, rows: readonly Row[]): Table {
+  const head = ['requests/s', 'subject', 'p50 ms', 'p99 ms', 'p99.9 ms', 'CPU µs', 'failed'];
+  const lines = rows.map(({ rate, subject, p50, p99, p999, cpuMicros, failures }) => [
+    figure(rate),
+    subject,
+    p50.toFixed(1),
+    p99.toFixed(1),
+    p999.toFixed(1),
+    cpuMicros.toFixed(1),
+    String(failures),
+  ]);
+  return { title, head, lines };
+}
+
+/** Against the echo under the same load; nothing where there was none. */
+function ofEcho(row: Row, rows: readonly Row[]): string {
+  const echo = rows.find(
+    ({ subject, workload, connections }) =>
+      subject === ECHO && workload === row.workload && connections === row.connections,
+  );
+  return echo === undefined || echo === row ? '' : ratioOf(row, echo, 'rate').toFixed(2);
+}
+
+/** With three digits that count, and commas. */
+export function figure(value: number): string {
+  if (value === 0) return '0';
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));
+  return value.toLocaleString('en', { maximumFractionDigits: digits });
+}
+
+export function asText({ title, head, lines }: Table): string {
+  const all = [head, ...lines];
+  const widths = head.map((_, column) => Math.max(...all.map((line) => (line[column] ?? '').length)));
+  const isText = head.map((_, column) => lines.some((line) => !/^[-\d.,]*$/.test(line[column] ?? '')));
+  const text = all.map((line) =>
+    line
+      .map((cell, column) => (isText[column] ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0)))
+      .join('  ')
+      .trimEnd(),
+  );
+  return ['', title, ...text].join('\n');
+}
+
+export function asMarkdown({ head, lines }: Table): string {
+  const isText = head.map((_, column) => lines.some((line) => !/^[-\d.,]*$/.test(line[column] ?? '')));
+  const rule = head.map((_, column) => (isText[column] ? '---' : '--:'));
+  return [head, rule, ...lines].map((cells) => `| ${cells.join(' | ')} |`).join('\n');
+}

@@ -1,0 +1,44 @@
+// A client in a thread of its own, so that what it allocates is not taken for the server's: one connection, one request
+// after the other.
+
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { parentPort, workerData } from 'node:worker_threads';
+import { bytesOf, RequestSource, type Workload } from '../../bench/workload.ts';
+import { AnswerReader } from '../load/answer-reader.ts';
+import { Random } from '../load/random.ts';
+
+export interface ClientData {
+  readonly port: number;
+  readonly secret: string;
+  readonly workload: Workload;
+}
+
+const { port, secret, workload } = workerData as ClientData;
+const random = new Random(11);
+const source = new RequestSource(workload, () => random.next());
+const socket = connect(port, '127.0.0.1').setNoDelay();
+let [left, answered] = [0, 0];
+const reader = new AnswerReader(({ status }) => {
+  if (status === 200) answered += 1;
+  next();
+});
+socket.on('data', (chunk: Buffer) => reader.push(chunk));
+
+function next(): void {
+  if (left === 0) {
+    parentPort?.postMessage(answered);
+    return;
+  }
+  left -= 1;
+  socket.write(bytesOf(source.next(), secret), 'latin1');
+}
+
+await once(socket, 'connect');
+/** A message says how many requests to send; what comes back is how many were answered with 200. */
+parentPort?.on('message', (requests: number) => {
+  [left, answered] = [requests, 0];
+  if (requests > 0) return next();
+  socket.destroy();
+  parentPort?.close();
+});

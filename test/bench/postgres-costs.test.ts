@@ -1,0 +1,86 @@
+// What a batch costs on PostgreSQL, counted on the wire rather than timed: round trips, statements, and bytes of its log.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { endUserId } from '../../bench/workload.ts';
+import type { Command } from '../../src/ledger/command.ts';
+import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
+import { PostgresServer } from '../postgres/postgres-server.ts';
+import { TcpProxy } from '../postgres/tcp-proxy.ts';
+
+const BATCH = 64;
+const BATCHES = 20;
+
+/** For a batch of 64 subtractions of as many end users. */
+const ROUND_TRIPS = 2;
+const STATEMENTS_MAX = 6;
+/** For one subtraction. With whole pages, which PostgreSQL logs after each checkpoint, it would depend on when that was. */
+const LOG_BYTES_MAX = 610;
+
+let server: PostgresServer;
+before(async () => {
+  // Nothing in the background that would write to the log, or ask for anything, while it is counted.
+  server = await PostgresServer.start({ fsync: 'off', full_page_writes: 'off', autovacuum: 'off' });
+});
+after(() => server.remove());
+
+const COMMAND_TYPES = { query: 0x51, execute: 0x45, sync: 0x53 } as const;
+
+/** Messages of the protocol in what a client sent in one piece: a byte of type, and a length. */
+function messagesIn(bytes: Buffer): number[] {
+  const types: number[] = [];
+  for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) types.push(bytes[at] as number);
+  return types;
+}
+
+describe('what a batch costs on PostgreSQL', () => {
+  test('a batch of subtractions is two round trips and a bounded number of statements and bytes', async (t) => {
+    const direct = await server.createDatabase();
+    const proxy = await TcpProxy.to(server.port);
+    const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
+    const store = await openPostgresStore({ url: proxy.url(direct), ...options });
+    try {
+      const batchOf = (command: (endUser: string) => Command) =>
+        Array.from({ length: BATCH }, (_, number) => command(endUserId(number)));
+      const shared = { account: 1, actor: 'key:1' };
+      await store.write(batchOf((endUser) => ({ kind: 'add', ...shared, endUser, amount: 1_000, validityDays: 31 })));
+      const subtract = () => store.write(batchOf((endUser) => ({ kind: 'subtract', ...shared, endUser, amount: 1 })));
+      // The first ones also prepare their statements.
+      for (let batch = 0; batch < 3; batch++) await subtract();
+      const logBefore = await logPosition(direct);
+      const counted = { pieces: 0, statements: 0, syncs: 0 };
+      proxy.rule = (bytes) => {
+        const types = messagesIn(bytes);
+        counted.pieces += 1;
+        counted.syncs += types.filter((type) => type === COMMAND_TYPES.sync || type === COMMAND_TYPES.query).length;
+        counted.statements += types.filter(
+          (type) => type === COMMAND_TYPES.execute || type === COMMAND_TYPES.query,
+        ).length;
+        return 'pass';
+      };
+      for (let batch = 0; batch < BATCHES; batch++) {
+        const outcomes = await subtract();
+        assert(outcomes.every((outcome) => outcome?.refused === null));
+      }
+      proxy.rule = () => 'pass';
+      const logBytes = ((await logPosition(direct)) - logBefore) / (BATCHES * BATCH);
+      t.diagnostic(`${JSON.stringify(counted)} in ${BATCHES} batches, ${logBytes} bytes of log a subtraction`);
+      // Once a second a store asks whether the database is there, and keeps its clock.
+      const beside = 4;
+      assert(counted.pieces >= ROUND_TRIPS * BATCHES && counted.pieces <= ROUND_TRIPS * BATCHES + beside);
+      assert(counted.statements >= BATCHES && counted.statements <= STATEMENTS_MAX * BATCHES + beside);
+      assert(logBytes > 50 && logBytes <= LOG_BYTES_MAX, `${logBytes} bytes of log`);
+    } finally {
+      await store.close();
+      await proxy.close();
+    }
+  });
+});
+
+async function logPosition(url: string): Promise<number> {
+  const { rows } = await server.query(
+    `SELECT (pg_current_wal_insert_lsn() - '0/0')::float8 AS position`,
+    new URL(url).pathname.slice(1),
+  );
+  return Number(rows[0].position);
+}
