@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
 import type { Database } from '../src/config.ts';
+import { emptyChain, extend } from '../src/ledger/chain.ts';
 import type { EndUserKey } from '../src/ledger/command.ts';
 import type { Cycle } from '../src/ledger/cycle.ts';
 import { DAY_MS, endOf, type Instant } from '../src/ledger/instant.ts';
@@ -85,9 +86,23 @@ function* recordsOf(groups: readonly Group[], now: Instant, dueAt: Instant): Gen
   const ids = new Ids();
   for (const { endUser, group } of named) {
     const user = { account: ACCOUNT, endUser };
-    if (group.cycles === 'renewing') yield* renewing(user, dueAt, ids);
-    else yield* oneTime(user, { cycles: group.cycles, transactions: group.transactions, begun }, ids);
+    if (group.cycles === 'renewing') yield* chained(user, renewing(user, dueAt, ids));
+    else yield* chained(user, oneTime(user, { cycles: group.cycles, transactions: group.transactions, begun }, ids));
   }
+}
+
+/** With the end user's own record behind them, its chain over the postings as a server keeps it. */
+function* chained(user: EndUserKey, records: Iterable<LedgerRecord>): Generator<LedgerRecord> {
+  let latest: TransactionId | null = null;
+  let chain = emptyChain(user);
+  for (const record of records) {
+    if (record.kind === 'posting') {
+      latest = record.posting.transactionId;
+      chain = extend(chain, [record.posting]);
+    }
+    yield record;
+  }
+  yield { kind: 'end-user', user, latest, chain };
 }
 
 /** Cycles that were added one behind the other, then subtractions of one credit each from the first of them. */
@@ -103,17 +118,12 @@ function* oneTime(
   const first = cycles[0] as Cycle;
   for (const cycle of cycles)
     yield { kind: 'cycle', user, cycle: cycle === first ? { ...cycle, remaining: cycle.amount - spent } : cycle };
-  let latest = first.id;
-  for (const cycle of cycles) {
-    latest = cycle.id;
+  for (const cycle of cycles)
     yield postingOf(user, cycle, { id: cycle.id, kind: 'add', amount: cycle.amount, at: cycle.start });
-  }
   for (let index = 0; index < spent; index++) {
     const at = begun + count + index;
-    latest = ids.at(at);
-    yield postingOf(user, first, { id: latest, kind: 'subtract', amount: -1, at });
+    yield postingOf(user, first, { id: ids.at(at), kind: 'subtract', amount: -1, at });
   }
-  yield { kind: 'end-user', user, latest };
 }
 
 function* renewing(user: EndUserKey, dueAt: Instant, ids: Ids): Generator<LedgerRecord> {
@@ -121,7 +131,6 @@ function* renewing(user: EndUserKey, dueAt: Instant, ids: Ids): Generator<Ledger
   const cycle = cycleOf(ids.at(start), 'recurring', start, RENEWING_VALIDITY_DAYS);
   yield { kind: 'cycle', user, cycle };
   yield postingOf(user, cycle, { id: cycle.id, kind: 'start-cycle', amount: cycle.amount, at: start });
-  yield { kind: 'end-user', user, latest: cycle.id };
 }
 
 function cycleOf(id: TransactionId, type: Cycle['type'], start: Instant, validityDays: number): Cycle {
