@@ -6,7 +6,6 @@ import { copyFileSync, existsSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { ACCEPTED } from '../../src/ledger/command.ts';
-import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
 import { otherProcess } from '../store/outside.ts';
 import { balanceOf, EndUser, openFor, temporaryFile } from '../store/temporary-ledger.ts';
 
@@ -21,9 +20,7 @@ test('a start writes anew what the log of a killed process holds, and begins the
   const alone = temporaryFile();
   copyFileSync(file, alone);
   assert(!existsSync(`${alone}-wal`));
-  const store = openSqliteStoreBeside(alone);
-  t.after(() => store.close());
-  const balance = await balanceOf(store, new EndUser(1, 0));
+  const balance = await balanceOf(await openFor(t, alone), new EndUser(1, 0));
   assert(balance >= 2 * 20, `what was answered is in the file itself: ${balance}`);
 });
 
