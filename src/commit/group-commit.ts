@@ -36,6 +36,9 @@ export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2
 /** Past this, a larger batch saves nothing more of the fsync and makes everybody in it wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
+/** About two milliseconds of work: whoever waits for a batch is not to wait for many renewals as well. */
+const RENEWALS_BESIDE_REQUESTS_MAX = 64;
+
 /** What a waiting command costs beside its strings: the object, its fields and its place in the queue. */
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
@@ -278,7 +281,8 @@ export class GroupCommit {
         if (waiting.asker?.isGone) this.#finish(waiting, ABANDONED);
         else batch.push(waiting);
       }
-    batch.push(...this.#leave(renewals.splice(0, BATCH_COMMANDS_MAX - batch.length)));
+    const renewalsMax = batch.length > 0 ? RENEWALS_BESIDE_REQUESTS_MAX : BATCH_COMMANDS_MAX;
+    batch.push(...this.#leave(renewals.splice(0, Math.min(renewalsMax, BATCH_COMMANDS_MAX - batch.length))));
     return batch;
   }
 

@@ -107,7 +107,7 @@ export function connect(file: string): DatabaseSync {
   // than those of 4 KiB at 40 subtractions a commit, and a checkpoint at each 32 MiB a quarter less than at each 4 MiB.
   db.exec(`
     PRAGMA page_size = 2048;
-    PRAGMA cache_size = -65536;
+    PRAGMA cache_size = -16384;
     PRAGMA wal_autocheckpoint = 2000;
     PRAGMA journal_size_limit = 67108864;
     PRAGMA synchronous = FULL;
