@@ -32,8 +32,9 @@ const PERIODS_PER_BATCH_MAX = 1_000;
 /** Twice as many as may come to wait: the journal never runs away from the holdings. */
 const POSTED_PER_COMMAND = 2;
 
-/** About 20 ms of work. */
+/** About 20 ms of work, which somebody who comes in the middle of it waits for. */
 const POSTED_WHEN_IDLE = 2_000;
+const POSTED_AT_CLOSE = 10_000;
 
 const SYNCHRONOUS_FULL = 2;
 
@@ -116,7 +117,7 @@ export class Writer {
    * @returns the names of the end users that were posted
    * @throws StoreFault
    */
-  tick(): readonly string[] {
+  tick(usersMax = POSTED_WHEN_IDLE): readonly string[] {
     if (this.#halted) throw this.#halted;
     const isIdle = this.#isIdle;
     this.#isIdle = true;
@@ -125,7 +126,7 @@ export class Writer {
     const writer = this.#begin();
     this.#moment();
     try {
-      if (isIdle) writer.unposted.post(POSTED_WHEN_IDLE, true);
+      if (isIdle) writer.unposted.post(usersMax, true);
       this.#save(writer);
       return writer.unposted.takePosted();
     } catch (error) {
@@ -181,7 +182,7 @@ export class Writer {
   #postAll(): void {
     do {
       this.#isIdle = true;
-      this.tick();
+      this.tick(POSTED_AT_CLOSE);
     } while (this.#open?.unposted.isWaited);
   }
 
