@@ -109,6 +109,11 @@ program
 
 addSafekeepingCommands(program, { accountName });
 
+// Whoever reads may have had enough, as `head` has; what a command does is done all the same.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+});
+
 try {
   await program.parseAsync();
 } catch (error) {

@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { openBeside } from './app.ts';
 import { databaseOf } from './config.ts';
 import type { Finding } from './ledger/audit.ts';
+import { NobodyReads, printLine } from './output.ts';
 import { counted } from './progress-line.ts';
 import { type ChainDigest, digestsIn, instantText, lineOf } from './store/chain-digest.ts';
 import { CannotOpen, type Store } from './store/store.ts';
@@ -22,31 +23,35 @@ export function addProofCommands(to: Command): void {
 
 async function verify({ digest: file }: { digest?: string }): Promise<void> {
   const digests = file === undefined ? [] : readDigests(file);
-  await withLedger(async (store) => {
-    let broken = 0;
-    const say = (sentence: string) => {
-      broken += 1;
-      process.stdout.write(`${sentence}\n`);
-    };
-    const report = ({ invariant, user, message }: Finding) =>
-      say(`invariant ${invariant}, account ${user.account}, end user ${user.endUser}: ${message}`);
-    const { endUsers, postings, store: faults } = await store.audit(report);
-    for (const fault of faults) say(`store: ${fault}`);
-    const proved = await proveAgainst(store, digests, report).catch((error) => {
-      // What cannot be read has been reported by then, or else is a fault of another kind.
-      if (broken === 0) throw error;
-      return [`store: the postings cannot be followed to their end (${(error as Error).message})`];
-    });
-    for (const sentence of proved) say(sentence);
-    const looked = `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} checked`;
-    process.stdout.write(
-      broken === 0
-        ? `The ledger is whole: ${looked}.\n`
-        : `The ledger is broken in ${counted(broken, 'place')}: ${looked}.\n`,
-    );
-    if (broken > 0) process.exitCode = 1;
-    else if (digests.length > 0) process.stdout.write(`${unchanged(digests)}\n`);
+  try {
+    await withLedger((store) => verifyStore(store, digests));
+  } catch (error) {
+    // It has printed what was asked for; that something was found is in the exit code by then.
+    if (!(error instanceof NobodyReads)) throw error;
+  }
+}
+
+async function verifyStore(store: Store, digests: readonly ChainDigest[]): Promise<void> {
+  let broken = 0;
+  const say = (sentence: string) => {
+    broken += 1;
+    process.exitCode = 1;
+    printLine(sentence);
+  };
+  const report = ({ invariant, user, message }: Finding) =>
+    say(`invariant ${invariant}, account ${user.account}, end user ${user.endUser}: ${message}`);
+  const { endUsers, postings, store: faults } = await store.audit(report);
+  for (const fault of faults) say(`store: ${fault}`);
+  const proved = await proveAgainst(store, digests, report).catch((error) => {
+    // What cannot be read has been reported by then, or else is a fault of another kind.
+    if (broken === 0 || error instanceof NobodyReads) throw error;
+    return [`store: the postings cannot be followed to their end (${(error as Error).message})`];
   });
+  for (const sentence of proved) say(sentence);
+  const looked = `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} checked`;
+  if (broken > 0) printLine(`The ledger is broken in ${counted(broken, 'place')}: ${looked}.`);
+  else printLine(`The ledger is whole: ${looked}.`);
+  if (broken === 0 && digests.length > 0) printLine(unchanged(digests));
 }
 
 /** @returns what the ledger no longer holds as it did, a sentence for each digest that it fails */

@@ -30,7 +30,7 @@ const FLOORS: readonly (readonly [path: RegExp, floor: number])[] = [
   [/^config\.ts$/, 4],
   [/^app\.ts$/, 5],
   [/^processes\.ts$/, 5],
-  [/^progress-line\.ts$/, 5],
+  [/^(progress-line|output)\.ts$/, 5],
   [/^safekeeping-commands\.ts$/, 6],
   [/^proof-commands\.ts$/, 6],
   [/^cli\.ts$/, 7],

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { type ApiKey, apiKeySecret, hashOf, SECRET_BYTES } from '../accounts/api-key.ts';
 import type { ApiKeys } from '../store/store.ts';
-import { Authenticator } from './authenticate.ts';
+import { Authenticator, FRESH_MS } from './authenticate.ts';
 
 const SECRETS = [1, 2, 3].map((byte) => apiKeySecret('write', new Uint8Array(SECRET_BYTES).fill(byte)));
 
@@ -14,9 +14,12 @@ function setUp(t: TestContext) {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const noted: (readonly number[])[] = [];
-  const store = { fails: false, noted };
+  const store = { fails: false, noted, lookUps: 0, waitFor: Promise.resolve() };
   const apiKeys = {
     find: async (hash: string): Promise<ApiKey | null> => {
+      store.lookUps += 1;
+      await store.waitFor;
+      if (store.fails) throw new Error('the store is away');
       const index = SECRETS.findIndex((secret) => hashOf(secret) === hash);
       return index < 2 ? { id: index + 1, account: 1, scope: 'write' } : null;
     },
@@ -72,8 +75,8 @@ test('a key that opens nothing is not handed over, and nothing is when none is u
 
 test('a store that fails fails no request, and is told at the next use', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
-  store.fails = true;
   assert.equal((await use(0))?.id, 1);
+  store.fails = true;
   await pass(1_000);
   store.fails = false;
   await pass(2_000);
@@ -89,4 +92,48 @@ test('what is left is handed over at the end', async (t) => {
   await use(1);
   await authenticator.stop();
   assert.deepEqual(store.noted, [[2]]);
+});
+
+test('requests that come while a key is looked up share the look-up, each key its own', async (t) => {
+  const { store, use, pass } = setUp(t);
+  const answers = await Promise.all([use(0), use(1), use(0), use(2), use(0), use(2)]);
+  assert.deepEqual(
+    answers.map((key) => key?.id ?? null),
+    [1, 2, 1, null, 1, null],
+  );
+  assert.equal(store.lookUps, 3);
+  assert.equal((await use(0))?.id, 1);
+  assert.equal(store.lookUps, 3, 'it is fresh');
+  await pass(FRESH_MS);
+  await Promise.all(Array.from({ length: 100 }, () => use(0)));
+  assert.equal(store.lookUps, 4, 'one for all that come when it is not');
+});
+
+test('a look-up that takes longer than its answer would be fresh is not waited for by those who come then', async (t) => {
+  const { store, use, pass } = setUp(t);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.waitFor = promise;
+  const early = [use(0), use(0)];
+  store.waitFor = Promise.resolve();
+  await pass(FRESH_MS);
+  assert.equal((await use(0))?.id, 1);
+  assert.equal(store.lookUps, 2);
+  resolve();
+  assert.deepEqual(
+    (await Promise.all(early)).map((key) => key?.id),
+    [1, 1],
+  );
+});
+
+test('a look-up that fails fails those who share it, and nobody after them', async (t) => {
+  const { store, use } = setUp(t);
+  store.fails = true;
+  const results = await Promise.allSettled([use(0), use(0)]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  );
+  store.fails = false;
+  assert.equal((await use(0))?.id, 1);
+  assert.equal(store.lookUps, 2);
 });

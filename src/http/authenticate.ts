@@ -35,9 +35,16 @@ export interface LatestCaller {
   knownKey: KnownKey | null;
 }
 
+interface LookUp {
+  readonly startedMs: number;
+  readonly caller: Promise<Caller | null>;
+}
+
 export class Authenticator {
   readonly #apiKeys: ApiKeys;
   readonly #remembered = new Map<string, KnownKey>();
+  /** Look-ups under way, by hash: many requests may come while a key is asked for. */
+  readonly #lookUps = new Map<string, LookUp>();
   /** By key, when a use was last noted. */
   readonly #notedAtMs = new Map<number, number>();
   /** Keys that were used, which the store does not know yet. */
@@ -93,7 +100,7 @@ export class Authenticator {
       latest.knownKey = remembered;
       return this.#noted(remembered.key, remembered.checkedAtMs);
     }
-    return remembered || isWellFormed(secret) ? this.#lookUp(hash) : null;
+    return remembered || isWellFormed(secret) ? this.#lookUp(hash, nowMs) : null;
   }
 
   /** Whose the request seems to be, judged by what is known without a look-up: before anything is done for it. */
@@ -108,8 +115,19 @@ export class Authenticator {
     return remembered.key.account;
   }
 
-  async #lookUp(hash: string): Promise<Caller | null> {
-    const checkedAtMs = performance.now();
+  /** Requests share one, but for one that takes longer than its answer would be fresh. */
+  #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
+    const underWay = this.#lookUps.get(hash);
+    if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
+    const caller = this.#find(hash, nowMs).finally(() => {
+      if (this.#lookUps.get(hash) === lookUp) this.#lookUps.delete(hash);
+    });
+    const lookUp: LookUp = { startedMs: nowMs, caller };
+    this.#lookUps.set(hash, lookUp);
+    return caller;
+  }
+
+  async #find(hash: string, checkedAtMs: number): Promise<Caller | null> {
     const found = await this.#apiKeys.find(hash);
     this.#remembered.delete(hash);
     if (found === null) return null;

@@ -179,6 +179,8 @@ onBothStores('without a mail server', (start) => {
     const visitor = new Visitor(scrip);
     for (const path of ['forgot-password', 'reset-password/x', 'verify/x'])
       assert.equal((await visitor.get(`/console/${path}`)).status, 404);
-    assert(!(await visitor.get('/console/sign-in')).text.includes('forgot'));
+    const { text } = await visitor.get('/console/sign-in');
+    assert(!text.includes('forgot-password'), 'no link leads there');
+    assert(text.includes('Whoever runs this Scrip can set a forgotten password anew.'));
   });
 });

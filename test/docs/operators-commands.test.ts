@@ -23,6 +23,8 @@ const DOCUMENTS = ['CONTRIBUTING.md', 'client/README.md', ...globSync('docs/**/*
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm ci': 'it installs, and runs all tests; a fresh clone does it',
   'npm run -s scrip -- copy': 'it needs PostgreSQL, and is run in copy.test.ts',
+  'npm run ': 'it takes minutes and looks into this repository; a shorter run of each is among the tests',
+  'node --test ': 'npm test runs it',
   'initdb -D primary': 'it needs the programs of PostgreSQL; failover.test.ts does the same with what it has',
   'litestream restore': 'it needs Litestream',
   'pg_dump --format': 'it needs the programs of PostgreSQL',
@@ -54,7 +56,7 @@ let folder: string;
 let scrip: Scrip;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-operator-'));
-  for (const name of ['served', 'backups', 'bin']) await mkdir(join(folder, name));
+  for (const name of ['served', 'backups', 'elsewhere', 'bin']) await mkdir(join(folder, name));
   // `scrip` is the command, as npm and the container put it on the path.
   const command = `#!/bin/sh\nexec '${process.execPath}' '${join(REPOSITORY, 'src/cli.ts')}' "$@"\n`;
   await writeFile(join(folder, 'bin/scrip'), command);
@@ -73,6 +75,7 @@ after(async () => {
 async function run(command: string): Promise<{ stdout: string; stderr: string }> {
   const here = command
     .replaceAll('/backups', join(folder, 'backups'))
+    .replaceAll('/elsewhere', join(folder, 'elsewhere'))
     .replaceAll('/tmp/rehearsal', join(folder, 'rehearsal'))
     // A server is asked to stop once it has had the time to come up.
     .replaceAll(/PORT=\d+ scrip serve/g, 'PORT=0 timeout --preserve-status --signal TERM 4 scrip serve');
@@ -129,8 +132,22 @@ test('each command does what its document shows, or has a reason not to be run',
     isRun += 1;
   }
   assert(isRun >= 5, `${isRun} are run`);
+  assert.match(
+    readFileSync(join(folder, 'elsewhere/digests'), 'utf8'),
+    /^scrip-digest-1 at=\S+ end_users=2 postings=2 .*\n$/,
+  );
   assert.deepEqual([...passedOver].toSorted(), Object.keys(NOT_RUN).toSorted(), 'no reason is for nothing');
   assert.match(await readCsv(), /^end_user_id,transaction_id,kind,amount,/);
+});
+
+test('each script and file that a document runs is there, and each script is in CONTRIBUTING.md', () => {
+  const { scripts } = JSON.parse(readFileSync(join(REPOSITORY, 'package.json'), 'utf8'));
+  const text = EXAMPLES.map(({ command }) => command).join('\n');
+  for (const [, name = ''] of text.matchAll(/^npm run (?:-s )?(\S+)/gm)) assert(name in scripts, name);
+  for (const [path] of text.matchAll(/\btest\/\S+\.ts\b/g)) assert(existsSync(join(REPOSITORY, path)), path);
+  const contributing = readFileSync(join(REPOSITORY, 'CONTRIBUTING.md'), 'utf8');
+  for (const name of Object.keys(scripts))
+    assert.match(contributing, new RegExp(`\`(npm |npm run (-s )?)?${name}[ \`]`), `${name} is in no document`);
 });
 
 async function readCsv(): Promise<string> {

@@ -15,10 +15,10 @@ export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
   const write = store.write.bind(store);
   const { promise, resolve } = Promise.withResolvers<void>();
   let taken = 0;
-  const stalled = test.mock.method(store, 'write', async (commands: Parameters<typeof write>[0]) => {
+  const stalled = test.mock.method(store, 'write', async (...[commands, onDecided]: Parameters<typeof write>) => {
     taken += commands.length;
     await promise;
-    return write(commands);
+    return write(commands, onDecided);
   });
   const goOn = () => {
     stalled.mock.restore();

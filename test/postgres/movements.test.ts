@@ -115,8 +115,8 @@ test('a ledger from before there were movements gets them from its postings', as
   await old.close();
   await server.query(
     `DROP TABLE scrip.movements, scrip.recent_movements; DROP INDEX scrip.end_users_by_account, scrip.postings_by_account;
-     ALTER TABLE scrip.postings DROP COLUMN note; ALTER TABLE scrip.api_keys DROP COLUMN name, DROP COLUMN last_used_at;
-     DELETE FROM scrip.migrations WHERE number = (SELECT max(number) FROM scrip.migrations)`,
+     ALTER TABLE scrip.end_users DROP COLUMN chain; ALTER TABLE scrip.postings DROP COLUMN note; ALTER TABLE scrip.api_keys DROP COLUMN name, DROP COLUMN last_used_at;
+     DELETE FROM scrip.migrations WHERE number > 4`,
     database,
   );
   const store = await openPostgresStore({ ...OPTIONS, url });

@@ -282,6 +282,8 @@ class Soaked {
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
+      // The backup has more than was answered before it: only what is missing counts.
+      this.#wrong.push(...effects.unread.values());
       return compared(effects, this.#backup.before).lost;
     } finally {
       server.kill('SIGKILL');
@@ -292,17 +294,20 @@ class Soaked {
   /** How often each write is there, by its amount. */
   async #effects(url: string) {
     const times = new Map<number, number>();
+    const unread = new Map<string, string>();
     const headers = { authorization: `Bearer ${this.#secret}` };
     const look = async (endUser: string) => {
       const answer = await fetch(`${url}/get-all-user-transactions?end_user_id=${endUser}`, { headers });
-      const { transactions } = (await answer.json()) as { transactions: { amount: number }[] };
+      const text = await answer.text();
+      if (!answer.ok) unread.set(endUser, `the list of ${endUser} was answered ${answer.status}: ${text}`);
+      const { transactions = [] } = JSON.parse(text) as { transactions?: { amount: number }[] };
       // A cycle that renews is there once for each period.
       for (const { amount } of transactions) times.set(amount, amount > CYCLE ? 1 : (times.get(amount) ?? 0) + 1);
     };
     const { endUsers } = this.#clients;
     for (let from = 0; from < endUsers.length; from += USERS_AT_ONCE)
       await Promise.all(endUsers.slice(from, from + USERS_AT_ONCE).map(look));
-    return { times, stopped: new Set<number>() };
+    return { times, stopped: new Set<number>(), unread };
   }
 }
 

@@ -42,6 +42,13 @@ const types = {
   },
 } as pg.CustomTypesConfig;
 
+/** Integers past 2^53−1 as well, rounded: all others refuse them, and `scrip verify` says where they are. */
+export const ANY_INTEGER = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text');
+  },
+} as pg.CustomTypesConfig;
+
 /** @param queryTimeoutMs 0 for none: a copy waits for as long as it takes */
 export function openPool(
   url: string,

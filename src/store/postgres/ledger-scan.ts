@@ -3,7 +3,7 @@
 // one shard to a statement. Memory holds a few rows of each.
 
 import assert from 'node:assert/strict';
-import type { Pool, PoolClient, QueryResultRow } from 'pg';
+import type { CustomTypesConfig, Pool, PoolClient, QueryResultRow } from 'pg';
 import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
@@ -19,15 +19,22 @@ interface UserRow extends QueryResultRow {
   end_user: string;
 }
 
-/** @param after the end user behind which to begin; null for all */
-export async function* scanLedger(pool: Pool, after: EndUserKey | null): AsyncGenerator<readonly LedgerRecord[]> {
+/**
+ * @param after the end user behind which to begin; null for all
+ * @param types how values are read, where it is not as everywhere else
+ */
+export async function* scanLedger(
+  pool: Pool,
+  after: EndUserKey | null,
+  types?: CustomTypesConfig,
+): AsyncGenerator<readonly LedgerRecord[]> {
   const client = await pool.connect();
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
     await client.query(
       'SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_sort = off; SET LOCAL idle_in_transaction_session_timeout = 0',
     );
-    const buckets = Array.from({ length: BUCKETS }, (_, bucket) => new BucketScan(client, bucket));
+    const buckets = Array.from({ length: BUCKETS }, (_, bucket) => new BucketScan(client, bucket, types));
     await Promise.all(buckets.map((bucket) => bucket.start(after)));
     let batch: LedgerRecord[] = [];
     for (let bucket = lowest(buckets); bucket !== null; bucket = lowest(buckets)) {
@@ -55,16 +62,13 @@ class BucketScan {
   readonly scans: readonly TableScan[];
   user: EndUserKey | null = null;
 
-  constructor(client: PoolClient, bucket: number) {
+  constructor(client: PoolClient, bucket: number, types: CustomTypesConfig | undefined) {
+    const scan = (table: string, order: string, recordOf: RecordOf) =>
+      new TableScan(client, { table, bucket, order, recordOf, types });
     this.scans = [
-      new TableScan(client, { table: 'cycles', bucket, order: ', ends_at, cycle_id', recordOf: cycleRecord }),
-      new TableScan(client, {
-        table: 'postings',
-        bucket,
-        order: ', transaction_id, cycle_id',
-        recordOf: postingRecord,
-      }),
-      new TableScan(client, { table: 'end_users', bucket, order: '', recordOf: endUserRecord }),
+      scan('cycles', ', ends_at, cycle_id', cycleRecord),
+      scan('postings', ', transaction_id, cycle_id', postingRecord),
+      scan('end_users', '', endUserRecord),
     ];
   }
 
@@ -94,6 +98,14 @@ const postingRecord: RecordOf = (user, row) => ({
 const endUserRecord: RecordOf = (user, row, latest) =>
   latest === null ? null : { kind: 'end-user', user, latest, chain: (row as UserRow & { chain: Head | null }).chain };
 
+interface TableOfBucket {
+  readonly table: string;
+  readonly bucket: number;
+  readonly order: string;
+  readonly recordOf: RecordOf;
+  readonly types: CustomTypesConfig | undefined;
+}
+
 /** The rows of a table in a bucket, by end user. */
 class TableScan {
   readonly #client: PoolClient;
@@ -101,20 +113,19 @@ class TableScan {
   readonly #select: string;
   readonly #order: string;
   readonly #recordOf: RecordOf;
+  readonly #types: CustomTypesConfig | undefined;
   #rows: UserRow[] = [];
   #at = 0;
   /** Whose row comes next. */
   user: EndUserKey | null = null;
 
-  constructor(
-    client: PoolClient,
-    { table, bucket, order, recordOf }: { table: string; bucket: number; order: string; recordOf: RecordOf },
-  ) {
+  constructor(client: PoolClient, { table, bucket, order, recordOf, types }: TableOfBucket) {
     this.#client = client;
     this.#cursor = `${table}_${bucket}`;
     this.#select = `SELECT * FROM scrip.${table} WHERE bucket = ${bucket}`;
     this.#order = `ORDER BY bucket, account, end_user${order}`;
     this.#recordOf = recordOf;
+    this.#types = types;
   }
 
   async start(after: EndUserKey | null): Promise<void> {
@@ -135,7 +146,8 @@ class TableScan {
   }
 
   async #fetch(): Promise<void> {
-    this.#rows = (await this.#client.query<UserRow>(`FETCH ${FETCH_ROWS} FROM ${this.#cursor}`)).rows;
+    const fetch = { text: `FETCH ${FETCH_ROWS} FROM ${this.#cursor}`, ...(this.#types && { types: this.#types }) };
+    this.#rows = (await this.#client.query<UserRow>(fetch)).rows;
     this.#at = 0;
     this.#look();
   }

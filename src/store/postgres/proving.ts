@@ -7,6 +7,7 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import type { LedgerProof } from '../chain-digest.ts';
 import { LedgerProver, MissingHeads, throughInstant } from '../ledger-proof.ts';
 import { CannotOpen } from '../store.ts';
+import { ANY_INTEGER } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { keyOf } from './key.ts';
 import { scanLedger } from './ledger-scan.ts';
@@ -30,7 +31,7 @@ export async function proveDatabase(
   report: (finding: Finding) => void,
 ): Promise<LedgerProof> {
   const prover = new LedgerProver(through ?? [await latestOf(pool, clock)], report);
-  for await (const records of scanLedger(pool, null)) for (const record of records) prover.add(record);
+  for await (const records of scanLedger(pool, null, ANY_INTEGER)) for (const record of records) prover.add(record);
   return prover.proof();
 }
 

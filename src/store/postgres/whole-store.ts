@@ -3,12 +3,13 @@
 // in one bucket, so nothing that has to agree is looked at in two snapshots.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg, { type CustomTypesConfig, type Pool, type PoolClient, type QueryResultRow } from 'pg';
+import type { Pool, PoolClient, QueryResultRow } from 'pg';
 import { audit, type Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { type Instant, LAST_INSTANT } from '../../ledger/instant.ts';
 import type { AuditReport } from '../store.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
+import { ANY_INTEGER } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { movementFaults } from './movements.ts';
 import { type CycleRow, cycleOf, type PostingRow, postingOf } from './rows.ts';
@@ -17,15 +18,6 @@ const FETCH_ROWS = 2_000;
 
 /** Twice as long as it takes processes to share what they have seen of the clock. */
 const SHARED_MS = 2_000;
-
-const INT8 = 20;
-
-/** Integers past 2^53−1 as well, rounded: all others refuse them, and the audit says where they are. */
-const ANY_INTEGER = {
-  getTypeParser(oid: number, format?: 'text' | 'binary') {
-    return oid === INT8 ? Number : pg.types.getTypeParser(oid, format as 'text');
-  },
-} as CustomTypesConfig;
 
 /** What this process has seen counts as well: it is not kept at once. */
 const latest = (now: string) =>
