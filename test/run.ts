@@ -13,6 +13,8 @@ const ROOT = join(import.meta.dirname, '..');
 const TESTS = ['src/**/*.test.ts', 'test/**/*.test.ts'];
 /** One more than the cores of a small machine: most files wait now and then. */
 const FILES_AT_ONCE = 3;
+/** For a test or a group of them that says nothing else; the longest takes 74 s. */
+const TEST_MS_MAX = 240_000;
 /** How many files are named at the end, with their time. */
 const LONGEST = 20;
 
@@ -65,7 +67,13 @@ process.env.NODE_COMPILE_CACHE ??= join(folder, 'compiled');
 
 const took: [path: string, seconds: number][] = [];
 process.exitCode = 1;
-run({ cwd: ROOT, files, concurrency: FILES_AT_ONCE, signal: interruption.signal })
+const limits = {
+  concurrency: FILES_AT_ONCE,
+  timeout: TEST_MS_MAX,
+  // What a test that hung has left open would keep its file, and all of the run, for ever.
+  forceExit: true,
+};
+run({ cwd: ROOT, files, ...limits, signal: interruption.signal })
   .on('test:summary', ({ file, success, duration_ms: ms }) => {
     if (file !== undefined) took.push([relative(ROOT, file), Math.round(ms / 1_000)]);
     else if (success) process.exitCode = 0;

@@ -101,8 +101,7 @@ export interface Load {
 }
 
 /** Writes through group commit until it is stopped, with reads beside it that may fail and must not throw anything else. */
-export function startLoad(store: Store, history: History): Load {
-  const commit = new GroupCommit(store);
+export function startLoad(store: Store, history: History, commit = new GroupCommit(store)): Load {
   const submit = (command: Command) => new Promise<Outcome | StoreFault>((resolve) => commit.submit(command, resolve));
   let isStopped = false;
   let acknowledged = 0;

@@ -9,6 +9,7 @@ import { DAY_MS } from '../../src/ledger/instant.ts';
 import { auditOf, balanceOf, EndUser, historyOf, NOON } from '../store/temporary-ledger.ts';
 import { openOnMovedClock } from './moved-clock.ts';
 import { PostgresServer } from './postgres-server.ts';
+import { isCommit } from './tcp-proxy.ts';
 
 let server: PostgresServer;
 before(async () => {
@@ -64,9 +65,9 @@ class Line {
       await this.#mended;
       const far = connect(port, '127.0.0.1').on('error', () => {});
       far.pipe(near);
-      near.on('data', (data) => {
+      near.on('data', (data: Buffer) => {
         const work = this.beforeCommit;
-        if (work === null || !data.includes('COMMIT')) return void far.write(data);
+        if (work === null || !isCommit(data)) return void far.write(data);
         this.beforeCommit = null;
         far.destroy();
         this.#mended = work();

@@ -21,6 +21,10 @@ const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
 const SLACK_MS = 1_000;
 
+/** What hangs is closed from outside. */
+const LIMIT = { timeout: 40_000 };
+const CLOSE_MS = 5_000;
+
 let server: PostgresServer;
 before(async () => {
   server = await PostgresServer.start({ fsync: 'off' });
@@ -33,21 +37,36 @@ interface Network {
   readonly ada: EndUser;
 }
 
-/** A store behind a proxy, with 100 credits of one end user in it. */
-async function withNetwork(work: (network: Network) => Promise<void>): Promise<void> {
+/** A store behind a proxy, with 100 credits of one end user in it. Whatever hangs, it is closed at the end of the test. */
+async function openNetwork(t: TestContext): Promise<Network> {
   const direct = await server.createDatabase();
   const proxy = await TcpProxy.to(server.port);
   const url = proxy.url(direct);
   const store = await openPostgresStore({ url, lanes: 2, prepared: true, citus: false, acceptUnsafe: true });
+  t.after(() => close(store, proxy), { timeout: 2 * CLOSE_MS });
   const ada = new EndUser(1, 1);
   await store.write([ada.add(100)]);
-  try {
-    await work({ store, proxy, ada });
-    assert.deepEqual(await auditOf(store), { findings: [], store: [] });
-  } finally {
-    await store.close();
-    await proxy.close();
-  }
+  return { store, proxy, ada };
+}
+
+/** Without its network a store has nothing more to wait for. */
+async function close(store: Store, proxy: TcpProxy): Promise<void> {
+  const closed = store.close();
+  await Promise.race([closed, sleep(CLOSE_MS)]);
+  await proxy.close();
+  await closed;
+}
+
+async function withNetwork(t: TestContext, work: (network: Network) => Promise<void>): Promise<void> {
+  const network = await openNetwork(t);
+  await work(network);
+  assert.deepEqual(await auditOf(network.store), { findings: [], store: [] });
+}
+
+/** Whoever has an answer has sent COMMIT: if the proxy has not seen it, the test has struck nothing. */
+async function hasCome(struck: Promise<unknown>): Promise<void> {
+  const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
+  await Promise.race([struck, isLate]);
 }
 
 /** What became of a write, and how long that took. */
@@ -64,13 +83,13 @@ const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] =
   ['a COMMIT whose reply is swallowed counts as done, once', 'pass, then swallow'],
 ];
 
-describe('a network that fails', { concurrency: true, timeout: 60_000 }, () => {
+describe('a network that fails', { concurrency: true }, () => {
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(sentence, () =>
-      withNetwork(async ({ store, proxy, ada }) => {
+    test(sentence, LIMIT, (t: TestContext) =>
+      withNetwork(t, async ({ store, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const { result, tookMs } = await timed(store.write([ada.subtract(30)]));
-        await struck;
+        await hasCome(struck);
         assert.deepEqual(result, [ACCEPTED]);
         assert.deepEqual(await historyOf(store, ada), ['-30 subtract', '+100 add']);
         const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
@@ -80,22 +99,47 @@ describe('a network that fails', { concurrency: true, timeout: 60_000 }, () => {
     );
   }
 
-  for (const verdict of ['swallow', 'pass, then swallow'] as const) {
-    test(`when COMMIT meets with "${verdict}", and nothing gets through any more, the outcome is unknown`, () =>
-      withNetwork(async ({ store, proxy, ada }) => {
-        const struck = proxy.onNextCommit(verdict).then(() => setImmediate(() => proxy.swallowAll()));
-        const { result, tookMs } = await timed(store.write([ada.subtract(30)]));
-        await struck;
-        assert.equal(result, 'OutcomeUnknown');
-        assert(tookMs < ANSWER_MS + SETTLE_MS + SLACK_MS, `it took ${tookMs} ms`);
-        await worksAgain(store, proxy, ada);
-        const happened = (await historyOf(store, ada)).filter((entry) => entry === '-30 subtract');
-        assert.equal(happened.length, verdict === 'swallow' ? 0 : 1);
-      }));
+  for (const [sentence, verdict] of LOST_COMMITS) {
+    test(`${sentence}; so is the batch that was sent behind it`, LIMIT, (t: TestContext) =>
+      withNetwork(t, async ({ store, proxy, ada }) => {
+        const struck = proxy.onNextCommit(verdict);
+        const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
+        const follow = () => followed.resolve(timed(store.write([ada.subtract(5)])));
+        const first = await timed(store.write([ada.subtract(30)], follow));
+        await hasCome(struck);
+        const second = await followed.promise;
+        const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
+        for (const { result, tookMs } of [first, second]) {
+          assert.deepEqual(result, [ACCEPTED]);
+          assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
+        }
+        // Nobody had an answer of the first when the second was asked for, so either may come first.
+        const history = await historyOf(store, ada);
+        assert.deepEqual(history.toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
+      }),
+    );
   }
 
-  test('when nothing gets through, a write and a read fail in time, and nothing happened', () =>
-    withNetwork(async ({ store, proxy, ada }) => {
+  for (const verdict of ['swallow', 'pass, then swallow'] as const) {
+    test(
+      `when COMMIT meets with "${verdict}", and nothing gets through any more, the outcome is unknown`,
+      LIMIT,
+      (t: TestContext) =>
+        withNetwork(t, async ({ store, proxy, ada }) => {
+          const struck = proxy.onNextCommit(verdict).then(() => setImmediate(() => proxy.swallowAll()));
+          const { result, tookMs } = await timed(store.write([ada.subtract(30)]));
+          await hasCome(struck);
+          assert.equal(result, 'OutcomeUnknown');
+          assert(tookMs < ANSWER_MS + SETTLE_MS + SLACK_MS, `it took ${tookMs} ms`);
+          await worksAgain(store, proxy, ada);
+          const happened = (await historyOf(store, ada)).filter((entry) => entry === '-30 subtract');
+          assert.equal(happened.length, verdict === 'swallow' ? 0 : 1);
+        }),
+    );
+  }
+
+  test('when nothing gets through, a write and a read fail in time, and nothing happened', LIMIT, (t: TestContext) =>
+    withNetwork(t, async ({ store, proxy, ada }) => {
       proxy.swallowAll();
       const [write, read, page] = await Promise.all([
         timed(store.write([ada.subtract(30)])),
@@ -110,19 +154,21 @@ describe('a network that fails', { concurrency: true, timeout: 60_000 }, () => {
       await worksAgain(store, proxy, ada);
       assert.deepEqual(await historyOf(store, ada), ['-1 subtract', '+100 add']);
       await eventually(() => store.trouble() === null, 'the trouble is over');
-    }));
+    }),
+  );
 
-  test('a slow network only takes longer', () =>
-    withNetwork(async ({ store, proxy, ada }) => {
+  test('a slow network only takes longer', LIMIT, (t: TestContext) =>
+    withNetwork(t, async ({ store, proxy, ada }) => {
       proxy.delayMs = 100;
       assert.deepEqual(await store.write([ada.subtract(30)]), [ACCEPTED]);
       assert.equal(await balanceOf(store, ada), 70);
       proxy.delayMs = 0;
-    }));
+    }),
+  );
 });
 
-test('connections that are cut at random lose nothing that was answered, and double nothing', (t: TestContext) =>
-  withNetwork(async ({ store, proxy }) => {
+test('connections that are cut at random lose nothing that was answered, and double nothing', LIMIT, (t: TestContext) =>
+  withNetwork(t, async ({ store, proxy }) => {
     const history = new History(2);
     const load = startLoad(store, history);
     let cuts = 0;
@@ -135,7 +181,8 @@ test('connections that are cut at random lose nothing that was answered, and dou
     assert.deepEqual(await history.faultsOf(store), []);
     assert.equal(history.count('OutcomeUnknown'), 0, 'the server is there: whatever was lost can be found out');
     t.diagnostic(`${cuts} cuts: ${history.summary}`);
-  }));
+  }),
+);
 
 /** The first write after the network is back, and the first read. Connections that were swallowed are gone for good. */
 async function worksAgain(store: Store, proxy: TcpProxy, user: EndUser): Promise<void> {

@@ -16,11 +16,17 @@ interface Link {
   isSwallowing: boolean;
 }
 
-/** How the COMMIT of a batch ends: it comes with the writes. What begins a transaction as well is something else. */
-const COMMIT = Buffer.from('statement_timeout = 0; COMMIT\0', 'latin1');
+/**
+ * How the COMMIT of a batch is asked for: by its text, or by the name under which it was prepared. What begins its
+ * transaction in the same piece, in front of it, is no batch; what begins behind it is the next one.
+ */
+const COMMIT = /COMMIT\0/;
+const BEGIN = /BEGIN\W|begin\0/;
 
 export function isCommit(bytes: Buffer): boolean {
-  return bytes.includes(COMMIT) && !bytes.includes('BEGIN');
+  const text = bytes.toString('latin1');
+  const at = text.search(COMMIT);
+  return at !== -1 && !BEGIN.test(text.slice(0, at));
 }
 
 export class TcpProxy {
