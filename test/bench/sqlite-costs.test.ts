@@ -11,7 +11,7 @@ import { endUserId } from '../../bench/workload.ts';
 import { GroupCommit } from '../../src/commit/group-commit.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { PostingLimits } from '../../src/store/sqlite/unposted.ts';
+import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
 import { Random } from '../load/random.ts';
 import { NOON, temporaryFile } from '../store/temporary-ledger.ts';
@@ -24,7 +24,7 @@ const BATCHES = 16;
 const USER_BATCH = 500;
 
 /** Half of the end users wait to be posted, as in a large ledger; there, neighbours share pages as well. */
-const LIMITS: PostingLimits = { usersMax: USERS / 2, tailMax: USERS, ofUserMax: 64 };
+const LIMITS: PostingLimits = { ...POSTING_LIMITS, usersMax: USERS / 2, tailMax: USERS };
 /** Until as many are posted as begin to wait. */
 const BATCHES_BEFORE = (2 * USERS) / BATCH;
 

@@ -37,7 +37,7 @@ export function temporaryFile(): string {
 }
 
 /** Limits at which all that can happen to an end user who waits to be posted happens within a few batches. */
-export const SMALL_LIMITS: PostingLimits = { usersMax: 2, tailMax: 8, ofUserMax: 3 };
+export const SMALL_LIMITS: PostingLimits = { usersMax: 2, cyclesMax: 5, tailMax: 8, ofUserMax: 3 };
 
 /** Opens a store that is closed after the test, unless the test does so: left open, its thread would keep the tests from ending. */
 export async function openFor(test: TestContext, file: string): Promise<Store> {

@@ -14,15 +14,17 @@ import { headsOf, JournalReader, nameOfUser, userNamed } from './journal.ts';
 import { type Holdings, isCounted, prepare } from './rows.ts';
 
 export interface PostingLimits {
-  /** End users that wait at most: each holds about half a kibibyte. */
+  /** End users that wait at most. */
   readonly usersMax: number;
+  /** Cycles that are held for them at most: what they cost in memory, a third of a kibibyte each. */
+  readonly cyclesMax: number;
   /** Postings behind what is posted for certain, at most: a start looks through them. */
   readonly tailMax: number;
   /** Postings of one end user that wait at most: a read redoes them. */
   readonly ofUserMax: number;
 }
 
-export const POSTING_LIMITS: PostingLimits = { usersMax: 50_000, tailMax: 100_000, ofUserMax: 64 };
+export const POSTING_LIMITS: PostingLimits = { usersMax: 50_000, cyclesMax: 150_000, tailMax: 100_000, ofUserMax: 64 };
 
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;
@@ -58,6 +60,8 @@ export class Unposted {
   /** Those whose turn it is, the next one last. */
   #turn: Neighbours;
   #lastPosting: number;
+  /** Of all who wait, their current cycles. */
+  #cycles = 0;
   #postedStored: number;
   #postedNow: string[] = [];
 
@@ -126,8 +130,8 @@ export class Unposted {
     const first = this.#lastPosting + 1;
     this.#lastPosting = current.latestPosting;
     const known = this.#users.get(name);
-    if (known !== undefined) known.current = current;
-    const waiting = known ?? { user: { account: user.account, endUser: user.endUser }, name, stored: loaded, current };
+    const waiting = known ?? newcomer(user, name, loaded);
+    this.#hold(waiting, current);
     const { stored } = waiting;
     assert(stored !== null, 'an end user is looked at before it changes');
     if (!isRedone(loaded, current) || current.postingCount - stored.postingCount >= this.#limits.ofUserMax)
@@ -146,8 +150,9 @@ export class Unposted {
   }
 
   get #isFull(): boolean {
-    const { usersMax, tailMax } = this.#limits;
-    return this.#users.size > usersMax || this.#lastPosting - this.#posted > tailMax;
+    const { usersMax, cyclesMax, tailMax } = this.#limits;
+    const isTailLong = this.#lastPosting - this.#posted > tailMax;
+    return this.#users.size > usersMax || this.#cycles > cyclesMax || isTailLong;
   }
 
   /** Up to which posting everybody is posted. */
@@ -183,6 +188,7 @@ export class Unposted {
   #post(waiting: Waiting): void {
     this.#look(waiting, INSTANT_MAX);
     this.#holdings.write(waiting.user, waiting.stored as Holdings, waiting.current);
+    this.#cycles -= waiting.current.cycles.length;
     if (this.#users.delete(waiting.name)) this.#postedNow.push(waiting.name);
   }
 
@@ -190,6 +196,11 @@ export class Unposted {
     if (waiting.stored !== null) return;
     const { stored, current } = this.#journal.redo(waiting.user, waiting.current.latestPosting as number, now);
     waiting.stored = stored;
+    this.#hold(waiting, current);
+  }
+
+  #hold(waiting: Waiting, current: Holdings): void {
+    this.#cycles += current.cycles.length - waiting.current.cycles.length;
     waiting.current = current;
   }
 
@@ -200,6 +211,11 @@ export class Unposted {
     this.#savePosted.run(posted);
     this.#postedStored = posted;
   }
+}
+
+/** Holds nothing yet. */
+function newcomer({ account, endUser }: EndUserKey, name: string, stored: Holdings): Waiting {
+  return { user: { account, endUser }, name, stored, current: { ...stored, cycles: [] } };
 }
 
 /** Whether the journal tells how the one came from the other: additions and subtractions do, for an end user that is stored. */
