@@ -26,7 +26,12 @@ await examine(
   null,
   ({ lost, halfBatches, wrong }) => lost + halfBatches + wrong.length === 0,
 );
-await examine('control: answers before it commits', CONTROL_KILLS_MAX, 'late', ({ lost }) => lost > 0);
+await examine(
+  'control: answers before it commits',
+  CONTROL_KILLS_MAX,
+  'late',
+  (found) => found.lost > 0 || found.wrong.length > 0,
+);
 await examine(
   'control: commits half a batch at a time',
   CONTROL_KILLS_MAX,

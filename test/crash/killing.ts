@@ -7,11 +7,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey } from '../../src/app.ts';
 import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
 import { ledgerAt, Running } from '../store/scrip-command.ts';
-import { type Address, Requests, runClient } from './clients.ts';
+import { type Address, Requests, runClient, type Sent } from './clients.ts';
 import { auditFaults, compared, effectsOf, findingsOf, isAcknowledged } from './findings.ts';
 import type { Random } from './randomness.ts';
 
 const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
+
+/** What a server that has found its ledger broken answers: it writes no more. */
+const STOPPED_STATUS = 500;
 
 const CLIENTS = 8;
 const END_USERS = 16;
@@ -129,7 +132,8 @@ class KilledLedger {
   async #loadAndKill(address: Address): Promise<void> {
     const clients = Array.from({ length: CLIENTS }, () => runClient(address, this.#requests, this.#random));
     const from = this.#requests.all.length;
-    while (!this.#requests.all.slice(from).some(isAcknowledged)) await sleep(1);
+    const isUnderWay = (one: Sent) => isAcknowledged(one) || one.answer?.status === STOPPED_STATUS;
+    while (!this.#requests.all.slice(from).some(isUnderWay)) await sleep(1);
     await sleep(this.#random() * LOAD_MS_MAX);
     await this.stop();
     await Promise.all(clients);

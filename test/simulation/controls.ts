@@ -86,12 +86,13 @@ class AnswersInTheWrongOrder extends SimulatedStore {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
     // Where the server could not even write the answer, nothing would be left to catch.
-    return outcomes.every((outcome, place) => hasCycle(outcome) === hasCycle(reversed[place])) ? reversed : outcomes;
+    return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }
 
-function hasCycle(outcome: Outcomes[number] | undefined): boolean {
-  return outcome?.refused === null && outcome.cycle !== null;
+function canBeWritten({ kind }: Command, outcome: Outcomes[number] | undefined): boolean {
+  const needsCycle = kind === 'start-cycle' || kind === 'stop-cycle';
+  return !needsCycle || outcome === null || outcome?.refused !== null || outcome.cycle !== null;
 }
 
 /** What is left of a period comes on top of the next. */
