@@ -24,7 +24,7 @@ export interface PostingLimits {
   readonly ofUserMax: number;
 }
 
-export const POSTING_LIMITS: PostingLimits = { usersMax: 50_000, cyclesMax: 150_000, tailMax: 100_000, ofUserMax: 64 };
+export const POSTING_LIMITS: PostingLimits = { usersMax: 50_000, cyclesMax: 250_000, tailMax: 100_000, ofUserMax: 64 };
 
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;
