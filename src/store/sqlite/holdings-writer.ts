@@ -7,6 +7,9 @@ import type { Cycle } from '../../ledger/cycle.ts';
 import { END_OF_TIME, type Holdings, prepare } from './rows.ts';
 import { UuidParameter } from './uuid.ts';
 
+/** What an end user's own row holds. */
+type OwnRow = Omit<Holdings, 'cycles'>;
+
 export class HoldingsWriter {
   readonly #insertCycle: StatementSync;
   readonly #setRemaining: StatementSync;
@@ -39,18 +42,34 @@ export class HoldingsWriter {
   }
 
   /** @param current the cycles of `stored`, each in its place, then those that are new */
-  write({ account, endUser }: EndUserKey, stored: Holdings, current: Holdings): void {
+  write(user: EndUserKey, stored: Holdings, current: Holdings): void {
     if (current.latestPosting === stored.latestPosting) return;
+    this.#change(user, stored.cycles, current.cycles);
+    for (const cycle of current.cycles.slice(stored.cycles.length)) this.insertCycle(user, cycle);
+    this.#writeEndUser(stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting, user, current);
+  }
+
+  insertCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
+    const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
     const user = this.#endUser.of(endUser);
-    this.#change(account, user, stored.cycles, current.cycles);
-    for (const cycle of current.cycles.slice(stored.cycles.length)) this.#open(account, user, cycle);
-    const write = stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
-    const { changes } = write.run(current.latestPosting, current.postingCount, current.chain, account, user);
+    const bytes = this.#cycle.of(id);
+    this.#insertCycle.run(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
+  }
+
+  /** The row of an end user that has none. */
+  insertEndUser(user: EndUserKey, own: OwnRow): void {
+    this.#writeEndUser(this.#insertEndUser, user, own);
+  }
+
+  #writeEndUser(statement: StatementSync, { account, endUser }: EndUserKey, own: OwnRow): void {
+    const user = this.#endUser.of(endUser);
+    const { changes } = statement.run(own.latestPosting, own.postingCount, own.chain, account, user);
     assert(changes === 1, 'an end user has one row of its own');
   }
 
   /** Before openings: a renewed period makes room in the index of active cycles for the next one. */
-  #change(account: number, user: Uint8Array, stored: readonly Cycle[], current: readonly Cycle[]): void {
+  #change({ account, endUser }: EndUserKey, stored: readonly Cycle[], current: readonly Cycle[]): void {
+    const user = this.#endUser.of(endUser);
     stored.forEach((before, place) => {
       const after = current[place] as Cycle;
       assert(after.id === before.id && after.period === before.period, 'a cycle keeps its place');
@@ -63,11 +82,5 @@ export class HoldingsWriter {
           : this.#setStatus.run(remaining, status, account, user, end, id);
       assert(changes === 1, 'a cycle that was loaded is there to be changed');
     });
-  }
-
-  #open(account: number, user: Uint8Array, cycle: Cycle): void {
-    const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
-    const bytes = this.#cycle.of(id);
-    this.#insertCycle.run(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
   }
 }

@@ -7,14 +7,14 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { LedgerRecord } from '../ledger-copy.ts';
+import { HoldingsWriter } from './holdings-writer.ts';
 import { insertLandmark, isLandmark } from './landmarks.ts';
-import { CYCLE_COLUMNS, END_OF_TIME, POSTING_COLUMNS, prepare } from './rows.ts';
+import { POSTING_COLUMNS, prepare } from './rows.ts';
 import { bytesOf } from './uuid.ts';
 
 export class RecordWriter {
-  readonly #insertCycle: StatementSync;
+  readonly #holdings: HoldingsWriter;
   readonly #insertPosting: StatementSync;
-  readonly #insertEndUser: StatementSync;
   readonly #insertLandmark: StatementSync;
   readonly #savePosted: StatementSync;
   #lastPosting: number;
@@ -24,19 +24,11 @@ export class RecordWriter {
   #place = 0;
 
   constructor(db: DatabaseSync) {
-    this.#insertCycle = prepare(
-      db,
-      `INSERT INTO holdings (account, end_user, ${CYCLE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
+    this.#holdings = new HoldingsWriter(db);
     this.#insertPosting = prepare(
       db,
       `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS})
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#insertEndUser = prepare(
-      db,
-      `INSERT INTO holdings (latest_posting, posting_count, chain, account, end_user, ends_at, cycle_id, type)
-       VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
     this.#insertLandmark = insertLandmark(db);
     this.#savePosted = prepare(db, 'UPDATE posted SET posting = ?');
@@ -54,18 +46,16 @@ export class RecordWriter {
     else this.#writeEndUser(record.user, record.chain);
   }
 
-  #writeEndUser({ account, endUser }: EndUserKey, chain: Head | null): void {
+  #writeEndUser(user: EndUserKey, chain: Head | null): void {
     assert(this.#previous !== null, 'an end user has a posting');
-    this.#insertEndUser.run(this.#previous, this.#place, chain, account, bytesOf(endUser));
+    this.#holdings.insertEndUser(user, { latestPosting: this.#previous, postingCount: this.#place, chain });
     this.#previous = null;
     this.#place = 0;
   }
 
-  #writeCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
+  #writeCycle(user: EndUserKey, cycle: Cycle): void {
     assertCycle(cycle);
-    const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
-    const columns = [period, type, status, amount, remaining, start, end, validityDays] as const;
-    this.#insertCycle.run(account, bytesOf(endUser), bytesOf(id), ...columns);
+    this.#holdings.insertCycle(user, cycle);
   }
 
   #writePosting({ account, endUser }: EndUserKey, posting: Posting): void {
