@@ -4,14 +4,13 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { openBeside } from '../src/app.ts';
 import { databaseOf, type PostgresDatabase } from '../src/config.ts';
-import { PostgresServer } from '../test/postgres/postgres-server.ts';
+import { freePort, PostgresServer } from '../test/postgres/postgres-server.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { type Seeded, seedLedger } from './seed.ts';
 import { CREDITS, endUserId, type Group } from './workload.ts';
@@ -221,13 +220,4 @@ async function connected(port: number): Promise<RedisConnection> {
       await sleep(50);
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -5,14 +5,14 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, createServer } from 'node:net';
+import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { History, startLoad } from './acknowledged-history.ts';
 import { OPTIONS } from './moved-clock.ts';
-import { PostgresServer } from './postgres-server.ts';
+import { freePort, PostgresServer } from './postgres-server.ts';
 
 const SECONDS = Number(process.argv[2] ?? 15);
 /** Far fewer than two stores open for themselves. */
@@ -123,16 +123,6 @@ function answers(): Promise<boolean> {
   return new Promise((resolve) => {
     line.on('connect', () => resolve(true)).on('error', () => resolve(false));
   }).finally(() => line.destroy()) as Promise<boolean>;
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const address = probe.address();
-  probe.close();
-  await once(probe, 'close');
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 function versionOf(): readonly [number, number] | null {

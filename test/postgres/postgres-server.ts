@@ -216,7 +216,8 @@ function isOpenToAll(path: string): boolean {
   return true;
 }
 
-async function freePort(): Promise<number> {
+/** One of this machine that nobody listens on. */
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };
