@@ -5,68 +5,45 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle } from '../../ledger/cycle.ts';
-import type { Posting } from '../../ledger/posting.ts';
 import type { LedgerRecord } from '../ledger-copy.ts';
 import { HoldingsWriter } from './holdings-writer.ts';
-import { insertLandmark, isLandmark } from './landmarks.ts';
-import { POSTING_COLUMNS, prepare } from './rows.ts';
-import { bytesOf } from './uuid.ts';
+import { type ChainEnd, JournalWriter } from './journal-writer.ts';
+import { prepare } from './rows.ts';
+
+const NO_CHAIN: ChainEnd = { latestPosting: null, postingCount: 0 };
 
 export class RecordWriter {
   readonly #holdings: HoldingsWriter;
-  readonly #insertPosting: StatementSync;
-  readonly #insertLandmark: StatementSync;
+  readonly #journal: JournalWriter;
   readonly #savePosted: StatementSync;
-  #lastPosting: number;
-  /** The posting before the next one of the same end user. */
-  #previous: number | null = null;
-  /** The place of that one in the chain, from 1 for the first. */
-  #place = 0;
+  /** Of the chain of the end user whose records come. */
+  #end: ChainEnd = NO_CHAIN;
 
   constructor(db: DatabaseSync) {
     this.#holdings = new HoldingsWriter(db);
-    this.#insertPosting = prepare(
-      db,
-      `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#insertLandmark = insertLandmark(db);
+    this.#journal = new JournalWriter(db);
     this.#savePosted = prepare(db, 'UPDATE posted SET posting = ?');
-    this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
 
   /** Holdings are copied as they are: nothing waits to be posted. */
   savePosted(): void {
-    this.#savePosted.run(this.#lastPosting);
+    this.#savePosted.run(this.#journal.lastPosting);
   }
 
   write(record: LedgerRecord): void {
     if (record.kind === 'cycle') this.#writeCycle(record.user, record.cycle);
-    else if (record.kind === 'posting') this.#writePosting(record.user, record.posting);
+    else if (record.kind === 'posting') this.#end = this.#journal.enter(record.user, record.posting, this.#end);
     else this.#writeEndUser(record.user, record.chain);
   }
 
   #writeEndUser(user: EndUserKey, chain: Head | null): void {
-    assert(this.#previous !== null, 'an end user has a posting');
-    this.#holdings.insertEndUser(user, { latestPosting: this.#previous, postingCount: this.#place, chain });
-    this.#previous = null;
-    this.#place = 0;
+    assert(this.#end.latestPosting !== null, 'an end user has a posting');
+    this.#holdings.insertEndUser(user, { ...this.#end, chain });
+    this.#end = NO_CHAIN;
   }
 
   #writeCycle(user: EndUserKey, cycle: Cycle): void {
     assertCycle(cycle);
     this.#holdings.insertCycle(user, cycle);
-  }
-
-  #writePosting({ account, endUser }: EndUserKey, posting: Posting): void {
-    const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
-    const number = ++this.#lastPosting;
-    const ids = [bytesOf(transactionId), bytesOf(cycleId)] as const;
-    const columns = [period, kind, amount, createdAt, expiresAt, actor, note] as const;
-    const user = bytesOf(endUser);
-    this.#insertPosting.run(number, this.#previous, account, user, ...ids, ...columns);
-    this.#previous = number;
-    this.#place += 1;
-    if (isLandmark(this.#place)) this.#insertLandmark.run(account, user, ids[0], number);
   }
 }

@@ -86,10 +86,6 @@ export class Unposted {
     return this.#users.size > 0;
   }
 
-  get lastPosting(): number {
-    return this.#lastPosting;
-  }
-
   /** The latest posting of an end user that waits; 0 for one that does not. */
   headOf(user: EndUserKey): number {
     return this.#users.get(nameOfUser(user))?.current.latestPosting ?? 0;

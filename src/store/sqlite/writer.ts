@@ -14,14 +14,13 @@ import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import { AnswerTable } from './answer-table.ts';
-import { insertLandmark, isLandmark } from './landmarks.ts';
+import { type ChainEnd, JournalWriter } from './journal-writer.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
 import { type Holdings, prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { POSTING_LIMITS, type PostingLimits, Unposted } from './unposted.ts';
-import { UuidParameter } from './uuid.ts';
 
 /**
  * How many missed periods one batch enters, two rows each: about 10 ms of work, so that ten years of daily periods
@@ -267,25 +266,16 @@ class OpenWriter {
   readonly unposted: Unposted;
   readonly answers: AnswerTable;
   readonly movements: MovementWriter;
-  readonly #insertPosting: StatementSync;
-  readonly #insertLandmark: StatementSync;
+  readonly #journal: JournalWriter;
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
-  readonly #endUser = new UuidParameter();
-  readonly #transaction = new UuidParameter();
-  readonly #cycle = new UuidParameter();
 
   constructor(db: DatabaseSync, limits: PostingLimits) {
     this.db = db;
     this.unposted = new Unposted(db, limits);
     this.answers = new AnswerTable(db);
     this.movements = new MovementWriter(db);
-    this.#insertPosting = prepare(
-      db,
-      `INSERT INTO postings (posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#insertLandmark = insertLandmark(db);
+    this.#journal = new JournalWriter(db);
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
     this.#noteKeyUses = prepare(
       db,
@@ -296,35 +286,19 @@ class OpenWriter {
   /** @param loaded what the end user had: the first new posting follows its latest one */
   store(change: UserChange, loaded: Holdings, isChained: boolean): void {
     const { user, postings, cycles } = change;
-    const { account } = user;
-    const endUser = this.#endUser.of(user.endUser);
-    let { latestPosting: previous, postingCount } = loaded;
-    let number = this.unposted.lastPosting;
-    for (const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } of postings) {
-      number += 1;
-      const transaction = this.#transaction.of(transactionId);
-      this.#insertPosting.run(
-        number,
-        previous,
-        account,
-        endUser,
-        transaction,
-        this.#cycle.of(cycleId),
-        period,
-        kind,
-        amount,
-        createdAt,
-        expiresAt,
-        actor,
-        note,
-      );
-      this.movements.noteActivity(account, number);
-      previous = number;
-      postingCount += 1;
-      if (isLandmark(postingCount)) this.#insertLandmark.run(account, endUser, transaction, number);
+    let end: ChainEnd = loaded;
+    for (const posting of postings) {
+      const entered = this.#journal.enter(user, posting, end);
+      this.movements.noteActivity(user.account, entered.latestPosting);
+      end = entered;
     }
     const chain = isChained ? chainAfter(loaded, change) : null;
-    this.unposted.take(user, loaded, { cycles: cycles.after, latestPosting: previous, postingCount, chain });
+    this.unposted.take(user, loaded, {
+      cycles: cycles.after,
+      latestPosting: end.latestPosting,
+      postingCount: end.postingCount,
+      chain,
+    });
   }
 
   saveClock({ at, sequence }: IdPosition): void {
@@ -338,7 +312,7 @@ class OpenWriter {
   readClock(): IdPosition {
     const row = this.db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
-      if (this.unposted.lastPosting > 0) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
+      if (this.#journal.lastPosting > 0) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
       return { at: 0, sequence: 0 };
     }
     const kept = { at: Number(row.at), sequence: Number(row.sequence) };
