@@ -7,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
+import { pathToFileURL } from 'node:url';
 import { RUN_FOLDER_VARIABLE } from './run-folder.ts';
 
 const ROOT = join(import.meta.dirname, '..');
@@ -70,8 +71,7 @@ process.exitCode = 1;
 const limits = {
   concurrency: FILES_AT_ONCE,
   timeout: TEST_MS_MAX,
-  // What a test that hung has left open would keep its file, and all of the run, for ever.
-  forceExit: true,
+  execArgv: ['--import', pathToFileURL(join(import.meta.dirname, 'file-deadline.ts')).href],
 };
 run({ cwd: ROOT, files, ...limits, signal: interruption.signal })
   .on('test:summary', ({ file, success, duration_ms: ms }) => {
