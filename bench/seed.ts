@@ -4,7 +4,6 @@
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
 import type { Database } from '../src/config.ts';
-import { emptyChain, extend } from '../src/ledger/chain.ts';
 import type { EndUserKey } from '../src/ledger/command.ts';
 import type { Cycle } from '../src/ledger/cycle.ts';
 import { DAY_MS, endOf, type Instant } from '../src/ledger/instant.ts';
@@ -86,23 +85,20 @@ function* recordsOf(groups: readonly Group[], now: Instant, dueAt: Instant): Gen
   const ids = new Ids();
   for (const { endUser, group } of named) {
     const user = { account: ACCOUNT, endUser };
-    if (group.cycles === 'renewing') yield* chained(user, renewing(user, dueAt, ids));
-    else yield* chained(user, oneTime(user, { cycles: group.cycles, transactions: group.transactions, begun }, ids));
+    if (group.cycles === 'renewing') yield* withItsRecord(user, renewing(user, dueAt, ids));
+    else
+      yield* withItsRecord(user, oneTime(user, { cycles: group.cycles, transactions: group.transactions, begun }, ids));
   }
 }
 
-/** With the end user's own record behind them, its chain over the postings as a server keeps it. */
-function* chained(user: EndUserKey, records: Iterable<LedgerRecord>): Generator<LedgerRecord> {
+/** With the end user's own record behind them, without a chain, as a server keeps it that is told nothing of chains. */
+function* withItsRecord(user: EndUserKey, records: Iterable<LedgerRecord>): Generator<LedgerRecord> {
   let latest: TransactionId | null = null;
-  let chain = emptyChain(user);
   for (const record of records) {
-    if (record.kind === 'posting') {
-      latest = record.posting.transactionId;
-      chain = extend(chain, [record.posting]);
-    }
+    if (record.kind === 'posting') latest = record.posting.transactionId;
     yield record;
   }
-  yield { kind: 'end-user', user, latest, chain };
+  yield { kind: 'end-user', user, latest, chain: null };
 }
 
 /** Cycles that were added one behind the other, then subtractions of one credit each from the first of them. */

@@ -129,7 +129,7 @@ export async function startService(
 /** Opens the store to serve from. */
 async function openStore(database: Database, wall: WallClock | undefined): Promise<Store> {
   if (database.kind === 'file') {
-    return openSqliteStore(database.path, wall, { isChained: database.chained !== false });
+    return openSqliteStore(database.path, wall, { isChained: database.chained ?? false });
   }
   const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
   return openPostgresStore(database);

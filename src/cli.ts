@@ -43,7 +43,7 @@ Settings come from the environment:
   RATE_LIMIT                (requests a second of each API key, with RATE_LIMIT_BURST)
   PUBLIC_URL                (the address at which people reach the console, https://…)
   SIGN_UP            open   (open, first, closed)
-  LEDGER_CHAIN       yes    (no; on PostgreSQL the default is no)
+  LEDGER_CHAIN       no     (yes: the head of each end user's chain is stored)
   SMTP_URL                  (smtp://… or smtps://…, with MAIL_FROM: mail from the console)
 
 With DATABASE_URL=postgres://…, also DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS

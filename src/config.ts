@@ -20,7 +20,7 @@ export interface PostgresDatabase {
   /** Null: found out from the database. */
   readonly citus: boolean | null;
   readonly acceptUnsafe: boolean;
-  /** Whether the chains of end users are kept; here they cost more than a tenth of the speed. */
+  /** Whether the chains of end users are kept. */
   readonly chained?: boolean;
 }
 
@@ -133,7 +133,7 @@ export function databaseAt(name: string, text: string, environment: NodeJS.Proce
   if (/^postgres(ql)?:\/\//.test(text)) return postgresOf(text, environment);
   const path = text.startsWith('file:') ? text.slice('file:'.length).replace(/^\/\/(?=\/)/, '') : '';
   if (path === '') throw new InvalidSetting(`${name} must be file:PATH or postgres://….`);
-  return { kind: 'file', path, chained: isChained(environment, 'yes') };
+  return { kind: 'file', path, chained: isChained(environment) };
 }
 
 function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDatabase {
@@ -144,13 +144,13 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
     lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '1', 1, LANES_MAX),
     prepared: oneOf('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes', ['yes', 'no']) === 'yes',
     citus: citus === 'auto' ? null : citus === 'yes',
-    chained: isChained(environment, 'no'),
+    chained: isChained(environment),
     acceptUnsafe: oneOf('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no', ['yes', 'no']) === 'yes',
   };
 }
 
-function isChained(environment: NodeJS.ProcessEnv, usually: 'yes' | 'no'): boolean {
-  return oneOf('LEDGER_CHAIN', environment.LEDGER_CHAIN || usually, ['yes', 'no']) === 'yes';
+function isChained(environment: NodeJS.ProcessEnv): boolean {
+  return oneOf('LEDGER_CHAIN', environment.LEDGER_CHAIN || 'no', ['yes', 'no']) === 'yes';
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {
