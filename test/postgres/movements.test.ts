@@ -4,7 +4,8 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
-import { MovementSummary } from '../../src/store/postgres/movements.ts';
+import { openPool } from '../../src/store/postgres/connection.ts';
+import { MovementSummary } from '../../src/store/postgres/movement-summary.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import type { Store } from '../../src/store/store.ts';
 import { auditOf, EndUser } from '../store/temporary-ledger.ts';
@@ -30,7 +31,7 @@ async function fill(store: Store): Promise<void> {
 
 test('several processes write and add up at once, and nothing is lost or counted twice', async () => {
   await withSharedLedger(server, async ({ stores, url, database }) => {
-    const pools = stores.map(() => new pg.Pool({ connectionString: url, max: 2 }));
+    const pools = stores.map(() => openPool(url, 2));
     let isWriting = true;
     const summing = pools.map(async (pool) => {
       const summary = new MovementSummary(pool, false);

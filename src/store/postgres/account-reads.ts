@@ -26,6 +26,7 @@ import {
   wholeTransactions,
 } from '../account-reads.ts';
 import type { Loaded } from '../loaded.ts';
+import { bucketsApart } from './bucket.ts';
 import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { keyOf } from './key.ts';
@@ -35,14 +36,22 @@ import { type CycleRow, cycleOf, type PostingRow, postingOf } from './rows.ts';
 /** No UUID comes after this one. */
 const LAST_UUID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
-/** One who was never given anything has a row, and no posting. */
-const END_USERS = `
+/**
+ * One who was never given anything has a row, and no posting.
+ *
+ * @param bucket the one that it concerns, since Citus looks for the latest posting of each within one shard only; all when null
+ */
+const endUsersOf = (bucket: number | null) => {
+  const within = (table: string) => (bucket === null ? '' : ` AND ${table}.bucket = ${bucket}`);
+  return `
   SELECT e.end_user, latest.created_at FROM scrip.end_users e CROSS JOIN LATERAL (
     SELECT created_at FROM scrip.postings p
-    WHERE p.bucket = e.bucket AND p.account = e.account AND p.end_user = e.end_user
+    WHERE p.bucket = e.bucket AND p.account = e.account AND p.end_user = e.end_user${within('p')}
     ORDER BY p.transaction_id DESC LIMIT 1
   ) AS latest
-  WHERE e.account = $1 AND e.end_user > $2 AND e.end_user >= $3 AND e.end_user <= $4 ORDER BY e.end_user LIMIT $5`;
+  WHERE e.account = $1 AND e.end_user > $2 AND e.end_user >= $3 AND e.end_user <= $4${within('e')}
+  ORDER BY e.end_user LIMIT $5`;
+};
 
 const RECENT = `
   SELECT p.* FROM scrip.postings p
@@ -69,6 +78,7 @@ export interface StoreReads<HeldRow extends QueryResultRow> {
   readonly held: string;
   readonly loaded: (rows: readonly HeldRow[]) => Loaded;
   readonly unavailable: (error: unknown) => never;
+  readonly isCitus: boolean;
 }
 
 export class PostgresAccountReads<HeldRow extends QueryResultRow> implements AccountReads {
@@ -93,7 +103,10 @@ export class PostgresAccountReads<HeldRow extends QueryResultRow> implements Acc
     const range = uuidsOf(prefix);
     if (range === null) return { endUsers: [], next: null };
     const before = after ?? '00000000-0000-0000-0000-000000000000';
-    const { rows } = await this.#query(END_USERS, [account, before, range.first, range.last, limit + 1]);
+    const values = [account, before, range.first, range.last, limit + 1];
+    const asked = bucketsApart(this.#reads.isCitus).map((bucket) => this.#query(endUsersOf(bucket), values));
+    const rows = (await Promise.all(asked)).flatMap((result) => result.rows);
+    rows.sort((a, b) => (a.end_user < b.end_user ? -1 : 1));
     const endUsers = rows
       .slice(0, limit)
       .map(({ end_user, created_at }) => ({ endUser: end_user, latestActivity: created_at }));

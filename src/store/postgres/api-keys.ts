@@ -21,15 +21,15 @@ export class PostgresApiKeys implements ApiKeys {
     return this.#transact(async (client) => {
       const { rows } = await client.query(
         `SELECT (SELECT account FROM scrip.accounts WHERE name = $1) AS known,
-                (SELECT coalesce(max(account), 0) + 1 FROM scrip.accounts) AS next, ${this.#clock.now} AS now`,
+                (SELECT coalesce(max(account), 0) + 1 FROM scrip.accounts) AS next`,
         [accountName],
       );
-      const { known, next, now } = rows[0];
+      const { known, next } = rows[0];
       if (known === null) {
         await client.query('INSERT INTO scrip.accounts (account, name, created_at) VALUES ($1, $2, $3)', [
           next,
           accountName,
-          now,
+          await this.#now(client),
         ]);
       }
       return this.#insert(client, known ?? next, key);
@@ -64,11 +64,11 @@ export class PostgresApiKeys implements ApiKeys {
   }
 
   async revoke(id: number, account?: number): Promise<boolean> {
-    const { rows } = await this.#pool.query(`SELECT ${this.#clock.now} AS now`);
+    const now = await this.#now(this.#pool);
     const { rowCount } = await this.#pool.query(
       `UPDATE scrip.api_keys SET revoked_at = coalesce(revoked_at, $2)
        WHERE key_id = $1 AND ($3::integer IS NULL OR account = $3)`,
-      [id, rows[0].now, account ?? null],
+      [id, now, account ?? null],
     );
     return rowCount === 1;
   }
@@ -76,11 +76,12 @@ export class PostgresApiKeys implements ApiKeys {
   /** Rows in one order, since every process does this. */
   async noteUses(ids: readonly number[]): Promise<void> {
     assert(ids.every(Number.isSafeInteger), 'keys have numbers');
+    const used = `key_id = ANY('{${ids}}')`;
+    const now = await this.#now(this.#pool);
     await this.#pool.query(
       `${BEGIN_UNPROMISED};
-       WITH used AS MATERIALIZED (SELECT ${this.#clock.now} AS now)
-       UPDATE scrip.api_keys SET last_used_at = greatest(last_used_at, used.now) FROM used
-       WHERE key_id IN (SELECT key_id FROM scrip.api_keys WHERE key_id = ANY('{${ids}}') ORDER BY key_id FOR UPDATE);
+       SELECT key_id FROM scrip.api_keys WHERE ${used} ORDER BY key_id FOR UPDATE;
+       UPDATE scrip.api_keys SET last_used_at = greatest(last_used_at, ${now}) WHERE ${used};
        COMMIT`,
     );
   }
@@ -98,13 +99,20 @@ export class PostgresApiKeys implements ApiKeys {
   }
 
   async #insert(client: PoolClient, account: number, { scope, secret, name = '' }: AccountKey): Promise<ApiKey> {
-    const { rows } = await client.query(
+    const { rows } = await client.query('SELECT coalesce(max(key_id), 0) + 1 AS next FROM scrip.api_keys');
+    const id: number = rows[0].next;
+    await client.query(
       `INSERT INTO scrip.api_keys (key_id, account, scope, secret_sha256, hint, created_at, name)
-       SELECT (SELECT coalesce(max(key_id), 0) + 1 FROM scrip.api_keys), $1, $2, $3, $4, ${this.#clock.now}, $5
-       RETURNING key_id`,
-      [account, scope, hashOf(secret), hintOf(secret), name],
+       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+      [id, account, scope, hashOf(secret), hintOf(secret), await this.#now(client), name],
     );
-    return { id: rows[0].key_id, account, scope };
+    return { id, account, scope };
+  }
+
+  /** Asked for by itself: Citus takes no clock within a statement that writes. */
+  async #now(server: Pool | PoolClient): Promise<number> {
+    const { rows } = await server.query(`SELECT ${this.#clock.now} AS now`);
+    return rows[0].now;
   }
 
   async #transact<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {

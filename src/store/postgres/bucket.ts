@@ -9,3 +9,8 @@ export const BUCKETS = 64;
 export function bucketOf({ account, endUser }: EndUserKey): number {
   return crc32(`${account}/${endUser}`) % BUCKETS;
 }
+
+/** What to ask for where Citus answers for one shard only: each bucket by itself; elsewhere null, which is all of them. */
+export function bucketsApart(isCitus: boolean): readonly (number | null)[] {
+  return isCitus ? Array.from({ length: BUCKETS }, (_, bucket) => bucket) : [null];
+}

@@ -138,11 +138,13 @@ class PostgresCopying implements CopyDestination {
   }
 
   async totals(): Promise<Totals> {
-    const { rows } = await this.#client.query(
-      `SELECT (SELECT count(*) FROM scrip.end_users e WHERE EXISTS (SELECT 1 FROM scrip.postings p WHERE p.bucket = e.bucket AND p.account = e.account AND p.end_user = e.end_user)) AS "endUsers",
-              (SELECT count(*) FROM scrip.postings) AS postings`,
+    const endUsers = await this.#client.query(
+      `SELECT count(*) AS count FROM scrip.end_users e WHERE EXISTS (
+         SELECT 1 FROM scrip.postings p WHERE p.bucket = e.bucket AND p.account = e.account AND p.end_user = e.end_user
+       )`,
     );
-    return rows[0];
+    const postings = await this.#client.query('SELECT count(*) AS count FROM scrip.postings');
+    return { endUsers: endUsers.rows[0].count, postings: postings.rows[0].count };
   }
 
   dump(after: EndUserKey | null): AsyncIterable<readonly LedgerRecord[]> {

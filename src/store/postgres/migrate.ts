@@ -103,12 +103,14 @@ async function distribute(client: PoolClient): Promise<void> {
     `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`,
   );
   const isDone = new Set(rows.map(({ relname }) => relname));
+  // One machine behind the other, so that no table waits for what another one does on a connection of its own.
+  await client.query(`SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`);
+  if (!isDone.has('movements')) await client.query(fillByBucket(BUCKETS));
   for (const table of REFERENCE_TABLES) {
     if (!isDone.has(table)) await client.query(`SELECT create_reference_table('scrip.${table}')`);
   }
   for (const table of DISTRIBUTED_TABLES) {
     if (isDone.has(table)) continue;
-    if (table === 'movements') await client.query(fillByBucket(BUCKETS));
     const placing =
       table === DISTRIBUTED_TABLES[0]
         ? `shard_count => ${BUCKETS}`

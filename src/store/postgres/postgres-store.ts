@@ -27,7 +27,8 @@ import { BEGIN_UNPROMISED, openPool, type PostgresOptions, pipelined, refuseUnsa
 import { DatabaseClock } from './database-clock.ts';
 import { keyOf } from './key.ts';
 import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
-import { addUpAgain, MovementSummary } from './movements.ts';
+import { MovementSummary } from './movement-summary.ts';
+import { addUpAgain } from './movements.ts';
 import { faultOf, readFaultOf } from './postgres-error.ts';
 import { addChainsTo, proveDatabase } from './proving.ts';
 import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
@@ -100,9 +101,9 @@ const due = (now: string) => `
  * Without waiting for a standby, which no promise hangs on: while there is none, each of these would wait in the server
  * with the row locked and a connection of its own, until no connection was left.
  */
-const keepTime = (latest: Instant, now: string) => `
+const keepTime = (latest: Instant) => `
   ${BEGIN_UNPROMISED};
-  UPDATE scrip.clock SET at = greatest(at, ${latest}, ${now}) RETURNING at; COMMIT`;
+  UPDATE scrip.clock SET at = greatest(at, ${latest}) RETURNING at; COMMIT`;
 
 /**
  * Opens the ledger in a database, making or migrating it when need be.
@@ -183,6 +184,7 @@ class PostgresStore implements Store {
       held: this.#held,
       loaded: (rows) => this.#loaded(rows),
       unavailable: this.#unavailable,
+      isCitus: onCitus,
     });
     this.#isCitus = onCitus;
     this.#movements = new MovementSummary(readers, onCitus);
@@ -279,27 +281,25 @@ class PostgresStore implements Store {
 
   /** Who starts looks at the clock: what it could have seen does not come back when the clock is then set back. */
   async start(): Promise<void> {
-    await this.keepTime(this.#clock.now);
+    const { rows } = await this.#readers.query(`SELECT ${this.#clock.now} AS now`);
+    this.#clock.notBefore(rows[0].now);
+    await this.keepTime();
   }
 
-  /**
-   * Shares the latest instant with the other processes and those to come, and finds out whether the server is there.
-   *
-   * @param now SQL for an instant that counts as seen
-   */
-  keepTime(now = '0'): Promise<void> {
-    this.#keeping ??= this.#keepTime(now).finally(() => {
+  /** Shares the latest instant with the other processes and those to come, and finds out whether the server is there. */
+  keepTime(): Promise<void> {
+    this.#keeping ??= this.#keepTime().finally(() => {
       this.#keeping = null;
     });
     return this.#keeping;
   }
 
-  async #keepTime(now: string): Promise<void> {
+  async #keepTime(): Promise<void> {
     try {
       const client = await this.#readers.connect().catch(this.#unavailable);
       let isSound = false;
       try {
-        await this.#tellTime(client, now);
+        await this.#tellTime(client);
         isSound = true;
       } finally {
         client.release(!isSound);
@@ -309,9 +309,9 @@ class PostgresStore implements Store {
     }
   }
 
-  async #tellTime(client: PoolClient, now: string): Promise<void> {
+  async #tellTime(client: PoolClient): Promise<void> {
     const results = await client.query({
-      text: keepTime(this.#clock.latest, now),
+      text: keepTime(this.#clock.latest),
       query_timeout: KEEP_TIME_MS,
     } as QueryConfig);
     const [row] = (results as unknown as QueryResult[]).flatMap(({ rows }) => rows);

@@ -41,8 +41,9 @@ export async function proveDatabase(
  */
 async function latestOf(pool: Pool, clock: DatabaseClock): Promise<TransactionId> {
   return holdingWrites(pool, async (query) => {
-    const kept = `UPDATE scrip.clock SET at = greatest(at, ${clock.now}, ${clock.latest}) RETURNING at`;
-    const [row] = await query(kept);
+    const [clocked] = await query(`SELECT ${clock.now} AS now`);
+    const latest = clock.notBefore(clocked?.now as number);
+    const [row] = await query('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [latest]);
     await query('SELECT pg_sleep(0.002)');
     return throughInstant(clock.notBefore(row?.at as number));
   });
@@ -53,18 +54,21 @@ async function latestOf(pool: Pool, clock: DatabaseClock): Promise<TransactionId
  * @throws CannotOpen when there is too much going on
  */
 export async function addChainsTo(pool: Pool): Promise<number> {
-  const { text, types } = statementsFor(null).updateChains;
   return holdingWrites(pool, async (query) => {
     const missing = new MissingHeads();
     let added = 0;
     for await (const records of scanLedger(pool, null)) {
-      const rows = new RowArrays(types);
-      for (const record of records) {
+      const heads = records.flatMap((record) => {
         const head = missing.take(record);
-        if (head !== null) rows.add(...keyOf(record.user), head);
+        return head === null ? [] : [[...keyOf(record.user), head] as const];
+      });
+      for (const [bucket, those] of Map.groupBy(heads, ([bucket]) => bucket)) {
+        const { text, types } = statementsFor(bucket).updateChains;
+        const rows = new RowArrays(types);
+        for (const columns of those) rows.add(...columns);
+        await query(text, rows.literals());
       }
-      if (rows.count > 0) await query(text, rows.literals());
-      added += rows.count;
+      added += heads.length;
     }
     await query(BEGIN_OTHERS);
     return added;

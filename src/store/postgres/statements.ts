@@ -221,7 +221,7 @@ export function query({ name, text }: Statement, values: unknown[], isPrepared: 
   return isPrepared ? { name: `scrip_${name}`, text, values } : { text, values };
 }
 
-function unnest(columnTypes: readonly string[]): string {
+export function unnest(columnTypes: readonly string[]): string {
   return `unnest(${columnTypes.map((type, index) => `$${index + 1}::${type}[]`).join(', ')})`;
 }
 
