@@ -3,7 +3,7 @@
 
 import type { Amount } from '../ledger/amount.ts';
 import { type Cycle, createdAt } from '../ledger/cycle.ts';
-import type { Instant } from '../ledger/instant.ts';
+import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
 
 export interface CycleObject {
@@ -59,6 +59,28 @@ export function transactionObject({ id, amount, createdAt, expiresAt }: Transact
   return { transaction_id: id, amount, created_at: timestamp(createdAt), expire_at: timestamp(expiresAt) };
 }
 
-function timestamp(instant: Instant): string {
-  return new Date(instant).toISOString();
+/** By day, how its timestamps begin. A list has few days beside its lines, and the library takes six times as long. */
+const dates = new Map<number, string>();
+const DATES_MAX = 4_096;
+const SIXTY = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
+const THOUSAND = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
+
+/** As `toISOString` writes it. */
+export function timestamp(instant: Instant): string {
+  const day = Math.floor(instant / DAY_MS);
+  const ms = instant - day * DAY_MS;
+  const hour = Math.floor(ms / HOUR_MS);
+  const minute = Math.floor(ms / 60_000) % 60;
+  const second = Math.floor(ms / 1_000) % 60;
+  return `${dateOf(day)}${SIXTY[hour]}:${SIXTY[minute]}:${SIXTY[second]}.${THOUSAND[ms % 1_000]}Z`;
+}
+
+/** With the letter that parts it from the time. */
+function dateOf(day: number): string {
+  const known = dates.get(day);
+  if (known !== undefined) return known;
+  if (dates.size === DATES_MAX) dates.clear();
+  const date = new Date(day * DAY_MS).toISOString().slice(0, '2026-11-20T'.length);
+  dates.set(day, date);
+  return date;
 }
