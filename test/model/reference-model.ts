@@ -73,8 +73,8 @@ interface Grant {
 }
 
 class EndUser {
-  /** In order of creation. */
-  readonly grants: Grant[];
+  /** In order of creation, but for those that had ended when time last passed. */
+  grants: Grant[];
   /** In order of creation. */
   readonly happened: ModelTransaction[];
 
@@ -102,13 +102,14 @@ class EndUser {
     return grant !== undefined && grant.end <= now;
   }
 
-  /** One renewal after the other, each at the instant at which the period before it ends. */
+  /** One renewal after the other, each at the instant at which the period before it ends; what has ended is over for good. */
   passTime(now: number): void {
     for (let ended = this.renewing(); ended !== undefined && ended.end <= now; ended = this.renewing()) {
       ended.followed = true;
       const { amount, validityDays, createdAt, end: start } = ended;
       this.open({ type: 'recurring', amount, validityDays, createdAt, start }, 'renew', 'renewal');
     }
+    if (this.grants.some((grant) => grant.end <= now)) this.grants = this.grants.filter((grant) => grant.end > now);
   }
 
   /** The grants that count at `now`, the first to be spent first: by start, then in order of creation. */
@@ -118,10 +119,13 @@ class EndUser {
   }
 
   balance(now: number): number {
-    let sum = 0n;
-    for (const grant of this.valid(now)) sum += BigInt(grant.left);
-    if (sum > BigInt(MOST)) throw new Error(`the model lets an end user hold ${sum}`);
-    return Number(sum);
+    let sum = 0;
+    for (const grant of this.valid(now)) {
+      sum += grant.left;
+      // At once, before it is so large that the next one is rounded.
+      if (sum > MOST) throw new Error(`the model lets an end user hold ${sum}`);
+    }
+    return sum;
   }
 
   /** The recurring cycle that runs at `now` and was not stopped. */
@@ -198,7 +202,7 @@ export class ReferenceLedger {
   }
 
   transactionsAt(of: ModelUser, now: number): ModelTransaction[] {
-    return this.#view(of, now).happened.reverse();
+    return this.#view(of, now).happened.toReversed();
   }
 
   /** What the renewal clock does: enters what is due, and nothing at all when nothing is. */
@@ -240,8 +244,11 @@ export class ReferenceLedger {
     return this.#latest;
   }
 
+  /** An end user as it is at `now`, to be looked at only. */
   #view(of: ModelUser, now: number): EndUser {
-    const copy = (this.#users.get(keyOf(of)) ?? new EndUser()).copy();
+    const user = this.#users.get(keyOf(of)) ?? new EndUser();
+    if (!user.isDue(now)) return user;
+    const copy = user.copy();
     copy.passTime(now);
     return copy;
   }

@@ -207,7 +207,8 @@ export class Auditor implements Witness {
     } else {
       const { error, status: told, request_id, type, title, detail, ...particulars } = JSON.parse(body);
       const expected = problemOf(operation.user, outcome);
-      assert.deepEqual({ status, error, ...particulars }, expected);
+      const answered = { status, error, ...particulars };
+      if (!isAlike(answered, expected)) assert.deepEqual(answered, expected);
       assert.equal(told, status);
       if (kept !== null) assert.equal(request_id, kept.requestId, 'the id of the first request');
     }
@@ -275,4 +276,15 @@ export class Auditor implements Witness {
     this.#users.set(name, watched);
     return watched;
   }
+}
+
+/** Found out a few times faster than by an assertion that has to know the difference. */
+function isAlike(some: Record<string, unknown>, others: Record<string, unknown>): boolean {
+  const names = Object.keys(some);
+  if (names.length !== Object.keys(others).length) return false;
+  return names.every((name) => some[name] === others[name] || textOf(some[name]) === textOf(others[name]));
+}
+
+function textOf(value: unknown): string {
+  return JSON.stringify(value) ?? '';
 }

@@ -1,5 +1,6 @@
 // A client of the service, as its documentation asks for one to be written: it sends a request with a key again until it
-// is answered, one without a key only where nothing happened. It waits for one answer before it asks for the next thing.
+// is answered, one without a key only where nothing happened; it comes back when it was told to, and later each time that
+// it heard nothing. It waits for one answer before it asks for the next thing.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';
@@ -20,7 +21,11 @@ export interface ClientPorts {
 }
 
 const THINK_MS = 60;
+/** The first time; twice as long each time after that. */
 const BACKOFF_MS = 150;
+const BACKOFF_MS_MAX = 2_400;
+/** So that not all who were told to come back come at once. */
+const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 
 export class Client {
@@ -39,10 +44,10 @@ export class Client {
   #next(): void {
     const operation = this.#ports.nextOperation(this);
     if (operation === null) this.isDone = true;
-    else this.#try(operation);
+    else this.#try(operation, BACKOFF_MS);
   }
 
-  #try(operation: Operation): void {
+  #try(operation: Operation, backoffMs: number): void {
     const { time, chance } = this.#ports;
     const attempt = this.#ports.attempt(operation);
     this.counts.requests += 1;
@@ -51,8 +56,10 @@ export class Client {
       if (isOver) return;
       isOver = true;
       patience.act = null;
-      if (this.#isAnswer(operation, heard)) time.after(chance.delay(THINK_MS), () => this.#next(), null);
-      else time.after(chance.delay(BACKOFF_MS), () => this.#try(operation), null);
+      if (this.#isAnswer(operation, heard)) return void time.after(chance.delay(THINK_MS), () => this.#next(), null);
+      const again = () => this.#try(operation, Math.min(2 * backoffMs, BACKOFF_MS_MAX));
+      const toldMs = typeof heard === 'string' ? 0 : 1_000 * Number(heard.headers['retry-after'] ?? 0);
+      time.after(toldMs > 0 ? toldMs + chance.delay(RETURN_SPREAD_MS) : chance.delay(backoffMs), again, null);
     };
     const patience = time.after(PATIENCE_MS, () => hear('cut'), null);
     this.#ports.send(attempt, hear);

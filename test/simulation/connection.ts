@@ -1,8 +1,8 @@
 // A request and its answer as Fastify sees them, without a socket: no bytes, no parsing, nothing that the operating
 // system decides. The server is the real one from its router on.
 
+import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
-import { Writable } from 'node:stream';
 
 export interface SentRequest {
   readonly method: 'GET' | 'POST';
@@ -18,6 +18,9 @@ export interface Reply {
   readonly body: string;
 }
 
+/** Stands in for a socket that is kept open for the next request of the same caller. */
+export type OpenSocket = EventEmitter;
+
 /** Stands in for `IncomingMessage`. */
 export class ArrivingRequest extends EventEmitter {
   readonly method: string;
@@ -28,13 +31,14 @@ export class ArrivingRequest extends EventEmitter {
   readonly httpVersionMajor = 1;
   readonly httpVersionMinor = 1;
   readonly complete = true;
-  readonly socket = new EventEmitter();
+  readonly socket: OpenSocket;
   readonly #body: Buffer | null;
   readonly #around: (deliver: () => void) => void;
 
   /** @param around wraps the moment at which the body is there, in which the handler is run */
-  constructor(sent: SentRequest, around: (deliver: () => void) => void) {
+  constructor(sent: SentRequest, socket: OpenSocket, around: (deliver: () => void) => void) {
     super();
+    this.socket = socket;
     this.method = sent.method;
     this.url = sent.path;
     this.#body = sent.body === null ? null : Buffer.from(sent.body);
@@ -67,17 +71,20 @@ export class ArrivingRequest extends EventEmitter {
   }
 }
 
-/** Stands in for `ServerResponse`. */
-export class DepartingResponse extends Writable {
+/** Stands in for `ServerResponse`, which is no `Writable` either: whoever reads takes all at once. */
+export class DepartingResponse extends EventEmitter {
   statusCode = 200;
   headersSent = false;
+  writableEnded = false;
+  readonly writable = true;
+  destroyed = false;
   readonly #headers: Record<string, string> = {};
-  readonly #chunks: Buffer[] = [];
+  #body = '';
   readonly #onReply: (reply: Reply | null) => void;
 
   /** @param onReply called once: with null when the answer breaks off */
   constructor(onReply: (reply: Reply | null) => void) {
-    super({ decodeStrings: true });
+    super();
     this.#onReply = onReply;
   }
 
@@ -104,20 +111,27 @@ export class DepartingResponse extends Writable {
     return this;
   }
 
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+  write(chunk: string | Buffer): boolean {
     this.headersSent = true;
-    this.#chunks.push(chunk);
-    done();
+    this.#body += typeof chunk === 'string' ? chunk : chunk.toString('utf8');
+    return true;
   }
 
-  override _final(done: () => void): void {
-    const body = this.#chunks.length === 1 ? (this.#chunks[0] as Buffer) : Buffer.concat(this.#chunks);
-    this.#onReply({ status: this.statusCode, headers: this.#headers, body: body.toString('utf8') });
-    done();
+  end(chunk?: string | Buffer | null): this {
+    assert(!this.writableEnded, 'an answer ends once');
+    if (chunk) this.write(chunk);
+    this.writableEnded = true;
+    if (this.destroyed) return this;
+    this.#onReply({ status: this.statusCode, headers: this.#headers, body: this.#body });
+    if (this.listenerCount('finish') > 0) process.nextTick(() => this.emit('finish'));
+    return this;
   }
 
-  override _destroy(_error: Error | null, done: () => void): void {
-    if (!this.writableFinished) this.#onReply(null);
-    done();
+  destroy(): this {
+    if (this.destroyed || this.writableEnded) return this;
+    this.destroyed = true;
+    this.#onReply(null);
+    process.nextTick(() => this.emit('close'));
+    return this;
   }
 }

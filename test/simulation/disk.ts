@@ -17,6 +17,9 @@ export interface UserRows {
   readonly user: EndUserKey;
   /** All of them, in no order that means anything. */
   cycles: Cycle[];
+  /** Of these, all that end behind `liveBehind` and the one that renews, so that nobody looks through all that ever was. */
+  live: Cycle[];
+  liveBehind: Instant;
   /** In the order of the commits. */
   readonly postings: Posting[];
 }
@@ -42,6 +45,8 @@ export class Disk {
   /** What the machine's clock says; it jumps. */
   readonly wall: () => number;
   #latest: Instant = 0;
+  /** No answer is older, so that nobody looks through all of them once a second. */
+  #answeredFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
 
@@ -69,7 +74,13 @@ export class Disk {
   load(user: EndUserKey, behind: Instant): Cycle[] {
     const rows = this.users.get(userName(user));
     if (rows === undefined) return [];
-    return rows.cycles.filter((cycle) => cycle.end > behind || renews(cycle)).sort(burnOrder);
+    const known = behind < rows.liveBehind ? rows.cycles : rows.live;
+    const loaded = known.filter((cycle) => cycle.end > behind || renews(cycle));
+    if (loaded.length < known.length && behind >= rows.liveBehind) {
+      rows.live = loaded.slice();
+      rows.liveBehind = behind;
+    }
+    return loaded.sort(burnOrder);
   }
 
   loadForBatch(user: EndUserKey, now: Instant): Cycle[] {
@@ -92,17 +103,22 @@ export class Disk {
   /** One commit: all of it, at this instant. */
   commit({ changes, answers }: Pick<Folded, 'changes' | 'answers'>): void {
     for (const change of changes) this.#apply(change);
-    for (const answer of answers) this.answers.set(nameOf(answer, answer.key), answer);
+    for (const answer of answers) {
+      this.answers.set(nameOf(answer, answer.key), answer);
+      this.#answeredFrom = Math.min(this.#answeredFrom, answer.answeredAt);
+    }
   }
 
   #apply({ user, opened, changed, postings }: UserChange): void {
-    const rows = this.users.get(userName(user)) ?? { user: { ...user }, cycles: [], postings: [] };
+    const rows = this.users.get(userName(user)) ?? newRows(user);
     this.users.set(userName(user), rows);
-    for (const { before, after } of changed) {
-      const place = rows.cycles.findLastIndex(({ id, period }) => id === before.id && period === before.period);
-      rows.cycles[place] = after;
+    for (const cycles of [rows.cycles, rows.live]) {
+      for (const { before, after } of changed) {
+        const place = cycles.findLastIndex(({ id, period }) => id === before.id && period === before.period);
+        if (place >= 0) cycles[place] = after;
+      }
+      cycles.push(...opened);
     }
-    rows.cycles.push(...opened);
     rows.postings.push(...postings);
   }
 
@@ -110,12 +126,24 @@ export class Disk {
   due(limit: number): EndUserKey[] {
     const now = this.peek();
     const found: { end: Instant; user: EndUserKey }[] = [];
-    for (const { user, cycles } of this.users.values()) {
-      const renewing = cycles.findLast(renews);
+    for (const { user, live } of this.users.values()) {
+      const renewing = live.findLast(renews);
       if (renewing !== undefined && hasEnded(renewing, now)) found.push({ end: renewing.end, user });
     }
     found.sort((a, b) => a.end - b.end);
     return found.slice(0, limit).map(({ user }) => user);
+  }
+
+  /** @returns the names of those that it forgot, `max` at the most */
+  forgetAnswers(before: Instant, max: number): string[] {
+    if (before <= this.#answeredFrom) return [];
+    const old: string[] = [];
+    for (const [name, { answeredAt }] of this.answers) {
+      if (answeredAt < before && old.push(name) === max) break;
+    }
+    for (const name of old) this.answers.delete(name);
+    if (old.length < max) this.#answeredFrom = before;
+    return old;
   }
 
   hasAnswersBefore(instant: Instant): boolean {
@@ -166,4 +194,8 @@ export class Disk {
       return !isFree;
     });
   }
+}
+
+function newRows({ account, endUser }: EndUserKey): UserRows {
+  return { user: { account, endUser }, cycles: [], live: [], liveBehind: 0, postings: [] };
 }

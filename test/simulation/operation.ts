@@ -130,7 +130,7 @@ export class Operations {
   }
 
   #wish(kind: Kind, user: ModelUser) {
-    const { chance, days } = { chance: this.#chance, days: this.#chance.pick([1, 2, 3, 7, 30, 31, 365]) };
+    const { chance, days } = { chance: this.#chance, days: this.#chance.pick([1, 1, 2, 2, 3, 7, 31, 365]) };
     switch (kind) {
       case 'stop-cycle':
         return { kind: 'stop-cycle' };

@@ -3,6 +3,7 @@
 // longer than a whole seed, so they are built once and reach whatever process runs in their place.
 
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
 import { sweepOfAnswers } from '../../src/commit/answer-sweep.ts';
@@ -13,7 +14,7 @@ import { Authenticator, type LatestCaller } from '../../src/http/authenticate.ts
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
-import { ArrivingRequest, DepartingResponse, type Reply, type SentRequest } from './connection.ts';
+import { ArrivingRequest, DepartingResponse, type OpenSocket, type Reply, type SentRequest } from './connection.ts';
 import type { Owner } from './virtual-time.ts';
 
 export interface ProcessOptions {
@@ -32,6 +33,16 @@ export class Process implements Owner {
   renewalClock!: RenewalClock;
   answerSweep!: Rounds;
   authenticator!: Authenticator;
+  readonly #sockets = new Map<string | null, OpenSocket>();
+
+  /** Whoever calls keeps a connection open. */
+  socketOf({ authorization }: SentRequest): OpenSocket {
+    const known = this.#sockets.get(authorization);
+    if (known !== undefined) return known;
+    const socket = new EventEmitter();
+    this.#sockets.set(authorization, socket);
+    return socket;
+  }
 
   start({ store, limits, keepAnswersMs, onTrouble }: ProcessOptions): void {
     this.store = store;
@@ -104,7 +115,7 @@ export class Slot {
       deliver();
       this.onSubmit = null;
     };
-    const request = new ArrivingRequest(sent, around);
+    const request = new ArrivingRequest(sent, served.socketOf(sent), around);
     const response = new DepartingResponse((reply) => {
       if (served.isAlive) answer(reply);
     });

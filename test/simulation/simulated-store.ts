@@ -224,11 +224,7 @@ export class SimulatedStore implements Store {
     this.#mayFail('answers cannot be forgotten', 'StoreUnavailable');
     const now = this.disk.tick();
     const before = now - ageMs;
-    const old: string[] = [];
-    for (const [name, { answeredAt }] of this.disk.answers) {
-      if (answeredAt < before && old.push(name) === FORGOTTEN_MAX) break;
-    }
-    for (const name of old) this.disk.answers.delete(name);
+    const old = this.disk.forgetAnswers(before, FORGOTTEN_MAX);
     this.options.witness.forgotten(old, now, this.options.time.now);
     await this.pause(0.3);
     return old.length;

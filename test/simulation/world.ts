@@ -52,6 +52,7 @@ export const SLOTS_MAX = 3;
 const TRACE_TAIL = 60;
 const TRACE_LINE = 400;
 const HASHED_AT_ONCE = 65_536;
+const BEFORE_ID = '"request_id":"';
 /** A look at the clock, or at a process, is a chance for a fault. */
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
@@ -97,7 +98,7 @@ export class World {
     );
     this.#keepAnswersMs = chance.pick([HOUR_MS, DAY_MS, 30 * DAY_MS]);
     this.#auditor = new Auditor(this.#keepAnswersMs, (line) => this.#note(line));
-    this.#users = Array.from({ length: chance.between(2, 8) }, (_, index) => ({
+    this.#users = Array.from({ length: chance.between(2, 16) }, (_, index) => ({
       account: 1 + (index % 2),
       endUser: `5f0c6f7e-0000-4000-8000-00000000000${index >> 1}`,
     }));
@@ -335,19 +336,22 @@ export class World {
   }
 
   #noteReply({ operation }: Attempt, { status, headers, body }: Reply): void {
-    const isProblem = status !== 200;
-    const known = !isProblem
-      ? body
-      : body.replace(/"request_id":"([^"]+)"/, (_, id: string) => {
-          const name = this.#requestIds.get(id) ?? `r${this.#requestIds.size}`;
-          this.#requestIds.set(id, name);
-          return `"request_id":"${name}"`;
-        });
+    const known = status === 200 ? body : this.#withKnownId(body);
     this.#note(`answer to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} ${known}`);
   }
 
+  /** A problem document, the id of its request by the name that it has here. */
+  #withKnownId(body: string): string {
+    const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
+    const end = body.indexOf('"', begin);
+    const id = body.slice(begin, end);
+    const name = this.#requestIds.get(id) ?? `r${this.#requestIds.size}`;
+    this.#requestIds.set(id, name);
+    return body.slice(0, begin) + name + body.slice(end);
+  }
+
   #note(text: string): void {
-    const line = `${this.#time.now.toFixed(3)} ${text}`;
+    const line = `${Math.round(this.#time.now * 1_000)} ${text}`;
     this.#unhashed += line;
     if (this.#unhashed.length > HASHED_AT_ONCE) this.#hashLines();
     this.#options.onTrace?.(line);
@@ -356,7 +360,8 @@ export class World {
   }
 
   #hashLines(): void {
-    this.#hash.update(this.#unhashed);
+    // A byte for a character: what few there are beyond the first 256 need not be told apart.
+    this.#hash.update(this.#unhashed, 'latin1');
     this.#unhashed = '';
   }
 
