@@ -26,3 +26,16 @@ test('who may not take is passed over, and keeps what waits', () => {
   assert.deepEqual([line.length, line.lengthOf(1), line.lengthOf(2)], [1, 1, 0]);
   assert.equal(line.takeOne(anyone), 'a1');
 });
+
+test('of more accounts than there are places the first get one each, and the others come next', () => {
+  const line = lineOf([1, 'a1'], [2, 'b1'], [3, 'c1'], [1, 'a2']);
+  assert.deepEqual(line.take(2), ['a1', 'b1']);
+  assert.deepEqual([line.length, line.accounts], [2, 2]);
+  assert.deepEqual(line.take(2), ['c1', 'a2']);
+});
+
+test('whose whole share is taken waits no more', () => {
+  const line = lineOf([1, 'a1'], [1, 'a2'], [2, 'b1'], [2, 'b2']);
+  assert.deepEqual(line.take(4), ['a1', 'a2', 'b1', 'b2']);
+  assert.deepEqual([line.length, line.accounts, line.lengthOf(1)], [0, 0, 0]);
+});

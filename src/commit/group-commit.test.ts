@@ -94,8 +94,10 @@ test('what is less than the batch that is decided waits until that is durable, o
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
+  submit(4);
   store.batch(0).decide();
-  for (const amount of [4, 5]) submit(amount);
+  assert.deepEqual(store.sizes(), [3]);
+  submit(5);
   await nextTurn();
   assert.deepEqual(store.sizes(), [3]);
   submit(6);
@@ -184,6 +186,8 @@ for (const code of ['Overloaded', 'StoreUnavailable', 'OutcomeUnknown', 'Interna
       [3, 'accepted'],
     ]);
     assert.deepEqual([commit.counts.faults, commit.counts.commands], [1, 1]);
+    const none = { Overloaded: 0, StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 };
+    assert.deepEqual(commit.counts.faultsByKind, { ...none, [code]: 1 });
   });
 }
 
@@ -296,5 +300,60 @@ test('a command that is submitted in answer to another is written like any other
   assert.deepEqual(answers, [
     [1, 'accepted'],
     [2, 'accepted'],
+  ]);
+});
+
+test('beside requests a batch takes 64 renewals, and by themselves as many as there is room for', async () => {
+  const { store, submit, renew } = begin();
+  for (const number of upTo(700)) renew(`user ${number}`);
+  submit(1);
+  await nextTurn();
+  assert.deepEqual(amountsOf(store.batch(0)), [1, ...Array<string>(64).fill('renew')]);
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(amountsOf(store.batch(1)), Array<string>(512).fill('renew'));
+  store.batch(1).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [65, 512, 700 - 64 - 512]);
+});
+
+test('each batch is counted: how long it took, how many commands it had', async (t) => {
+  let nowMs = 5_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const { store, commit, submit } = begin();
+  for (const [index, commands] of [3, 1].entries()) {
+    for (const amount of upTo(commands)) submit(amount);
+    await nextTurn();
+    nowMs += index === 0 ? 20 : 700;
+    store.batch(index).finish();
+    await nextTurn();
+  }
+  const { batches, seconds, sizes, times } = commit.counts;
+  assert.deepEqual([batches, seconds, times.sum, sizes.sum], [2, 0.72, 0.72, 4]);
+  const bounded = ({ bounds, counts }: typeof sizes) => bounds.filter((_, index) => (counts[index] as number) > 0);
+  assert.deepEqual(bounded(sizes), [1, 4]);
+  assert.deepEqual(bounded(times), [0.025, 1]);
+});
+
+test('whoever traces hears of a batch before its commands are answered, and that they all are', async (t) => {
+  let nowMs = 5_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const { store, commit, answers, submit } = begin();
+  const heard: unknown[] = [];
+  commit.onAnswering = (batch) => heard.push([batch, answers.length]);
+  for (const amount of [1, 2]) submit(amount);
+  await nextTurn();
+  nowMs = 5_030;
+  store.batch(0).finish();
+  await nextTurn();
+  submit(3);
+  await nextTurn();
+  store.batch(1).fail(new StoreFault('StoreUnavailable', 'for the test'));
+  await nextTurn();
+  assert.deepEqual(heard, [
+    [{ startedMs: 5_000, endedMs: 5_030, commands: 2, fault: null }, 0],
+    [null, 2],
+    [{ startedMs: 5_030, endedMs: 5_030, commands: 1, fault: 'StoreUnavailable' }, 2],
+    [null, 3],
   ]);
 });

@@ -208,3 +208,18 @@ test('stopping a clock that does nothing is done at once, and leaves no timer th
   assert.equal(timers.length, 1);
   assert.equal(cleared.mock.calls[0]?.arguments[0], timers[0]);
 });
+
+test('how late it is counts from when nothing was due', async (t) => {
+  let nowMs = 1_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const store = new DueStore(3);
+  const { clock } = begin(store);
+  nowMs = 4_000;
+  assert.equal(clock.lateMs(), 3_000, 'it has not looked yet');
+  store.beforeWrite = () => Promise.reject(new StoreFault('StoreUnavailable', 'for the test'));
+  await clock.tick();
+  assert.deepEqual([clock.lateMs(), clock.due], [3_000, 3]);
+  store.beforeWrite = async () => {};
+  await clock.tick();
+  assert.deepEqual([clock.lateMs(), clock.due], [0, 0]);
+});

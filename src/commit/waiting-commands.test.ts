@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/commit/stalled-store.ts';
-import type { Command } from '../ledger/command.ts';
+import { ACCEPTED, type Command } from '../ledger/command.ts';
 import { StoreFault } from '../store/store.ts';
 import { QUEUE_LIMITS } from './group-commit.ts';
 
@@ -221,4 +221,50 @@ test('when all have gone nothing is written, and nothing is waited for', async (
     [2, 'Overloaded'],
   ]);
   assert.deepEqual([store.batches.length, commit.queued], [0, 0]);
+});
+
+/** What a subtraction of 1 takes up: 256 bytes, and 2 for each character of its end user and of its API key. */
+const BYTES = 256 + 2 * (USER.length + 'key:1'.length);
+
+for (const [what, command, bytes] of [
+  ['a command', subtraction(1), BYTES],
+  ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, BYTES + 2 * 'for Ada'.length],
+] as const) {
+  test(`${what} takes up what its texts do: two of an account need room for three, to the byte`, () => {
+    assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 3 * bytes }), command), 2);
+    assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 3 * bytes - 1 }), command), 1);
+  });
+}
+
+test('an account keeps its share of the bytes while some of its commands are still being written', async () => {
+  const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
+  const all = room(tried, subtraction(1));
+  await nextTurn();
+  const { commands } = tried.store.batch(0);
+  tried.store.batch(0).finish(commands.map((_, index) => (index === 0 ? ACCEPTED : null)));
+  await nextTurn();
+  assert.equal(tried.store.batch(1).commands.length, all - 1);
+  assert.equal(room(tried, subtraction(1)), 1, 'the place that became free');
+});
+
+test('renewals fill all that is left of the queue, in commands and in bytes, and no more', () => {
+  const renewalBytes = 256 + 2 * 'a'.length;
+  for (const limits of [
+    { commandsMax: 2, bytesMax: Infinity },
+    { commandsMax: Infinity, bytesMax: 2 * renewalBytes },
+    { commandsMax: Infinity, bytesMax: 3 * renewalBytes - 1 },
+  ]) {
+    const { commit, answers, renew } = begin(limits);
+    for (const endUser of ['a', 'b', 'c']) renew(endUser);
+    assert.deepEqual([commit.queued, answers], [2, [[0, 'Overloaded']]]);
+  }
+});
+
+test('the places in a batch of those who have gone are filled up, and no more than those', async () => {
+  const { store, commit, submit } = begin();
+  for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isGone: true });
+  for (const amount of upTo(600)) submit(amount);
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [512]);
+  assert.equal(commit.queued, 600 - 512);
 });

@@ -225,6 +225,11 @@ const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, rule: st
   ['of another period', { period: 1 }, 'periods are counted from 0 and abut, from the creation on'],
   ['before the first period', { period: -1 }, 'periods are counted from 0 and abut, from the creation on'],
   [
+    'before the first period, that abuts',
+    { period: -1, start: START - 31 * DAY_MS, end: START },
+    'periods are counted from 0 and abut, from the creation on',
+  ],
+  [
     'that starts after its creation',
     { start: START + 1, end: END + 1 },
     'periods are counted from 0 and abut, from the creation on',

@@ -3,7 +3,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { DAY_MS, endOf, INSTANT_MAX, isInstant, VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from './instant.ts';
+import {
+  DAY_MS,
+  endOf,
+  INSTANT_MAX,
+  isInstant,
+  LAST_INSTANT,
+  VALIDITY_DAYS_DEFAULT,
+  VALIDITY_DAYS_MAX,
+} from './instant.ts';
 
 test('the last instant is the last millisecond of the year 9999', () => {
   assert.equal(new Date(INSTANT_MAX).toISOString(), '9999-12-31T23:59:59.999Z');
@@ -58,4 +66,9 @@ const INSTANTS: readonly (readonly [value: number, isOne: boolean])[] = [
 
 test('an instant is a whole number of milliseconds from 1970 to the year 9999', () => {
   for (const [value, isOne] of INSTANTS) assert.equal(isInstant(value), isOne, String(value));
+});
+
+test('what starts at the latest that a clock may say still has an end after it', () => {
+  assert.equal(endOf(LAST_INSTANT, 1), LAST_INSTANT + 1);
+  assert(isInstant(LAST_INSTANT + 1) && !isInstant(LAST_INSTANT + 2));
 });

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { INSTANT_MAX } from './instant.ts';
-import { instantOf, renewalId, SEQUENCE_COUNT, sequenceOf, transactionId } from './transaction-id.ts';
+import { idsBetween, instantOf, renewalId, SEQUENCE_COUNT, sequenceOf, transactionId } from './transaction-id.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 const TAIL = '0123456789ab';
@@ -84,4 +84,15 @@ test('a renewal sorts before all else at its instant, and behind all that happen
 test('an id says where it stands among those of its instant', () => {
   for (const sequence of [0, 1, 2 ** 14 - 1, 2 ** 14, 2 ** 14 + 1, 2 ** 25 + 5, SEQUENCE_COUNT - 1])
     assert.equal(sequenceOf(transactionId({ at: 0x0123456789ab, sequence, tail: 'ffffffffffff' })), sequence);
+});
+
+test('the ids between two instants are those of all that happens from the first on up to the second, and no others', () => {
+  const { first, last } = idsBetween(NOW, NOW + 5);
+  const isWithin = (id: string) => first <= id && id <= last;
+  const earliest = { sequence: 0, tail: '000000000000' };
+  const latest = { sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' };
+  assert(isWithin(transactionId({ at: NOW, ...earliest })));
+  assert(isWithin(transactionId({ at: NOW + 5, ...latest })));
+  assert(!isWithin(transactionId({ at: NOW - 1, ...latest })));
+  assert(!isWithin(transactionId({ at: NOW + 6, ...earliest })));
 });
