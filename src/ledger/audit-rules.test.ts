@@ -95,6 +95,28 @@ const BY_HAND: readonly (readonly [what: string, ledger: Ledger, found: readonly
     [[1, `transaction ${subtracted(-5, START, 3).transactionId} subtracts 5 credits`]],
   ],
   [
+    'a subtraction of nothing',
+    { cycles: [FIRST.cycle], postings: [{ ...subtracted(1, START, 3), amount: 0 }, FIRST.posting], now: START },
+    [[1, `transaction ${subtracted(1, START, 3).transactionId} subtracts 0 credits`]],
+  ],
+  [
+    'a transaction with two notes',
+    {
+      cycles: [
+        { ...FIRST.cycle, remaining: 90 },
+        { ...SECOND.cycle, remaining: SECOND.cycle.amount - 1 },
+      ],
+      postings: [
+        { ...subtracted(1, START, 3), cycleId: SECOND.cycle.id, note: 'for Ada' },
+        { ...subtracted(10, START, 3), note: 'for Bob' },
+        SECOND.posting,
+        FIRST.posting,
+      ],
+      now: START,
+    },
+    [[4, `transaction ${subtracted(10, START, 3).transactionId} has two notes`]],
+  ],
+  [
     'a transaction that touches a cycle twice',
     {
       cycles: [{ ...FIRST.cycle, remaining: 90 }],

@@ -34,6 +34,24 @@ test('a head is a SHA-256 of the head before it and of all that a posting says',
   assert.equal(extend(emptyChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
 });
 
+test('the postings of a transaction are taken by cycle, then by period, in whatever order they come', () => {
+  const earlierCycle = { ...POSTING, cycleId: idAt(2), period: 5 };
+  const nextPeriod = { ...POSTING, period: 1 };
+  const line = ({ cycleId, period }: Posting) =>
+    `\n${POSTING.transactionId} ${cycleId} ${period} subtract -12 ${NOON} ${NOON + 1} 5 - key:1`;
+  const [a, b, c] = [earlierCycle, POSTING, nextPeriod];
+  const head = hash('sha256', `${emptyChain(ADA)}${[a, b, c].map(line).join('')}`, 'base64url');
+  for (const postings of [
+    [a, b, c],
+    [a, c, b],
+    [b, a, c],
+    [b, c, a],
+    [c, a, b],
+    [c, b, a],
+  ])
+    assert.equal(extend(emptyChain(ADA), postings), head);
+});
+
 test('no posting leaves the head as it is', () => {
   assert.equal(extend(emptyChain(ADA), []), emptyChain(ADA));
 });
