@@ -267,3 +267,13 @@ test('movements sum to what cycles and postings say, at any instant of any histo
     { numRuns: 400 },
   );
 });
+
+test('what is carried beyond 2^53−1 alone is a movement, nothing is none, and what is cleared is gone', () => {
+  const sums = new MovementSums();
+  const large = { account: 1, series: SERIES.held, slot: 7, credits: 0, moreCredits: 2n ** 53n, count: 0 };
+  sums.add(large);
+  sums.add({ ...large, slot: 8, moreCredits: 0n });
+  assert.deepEqual(sums.movements(), [large]);
+  sums.clear();
+  assert.deepEqual(sums.movements(), []);
+});
