@@ -17,7 +17,7 @@ import { type Write, writesOf } from './batch-writes.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import { type Key, keyArrays, keyOf } from './key.ts';
 import { cycleOfText, exactInteger } from './rows.ts';
-import { BEGIN_STATEMENTS, begin, commit, query, type Statement, type Statements } from './statements.ts';
+import { begin, commit, query, type Statement, type Statements } from './statements.ts';
 import { type StatementResult, sendStep, type TextRow } from './step.ts';
 
 /** Missed periods that one batch enters: see the same bound of the SQLite writer. */
@@ -99,15 +99,16 @@ export class BatchTransaction {
     const arrays = keyArrays(keys).literals();
     const { lock, cycles, answers: asking } = this.#statements;
     const asked = keysAsked(asking, commands);
+    const beginning = begin({ isPrepared: this.#isPrepared, isCitus: this.#isCitus });
     const results = await sendStep(this.#client, [
-      ...begin(this.#isPrepared),
+      ...beginning,
       query(lock, arrays, this.#isPrepared),
       // Asked for behind the locks: whoever held them before has an earlier instant.
       query(this.#now, [], this.#isPrepared),
       query(cycles, [...arrays, loadedBehind(this.#clock.latest)], this.#isPrepared),
       ...(asked.count === 0 ? [] : [query(asking, asked.literals(), this.#isPrepared)]),
     ]);
-    const [locked, clock, held, answered] = results.slice(BEGIN_STATEMENTS) as Loading;
+    const [locked, clock, held, answered] = results.slice(beginning.length) as Loading;
     const isLocked = keys.map(() => false);
     const chains: (Head | null)[] = keys.map(() => null);
     for (const [place, chain] of locked.rows) {

@@ -172,7 +172,7 @@ export class BatchWriter {
     const chain = this.#isChained ? '' : null;
     await sendStep(client, [
       query(ROLLBACK, [], this.#isPrepared),
-      ...begin(this.#isPrepared),
+      ...begin({ isPrepared: this.#isPrepared, isCitus: this.#byBucket !== null }),
       ...keys.map((key) => query(this.#mixed.addEndUsers, [...key, chain], this.#isPrepared)),
       ...commit(this.#isPrepared),
     ]);
