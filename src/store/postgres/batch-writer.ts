@@ -106,6 +106,8 @@ export class BatchWriter {
       try {
         const outcomes = await this.#attempt(commands, isAlone ? null : { lane, onDecided });
         if (outcomes !== null) return outcomes;
+        // Something was made ready, and nothing has failed.
+        continue;
       } catch (error) {
         if (error instanceof CommitLost || isConnectionLost(error)) this.#standby.suspect();
         // Without a witness it entered nothing but renewals, and to enter those twice does nothing.
@@ -129,11 +131,13 @@ export class BatchWriter {
    * @returns null when something was made ready, and the batch has to be run again
    */
   async #attempt(commands: readonly Command[], turn: Turn | null): Promise<Outcomes | null> {
-    const session = await this.#sessions.take(turn?.lane ?? null);
+    const open = turn === null ? null : this.#sessions.takeOpen(turn.lane);
+    // Nothing is awaited where one is open: see `leave`.
+    const session = open ?? (await this.#sessions.take());
     const { client } = session;
     let isSound = false;
     try {
-      if (await this.#standby.isAway(client)) {
+      if (this.#standby.isSuspected && (await this.#standby.isAway(client))) {
         isSound = true;
         throw new StoreFault('StoreUnavailable', STANDBY_AWAY);
       }
@@ -157,7 +161,7 @@ export class BatchWriter {
       isSound = true;
       return 'missing' in decided ? null : decided.outcomes;
     } finally {
-      this.#sessions.leave(session, isSound);
+      this.#sessions.leave(session, isSound, turn?.lane ?? null);
     }
   }
 

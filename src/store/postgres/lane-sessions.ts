@@ -7,7 +7,7 @@ import { StoreFault } from '../store.ts';
 
 export class Session {
   readonly client: PoolClient;
-  /** Batches on it: one, or two when one has followed the other. */
+  /** Batches on it: one, two when one has followed the other, or none for the rest of a turn of the event loop. */
   users = 1;
   isSound = true;
   /** In which it is open to the next batch; null when it is not. */
@@ -20,21 +20,25 @@ export class Session {
 
 export class LaneSessions {
   readonly #pool: Pool;
-  /** Of each lane, the one on which a COMMIT has been sent and nothing behind it. */
+  /** Of each lane, the one on which a COMMIT has been sent, and nothing behind it. */
   readonly #open = new Map<number, Session>();
 
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
-  /** @param lane null for a connection of one's own */
-  async take(lane: number | null): Promise<Session> {
-    const open = lane === null ? undefined : this.#open.get(lane);
-    if (lane === null || open === undefined) return new Session(await this.connect());
+  /** The one on which a batch of the lane may follow, at once; null when it needs another. */
+  takeOpen(lane: number): Session | null {
+    const open = this.#open.get(lane);
+    if (open === undefined) return null;
     this.#open.delete(lane);
     open.lane = null;
     open.users += 1;
     return open;
+  }
+
+  async take(): Promise<Session> {
+    return new Session(await this.connect());
   }
 
   /** A server that cannot be reached is down: whoever waits is told at once, and the next batch tries again. */
@@ -53,15 +57,32 @@ export class LaneSessions {
     this.#open.set(lane, session);
   }
 
-  /** After any error a connection is not trusted any more; closing it rolls back, and a batch that followed fails as well. */
-  leave(session: Session, isSound: boolean): void {
+  /**
+   * After any error a connection is not trusted any more; closing it rolls back, and a batch that followed fails as well.
+   *
+   * @param lane in which the next batch may take it over: that one is sent off in the same turn of the event loop, before
+   * the answers of this one, and the pool would give it a connection only behind them
+   */
+  leave(session: Session, isSound: boolean, lane: number | null): void {
     session.users -= 1;
     session.isSound &&= isSound;
-    const isLast = session.users === 0;
-    if (session.lane !== null && (isLast || !session.isSound)) {
-      this.#open.delete(session.lane);
-      session.lane = null;
-    }
-    if (isLast) session.client.release(!session.isSound);
+    if (!session.isSound) this.#close(session);
+    if (session.users > 0) return;
+    if (session.lane === null && lane !== null) this.offer(lane, session);
+    if (session.lane === null) session.client.release(!session.isSound);
+    else setImmediate(() => this.#releaseUnused(session));
+  }
+
+  #releaseUnused(session: Session): void {
+    if (session.users > 0 || session.lane === null) return;
+    this.#close(session);
+    session.client.release();
+  }
+
+  /** To batches that would follow. */
+  #close(session: Session): void {
+    if (session.lane === null) return;
+    this.#open.delete(session.lane);
+    session.lane = null;
   }
 }

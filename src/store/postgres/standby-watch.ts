@@ -31,6 +31,10 @@ export class StandbyWatch {
     this.#onSuspicion();
   }
 
+  get isSuspected(): boolean {
+    return this.#isSuspected;
+  }
+
   /** Asks only when there is a suspicion, which ends when the server says so. */
   async isAway(server: Pool | ClientBase): Promise<boolean> {
     if (!this.#isSuspected) return false;
