@@ -65,9 +65,12 @@ export function fillByBucket(buckets: number): string {
 }
 
 export const accountReads = `
-ALTER TABLE scrip.postings ADD COLUMN note text CHECK (length(note) BETWEEN 1 AND 500);
+-- Citus before 12.1 refuses a column that comes with a CHECK. The names are those that PostgreSQL gives by itself.
+ALTER TABLE scrip.postings ADD COLUMN note text;
+ALTER TABLE scrip.postings ADD CONSTRAINT postings_note_check CHECK (length(note) BETWEEN 1 AND 500);
 
-ALTER TABLE scrip.api_keys ADD COLUMN name text NOT NULL DEFAULT '' CHECK (length(name) <= 200);
+ALTER TABLE scrip.api_keys ADD COLUMN name text NOT NULL DEFAULT '';
+ALTER TABLE scrip.api_keys ADD CONSTRAINT api_keys_name_check CHECK (length(name) <= 200);
 ALTER TABLE scrip.api_keys ADD COLUMN last_used_at bigint;
 
 CREATE INDEX end_users_by_account ON scrip.end_users (account, end_user);
