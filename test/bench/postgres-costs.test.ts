@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { endUserId } from '../../bench/workload.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
@@ -79,6 +80,44 @@ describe('what a batch costs on PostgreSQL', () => {
     }
   });
 });
+
+describe('a database that was never analyzed', () => {
+  test('a batch finds its end users by their keys, and reads no table from one end to the other', async () => {
+    const url = await server.createDatabase();
+    const options = { url, lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
+    const store = await openPostgresStore(options);
+    // Until the server has counted what the migrations read.
+    await sleep(500);
+    const scans = await tableScans(url);
+    const shared = { account: 1, actor: 'key:1' };
+    try {
+      for (let number = 0; number < 10; number++) {
+        const endUser = endUserId(number);
+        await store.write([{ kind: 'add', ...shared, endUser, amount: 1_000, validityDays: 31 }]);
+        await store.write([{ kind: 'subtract', ...shared, endUser, amount: 1 }]);
+      }
+    } finally {
+      await store.close();
+    }
+    // Counted by the time that the connections of the store have ended.
+    for (let look = 0; look < 20; look++) {
+      const { found, read } = await tableScans(url);
+      if (found > scans.found) return assert.equal(read, scans.read);
+      await sleep(100);
+    }
+    assert.fail('the server never counted what it found by keys');
+  });
+});
+
+/** How often rows of the tables of a batch were found by an index, and how often the tables were read as a whole. */
+async function tableScans(url: string): Promise<{ found: number; read: number }> {
+  const { rows } = await server.query(
+    `SELECT sum(idx_scan)::float8 AS found, sum(seq_scan)::float8 AS read FROM pg_stat_user_tables
+     WHERE schemaname = 'scrip' AND relname IN ('end_users', 'cycles')`,
+    new URL(url).pathname.slice(1),
+  );
+  return { found: Number(rows[0].found), read: Number(rows[0].read) };
+}
 
 async function logPosition(url: string): Promise<number> {
   const { rows } = await server.query(

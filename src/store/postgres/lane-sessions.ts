@@ -1,6 +1,6 @@
 // The connections that batches are written on. Once a batch has sent its COMMIT, the next one of its lane may send its
 // own statements behind that on the same connection: the server then goes from one to the next without a word from here,
-// and what the next one loads is what the one before has left.
+// and what the next one loads is what the one before has left. A lane that has nothing to follow gives its connection back.
 
 import type { Pool, PoolClient } from 'pg';
 import { StoreFault } from '../store.ts';
