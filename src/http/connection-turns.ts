@@ -13,22 +13,17 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { FairLine } from '../commit/fair-line.ts';
 import { type Connection, REQUESTS_A_TURN_MAX } from './connection.ts';
+import { readInPieces } from './reading-in-pieces.ts';
+import { SharedPlaces } from './shared-places.ts';
 import { IN_FLIGHT_ALONE_MAX, type WorkInFlight } from './work-in-flight.ts';
-
-/**
- * Places of all accounts together while they share the server, half for each of two. Measured beside 300 connections that
- * pipeline without waiting for answers: see docs/operating/limits.md.
- */
-export const SHARED_PLACES = 256;
-/** However many accounts there are. */
-export const SHARED_PLACES_MIN = 16;
-/** Accounts share the server for so long after two of them asked for something. */
-export const SHARED_MS = 5_000;
 
 /** Requests that wait, from which on the rest of one is not read, and of connections of whom nothing is known only some. */
 const WAITING_MAX = 1_000;
 /** So that a health check on a new connection is answered, and hundreds of connections bring no more than can be done. */
 const STRANGERS_EVERY_MS = 10;
+
+/** Requests that are read in a turn from connections that were held, while accounts share the server: one piece of one. */
+const SHARED_TURN_MAX = 16;
 
 /** For connections whose account is not known yet. */
 const NOBODY = 0;
@@ -61,10 +56,7 @@ export class ConnectionTurns {
   readonly #waiting = new FairLine<Waiting>();
   #turn = 0;
   #isScheduled = false;
-  /** The account that asked last, when it did, and when another one had. */
-  #latest = NOBODY;
-  #latestAtMs = Number.NEGATIVE_INFINITY;
-  #otherAtMs = Number.NEGATIVE_INFINITY;
+  readonly #places = new SharedPlaces();
 
   /** @param handle what is done with a request that has waited */
   constructor(work: WorkInFlight, handle: RequestHandler) {
@@ -77,7 +69,7 @@ export class ConnectionTurns {
 
   /** Whether nobody has to wait or to be refused. */
   get isCalm(): boolean {
-    return !this.#isShared && this.#waiting.length === 0 && this.#work.requests < IN_FLIGHT_ALONE_MAX;
+    return !this.#places.isShared && this.#waiting.length === 0 && this.#work.requests < IN_FLIGHT_ALONE_MAX;
   }
 
   /** To be called for each new connection. */
@@ -106,11 +98,7 @@ export class ConnectionTurns {
 
   /** Whose request came on the connection, once it is known. */
   belongsTo(connection: Connection, account: number, nowMs: number): void {
-    if (account !== this.#latest) {
-      this.#otherAtMs = this.#latestAtMs;
-      this.#latest = account;
-    }
-    this.#latestAtMs = nowMs;
+    this.#places.ask(account, 1 + this.#work.busyWith(account) + this.#waiting.lengthOf(account), nowMs);
     this.recognise(connection, account);
   }
 
@@ -123,7 +111,8 @@ export class ConnectionTurns {
 
   /** Whether the account may have one more request, in a place or waiting for one. */
   hasRoom(account: number): boolean {
-    return this.#work.hasRoom(account, 1 + this.#waiting.lengthOf(account));
+    // What waits takes up room as well.
+    return this.#work.hasRoom(account, 1 + this.#waiting.lengthOf(account) + this.#waiting.length);
   }
 
   /** Whether a request waits: behind others of its connection or its account, or for a place. */
@@ -145,14 +134,8 @@ export class ConnectionTurns {
     return this.#held.length + this.#strangers.length > 0;
   }
 
-  get #isShared(): boolean {
-    return this.#latestAtMs - this.#otherAtMs < SHARED_MS;
-  }
-
   #hasPlace(account: number): boolean {
-    if (!this.#isShared) return true;
-    const each = Math.floor(SHARED_PLACES / Math.max(2, this.#work.accounts));
-    return this.#work.busyWith(account) < Math.max(SHARED_PLACES_MIN, each);
+    return !this.#places.isShared || this.#work.busyWith(account) < this.#places.of(account);
   }
 
   #put(connection: Connection, account: number): void {
@@ -210,13 +193,15 @@ export class ConnectionTurns {
 
   /** As many as bring a turn's worth, if each brings what it did before. */
   #letSomeGoOn(): void {
-    let feared = this.#letStrangerGoOn();
+    const stranger = this.#letStrangerGoOn();
+    const most = this.#places.isShared ? stranger + SHARED_TURN_MAX : 2 * REQUESTS_A_TURN_MAX;
+    let feared = stranger;
     let waiting = 0;
-    for (let tries = this.#held.length; tries > 0 && feared < 2 * REQUESTS_A_TURN_MAX; tries--) {
+    for (let tries = this.#held.length; tries > 0 && feared < most; tries--) {
       const [connection] = this.#held.take(1) as [Connection];
       if (connection.isGone || this.#mayGoOn(connection)) {
         feared += connection.brought;
-        letGo(connection);
+        this.#letGo(connection);
       } else {
         this.#held.push(connection.account, connection);
         waiting += 1;
@@ -242,26 +227,38 @@ export class ConnectionTurns {
     const stranger = this.#isOldestNext ? this.#strangers.shift() : this.#strangers.pop();
     this.#isOldestNext = !this.#isOldestNext;
     if (stranger === undefined) return 0;
-    letGo(stranger);
+    this.#letGo(stranger);
     return stranger.brought;
+  }
+
+  #letGo(connection: Connection): void {
+    const { socket } = connection;
+    connection.isHeld = false;
+    connection.isAwaited = false;
+    socket.off('resume', pauseAgain);
+    if (connection.brought >= REQUESTS_A_TURN_MAX && !connection.isReadInPieces) {
+      connection.isReadInPieces = true;
+      // Not before Node has begun to read again: it would leave that to its parser, which gets nothing from now on.
+      socket.once('resume', () => readInPieces(socket, () => this.#holdBehindPiece(connection)));
+    }
+    socket.resume();
+  }
+
+  #holdBehindPiece(connection: Connection): void {
+    this.#hold(connection);
+    this.#schedule();
   }
 
   #mayGoOn({ account, brought, waiting, isAwaited, socket }: Connection): boolean {
     if (isAwaited) return true;
     if (waiting > 0) return false;
-    if (brought < REQUESTS_A_TURN_MAX) return true;
+    // Nothing is left behind a piece of it.
+    if (brought < REQUESTS_A_TURN_MAX && socket.readableLength === 0) return true;
     const waitingOfAccount = this.#waiting.lengthOf(account);
     // Who is in a place with half a request must come to its end, or the place is never free again.
     if (isAmidRequest(socket)) return waitingOfAccount < WAITING_MAX;
     return waitingOfAccount === 0 && this.#hasPlace(account) && this.#work.hasRoom(account);
   }
-}
-
-function letGo(connection: Connection): void {
-  connection.isHeld = false;
-  connection.isAwaited = false;
-  connection.socket.off('resume', pauseAgain);
-  connection.socket.resume();
 }
 
 function isAmidRequest({ parser }: ParsedSocket): boolean {

@@ -38,6 +38,9 @@ export class Connection implements LatestCaller, Asker {
   waiting = 0;
   /** Whether the rest of one that waits is to be read. */
   isAwaited = false;
+  isReadInPieces = false;
+  /** Whether it is not read since a request on it was refused. */
+  isResting = false;
 
   constructor(socket: Socket) {
     this.socket = socket;

@@ -8,6 +8,7 @@ import type { Authenticator } from './authenticate.ts';
 import { type Connection, connectionOf } from './connection.ts';
 import type { ConnectionTurns, RequestHandler } from './connection-turns.ts';
 import { FAULT_DETAILS, PROBLEM_TYPE, PROBLEMS, problemDocument, RETRY_AFTER_SECONDS } from './problem.ts';
+import { RefusedConnections } from './refused-connections.ts';
 import type { RequestCounts } from './request-metrics.ts';
 import type { WorkInFlight } from './work-in-flight.ts';
 
@@ -34,6 +35,7 @@ export class FrontDoor {
   readonly #requests: RequestCounts;
   readonly #requestId: () => string;
   readonly #handle: RequestHandler;
+  readonly #refused = new RefusedConnections();
   /** Those whose work is bounded. */
   readonly #paths = new Set<string>();
 
@@ -65,7 +67,7 @@ export class FrontDoor {
     const account = this.#authenticator.accountOf(request, connection);
     if (account !== null) this.#turns.recognise(connection, account);
     const mayEnter = !this.#work.isFull && (account === null || this.#turns.hasRoom(account));
-    if (!mayEnter) this.#refuse(request, response);
+    if (!mayEnter) this.#refuse(connection, request, response);
     else if (this.#turns.mustWait(connection, account)) this.#turns.wait(account, { connection, request, response });
     else this.#handle(request, response);
   }
@@ -74,7 +76,7 @@ export class FrontDoor {
     return this.#paths.has(pathOf(url));
   }
 
-  #refuse(request: IncomingMessage, response: ServerResponse): void {
+  #refuse(connection: Connection, request: IncomingMessage, response: ServerResponse): void {
     const id = this.#requestId();
     this.#requests.countRefused(pathOf(request.url ?? ''), id, 'Overloaded');
     const headers = [
@@ -90,6 +92,7 @@ export class FrontDoor {
       'nosniff',
     ];
     response.writeHead(PROBLEMS.Overloaded.status, headers).end(BEFORE_ID + id + AFTER_ID);
+    this.#refused.rest(connection);
   }
 }
 

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, test } from 'node:test';
-import { SHARED_PLACES } from '../../src/http/connection-turns.ts';
+import { SHARED_PLACES } from '../../src/http/shared-places.ts';
 import { IN_FLIGHT_ALONE_MAX } from '../../src/http/work-in-flight.ts';
 import { postText, RawConnection } from './raw-connection.ts';
-import { assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
+import { assertProblem, type Scrip, someone, startScrip } from './running-service.ts';
 import { stallWrites } from './stalled-writes.ts';
 
 let scrip: Scrip;
@@ -33,9 +33,9 @@ async function flood(key: string, count: number): Promise<RawConnection> {
 }
 
 test('an account that has its share of the work in flight is Overloaded, and another one is answered', async (t) => {
-  const { goOn } = stallWrites(t, scrip);
+  const { goOn, waiting } = stallWrites(t, scrip);
   const connection = await flood(scrip.writeKey, IN_FLIGHT_ALONE_MAX);
-  await eventually(async () => (await look(scrip.writeKey)).status === 503, 'the first account is at its share');
+  await waiting(IN_FLIGHT_ALONE_MAX);
   assert.equal(await inFlight(), IN_FLIGHT_ALONE_MAX);
   assertProblem(await look(scrip.writeKey), 'Overloaded', 503);
   assert.equal((await look(quietKey)).status, 200);
@@ -48,7 +48,7 @@ test('beside one that has all it may hold, a second has places, what it brings b
   const { goOn, waiting } = stallWrites(t, scrip);
   const thirdKey = await scrip.createKey('Third', 'write');
   const first = await flood(scrip.writeKey, IN_FLIGHT_ALONE_MAX);
-  await eventually(async () => (await look(scrip.writeKey)).status === 503, 'the first is at its share');
+  await waiting(IN_FLIGHT_ALONE_MAX);
   const places = SHARED_PLACES / 2;
   assert.equal((await look(quietKey)).status, 200);
   const second = await flood(quietKey, 3 * places);

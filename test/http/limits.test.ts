@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { BATCH_COMMANDS_MAX } from '../../src/commit/group-commit.ts';
 import { postText, RawConnection, sendRaw } from './raw-connection.ts';
 import { assertFieldRefused, assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
-import { stallWrites } from './stalled-writes.ts';
+import { type StalledWrites, stallWrites } from './stalled-writes.ts';
 
 const BODY_BYTES_MAX = 65_536;
 const IN_FLIGHT_MAX = 5_000;
@@ -85,22 +85,24 @@ async function someoneWith(credits: number): Promise<string> {
 }
 
 /** Subtractions of 1 on one connection, as many as may be in flight, and held up there. */
-async function fillUp(user: string): Promise<RawConnection> {
+async function fillUp(user: string, { waiting }: StalledWrites): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/subtract', { end_user_id: user, amount: 1 }).repeat(IN_FLIGHT_MAX));
-  await eventually(async () => (await look()).status === 503, 'it is full');
+  // Nobody looks before: whoever looks takes a place.
+  await waiting(IN_FLIGHT_MAX);
+  assert.equal((await look()).status, 503, 'it is full');
   return connection;
 }
 
 test('with 5,000 requests in flight the next one is 503 at once, and the 5,000 are answered once the store goes on', async (t) => {
   const user = await someoneWith(IN_FLIGHT_MAX + 1);
-  const { goOn } = stallWrites(t, scrip);
-  const connection = await fillUp(user);
+  const stalled = stallWrites(t, scrip);
+  const connection = await fillUp(user, stalled);
   const reply = await scrip.post('/subtract', { end_user_id: user, amount: 1 });
   assertProblem(reply, 'Overloaded', 503);
   assert.equal(reply.headers['retry-after'], '1');
   assert.equal((await scrip.call('GET', '/healthz')).status, 200, 'operators are still answered');
-  goOn();
+  stalled.goOn();
   const statuses = (await connection.answers(IN_FLIGHT_MAX)).map(({ status }) => status);
   assert.deepEqual([...new Set(statuses)], [200]);
   assert.equal((await scrip.balance(user)).active_balance, 1, 'what was refused did not happen');
@@ -108,28 +110,28 @@ test('with 5,000 requests in flight the next one is 503 at once, and the 5,000 a
 
 test('the bound is one for the process: /v1 is the same routes, and has no further places', async (t) => {
   const user = await someoneWith(IN_FLIGHT_MAX);
-  const { goOn } = stallWrites(t, scrip);
-  const connection = await fillUp(user);
+  const stalled = stallWrites(t, scrip);
+  const connection = await fillUp(user, stalled);
   const alias = await look('/v1/get-active-balance');
-  goOn();
+  stalled.goOn();
   await connection.answers(IN_FLIGHT_MAX);
   assertProblem(alias, 'Overloaded', 503);
 });
 
 test('of a client that leaves while it waits only that is written which was begun, and its places are free', async (t) => {
   const user = await someoneWith(2 * IN_FLIGHT_MAX);
-  const { goOn } = stallWrites(t, scrip);
-  const connection = await fillUp(user);
+  const stalled = stallWrites(t, scrip);
+  const connection = await fillUp(user, stalled);
   connection.socket.resetAndDestroy();
   await sleep(100);
-  goOn();
+  stalled.goOn();
   await eventually(async () => (await look()).status === 200, 'there is room again');
   const { active_balance } = await scrip.balance(user);
   // The connection is not read from meanwhile, so that the first answer finds nobody. By then the two batches behind it
   // have begun: the second waits at the writer, so that the writer need not wait for it.
   assert(active_balance >= 2 * IN_FLIGHT_MAX - 3 * BATCH_COMMANDS_MAX, `${active_balance} are left`);
   const again = stallWrites(t, scrip);
-  const second = await fillUp(user);
+  const second = await fillUp(user, again);
   again.goOn();
   await second.answers(IN_FLIGHT_MAX);
   assert.equal((await scrip.balance(user)).active_balance, active_balance - IN_FLIGHT_MAX);

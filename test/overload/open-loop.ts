@@ -19,6 +19,8 @@ export interface Outcome {
   readonly sent: number;
   /** Requests that came due while no connection could be had: the generator is at its end, not the server. */
   readonly unsent: number;
+  /** Answered 200 while requests were being sent, not afterwards. */
+  readonly doneInTime: number;
   /** By status; 0 for a connection that ended without an answer. */
   readonly answers: ReadonlyMap<number, number>;
   /** Milliseconds from when a request was due, by status, ascending. */
@@ -44,6 +46,8 @@ export class Generator {
   #busy = 0;
   #answers = new Map<number, number>();
   #latencies = new Map<number, number[]>();
+  #doneInTime = 0;
+  #endsAt = Number.POSITIVE_INFINITY;
   #onIdle: ((line: Line) => void) | null = null;
 
   constructor(target: LoadTarget, connectionsMax: number) {
@@ -65,6 +69,7 @@ export class Generator {
     this.#reset();
     const started = performance.now();
     const end = started + seconds * 1_000;
+    this.#endsAt = end;
     let sent = 0;
     const next = (line: Line) => {
       const now = performance.now();
@@ -84,6 +89,7 @@ export class Generator {
     this.#reset();
     const started = performance.now();
     const total = Math.round(rate * seconds);
+    this.#endsAt = started + seconds * 1_000;
     let [due, sent, unsent] = [0, 0, 0];
     while (due < total) {
       const now = performance.now();
@@ -117,12 +123,21 @@ export class Generator {
 
   #outcome(started: number, sent: number, unsent: number): Outcome {
     const latencies = new Map([...this.#latencies].map(([status, all]) => [status, all.toSorted((a, b) => a - b)]));
-    return { seconds: (performance.now() - started) / 1_000, sent, unsent, answers: this.#answers, latencies };
+    const doneInTime = this.#doneInTime;
+    return {
+      seconds: (performance.now() - started) / 1_000,
+      sent,
+      unsent,
+      doneInTime,
+      answers: this.#answers,
+      latencies,
+    };
   }
 
   #reset(): void {
     this.#answers = new Map();
     this.#latencies = new Map();
+    this.#doneInTime = 0;
   }
 
   async #open(dueAt: number | null = null): Promise<void> {
@@ -174,7 +189,9 @@ export class Generator {
     this.#answers.set(status, (this.#answers.get(status) ?? 0) + 1);
     const latencies = this.#latencies.get(status) ?? [];
     this.#latencies.set(status, latencies);
-    latencies.push(performance.now() - line.dueAt);
+    const now = performance.now();
+    latencies.push(now - line.dueAt);
+    if (status === 200 && now <= this.#endsAt) this.#doneInTime += 1;
   }
 }
 

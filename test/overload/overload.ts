@@ -1,4 +1,4 @@
-// `npm run overload -- [--seconds N]`: what becomes of a server under more than it can do, in figures.
+// `npm run overload -- [--seconds N] [--storms]`: what becomes of a server under more than it can do, in figures.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -21,7 +21,7 @@ import {
   watchMemory,
 } from './pressure.ts';
 
-const { values } = parseArgs({ options: { seconds: { type: 'string' } } });
+const { values } = parseArgs({ options: { seconds: { type: 'string' }, storms: { type: 'boolean' } } });
 const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
@@ -72,6 +72,8 @@ for (const times of [2, 10]) {
     report(`A server at the end of its processor, ${times} times`, load, await overload(loaded, load));
   });
 }
+
+if (values.storms) process.exit();
 
 await withServer(SLOW_SERVER, async (loaded) => {
   const { server, key } = loaded;

@@ -118,7 +118,7 @@ export async function overload(
   const closed = generatorFor(loaded, connections);
   const warm = await closed.closedLoop(connections, 1);
   const calm = await closed.closedLoop(connections, seconds);
-  const peak = rateOf(calm.answers.get(200), seconds);
+  const peak = rateOf(calm.doneInTime, seconds);
   const before = Math.round(loaded.server.memoryMib);
   const memory = watchMemory(loaded.server);
   const open = generatorFor(loaded, connectionsMax);
@@ -133,9 +133,8 @@ export async function overload(
     [0.5, 0.99, 1].map((share) => Math.round(percentile(stormed.latencies.get(status), share)));
   return {
     peak,
-    // Some of what was sent is done after the last was sent.
-    goodput: rateOf(stormed.answers.get(200), stormed.seconds),
-    afterwards: rateOf(afterwards.answers.get(200), seconds),
+    goodput: rateOf(stormed.doneInTime, seconds),
+    afterwards: rateOf(afterwards.doneInTime, seconds),
     done200: [warm, calm, stormed, afterwards].reduce((sum, { answers }) => sum + (answers.get(200) ?? 0), 0),
     meant: Math.round(peak * times),
     offered: rateOf(stormed.sent, seconds),

@@ -1,0 +1,71 @@
+// Whoever was refused is told to come back in a second. While the processor is full, who comes back at once is not read
+// for a moment: a refusal costs half of what a write does, so that a server which refuses all that comes does little else.
+// As long as there is time to spare, nobody waits to be refused.
+
+import type { EventLoopUtilization } from 'node:perf_hooks';
+import type { Connection } from './connection.ts';
+
+/** How long a connection rests behind a refusal, at the most. */
+export const REST_MS_MAX = 250;
+/** How long at first, and with each look at a full processor twice as long. */
+const REST_MS_MIN = 8;
+const LOOK_EVERY_MS = 50;
+/** The part of the time that the event loop has something to do, from which on the processor counts as full. */
+const FULL = 0.97;
+
+export class RefusedConnections {
+  /** In the order in which their rest ends, but for those that a shorter rest lets overtake. */
+  readonly #resting: { connection: Connection; untilMs: number }[] = [];
+  /** In this turn of the event loop. */
+  #refused: Connection[] = [];
+  #restMs = 0;
+  #lookedAtMs = 0;
+  #utilization: EventLoopUtilization = performance.eventLoopUtilization();
+  #timer: NodeJS.Timeout | null = null;
+
+  /** To be called for each connection on which a request was refused. */
+  rest(connection: Connection): void {
+    if (this.#refused.push(connection) === 1) setImmediate(() => this.#restAll());
+  }
+
+  /** Not before the answers are out: then Node reads on, for what it may not have of a request. */
+  #restAll(): void {
+    const refused = this.#refused;
+    this.#refused = [];
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) this.#look(nowMs);
+    if (this.#restMs === 0) return;
+    for (const connection of refused) {
+      if (connection.isResting || connection.isHeld || connection.isGone) continue;
+      connection.isResting = true;
+      connection.socket.pause();
+      this.#resting.push({ connection, untilMs: nowMs + this.#restMs });
+    }
+    this.#timer ??= setTimeout(() => this.#letGo(), REST_MS_MIN).unref();
+  }
+
+  #look(nowMs: number): void {
+    const latest = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(latest, this.#utilization);
+    // After a pause in which nobody was refused nothing is known of now.
+    const isKnown = nowMs - this.#lookedAtMs < 4 * LOOK_EVERY_MS;
+    this.#utilization = latest;
+    this.#lookedAtMs = nowMs;
+    if (isKnown && utilization >= FULL) this.#restMs = Math.min(REST_MS_MAX, Math.max(REST_MS_MIN, 2 * this.#restMs));
+    else this.#restMs = this.#restMs > REST_MS_MIN ? this.#restMs / 2 : 0;
+  }
+
+  #letGo(): void {
+    const nowMs = performance.now();
+    let rested = 0;
+    for (const { connection, untilMs } of this.#resting) {
+      if (untilMs > nowMs) break;
+      rested += 1;
+      connection.isResting = false;
+      // Who is held as well is let go on by those who hold it.
+      if (!connection.isHeld && !connection.isGone) connection.socket.resume();
+    }
+    this.#resting.splice(0, rested);
+    this.#timer = this.#resting.length > 0 ? setTimeout(() => this.#letGo(), REST_MS_MIN).unref() : null;
+  }
+}
