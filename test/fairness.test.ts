@@ -101,12 +101,18 @@ test('while one account floods the server, all that another asks for is done', a
   t.after(() => agent.destroy());
   await measure(agent, url, quiet);
   const alone = await measure(agent, url, quiet);
+  const elsewhere = await startServer(t);
+  const otherAgent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
+  t.after(() => otherAgent.destroy());
+  await measure(otherAgent, elsewhere.url, elsewhere.keys[1] ?? '');
   const flood = await startFlood(t, url, loud);
+  const apart = await measure(otherAgent, elsewhere.url, elsewhere.keys[1] ?? '');
   const beside = await measure(agent, url, quiet);
   const counted = once(flood, 'message');
   flood.send('stop');
   const [counts] = (await counted) as [Record<string, number>];
   t.diagnostic(`alone: ${summary(alone.times)}`);
+  t.diagnostic(`on a server of its own, while the machine is busy with the flood: ${summary(apart.times)}`);
   t.diagnostic(`beside the flood: ${summary(beside.times)}`);
   t.diagnostic(`the flood: ${JSON.stringify(counts)}`);
   assert((counts['200'] ?? 0) > 1_000, 'the flood was one');

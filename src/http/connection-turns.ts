@@ -25,6 +25,9 @@ const STRANGERS_EVERY_MS = 10;
 /** Requests that are read in a turn from connections that were held, while accounts share the server: one piece of one. */
 const SHARED_TURN_MAX = 16;
 
+/** An account that is alone brings hundreds in a turn, and nothing is learned from each. */
+const ASK_EVERY_MS = 1;
+
 /** For connections whose account is not known yet. */
 const NOBODY = 0;
 
@@ -57,6 +60,9 @@ export class ConnectionTurns {
   #turn = 0;
   #isScheduled = false;
   readonly #places = new SharedPlaces();
+  /** Whose request was told of last to those who give out places. */
+  #asked = NOBODY;
+  #askedAtMs = Number.NEGATIVE_INFINITY;
 
   /** @param handle what is done with a request that has waited */
   constructor(work: WorkInFlight, handle: RequestHandler) {
@@ -98,7 +104,11 @@ export class ConnectionTurns {
 
   /** Whose request came on the connection, once it is known. */
   belongsTo(connection: Connection, account: number, nowMs: number): void {
-    this.#places.ask(account, 1 + this.#work.busyWith(account) + this.#waiting.lengthOf(account), nowMs);
+    if (account !== this.#asked || nowMs - this.#askedAtMs >= ASK_EVERY_MS) {
+      this.#asked = account;
+      this.#askedAtMs = nowMs;
+      this.#places.ask(account, 1 + this.#work.busyWith(account) + this.#waiting.lengthOf(account), nowMs);
+    }
     this.recognise(connection, account);
   }
 

@@ -5,7 +5,7 @@
 import type { Socket } from 'node:net';
 
 /** Some twenty requests. */
-const PIECE_BYTES = 4 * 1024;
+export const PIECE_BYTES = 4 * 1024;
 
 type DataListener = (chunk: Buffer) => void;
 

@@ -2,7 +2,6 @@
 // for a moment: a refusal costs half of what a write does, so that a server which refuses all that comes does little else.
 // As long as there is time to spare, nobody waits to be refused.
 
-import type { EventLoopUtilization } from 'node:perf_hooks';
 import type { Connection } from './connection.ts';
 
 /** How long a connection rests behind a refusal, at the most. */
@@ -20,8 +19,13 @@ export class RefusedConnections {
   #refused: Connection[] = [];
   #restMs = 0;
   #lookedAtMs = 0;
-  #utilization: EventLoopUtilization = performance.eventLoopUtilization();
+  readonly #utilization: () => number;
   #timer: NodeJS.Timeout | null = null;
+
+  /** @param utilization the part of the time since the latest call in which there was something to do */
+  constructor(utilization: () => number = utilizationSince()) {
+    this.#utilization = utilization;
+  }
 
   /** To be called for each connection on which a request was refused. */
   rest(connection: Connection): void {
@@ -45,11 +49,9 @@ export class RefusedConnections {
   }
 
   #look(nowMs: number): void {
-    const latest = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(latest, this.#utilization);
+    const utilization = this.#utilization();
     // After a pause in which nobody was refused nothing is known of now.
     const isKnown = nowMs - this.#lookedAtMs < 4 * LOOK_EVERY_MS;
-    this.#utilization = latest;
     this.#lookedAtMs = nowMs;
     if (isKnown && utilization >= FULL) this.#restMs = Math.min(REST_MS_MAX, Math.max(REST_MS_MIN, 2 * this.#restMs));
     else this.#restMs = this.#restMs > REST_MS_MIN ? this.#restMs / 2 : 0;
@@ -68,4 +70,14 @@ export class RefusedConnections {
     this.#resting.splice(0, rested);
     this.#timer = this.#resting.length > 0 ? setTimeout(() => this.#letGo(), REST_MS_MIN).unref() : null;
   }
+}
+
+function utilizationSince(): () => number {
+  let before = performance.eventLoopUtilization();
+  return () => {
+    const now = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(now, before);
+    before = now;
+    return utilization;
+  };
 }

@@ -107,6 +107,8 @@ export class SharedPlaces {
         this.#loud += 1;
       } else {
         this.#quietAccounts += 1;
+        // Of one that was loud more is remembered than a quiet one may have.
+        usage.most = Math.min(usage.most, QUIET_MAX);
         this.#quietRequests += usage.most;
       }
     }

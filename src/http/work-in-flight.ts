@@ -34,11 +34,6 @@ export class WorkInFlight {
     return this.#requests;
   }
 
-  /** How many accounts have requests among them. */
-  get accounts(): number {
-    return this.#holders.size;
-  }
-
   get isFull(): boolean {
     return this.#requests >= this.#max;
   }

@@ -15,10 +15,12 @@ const MODULES = [
   'config',
   'http/authenticate',
   'http/connection',
-  'http/connection-turns',
   'http/idempotency-key',
+  'http/reading-in-pieces',
+  'http/refused-connections',
   'http/schemas',
   'http/server-limits',
+  'http/shared-places',
   'http/transaction-list',
   'http/work-in-flight',
   'ledger/amount',
@@ -26,7 +28,14 @@ const MODULES = [
 ];
 
 /** All of these have to be in the table. */
-const COMPLETE = ['http/server-limits', 'http/work-in-flight', 'http/connection', 'http/connection-turns'];
+const COMPLETE = [
+  'http/server-limits',
+  'http/work-in-flight',
+  'http/connection',
+  'http/reading-in-pieces',
+  'http/refused-connections',
+  'http/shared-places',
+];
 
 interface Row {
   readonly name: string;

@@ -116,3 +116,32 @@ test('no connection waits for ever: hundreds that bring many at once are all ans
   }
   assert.equal((await scrip.call('GET', '/healthz')).status, 200);
 });
+
+/** Bodies are longer than the pieces in which a connection is read that brings much. */
+const PADDED = 10_000;
+
+test('what is read in pieces is answered whole and in its order, and what is no request behind it is told so', async () => {
+  await look(quietKey);
+  const connection = await RawConnection.open(scrip);
+  const users = Array.from({ length: 400 }, someone);
+  const requests = users.map((end_user_id, index) => {
+    const fields = JSON.stringify({ end_user_id, amount: index + 1 });
+    return postText(scrip, '/add', index % 10 === 0 ? fields.padEnd(PADDED) : fields);
+  });
+  connection.send(`${requests.join('')}this is no request\r\n\r\n`);
+  const replies = await connection.answers(users.length);
+  assert.deepEqual(
+    replies.map(({ body }) => [body.end_user_id, body.amount]),
+    users.map((user, index) => [user, index + 1]),
+  );
+  assert.equal((await connection.answer())?.status, 400);
+  assert.equal(await connection.answer(), null);
+});
+
+test('a client that closes its half behind much that is read in pieces has all of its answers', async () => {
+  await look(quietKey);
+  const connection = await flood(scrip.writeKey, 1_000);
+  connection.socket.end();
+  const statuses = (await connection.answers(1_000)).map(({ status }) => status);
+  assert.deepEqual([...new Set(statuses)], [200]);
+});

@@ -10,6 +10,7 @@ import { percentile } from './open-loop.ts';
 import {
   Crowd,
   fund,
+  generatorFor,
   type Loaded,
   type Overload,
   othersWait,
@@ -25,6 +26,10 @@ const { values } = parseArgs({ options: { seconds: { type: 'string' }, storms: {
 const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
+const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
+/** More than any server on two cores answers. */
+const GENERATOR_RATE = 180_000;
+const CONNECTIONS_MAX = 7_000;
 
 async function withServer(script: string | null, work: (loaded: Loaded) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-overload-'));
@@ -62,13 +67,31 @@ function report(
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
 }
 
+/** What is asked of the server below can be no more, nor be answered sooner. */
+async function measureGenerator(): Promise<void> {
+  const server = await ServerProcess.start('', {}, REFUSING_SERVER);
+  try {
+    const generator = generatorFor({ server, key: '', endUsers: [crypto.randomUUID()] }, CONNECTIONS_MAX);
+    await generator.connect(CONNECTIONS_MAX);
+    const { sent, latencies } = await generator.openLoop(GENERATOR_RATE, seconds);
+    const spread = [0.5, 0.99, 1].map((share) => Math.round(percentile(latencies.get(503), share)));
+    print('A server that refuses everything, and does nothing else');
+    print(`  meant ${GENERATOR_RATE}/s, offered ${Math.round(sent / seconds)}/s`);
+    print(`  503 after ${spread.join(', ')} ms (half, 99 %, all)`);
+    generator.close();
+  } finally {
+    await server.end('SIGKILL');
+  }
+}
+
+await measureGenerator();
 await withServer(SLOW_SERVER, async (loaded) => {
-  const load = { times: 10, seconds, connections: 1_024, connectionsMax: 7_000 };
+  const load = { times: 10, seconds, connections: 1_024, connectionsMax: CONNECTIONS_MAX };
   report('A disk on which each batch takes 250 ms', load, await overload(loaded, load));
 });
 for (const times of [2, 10]) {
   await withServer(null, async (loaded) => {
-    const load = { times, seconds, connections: 64, connectionsMax: 7_000 };
+    const load = { times, seconds, connections: 64, connectionsMax: CONNECTIONS_MAX };
     report(`A server at the end of its processor, ${times} times`, load, await overload(loaded, load));
   });
 }
