@@ -65,11 +65,16 @@ test('an account that has asked for nothing for five seconds is no longer there,
   assert.equal(places.of(LOUD), Number.POSITIVE_INFINITY);
 });
 
-test('an account that stopped bringing much is quiet after a while', () => {
+test('an account that stopped bringing much is quiet after five seconds, and remembered as one that uses all a quiet one may', () => {
   const places = placesOf([LOUD, 5_000], [QUIET, 5_000]);
-  for (let ms = 100; ms <= SHARED_MS; ms += 100) {
-    places.ask(LOUD, 5_000, ms);
-    places.ask(QUIET, 1, ms);
-  }
-  assert.equal(places.of(LOUD), BESIDE_QUIET_PLACES);
+  const goOn = (fromMs: number, toMs: number) => {
+    for (let ms = fromMs; ms <= toMs; ms += 100) {
+      places.ask(LOUD, 5_000, ms);
+      places.ask(QUIET, 1, ms);
+    }
+    return places.of(LOUD);
+  };
+  assert.equal(goOn(100, SHARED_MS - 100), SHARED_PLACES / 2);
+  assert.equal(goOn(SHARED_MS, SHARED_MS), QUIET_MAX);
+  assert.equal(goOn(SHARED_MS + 100, 2 * SHARED_MS), BESIDE_QUIET_PLACES);
 });
