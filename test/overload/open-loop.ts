@@ -5,7 +5,7 @@
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import { AnswerReader } from '../load/answer-reader.ts';
 
 export interface LoadTarget {
@@ -36,6 +36,11 @@ interface Line {
 /** What is left of a run when it ends: requests that were sent are waited for, so long. */
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
+/**
+ * The kernel opens connections before the server knows of them, and libuv accepts one a turn of the event loop
+ * (https://github.com/libuv/libuv/pull/3696): under load the last of them would wait for seconds.
+ */
+const ACCEPTING_MS = 500;
 
 export class Generator {
   readonly #target: LoadTarget;
@@ -61,6 +66,7 @@ export class Generator {
       const some = Math.min(OPENING_MAX, connections - this.#lines.size);
       await Promise.all(Array.from({ length: some }, () => this.#open()));
     }
+    await sleep(ACCEPTING_MS);
   }
 
   /** Answers a second at most, with so many connections, each of which waits for its answer. */
