@@ -3,8 +3,9 @@
 import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import type { Command } from '../../ledger/command.ts';
+import type { Command, EndUserKey } from '../../ledger/command.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
+import { commandsText, writtenOf } from './batch-message.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { faultOf } from './sqlite-error.ts';
 import { Writer, type WriterOptions, type Written } from './writer.ts';
@@ -16,8 +17,8 @@ const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`,
 export interface BatchWriter {
   /** Called when the writer finds out by itself that it works, or no longer does. */
   onHealth: (trouble: StoreFault | null) => void;
-  /** Called with the names of end users that were posted, but by a batch. */
-  onPosted: (posted: readonly string[]) => void;
+  /** Called with the end users that were posted, but by a batch. */
+  onPosted: (posted: readonly EndUserKey[]) => void;
   /** @param onSent called when the next batch may be sent, which then waits for this one */
   write(commands: readonly Command[], onSent: () => void): Promise<Written>;
   forgetAnswers(ageMs: number): Promise<number>;
@@ -93,9 +94,9 @@ export class ThreadedWriter implements BatchWriter {
 
   /** The next batch is there when this one is done, so that the thread need not wait for it. */
   async write(commands: readonly Command[], onSent: () => void): Promise<Written> {
-    const reply = this.#ask({ commands });
+    const reply = this.#ask({ commands: commandsText(commands) });
     onSent();
-    return (await reply) as Written;
+    return writtenOf(((await reply) as { readonly written: string }).written);
   }
 
   async forgetAnswers(ageMs: number): Promise<number> {

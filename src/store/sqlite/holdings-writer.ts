@@ -6,6 +6,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import { END_OF_TIME, type Holdings, prepare } from './rows.ts';
 import { UuidParameter } from './uuid.ts';
+import type { Difference } from './waiting-holdings.ts';
 
 /** What an end user's own row holds. */
 type OwnRow = Omit<Holdings, 'cycles'>;
@@ -49,6 +50,13 @@ export class HoldingsWriter {
     this.#writeEndUser(stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting, user, current);
   }
 
+  /** The same for cycles of which no more has changed than what remains in them. */
+  bring(user: EndUserKey, { spent, opened, own }: Difference): void {
+    for (const cycle of spent) this.#setRemainingOf(user, cycle);
+    for (const cycle of opened) this.insertCycle(user, cycle);
+    this.#writeEndUser(this.#setLatestPosting, user, own);
+  }
+
   insertCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
     const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
     const user = this.#endUser.of(endUser);
@@ -68,19 +76,25 @@ export class HoldingsWriter {
   }
 
   /** Before openings: a renewed period makes room in the index of active cycles for the next one. */
-  #change({ account, endUser }: EndUserKey, stored: readonly Cycle[], current: readonly Cycle[]): void {
-    const user = this.#endUser.of(endUser);
+  #change(user: EndUserKey, stored: readonly Cycle[], current: readonly Cycle[]): void {
     stored.forEach((before, place) => {
       const after = current[place] as Cycle;
       assert(after.id === before.id && after.period === before.period, 'a cycle keeps its place');
       if (after === before) return;
-      const { remaining, status, end } = after;
-      const id = this.#cycle.of(after.id);
-      const { changes } =
-        before.status === status
-          ? this.#setRemaining.run(remaining, account, user, end, id)
-          : this.#setStatus.run(remaining, status, account, user, end, id);
-      assert(changes === 1, 'a cycle that was loaded is there to be changed');
+      if (before.status === after.status) this.#setRemainingOf(user, after);
+      else this.#setStatusOf(user, after);
     });
+  }
+
+  #setRemainingOf({ account, endUser }: EndUserKey, { id, remaining, end }: Cycle): void {
+    const user = this.#endUser.of(endUser);
+    const { changes } = this.#setRemaining.run(remaining, account, user, end, this.#cycle.of(id));
+    assert(changes === 1, 'a cycle that was loaded is there to be changed');
+  }
+
+  #setStatusOf({ account, endUser }: EndUserKey, { id, remaining, status, end }: Cycle): void {
+    const user = this.#endUser.of(endUser);
+    const { changes } = this.#setStatus.run(remaining, status, account, user, end, this.#cycle.of(id));
+    assert(changes === 1, 'a cycle that was loaded is there to be changed');
   }
 }

@@ -11,35 +11,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { burnOrder, type Cycle } from '../../ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
-import { ChainReader, type Holdings, HoldingsReader, isCounted, prepare } from './rows.ts';
-import { uuidOf } from './uuid.ts';
-
-/** Names an end user in a map. */
-export function nameOfUser({ account, endUser }: EndUserKey): string {
-  return `${account}/${endUser}`;
-}
-
-export function userNamed(name: string): EndUserKey {
-  const [account, endUser] = name.split('/') as [string, string];
-  return { account: Number(account), endUser };
-}
-
-/** By end user, the latest posting that may not be in its holdings. */
-export type Heads = Map<string, number>;
-
-/** Of all end users that have entries behind what is posted for certain. */
-export function headsOf(db: DatabaseSync): Heads {
-  const heads: Heads = new Map();
-  const rows = prepare(
-    db,
-    'SELECT posting, account, end_user FROM postings WHERE posting > (SELECT posting FROM posted) ORDER BY posting',
-  );
-  for (const row of rows.iterate()) {
-    const [posting, account, endUser] = row as unknown as [number, number, Uint8Array];
-    heads.set(nameOfUser({ account, endUser: uuidOf(endUser) }), posting);
-  }
-  return heads;
-}
+import { ChainReader, type Holdings, HoldingsReader, isCounted } from './rows.ts';
 
 export interface Redone {
   /** As the file has them. */

@@ -21,7 +21,8 @@ import {
 import { SqliteAccountReads } from './account-reads.ts';
 import { SqliteApiKeys } from './api-keys.ts';
 import { type BatchWriter, ThreadedWriter, WriterInPlace } from './batch-writer.ts';
-import { type Heads, headsOf, JournalReader, nameOfUser } from './journal.ts';
+import { Heads, headsOf } from './heads.ts';
+import { JournalReader } from './journal.ts';
 import { PlaceFinder } from './landmarks.ts';
 import { LedgerClock, type WallClock } from './ledger-clock.ts';
 import { checkPages, explained, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
@@ -80,7 +81,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
     noteKeyUses: async () => {},
     close: async () => {},
   };
-  return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, new Map(), null);
+  return new SqliteStore(openLedgerFile(file, false), new LedgerClock(Date.now), nobody, new Heads(), null);
 }
 
 class SqliteStore implements Store {
@@ -203,7 +204,7 @@ class SqliteStore implements Store {
   }
 
   #headOf(user: EndUserKey): number | undefined {
-    return this.#heads.get(nameOfUser(user));
+    return this.#heads.get(user);
   }
 
   #noteWritten(commands: readonly Command[], { heads, posted }: Written): void {
@@ -211,12 +212,12 @@ class SqliteStore implements Store {
     this.#notePosted(posted);
     commands.forEach((command, index) => {
       const head = heads[index] as number;
-      if (head > 0) this.#heads.set(nameOfUser(command), head);
+      if (head > 0) this.#heads.set(command, head);
     });
   }
 
-  #notePosted(posted: readonly string[]): void {
-    for (const name of posted) this.#heads.delete(name);
+  #notePosted(posted: readonly EndUserKey[]): void {
+    for (const user of posted) this.#heads.delete(user);
   }
 
   /** After a fault the journal may hold more than was answered: it is looked through as at a start. */

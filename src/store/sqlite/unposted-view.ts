@@ -5,7 +5,8 @@ import { AssertionError } from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
-import { headsOf, JournalReader, type Redone, userNamed } from './journal.ts';
+import { headsOf } from './heads.ts';
+import { JournalReader, type Redone } from './journal.ts';
 import { CYCLE_COLUMNS, END_OF_TIME, prepare } from './rows.ts';
 import { bytesOf } from './uuid.ts';
 
@@ -39,8 +40,8 @@ export function showUnposted(db: DatabaseSync): void {
     insert.run(account, bytesOf(endUser), bytesOf(id), ...columns, null, null, null);
   };
   const journal = new JournalReader(db);
-  for (const [name, head] of heads) {
-    const user = userNamed(name);
+  for (const [slot, head] of heads.slots()) {
+    const user = heads.users.user(slot);
     const redone = redoneOrNull(journal, user, head);
     if (redone === null || redone.current.latestPosting === redone.stored.latestPosting) continue;
     const { stored, current } = redone;

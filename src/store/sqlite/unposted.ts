@@ -9,9 +9,12 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
+import { headsOf } from './heads.ts';
 import { HoldingsWriter } from './holdings-writer.ts';
-import { headsOf, JournalReader, nameOfUser, userNamed } from './journal.ts';
+import { JournalReader } from './journal.ts';
 import { type Holdings, isCounted, prepare } from './rows.ts';
+import { NO_SLOT, type Slot } from './user-table.ts';
+import { WaitingHoldings } from './waiting-holdings.ts';
 
 export interface PostingLimits {
   /** End users that wait at most. */
@@ -29,24 +32,13 @@ export const POSTING_LIMITS: PostingLimits = { usersMax: 50_000, cyclesMax: 250_
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;
 
-/** End users whose UUIDs begin with the same digits stand on the same few pages: 1 of 4,096 in an account. */
-const NEIGHBOUR_DIGITS = 3;
-
 /** More of them are posted as they come, since to sort them would hold up a batch. */
 const SORTED_MAX = 4_096;
-
-interface Waiting {
-  readonly user: EndUserKey;
-  readonly name: string;
-  /** Null until it is looked at, for what was found in the journal at a start. */
-  stored: Holdings | null;
-  current: Holdings;
-}
 
 interface Neighbours {
   /** Nobody among them waits for an earlier posting to be posted. */
   readonly since: number;
-  readonly waiting: Waiting[];
+  readonly slots: Slot[];
 }
 
 export class Unposted {
@@ -54,16 +46,14 @@ export class Unposted {
   readonly #journal: JournalReader;
   readonly #holdings: HoldingsWriter;
   readonly #savePosted: StatementSync;
-  readonly #users = new Map<string, Waiting>();
+  readonly #waiting: WaitingHoldings;
   /** In the order in which they began to wait. */
-  readonly #neighbours = new Map<string, Neighbours>();
+  readonly #neighbours = new Map<number, Neighbours>();
   /** Those whose turn it is, the next one last. */
   #turn: Neighbours;
   #lastPosting: number;
-  /** Of all who wait, their current cycles. */
-  #cycles = 0;
   #postedStored: number;
-  #postedNow: string[] = [];
+  #postedNow: EndUserKey[] = [];
 
   /** Begins with what the journal says. */
   constructor(db: DatabaseSync, limits: PostingLimits) {
@@ -74,21 +64,20 @@ export class Unposted {
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
     this.#postedStored = Number(db.prepare('SELECT posting FROM posted').get()?.posting);
     const since = this.#postedStored + 1;
-    this.#turn = { since, waiting: [] };
-    for (const [name, latestPosting] of headsOf(db)) {
-      const current = { cycles: [], latestPosting, postingCount: 0, chain: null };
-      this.#wait({ user: userNamed(name), name, stored: null, current }, since);
-    }
+    this.#turn = { since, slots: [] };
+    this.#waiting = new WaitingHoldings(headsOf(db));
+    for (const slot of this.#waiting.users.slots()) this.#wait(slot, since);
   }
 
   /** Whether somebody waits. */
   get isWaited(): boolean {
-    return this.#users.size > 0;
+    return this.#waiting.users.size > 0;
   }
 
   /** The latest posting of an end user that waits; 0 for one that does not. */
   headOf(user: EndUserKey): number {
-    return this.#users.get(nameOfUser(user))?.current.latestPosting ?? 0;
+    const slot = this.#waiting.users.find(user);
+    return slot === NO_SLOT || this.#waiting.isPosted(slot) ? 0 : this.#waiting.latestPosting(slot);
   }
 
   /** Whether something was posted since `takePosted`. */
@@ -96,8 +85,8 @@ export class Unposted {
     return this.#postedNow.length > 0;
   }
 
-  /** The names of those that were posted since this was asked last. */
-  takePosted(): string[] {
+  /** Those that were posted since this was asked last. */
+  takePosted(): EndUserKey[] {
     const posted = this.#postedNow;
     this.#postedNow = [];
     return posted;
@@ -105,13 +94,16 @@ export class Unposted {
 
   /** @returns the cycles that end behind `now`, and the one that renews, in burn order */
   load(user: EndUserKey, now: Instant): Holdings {
-    const waiting = this.#users.get(nameOfUser(user));
-    if (waiting === undefined) return this.#journal.read(user, undefined, now);
-    this.#look(waiting, now);
-    if (waiting.current.cycles.every((cycle) => isCounted(cycle, now))) return waiting.current;
+    const slot = this.#waiting.users.find(user);
+    if (slot === NO_SLOT) return this.#journal.read(user, undefined, now);
+    this.#look(slot, user, now);
+    const holdings = this.#waiting.holdings(slot);
+    if (holdings.cycles.every((cycle) => isCounted(cycle, now))) return holdings;
     // Some have ended while it waited: they leave by way of the file.
-    this.#post(waiting);
-    return this.#journal.read(user, undefined, now);
+    this.#post(slot, user);
+    const left = this.#journal.read(user, undefined, now);
+    this.#waiting.set(slot, left, left);
+    return left;
   }
 
   /**
@@ -121,26 +113,27 @@ export class Unposted {
    * @param current the cycles of `loaded`, each in its place, then those that are new
    */
   take(user: EndUserKey, loaded: Holdings, current: Holdings): void {
-    const name = nameOfUser(user);
     assert(current.latestPosting !== null, 'whoever has holdings has a posting');
     const first = this.#lastPosting + 1;
     this.#lastPosting = current.latestPosting;
-    const known = this.#users.get(name);
-    const waiting = known ?? newcomer(user, name, loaded);
-    this.#hold(waiting, current);
-    const { stored } = waiting;
-    assert(stored !== null, 'an end user is looked at before it changes');
-    if (!isRedone(loaded, current) || current.postingCount - stored.postingCount >= this.#limits.ofUserMax)
-      this.#post(waiting);
-    else if (known === undefined) this.#wait(waiting, first);
+    const slot = this.#waiting.users.find(user);
+    if (isRedone(loaded, current)) {
+      if (slot === NO_SLOT) this.#wait(this.#waiting.add(user, loaded, current), first);
+      else this.#change(slot, user, loaded, current);
+      return;
+    }
+    if (slot !== NO_SLOT) this.#post(slot, user);
+    this.#holdings.write(user, loaded, current);
+    if (slot !== NO_SLOT) this.#waiting.set(slot, current, current);
   }
 
   /** Posts as many as must be, or all up to `usersMax`. */
   post(usersMax: number, all = false): void {
-    for (let posted = 0; posted < usersMax && (all ? this.#users.size > 0 : this.#isFull); posted++) {
-      const next = this.#next();
-      if (next === null) break;
-      this.#post(next);
+    for (let posted = 0; posted < usersMax && (all ? this.isWaited : this.#isFull); posted++) {
+      const slot = this.#next();
+      if (slot === null) break;
+      this.#post(slot, this.#waiting.users.user(slot));
+      this.#waiting.remove(slot);
     }
     this.#store(all);
   }
@@ -148,56 +141,55 @@ export class Unposted {
   get #isFull(): boolean {
     const { usersMax, cyclesMax, tailMax } = this.#limits;
     const isTailLong = this.#lastPosting - this.#posted > tailMax;
-    return this.#users.size > usersMax || this.#cycles > cyclesMax || isTailLong;
+    return this.#waiting.users.size > usersMax || this.#waiting.cycleCount > cyclesMax || isTailLong;
   }
 
   /** Up to which posting everybody is posted. */
   get #posted(): number {
-    if (this.#turn.waiting.length > 0) return this.#turn.since - 1;
+    if (this.#turn.slots.length > 0) return this.#turn.since - 1;
     const [first] = this.#neighbours.values();
     return first === undefined ? this.#lastPosting : first.since - 1;
   }
 
-  #wait(waiting: Waiting, since: number): void {
-    this.#users.set(waiting.name, waiting);
-    const digits = waiting.name.slice(0, waiting.name.indexOf('/') + 1 + NEIGHBOUR_DIGITS);
-    const neighbours = this.#neighbours.get(digits);
-    if (neighbours === undefined) this.#neighbours.set(digits, { since, waiting: [waiting] });
-    else neighbours.waiting.push(waiting);
+  #wait(slot: Slot, since: number): void {
+    const neighbourhood = this.#waiting.users.neighbourhood(slot);
+    const neighbours = this.#neighbours.get(neighbourhood);
+    if (neighbours === undefined) this.#neighbours.set(neighbourhood, { since, slots: [slot] });
+    else neighbours.slots.push(slot);
   }
 
-  /** Nobody in turn is posted twice: who is posted out of turn is no longer the one that is known by the name. */
-  #next(): Waiting | null {
-    for (;;) {
-      const next = this.#turn.waiting.pop();
-      if (next !== undefined && this.#users.get(next.name) === next) return next;
-      if (next !== undefined) continue;
-      const [first] = this.#neighbours;
-      if (first === undefined) return null;
-      const [digits, neighbours] = first;
-      this.#neighbours.delete(digits);
-      if (neighbours.waiting.length <= SORTED_MAX) neighbours.waiting.sort((a, b) => (a.name < b.name ? 1 : -1));
-      this.#turn = neighbours;
-    }
+  #next(): Slot | null {
+    const next = this.#turn.slots.pop();
+    if (next !== undefined) return next;
+    const [first] = this.#neighbours;
+    if (first === undefined) return null;
+    const [neighbourhood, neighbours] = first;
+    this.#neighbours.delete(neighbourhood);
+    const { users } = this.#waiting;
+    if (neighbours.slots.length <= SORTED_MAX) neighbours.slots.sort((a, b) => users.compare(b, a));
+    this.#turn = neighbours;
+    return neighbours.slots.pop() ?? null;
   }
 
-  #post(waiting: Waiting): void {
-    this.#look(waiting, INSTANT_MAX);
-    this.#holdings.write(waiting.user, waiting.stored as Holdings, waiting.current);
-    this.#cycles -= waiting.current.cycles.length;
-    if (this.#users.delete(waiting.name)) this.#postedNow.push(waiting.name);
+  /** One who is never left alone is posted now and then, and waits on: it is loaded no more often than its turn comes. */
+  #change(slot: Slot, user: EndUserKey, loaded: Holdings, current: Holdings): void {
+    this.#waiting.change(slot, loaded, current);
+    if (this.#waiting.waitingPostings(slot) < this.#limits.ofUserMax) return;
+    this.#post(slot, user);
+    this.#waiting.set(slot, current, current);
   }
 
-  #look(waiting: Waiting, now: Instant): void {
-    if (waiting.stored !== null) return;
-    const { stored, current } = this.#journal.redo(waiting.user, waiting.current.latestPosting as number, now);
-    waiting.stored = stored;
-    this.#hold(waiting, current);
+  /** It still has its place here. */
+  #post(slot: Slot, user: EndUserKey): void {
+    this.#look(slot, user, INSTANT_MAX);
+    this.#postedNow.push(user);
+    if (!this.#waiting.isPosted(slot)) this.#holdings.bring(user, this.#waiting.difference(slot));
   }
 
-  #hold(waiting: Waiting, current: Holdings): void {
-    this.#cycles += current.cycles.length - waiting.current.cycles.length;
-    waiting.current = current;
+  #look(slot: Slot, user: EndUserKey, now: Instant): void {
+    if (this.#waiting.isLookedAt(slot)) return;
+    const { stored, current } = this.#journal.redo(user, this.#waiting.latestPosting(slot), now);
+    this.#waiting.set(slot, stored, current);
   }
 
   #store(always: boolean): void {
@@ -207,11 +199,6 @@ export class Unposted {
     this.#savePosted.run(posted);
     this.#postedStored = posted;
   }
-}
-
-/** Holds nothing yet. */
-function newcomer({ account, endUser }: EndUserKey, name: string, stored: Holdings): Waiting {
-  return { user: { account, endUser }, name, stored, current: { ...stored, cycles: [] } };
 }
 
 /** Whether the journal tells how the one came from the other: additions and subtractions do, for an end user that is stored. */

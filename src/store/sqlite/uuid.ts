@@ -34,6 +34,33 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
   return bytes;
 }
 
+/** A UUID as four numbers, which sort as its bytes do. */
+export const WORDS = 4;
+const WORD_PLACES = [0, 9, 19, 28];
+const WORD_MIDDLES = [4, 14, 24, 32];
+
+/** @param uuid in lower case */
+export function writeWords(words: Uint32Array, at: number, uuid: string): void {
+  for (let word = 0; word < WORDS; word++) {
+    const first = fourDigits(uuid, WORD_PLACES[word] as number);
+    words[at + word] = (first << 16) | fourDigits(uuid, WORD_MIDDLES[word] as number);
+  }
+}
+
+function fourDigits(text: string, place: number): number {
+  const digit = (index: number) => NIBBLES[text.charCodeAt(place + index)] as number;
+  return (digit(0) << 12) | (digit(1) << 8) | (digit(2) << 4) | digit(3);
+}
+
+export function uuidOfWords(words: Uint32Array, at: number): string {
+  const half = (word: number, shift: number) => {
+    const digits = (words[at + word] as number) >>> shift;
+    return (HEX[(digits >>> 8) & 0xff] as string) + (HEX[digits & 0xff] as string);
+  };
+  const middle = `${half(1, 16)}-${half(1, 0)}-${half(2, 16)}`;
+  return `${half(0, 16)}${half(0, 0)}-${middle}-${half(2, 0)}${half(3, 16)}${half(3, 0)}`;
+}
+
 /** @param hex 32 digits, as `hex()` gives them */
 export function uuidOfHex(hex: string): string {
   const digits = hex.toLowerCase();

@@ -1,10 +1,11 @@
 // The writer's thread: one message in for a batch, one message out.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
-import type { Command } from '../../ledger/command.ts';
+import type { EndUserKey } from '../../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store.ts';
+import { commandsOf, writtenText } from './batch-message.ts';
 import { LedgerClock } from './ledger-clock.ts';
-import { Writer, type WriterOptions, type Written } from './writer.ts';
+import { Writer, type WriterOptions } from './writer.ts';
 
 export interface WriterData {
   readonly file: string;
@@ -13,7 +14,8 @@ export interface WriterData {
 }
 
 export type WriterMessage =
-  | { readonly commands: readonly Command[] }
+  /** As `commandsText` writes them. */
+  | { readonly commands: string }
   | { readonly forgetOlderThanMs: number }
   | { readonly usedKeys: readonly number[] }
   | 'close';
@@ -24,13 +26,14 @@ interface Failed {
 }
 
 export type WriterReply =
-  | Written
+  /** As `writtenText` writes it. */
+  | { readonly written: string }
   | { readonly forgotten: number }
   | { readonly noted: true }
   | Failed
   /** Not an answer to a batch: what the writer found out by itself. */
   | { readonly trouble: Failed | null }
-  | { readonly postedAlone: readonly string[] }
+  | { readonly postedAlone: readonly EndUserKey[] }
   | 'open'
   | 'closed';
 
@@ -75,7 +78,7 @@ function serve(writer: Writer, port: MessagePort): void {
 }
 
 function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close'>) {
-  if ('commands' in message) return writer.write(message.commands);
+  if ('commands' in message) return { written: writtenText(writer.write(commandsOf(message.commands))) };
   if ('forgetOlderThanMs' in message) return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
   writer.noteKeyUses(message.usedKeys);
   return { noted: true } as const;

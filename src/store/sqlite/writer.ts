@@ -7,7 +7,7 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
-import type { Command, Outcome } from '../../ledger/command.ts';
+import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
@@ -47,8 +47,8 @@ export interface Written {
   readonly outcomes: readonly (Outcome | null)[];
   /** For each command, the latest posting of its end user when it waits to be posted; else 0. */
   readonly heads: readonly number[];
-  /** The names of the end users that have been posted. */
-  readonly posted: readonly string[];
+  /** The end users that have been posted. */
+  readonly posted: readonly EndUserKey[];
 }
 
 export class Writer {
@@ -113,10 +113,10 @@ export class Writer {
    * Called now and then. Keeps the latest instant that a reader has seen, so that it still counts after a restart, opens
    * the file again after a fault, and posts what waits when nobody has written since the last time.
    *
-   * @returns the names of the end users that were posted
+   * @returns the end users that were posted
    * @throws StoreFault
    */
-  tick(usersMax = POSTED_WHEN_IDLE): readonly string[] {
+  tick(usersMax = POSTED_WHEN_IDLE): readonly EndUserKey[] {
     if (this.#halted) throw this.#halted;
     const isIdle = this.#isIdle;
     this.#isIdle = true;
