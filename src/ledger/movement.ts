@@ -58,13 +58,15 @@ export function loadedBehind(now: Instant): Instant {
  */
 export function movementsOf(changes: readonly UserChange[]): Movement[] {
   const sums = new MovementSums();
-  for (const { user, postings, cycles } of changes) {
+  for (const { user, postings, cycles, opened, changed } of changes) {
     const byKey = sums.of(user.account);
     postings.forEach((posting, index) => {
       if (posting.kind !== 'stop-cycle') enter(byKey, posting, postings[index - 1]);
     });
-    const before = lastHour(cycles.before);
-    const after = lastHour(cycles.after);
+    // Cycles keep their ends.
+    const isUsedUp = changed.some(({ before, after }) => before.remaining > 0 !== after.remaining > 0);
+    if (opened.length === 0 && !isUsedUp) continue;
+    const { before, after } = lastHours(cycles);
     if (before === after) continue;
     if (before !== null) sumOf(byKey, SERIES.held, before).count -= 1;
     if (after !== null) sumOf(byKey, SERIES.held, after).count += 1;
@@ -72,11 +74,27 @@ export function movementsOf(changes: readonly UserChange[]): Movement[] {
   return sums.movements();
 }
 
-/** The hour in which the last credits of an end user end; null when there are none. */
-function lastHour(cycles: readonly Cycle[]): Slot | null {
-  let last: Instant | null = null;
-  for (const { remaining, end } of cycles) if (remaining > 0 && (last === null || end > last)) last = end;
-  return last === null ? null : hourOf(last);
+/** Before the first instant. */
+const NEVER = -1;
+
+/**
+ * The hour in which the last credits of an end user end, before and after; null when there are none. Cycles that are the
+ * same are looked at once: of a thousand, a subtraction changes one.
+ */
+function lastHours({ before, after }: UserChange['cycles']): { before: Slot | null; after: Slot | null } {
+  let [same, earlier, later] = [NEVER, NEVER, NEVER];
+  for (let place = 0; place < after.length; place++) {
+    const now = after[place] as Cycle;
+    const then = before[place];
+    if (now === then) {
+      if (now.remaining > 0 && now.end > same) same = now.end;
+      continue;
+    }
+    if (now.remaining > 0) later = Math.max(later, now.end);
+    if (then !== undefined && then.remaining > 0) earlier = Math.max(earlier, then.end);
+  }
+  const hour = (last: Instant) => (last === NEVER ? null : hourOf(last));
+  return { before: hour(Math.max(same, earlier)), after: hour(Math.max(same, later)) };
 }
 
 interface Sum {

@@ -26,14 +26,19 @@ export function rowsOf(statement: StatementSync, ...parameters: (number | string
   return statement.all(...parameters) as unknown as Row[];
 }
 
+/** A text that comes from SQLite is compared letter by letter, where one that stands in a program is known by its place. */
+const NAMES = new Map<string, never>(
+  ['one-time', 'recurring', 'active', 'canceled', 'renewed'].map((name) => [name, name as never]),
+);
+
 /** As stored, right or wrong: the audit wants to see it, all others check it. */
 export function cycleOf(row: Row): Cycle {
   const [cycleId, period, type, status, amount, remaining, start, end, validityDays] = row;
   return {
     id: typeof cycleId === 'string' ? uuidOfHex(cycleId) : uuidOf(cycleId as Uint8Array),
     period: Number(period),
-    type: type as CycleType,
-    status: status as CycleStatus,
+    type: NAMES.get(type as CycleType) ?? (type as CycleType),
+    status: NAMES.get(status as CycleStatus) ?? (status as CycleStatus),
     amount: Number(amount),
     remaining: Number(remaining),
     start: Number(start),

@@ -7,7 +7,7 @@
 import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
-import type { Cycle } from '../../ledger/cycle.ts';
+import type { UserChange } from '../../ledger/fold.ts';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import { headsOf } from './heads.ts';
 import { HoldingsWriter } from './holdings-writer.ts';
@@ -98,7 +98,7 @@ export class Unposted {
     if (slot === NO_SLOT) return this.#journal.read(user, undefined, now);
     this.#look(slot, user, now);
     const holdings = this.#waiting.holdings(slot);
-    if (holdings.cycles.every((cycle) => isCounted(cycle, now))) return holdings;
+    if (this.#waiting.firstEnd(slot) > now || holdings.cycles.every((cycle) => isCounted(cycle, now))) return holdings;
     // Some have ended while it waited: they leave by way of the file.
     this.#post(slot, user);
     const left = this.#journal.read(user, undefined, now);
@@ -111,13 +111,15 @@ export class Unposted {
    *
    * @param loaded what it had before, as `load` gave it
    * @param current the cycles of `loaded`, each in its place, then those that are new
+   * @param change how these differ
    */
-  take(user: EndUserKey, loaded: Holdings, current: Holdings): void {
+  take(loaded: Holdings, current: Holdings, change: UserChange): void {
+    const { user } = change;
     assert(current.latestPosting !== null, 'whoever has holdings has a posting');
     const first = this.#lastPosting + 1;
     this.#lastPosting = current.latestPosting;
     const slot = this.#waiting.users.find(user);
-    if (isRedone(loaded, current)) {
+    if (isRedone(loaded, current, change)) {
       if (slot === NO_SLOT) this.#wait(this.#waiting.add(user, loaded, current), first);
       else this.#change(slot, user, loaded, current);
       return;
@@ -201,16 +203,13 @@ export class Unposted {
   }
 }
 
-/** Whether the journal tells how the one came from the other: additions and subtractions do, for an end user that is stored. */
-function isRedone(before: Holdings, after: Holdings): boolean {
+/** Whether the journal tells what was done: additions and subtractions are, for an end user that is stored. */
+function isRedone(before: Holdings, after: Holdings, { opened, changed }: UserChange): boolean {
   if (before.latestPosting === null) return false;
   // A chain that is no longer kept ends; redone, it would go on.
   if (before.chain !== null && after.chain === null) return false;
-  const isTold = (cycle: Cycle, place: number) => {
-    const earlier = before.cycles[place];
-    return earlier === undefined
-      ? cycle.type === 'one-time' && cycle.end < INSTANT_MAX
-      : cycle.status === earlier.status;
-  };
-  return after.cycles.every(isTold);
+  return (
+    opened.every(({ type, end }) => type === 'one-time' && end < INSTANT_MAX) &&
+    changed.every((cycle) => cycle.before.status === cycle.after.status)
+  );
 }

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import type { Head } from '../../ledger/chain.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
+import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import { CycleSlots, type Mark, NEW, NO_CYCLE, SAME, SPENT } from './cycle-slots.ts';
 import type { Heads } from './heads.ts';
 import type { Holdings } from './rows.ts';
@@ -16,12 +17,13 @@ const FEW_CYCLES = 12;
 /** A SHA-256 in base64url; where no chain is kept, zeros stand for it. */
 const HEAD_LENGTH = 43;
 
-/** Of each end user, four numbers. */
-const NUMBERS = 4;
+/** Of each end user, five numbers. */
+const NUMBERS = 5;
 const LATEST = 0;
 const COUNT = 1;
 const STORED_LATEST = 2;
 const STORED_COUNT = 3;
+const FIRST_END = 4;
 
 /** For the latest posting that is stored, as long as nobody has looked: postings are counted from 1. */
 const UNKNOWN = 0;
@@ -78,6 +80,11 @@ export class WaitingHoldings {
     return this.#get(slot, COUNT) - this.#get(slot, STORED_COUNT);
   }
 
+  /** None of its cycles ends before it. */
+  firstEnd(slot: Slot): Instant {
+    return this.#get(slot, FIRST_END);
+  }
+
   holdings(slot: Slot): Holdings {
     return { cycles: this.#markedCycles(slot).cycles, ...this.#own(slot) };
   }
@@ -99,6 +106,7 @@ export class WaitingHoldings {
     assert(stored.latestPosting !== null, 'who waits is stored');
     this.#numbers[slot * NUMBERS + STORED_LATEST] = stored.latestPosting;
     this.#numbers[slot * NUMBERS + STORED_COUNT] = stored.postingCount;
+    this.#numbers[slot * NUMBERS + FIRST_END] = firstEnd(stored.cycles);
     const marks: Mark[] = stored.cycles.map(() => SAME);
     this.#keep(slot, marks, stored.cycles, current);
   }
@@ -137,7 +145,9 @@ export class WaitingHoldings {
     assert(own.latestPosting !== null, 'whoever has holdings has a posting');
     for (let place = 0; place < before.length; place++)
       if (before[place] !== cycles[place] && marks[place] === SAME) marks[place] = SPENT;
-    while (marks.length < cycles.length) marks.push(NEW);
+    const opened = cycles.slice(before.length);
+    for (const _ of opened) marks.push(NEW);
+    this.#numbers[slot * NUMBERS + FIRST_END] = Math.min(this.#get(slot, FIRST_END), firstEnd(opened));
     this.#dropCycles(slot);
     this.#cycleCount += cycles.length;
     if (cycles.length > FEW_CYCLES) this.#many.set(slot, { cycles, marks });
@@ -199,4 +209,8 @@ export class WaitingHoldings {
     chains.set(this.#chains);
     this.#chains = chains;
   }
+}
+
+function firstEnd(cycles: readonly Cycle[]): Instant {
+  return cycles.reduce((first, { end }) => Math.min(first, end), INSTANT_MAX);
 }

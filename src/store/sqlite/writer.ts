@@ -293,12 +293,8 @@ class OpenWriter {
       end = entered;
     }
     const chain = isChained ? chainAfter(loaded, change) : null;
-    this.unposted.take(user, loaded, {
-      cycles: cycles.after,
-      latestPosting: end.latestPosting,
-      postingCount: end.postingCount,
-      chain,
-    });
+    const { latestPosting, postingCount } = end;
+    this.unposted.take(loaded, { cycles: cycles.after, latestPosting, postingCount, chain }, change);
   }
 
   saveClock({ at, sequence }: IdPosition): void {
