@@ -36,8 +36,11 @@ export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2
 /** Past this, a larger batch saves nothing more of the fsync and makes everybody in it wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** About two milliseconds of work: whoever waits for a batch is not to wait for many renewals as well. */
-const RENEWALS_BESIDE_REQUESTS_MAX = 64;
+/** Less than a millisecond of work: whoever waits for a batch is not to wait for many renewals as well. */
+const RENEWALS_BESIDE_REQUESTS_MAX = 24;
+
+/** With each batch in which nobody asked for anything: a request between two others does not wait for a long batch. */
+const RENEWALS_GROWTH = 2;
 
 /** What a waiting command costs beside its strings: the object, its fields and its place in the queue. */
 const COMMAND_BYTES = 256;
@@ -64,6 +67,8 @@ interface Waiting {
 interface Lane {
   readonly requests: FairLine<Waiting>;
   readonly renewals: Waiting[];
+  /** How many of them the next batch takes: few beside requests, more and more while nobody asks for anything. */
+  renewalsMax: number;
   /** Batches: one, or two when the second follows one that is decided and not yet durable. */
   underWay: number;
   /** The batch that was sent off last. */
@@ -140,6 +145,7 @@ export class GroupCommit {
     this.#lanes = Array.from({ length: store.lanes.count }, () => ({
       requests: new FairLine<Waiting>(),
       renewals: [],
+      renewalsMax: RENEWALS_BESIDE_REQUESTS_MAX,
       underWay: 0,
       last: null,
     }));
@@ -274,15 +280,19 @@ export class GroupCommit {
   }
 
   /** Requests come first: renewals have all the time that nobody asks for. Of requests, those that somebody waits for. */
-  #take({ requests, renewals }: Lane): Waiting[] {
+  #take(lane: Lane): Waiting[] {
+    const { requests, renewals } = lane;
     const batch: Waiting[] = [];
     while (batch.length < BATCH_COMMANDS_MAX && requests.length > 0)
       for (const waiting of this.#leave(requests.take(BATCH_COMMANDS_MAX - batch.length))) {
         if (waiting.asker?.isGone) this.#finish(waiting, ABANDONED);
         else batch.push(waiting);
       }
-    const renewalsMax = batch.length > 0 ? RENEWALS_BESIDE_REQUESTS_MAX : BATCH_COMMANDS_MAX;
-    batch.push(...this.#leave(renewals.splice(0, Math.min(renewalsMax, BATCH_COMMANDS_MAX - batch.length))));
+    lane.renewalsMax =
+      batch.length > 0
+        ? RENEWALS_BESIDE_REQUESTS_MAX
+        : Math.min(RENEWALS_GROWTH * lane.renewalsMax, BATCH_COMMANDS_MAX);
+    batch.push(...this.#leave(renewals.splice(0, Math.min(lane.renewalsMax, BATCH_COMMANDS_MAX - batch.length))));
     return batch;
   }
 

@@ -6,8 +6,16 @@ import { type Store, StoreFault } from '../store/store.ts';
 import type { GroupCommit } from './group-commit.ts';
 import { Rounds } from './rounds.ts';
 
-/** End users renewed in one go. */
-const END_USERS_MAX = 256;
+/** End users renewed in one go, and as many while the next are looked for: the writer never waits for that. */
+const END_USERS_MAX = 512;
+
+/** Renewals that are being stored. */
+interface UnderWay {
+  readonly users: ReadonlySet<string>;
+  readonly done: Promise<unknown>;
+}
+
+const NOTHING: UnderWay = { users: new Set(), done: Promise.resolve() };
 
 export class RenewalClock {
   /** End users whose due renewals it has entered. */
@@ -49,16 +57,29 @@ export class RenewalClock {
   }
 
   async #renewAll(): Promise<void> {
+    let before = NOTHING;
     while (!this.#isStopped) {
-      const due = await this.#store.renewalsDue(END_USERS_MAX);
+      // Those that are being stored may still be found due.
+      const due = await this.#store.renewalsDue(END_USERS_MAX + before.users.size);
       this.due = due.length;
-      if (due.length === 0) {
-        this.#caughtUpAt = performance.now();
-        return;
-      }
-      await Promise.all(due.map((user) => this.#renew(user)));
-      this.renewed += due.length;
+      if (due.length === 0) this.#caughtUpAt = performance.now();
+      const found = this.#begin(due.filter((user) => !before.users.has(nameOf(user))));
+      await before.done;
+      if (due.length === 0) return;
+      const isMore = found.users.size === END_USERS_MAX;
+      if (!isMore) await found.done;
+      before = isMore ? found : NOTHING;
     }
+    await before.done;
+  }
+
+  #begin(users: readonly EndUserKey[]): UnderWay {
+    const done = Promise.all(users.map((user) => this.#renew(user))).then(() => {
+      this.renewed += users.length;
+    });
+    // Whoever waits for it is told; while the next are looked for, nobody does.
+    done.catch(() => {});
+    return { users: new Set(users.map(nameOf)), done };
   }
 
   #renew({ account, endUser }: EndUserKey): Promise<void> {
@@ -68,4 +89,8 @@ export class RenewalClock {
       );
     });
   }
+}
+
+function nameOf({ account, endUser }: EndUserKey): string {
+  return `${account}/${endUser}`;
 }
