@@ -155,6 +155,27 @@ test('renewals go behind every request that waits, whenever they came', async ()
   assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'renew', 'renew']);
 });
 
+test('renewals come in larger batches while nobody asks for anything, and in small ones beside requests', async () => {
+  const { store, submit, renew } = begin();
+  for (let user = 0; user < 2_000; user++) renew(`user ${user}`);
+  const sizes: number[] = [];
+  const finishNext = async () => {
+    await nextTurn();
+    const batch = store.batch(sizes.length);
+    sizes.push(batch.commands.length);
+    batch.finish();
+  };
+  for (let turn = 0; turn < 6; turn++) await finishNext();
+  assert.deepEqual(sizes, [48, 96, 192, 384, 512, 512]);
+  submit(1);
+  await finishNext();
+  submit(2);
+  await finishNext();
+  assert.deepEqual(sizes.slice(-2), [25, 25], 'and a request waits for the batch before it only');
+  await finishNext();
+  assert.equal(sizes.at(-1), 48);
+});
+
 test('a refusal goes to the one who is refused, and disturbs no neighbour', async () => {
   const { store, commit, answers, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);

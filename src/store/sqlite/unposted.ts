@@ -19,7 +19,7 @@ import { WaitingHoldings } from './waiting-holdings.ts';
 export interface PostingLimits {
   /** End users that wait at most. */
   readonly usersMax: number;
-  /** Cycles that are held for them at most: what they cost in memory, a third of a kibibyte each. */
+  /** Cycles that are held for them at most: 80 bytes each, and a third of a kibibyte for end users with many. */
   readonly cyclesMax: number;
   /** Postings behind what is posted for certain, at most: a start looks through them. */
   readonly tailMax: number;
@@ -27,7 +27,7 @@ export interface PostingLimits {
   readonly ofUserMax: number;
 }
 
-export const POSTING_LIMITS: PostingLimits = { usersMax: 50_000, cyclesMax: 250_000, tailMax: 100_000, ofUserMax: 64 };
+export const POSTING_LIMITS: PostingLimits = { usersMax: 100_000, cyclesMax: 300_000, tailMax: 200_000, ofUserMax: 64 };
 
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;

@@ -35,6 +35,9 @@ const POSTED_PER_COMMAND = 2;
 const POSTED_WHEN_IDLE = 2_000;
 const POSTED_AT_CLOSE = 10_000;
 
+/** Whoever stops a server waits for it; what is left then is found in the journal by the next one. */
+const CLOSE_MS = 1_000;
+
 const SYNCHRONOUS_FULL = 2;
 
 export interface WriterOptions {
@@ -177,12 +180,13 @@ export class Writer {
     }
   }
 
-  /** Whoever opens the file next finds the holdings as they are. */
+  /** Whoever opens the file next finds the holdings as they are, or nearly so. */
   #postAll(): void {
+    const began = performance.now();
     do {
       this.#isIdle = true;
       this.tick(POSTED_AT_CLOSE);
-    } while (this.#open?.unposted.isWaited);
+    } while (this.#open?.unposted.isWaited && performance.now() - began < CLOSE_MS);
   }
 
   /** The instant of this batch. When the clock stands still for so long that the ids run short, it is moved on. */
