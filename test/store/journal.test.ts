@@ -116,6 +116,37 @@ test('an end user who is never left alone is posted now and then', async (t) => 
   await store.write([ada.subtract(1)]);
   assert.deepEqual(posted(file), [1 + ofUserMax]);
   assert.equal(await balanceOf(store, ada), 1_000 - ofUserMax);
+  for (let count = 0; count < ofUserMax - 1; count++) await store.write([ada.subtract(1)]);
+  assert.deepEqual(posted(file), [1 + ofUserMax], 'and waits again');
+  await store.write([ada.subtract(1)]);
+  assert.deepEqual(posted(file), [1 + 2 * ofUserMax]);
+  await store.write([ada.subtract(1)]);
+  assert.equal(await balanceOf(store, ada), 1_000 - 2 * ofUserMax - 1);
+  assert.deepEqual(await auditBeside(crashed(file)), NOTHING);
+});
+
+test('cycles by the dozen are spent from the oldest on, waiting or posted, and end while they wait', async (t) => {
+  const { file, store, moveTo } = await opened(t);
+  const count = 40;
+  await store.write([ada.add(10, 2)]);
+  const days = (index: number) => 3 + (index % 5);
+  for (let index = 1; index < count; index++) {
+    await store.write([ada.add(10, days(index)), ada.subtract(3)]);
+    assert.equal(await balanceOf(store, ada), 10 + 7 * index, `${index + 1} cycles`);
+  }
+  const { store: again, moveTo: moveAgain } = await opened(t, crashed(file));
+  for (const each of [store, again]) {
+    await each.write([ada.subtract(25)]);
+    assert.equal(await balanceOf(each, ada), 10 * count - 3 * (count - 1) - 25);
+    assert.deepEqual(await auditOf(each), NOTHING);
+  }
+  moveTo(NOON + 4 * DAY_MS);
+  moveAgain(NOON + 4 * DAY_MS);
+  for (const each of [store, again]) {
+    await each.write([ada.subtract(1)]);
+    assert.deepEqual(await auditOf(each), NOTHING);
+  }
+  assert.equal(await balanceOf(store, ada), await balanceOf(again, ada));
 });
 
 test('credits that end while they wait are in the file as they were left', async (t) => {
