@@ -62,8 +62,8 @@ function add(cycles: Cycles, command: Add, moment: Moment): Decision {
 
 function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
   assert(isAmount(command.amount), 'a subtraction of nothing is refused before it gets here');
-  const available = activeBalance(cycles, moment.now);
-  if (available < command.amount) {
+  if (!covers(cycles, command.amount, moment.now)) {
+    const available = activeBalance(cycles, moment.now);
     return unchanged(cycles, { refused: 'InsufficientFunds', requested: command.amount, available });
   }
   const { actor, note = null } = command;
@@ -82,6 +82,17 @@ function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
     wanted -= drawn;
   }
   return { outcome: ACCEPTED, cycles: after, postings };
+}
+
+/** Whether so much can be spent: of a thousand cycles the first ones say so. */
+function covers(cycles: Cycles, wanted: Amount, now: Instant): boolean {
+  let missing = wanted;
+  for (let index = 0; missing > 0; index++) {
+    const cycle = cycles[index];
+    if (cycle === undefined) return false;
+    if (!hasEnded(cycle, now)) missing -= cycle.remaining;
+  }
+  return true;
 }
 
 function startCycle(cycles: Cycles, command: StartCycle, moment: Moment): Decision {
