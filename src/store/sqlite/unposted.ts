@@ -27,7 +27,7 @@ export interface PostingLimits {
   readonly ofUserMax: number;
 }
 
-export const POSTING_LIMITS: PostingLimits = { usersMax: 100_000, cyclesMax: 300_000, tailMax: 200_000, ofUserMax: 64 };
+export const POSTING_LIMITS: PostingLimits = { usersMax: 100_000, cyclesMax: 300_000, tailMax: 150_000, ofUserMax: 64 };
 
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;
