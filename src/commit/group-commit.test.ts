@@ -320,20 +320,6 @@ test('a command that is submitted in answer to another is written like any other
   ]);
 });
 
-test('beside requests a batch takes 64 renewals, and by themselves as many as there is room for', async () => {
-  const { store, submit, renew } = begin();
-  for (const number of upTo(700)) renew(`user ${number}`);
-  submit(1);
-  await nextTurn();
-  assert.deepEqual(amountsOf(store.batch(0)), [1, ...Array<string>(64).fill('renew')]);
-  store.batch(0).finish();
-  await nextTurn();
-  assert.deepEqual(amountsOf(store.batch(1)), Array<string>(512).fill('renew'));
-  store.batch(1).finish();
-  await nextTurn();
-  assert.deepEqual(store.sizes(), [65, 512, 700 - 64 - 512]);
-});
-
 test('each batch is counted: how long it took, how many commands it had', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);

@@ -1,3 +1,5 @@
+// The connection of a lane goes from one batch to the next, and back to the pool when nobody follows.
+
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';

@@ -1,3 +1,5 @@
+// What the migrations may not say, since some version of Citus refuses it.
+
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
