@@ -23,6 +23,7 @@ const LONGEST = 20;
 const FIRST: readonly string[] = [
   'test/crash/kill.test.ts',
   'test/postgres/postgres.contract.test.ts',
+  'test/postgres/citus.test.ts',
   'test/postgres/standby-away.test.ts',
   'test/model/model.test.ts',
   'test/copy.test.ts',

@@ -1,5 +1,5 @@
 // The contract of the stores, kept by PostgreSQL: with a clock that the test moves, and with the database's own in the
-// ways in which the service may be set up.
+// ways in which the service may be set up. Statements that are not prepared are run behind a pooler, in a file of its own.
 
 import { after, before } from 'node:test';
 import type { PostgresOptions } from '../../src/store/postgres/connection.ts';
@@ -29,7 +29,6 @@ storeContract(
 const WAYS: readonly (readonly [way: string, options: Partial<PostgresOptions>])[] = [
   ['on its own clock', {}],
   ['with one lane and chains', { lanes: 1, chained: true }],
-  ['with statements that are not prepared', { prepared: false }],
 ];
 
 for (const [way, options] of WAYS) {
