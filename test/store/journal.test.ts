@@ -91,6 +91,27 @@ test('whoever closes a ledger posts what waits', async (t) => {
   assert.deepEqual(await auditBeside(file), NOTHING);
 });
 
+test('whoever closes a ledger posts for a second, and the rest waits for the next', async (t) => {
+  const { file, store } = await opened(t);
+  const users = Array.from({ length: 12_000 }, (_, index) => new EndUser(1, index));
+  // Who is new is posted at once; what comes behind that waits.
+  for (const amount of [10, 5])
+    for (let first = 0; first < users.length; first += 500)
+      await store.write(users.slice(first, first + 500).map((user) => user.add(amount)));
+  let nowMs = performance.now();
+  const slow = t.mock.method(performance, 'now', () => {
+    nowMs += 1_100;
+    return nowMs;
+  });
+  await store.close();
+  slow.mock.restore();
+  const left = posted(file).filter((count) => count === 1).length;
+  assert(left > 0 && left < users.length, `${left} wait on`);
+  const { store: next } = await opened(t, file);
+  for (const user of [users[0], users.at(-1)]) assert.equal(await balanceOf(next, user as EndUser), 15);
+  assert.deepEqual(await auditOf(next), NOTHING);
+});
+
 test('starts, stops and renewals are posted at once, with what waited before them', async (t) => {
   const { file, store, moveTo } = await opened(t);
   await store.write([ada.add(10)]);
