@@ -9,15 +9,23 @@ const [port = '', key = '', connections = '', pipelined = ''] = process.argv.sli
 /** Answers by their status. */
 const counts: Record<string, number> = {};
 
-const requests = Array.from({ length: Number(pipelined) }, () => {
+/** For so many end users: of one who is given something thousands of times, each time costs more. */
+const END_USERS = 10_000;
+
+const pieces = Array.from({ length: Math.ceil(END_USERS / Number(pipelined)) }, () =>
+  Array.from({ length: Number(pipelined) }, addition).join(''),
+);
+let sent = 0;
+
+function addition(): string {
   const body = JSON.stringify({ end_user_id: randomUUID(), amount: 1 });
   return `POST /add HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-}).join('');
+}
 
 function flood(): void {
   const socket = connect(Number(port), '127.0.0.1');
   const send = () => {
-    while (socket.write(requests));
+    while (socket.write(pieces[sent++ % pieces.length] as string));
   };
   socket.on('connect', send);
   socket.on('drain', send);
