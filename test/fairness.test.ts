@@ -14,7 +14,7 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApiKey, openBeside } from '../src/app.ts';
 
-const CONNECTIONS = 4;
+const CONNECTIONS = Number(process.env.QUIET_CONNECTIONS ?? 4);
 const MEASURED_MS = Number(process.env.FAIRNESS_MS ?? 1_000);
 const FLOOD_CONNECTIONS = process.env.FLOOD_CONNECTIONS ?? '300';
 const FLOOD_PIPELINED = process.env.FLOOD_PIPELINED ?? '100';
