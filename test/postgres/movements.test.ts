@@ -3,7 +3,6 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import pg from 'pg';
 import { openPool } from '../../src/store/postgres/connection.ts';
 import { MovementSummary } from '../../src/store/postgres/movement-summary.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
@@ -64,7 +63,7 @@ test('a movement that was changed by hand, or that an older process left out, is
   const database = new URL(url).pathname.slice(1);
   const store = await openPostgresStore({ ...OPTIONS, url });
   await fill(store);
-  const pool = new pg.Pool({ connectionString: url, max: 1 });
+  const pool = openPool(url, 1);
   await new MovementSummary(pool, false).addUp();
   await pool.end();
   await fill(store);
