@@ -166,8 +166,7 @@ export class PostgresAccountReads<HeldRow extends QueryResultRow> implements Acc
   }
 
   async #now(): Promise<Instant> {
-    const { rows } = await this.#query(`SELECT ${this.#clock.now} AS now`, []);
-    return this.#clock.notBefore(rows[0]?.now);
+    return this.#clock.notBefore(await this.#clock.ask(this.#pool).catch(this.#reads.unavailable));
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: rows of ad-hoc columns, as in pg itself

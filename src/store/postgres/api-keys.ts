@@ -29,7 +29,7 @@ export class PostgresApiKeys implements ApiKeys {
         await client.query('INSERT INTO scrip.accounts (account, name, created_at) VALUES ($1, $2, $3)', [
           next,
           accountName,
-          await this.#now(client),
+          await this.#clock.ask(client),
         ]);
       }
       return this.#insert(client, known ?? next, key);
@@ -64,7 +64,7 @@ export class PostgresApiKeys implements ApiKeys {
   }
 
   async revoke(id: number, account?: number): Promise<boolean> {
-    const now = await this.#now(this.#pool);
+    const now = await this.#clock.ask(this.#pool);
     const { rowCount } = await this.#pool.query(
       `UPDATE scrip.api_keys SET revoked_at = coalesce(revoked_at, $2)
        WHERE key_id = $1 AND ($3::integer IS NULL OR account = $3)`,
@@ -77,7 +77,7 @@ export class PostgresApiKeys implements ApiKeys {
   async noteUses(ids: readonly number[]): Promise<void> {
     assert(ids.every(Number.isSafeInteger), 'keys have numbers');
     const used = `key_id = ANY('{${ids}}')`;
-    const now = await this.#now(this.#pool);
+    const now = await this.#clock.ask(this.#pool);
     await this.#pool.query(
       `${BEGIN_UNPROMISED};
        SELECT key_id FROM scrip.api_keys WHERE ${used} ORDER BY key_id FOR UPDATE;
@@ -104,15 +104,9 @@ export class PostgresApiKeys implements ApiKeys {
     await client.query(
       `INSERT INTO scrip.api_keys (key_id, account, scope, secret_sha256, hint, created_at, name)
        VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-      [id, account, scope, hashOf(secret), hintOf(secret), await this.#now(client), name],
+      [id, account, scope, hashOf(secret), hintOf(secret), await this.#clock.ask(client), name],
     );
     return { id, account, scope };
-  }
-
-  /** Asked for by itself: Citus takes no clock within a statement that writes. */
-  async #now(server: Pool | PoolClient): Promise<number> {
-    const { rows } = await server.query(`SELECT ${this.#clock.now} AS now`);
-    return rows[0].now;
   }
 
   async #transact<Result>(work: (client: PoolClient) => Promise<Result>): Promise<Result> {

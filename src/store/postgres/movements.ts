@@ -78,8 +78,7 @@ export async function addUpAgain(
 
 /** What this process has seen counts as well: it is not kept at once. */
 async function latestOf(client: PoolClient, clock: DatabaseClock): Promise<Instant> {
-  const { rows } = await client.query(`SELECT greatest(${clock.now}, ${clock.latest}) AS now`);
-  return rows[0].now;
+  return Math.max(await clock.ask(client), clock.latest);
 }
 
 /** From `overviewSlots` on: the account, the first hour, the first day. */

@@ -281,8 +281,7 @@ class PostgresStore implements Store {
 
   /** Who starts looks at the clock: what it could have seen does not come back when the clock is then set back. */
   async start(): Promise<void> {
-    const { rows } = await this.#readers.query(`SELECT ${this.#clock.now} AS now`);
-    this.#clock.notBefore(rows[0].now);
+    this.#clock.notBefore(await this.#clock.ask(this.#readers));
     await this.keepTime();
   }
 
