@@ -3,11 +3,10 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import pg from 'pg';
 import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
-import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
-import { auditOf, EndUser, historyOf } from '../store/temporary-ledger.ts';
+import { historyOf } from '../store/temporary-ledger.ts';
+import { beforeEachPosting, type Contended, withOutsider } from './contended-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
@@ -16,32 +15,12 @@ before(async () => {
 });
 after(() => server.remove());
 
-interface Followed {
-  readonly store: Store;
-  readonly outsider: pg.Client;
-  readonly ada: EndUser;
-  readonly bob: EndUser;
-}
-
-/** Two end users with 100 credits each, whose postings are looked at before they are stored. */
-async function withTrigger(body: string, work: (followed: Followed) => Promise<void>, prepared = true): Promise<void> {
-  const url = await server.createDatabase();
-  const store = await openPostgresStore({ url, lanes: 1, prepared, citus: false, acceptUnsafe: true });
-  const outsider = new pg.Client({ connectionString: url });
-  await outsider.connect();
-  const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
-  await store.write([ada.add(100), bob.add(100)]);
-  await outsider.query(`
-    CREATE SEQUENCE public.tries;
-    CREATE FUNCTION public.meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} RETURN new; END $$;
-    CREATE TRIGGER meddle BEFORE INSERT ON scrip.postings FOR EACH ROW EXECUTE FUNCTION public.meddle()`);
-  try {
-    await work({ store, outsider, ada, bob });
-    assert.deepEqual(await auditOf(store), { findings: [], store: [] });
-  } finally {
-    await outsider.end();
-    await store.close();
-  }
+/** On a ledger whose postings are looked at before they are stored. */
+function withTrigger(body: string, work: (contended: Contended) => Promise<void>, prepared = true): Promise<void> {
+  return withOutsider(server, { lanes: 1, prepared }, async (contended) => {
+    await beforeEachPosting(contended.outsider, body);
+    await work(contended);
+  });
 }
 
 type Results = readonly (Outcome | null)[] | string;

@@ -3,12 +3,12 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { ACCEPTED, type Command } from '../../src/ledger/command.ts';
 import { bucketOf } from '../../src/store/postgres/bucket.ts';
-import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { type Store, StoreFault } from '../../src/store/store.ts';
-import { auditOf, EndUser, historyOf } from '../store/temporary-ledger.ts';
+import { StoreFault } from '../../src/store/store.ts';
+import { EndUser, historyOf } from '../store/temporary-ledger.ts';
+import { beforeEachPosting, withOutsider } from './contended-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
@@ -17,41 +17,10 @@ before(async () => {
 });
 after(() => server.remove());
 
-interface Contended {
-  readonly store: Store;
-  /** Another user of the same database. */
-  readonly outsider: pg.Client;
-  readonly ada: EndUser;
-  readonly bob: EndUser;
-}
-
-/** Two end users with 100 credits each. */
-async function withOutsider(work: (contended: Contended) => Promise<void>): Promise<void> {
-  const url = await server.createDatabase();
-  const store = await openPostgresStore({ url, lanes: 2, prepared: true, citus: false, acceptUnsafe: true });
-  const outsider = new pg.Client({ connectionString: url });
-  await outsider.connect();
-  const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
-  await store.write([ada.add(100), bob.add(100)]);
-  try {
-    await work({ store, outsider, ada, bob });
-    assert.deepEqual(await auditOf(store), { findings: [], store: [] });
-  } finally {
-    await outsider.end();
-    await store.close();
-  }
-}
+const TWO_LANES = { lanes: 2, prepared: true };
 
 function lock({ key }: EndUser): string {
   return `SELECT 1 FROM scrip.end_users WHERE end_user = '${key.endUser}' FOR UPDATE`;
-}
-
-/** Runs for each posting, before it is stored. */
-async function beforeEachPosting(outsider: pg.Client, body: string): Promise<void> {
-  await outsider.query(`
-    CREATE SEQUENCE public.tries;
-    CREATE FUNCTION public.meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} RETURN new; END $$;
-    CREATE TRIGGER meddle BEFORE INSERT ON scrip.postings FOR EACH ROW EXECUTE FUNCTION public.meddle()`);
 }
 
 async function faultOf(write: Promise<unknown>): Promise<{ fault: unknown; tookMs: number }> {
@@ -70,7 +39,7 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 
 describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => {
   test('a deadlock with somebody else is tried again', () =>
-    withOutsider(async ({ store, outsider, ada, bob }) => {
+    withOutsider(server, TWO_LANES, async ({ store, outsider, ada, bob }) => {
       // Whichever the store locks first, the outsider has the other.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
@@ -90,7 +59,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
 
   for (const code of ['40001', '40P01']) {
     test(`${code} is tried again, ten times at most`, () =>
-      withOutsider(async ({ store, outsider, ada }) => {
+      withOutsider(server, TWO_LANES, async ({ store, outsider, ada }) => {
         await beforeEachPosting(
           outsider,
           `IF nextval('public.tries') % 13 <> 3 THEN RAISE 'not now' USING ERRCODE = '${code}'; END IF;`,
@@ -104,7 +73,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
   }
 
   test('a row that the database refuses is a broken invariant: the ledger writes no more', () =>
-    withOutsider(async ({ store, outsider, ada, bob }) => {
+    withOutsider(server, TWO_LANES, async ({ store, outsider, ada, bob }) => {
       await beforeEachPosting(outsider, `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`);
       assert.equal((await faultOf(store.write([ada.subtract(30)]))).fault, 'Internal');
       assert.equal((await faultOf(store.write([bob.subtract(1)]))).fault, 'Internal');
@@ -112,7 +81,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
     }));
 
   test('a bug that a batch runs into is not tried again, and the ledger writes no more', () =>
-    withOutsider(async ({ store, ada, bob }) => {
+    withOutsider(server, TWO_LANES, async ({ store, ada, bob }) => {
       let tries = 0;
       const bug = () => {
         tries += 1;
@@ -127,7 +96,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
     }));
 
   test('an end user whom somebody else keeps locked is unavailable, and others are not', () =>
-    withOutsider(async ({ store, outsider, ada, bob }) => {
+    withOutsider(server, TWO_LANES, async ({ store, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);
       const [{ fault, tookMs }, other] = await Promise.all([
         faultOf(store.write([ada.subtract(30)])),
@@ -142,7 +111,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
     }));
 
   test('an end user whom somebody else is adding and does not finish is unavailable', () =>
-    withOutsider(async ({ store, outsider }) => {
+    withOutsider(server, TWO_LANES, async ({ store, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;
       await outsider.query(`BEGIN; INSERT INTO scrip.end_users (bucket, account, end_user) VALUES ${row}`);
@@ -154,7 +123,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
     }));
 
   test('a statement that takes too long is given up by the server, and nothing happened', () =>
-    withOutsider(async ({ store, outsider, ada }) => {
+    withOutsider(server, TWO_LANES, async ({ store, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(30); END IF;');
       const { fault, tookMs } = await faultOf(store.write([ada.subtract(30)]));
       assert.equal(fault, 'StoreUnavailable');
@@ -164,7 +133,7 @@ describe('a server that says no', { concurrency: true, timeout: 60_000 }, () => 
     }));
 
   test('statements that together take longer than their client waits are settled: what is answered is what happened', () =>
-    withOutsider(async ({ store, outsider, ada }) => {
+    withOutsider(server, TWO_LANES, async ({ store, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(3); END IF;');
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
