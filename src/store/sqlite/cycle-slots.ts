@@ -67,6 +67,11 @@ export class CycleSlots {
     return ((this.#states[slot] as number) % STATES) as Mark;
   }
 
+  /** From now on it is the same as what is stored. */
+  unmark(slot: number): void {
+    this.#states[slot] = (this.#states[slot] as number) - this.mark(slot) + SAME;
+  }
+
   /**
    * Gives back a list.
    *

@@ -1,8 +1,9 @@
 // The end users whose holdings wait to be posted, as the writer knows them. They are posted together with their
 // neighbours, a few pages at a time, those that began to wait first before the others. What waits is in the journal: after
-// a crash it is found there.
+// a crash it is found there. Who is posted stays known until the room is needed, so that it need not be loaded again.
 //
-//   waiting in a neighbourhood ──its turn comes──▶ the next to be posted ──▶ posted, and no longer known here
+//   waiting in a neighbourhood ──its turn comes──▶ posted, still known ──room is needed──▶ no longer known here
+//             └────────────────── something is entered ◀──────┘
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
@@ -13,11 +14,12 @@ import { headsOf } from './heads.ts';
 import { HoldingsWriter } from './holdings-writer.ts';
 import { JournalReader } from './journal.ts';
 import { type Holdings, isCounted, prepare } from './rows.ts';
-import { NO_SLOT, type Slot } from './user-table.ts';
+import { SlotQueue } from './slot-queue.ts';
+import { grown, NO_SLOT, type Slot } from './user-table.ts';
 import { WaitingHoldings } from './waiting-holdings.ts';
 
 export interface PostingLimits {
-  /** End users that wait at most. */
+  /** End users that are known at most. */
   readonly usersMax: number;
   /** Cycles that are held for them at most: 80 bytes each, and a third of a kibibyte for end users with many. */
   readonly cyclesMax: number;
@@ -32,8 +34,21 @@ export const POSTING_LIMITS: PostingLimits = { usersMax: 100_000, cyclesMax: 300
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;
 
+/** For each command at most, which is twice as many as may come to wait: the journal never runs away from the holdings. */
+const POSTED_PER_COMMAND = 2;
+
+/** Neighbours that are posted in one go, at most: their pages are written once. */
+const RUN_MAX = 64;
+
 /** More of them are posted as they come, since to sort them would hold up a batch. */
 const SORTED_MAX = 4_096;
+
+/** An end user as it was loaded for a batch. */
+export interface Loaded {
+  /** Its place among those who are known; `NO_SLOT` for one who is not. */
+  readonly slot: Slot;
+  readonly holdings: Holdings;
+}
 
 interface Neighbours {
   /** Nobody among them waits for an earlier posting to be posted. */
@@ -51,6 +66,14 @@ export class Unposted {
   readonly #neighbours = new Map<number, Neighbours>();
   /** Those whose turn it is, the next one last. */
   #turn: Neighbours;
+  /** By slot, 1 for whoever stands among its neighbours or has its turn. */
+  #stands = new Uint8Array(0);
+  /** Those who were posted, the earliest first; some of them wait again. */
+  readonly #known = new SlotQueue();
+  /** How many stand among their neighbours or have their turn. */
+  #standing = 0;
+  /** How many are to be posted, now or when they are as many as a run. */
+  #due = 0;
   #lastPosting: number;
   #postedStored: number;
   #postedNow: EndUserKey[] = [];
@@ -71,13 +94,13 @@ export class Unposted {
 
   /** Whether somebody waits. */
   get isWaited(): boolean {
-    return this.#waiting.users.size > 0;
+    return this.#standing > 0;
   }
 
   /** The latest posting of an end user that waits; 0 for one that does not. */
-  headOf(user: EndUserKey): number {
-    const slot = this.#waiting.users.find(user);
-    return slot === NO_SLOT || this.#waiting.isPosted(slot) ? 0 : this.#waiting.latestPosting(slot);
+  headOf(slot: Slot): number {
+    if (slot === NO_SLOT || !this.#waiting.users.isTaken(slot)) return 0;
+    return this.#waiting.isPosted(slot) ? 0 : this.#waiting.latestPosting(slot);
   }
 
   /** Whether something was posted since `takePosted`. */
@@ -92,18 +115,19 @@ export class Unposted {
     return posted;
   }
 
-  /** @returns the cycles that end behind `now`, and the one that renews, in burn order */
-  load(user: EndUserKey, now: Instant): Holdings {
+  /** @returns with the cycles that end behind `now`, and the one that renews, in burn order */
+  load(user: EndUserKey, now: Instant): Loaded {
     const slot = this.#waiting.users.find(user);
-    if (slot === NO_SLOT) return this.#journal.read(user, undefined, now);
+    if (slot === NO_SLOT) return { slot, holdings: this.#journal.read(user, undefined, now) };
     this.#look(slot, user, now);
     const holdings = this.#waiting.holdings(slot);
-    if (this.#waiting.firstEnd(slot) > now || holdings.cycles.every((cycle) => isCounted(cycle, now))) return holdings;
+    if (this.#waiting.firstEnd(slot) > now || holdings.cycles.every((cycle) => isCounted(cycle, now)))
+      return { slot, holdings };
     // Some have ended while it waited: they leave by way of the file.
     this.#post(slot, user);
     const left = this.#journal.read(user, undefined, now);
     this.#waiting.set(slot, left, left);
-    return left;
+    return { slot, holdings: left };
   }
 
   /**
@@ -112,38 +136,80 @@ export class Unposted {
    * @param loaded what it had before, as `load` gave it
    * @param current the cycles of `loaded`, each in its place, then those that are new
    * @param change how these differ
+   * @returns where it is known now, if it is
    */
-  take(loaded: Holdings, current: Holdings, change: UserChange): void {
+  take({ slot, holdings }: Loaded, current: Holdings, change: UserChange): Slot {
     const { user } = change;
     assert(current.latestPosting !== null, 'whoever has holdings has a posting');
     const first = this.#lastPosting + 1;
     this.#lastPosting = current.latestPosting;
-    const slot = this.#waiting.users.find(user);
-    if (isRedone(loaded, current, change)) {
-      if (slot === NO_SLOT) this.#wait(this.#waiting.add(user, loaded, current), first);
-      else this.#change(slot, user, loaded, current);
-      return;
+    if (isRedone(holdings, current, change)) {
+      if (slot !== NO_SLOT) return this.#change(slot, user, holdings, current, first);
+      const added = this.#waiting.add(user, holdings, current);
+      this.#wait(added, first);
+      return added;
     }
     if (slot !== NO_SLOT) this.#post(slot, user);
-    this.#holdings.write(user, loaded, current);
+    this.#holdings.write(user, holdings, current);
     if (slot !== NO_SLOT) this.#waiting.set(slot, current, current);
+    return slot;
   }
 
-  /** Posts as many as must be, or all up to `usersMax`. */
-  post(usersMax: number, all = false): void {
-    for (let posted = 0; posted < usersMax && (all ? this.isWaited : this.#isFull); posted++) {
-      const slot = this.#next();
-      if (slot === null) break;
-      this.#post(slot, this.#waiting.users.user(slot));
-      this.#waiting.remove(slot);
+  /**
+   * Posts as many as are due beside a batch of `commands`: as a rule, so many that everybody has had a turn by the time that
+   * the tail has its length, so that no batch has much more to do than another.
+   */
+  keepUp(commands: number): void {
+    const pace = this.#standing / this.#limits.tailMax;
+    this.#makeRoom();
+    this.#due += commands * (this.#isFull ? POSTED_PER_COMMAND : Math.min(pace, POSTED_PER_COMMAND));
+    while (this.#due >= (this.#isFull ? 1 : this.#run)) {
+      if (!this.#postNext()) this.#due = 0;
+      else this.#due -= 1;
+      this.#makeRoom();
     }
-    this.#store(all);
+    this.#store(this.#limits.tailMax / STORED_STEPS);
+  }
+
+  /** Posts up to `usersMax` of those who wait. */
+  post(usersMax: number): void {
+    for (let posted = 0; posted < usersMax && this.#postNext(); posted++);
+    this.#store(1);
+  }
+
+  /** How many are posted in one go. */
+  get #run(): number {
+    const [first] = this.#neighbours.values();
+    const { length } = this.#turn.slots.length > 0 ? this.#turn.slots : (first?.slots ?? []);
+    return Math.max(1, Math.min(length, RUN_MAX));
+  }
+
+  #postNext(): boolean {
+    const slot = this.#next();
+    if (slot === null) return false;
+    this.#post(slot, this.#waiting.users.user(slot));
+    this.#stands[slot] = 0;
+    this.#standing -= 1;
+    if (this.#waiting.hasFewCycles(slot)) this.#known.push(slot);
+    else this.#waiting.remove(slot);
+    return true;
   }
 
   get #isFull(): boolean {
-    const { usersMax, cyclesMax, tailMax } = this.#limits;
-    const isTailLong = this.#lastPosting - this.#posted > tailMax;
-    return this.#waiting.users.size > usersMax || this.#waiting.cycleCount > cyclesMax || isTailLong;
+    return this.#isCrowded || this.#lastPosting - this.#posted > this.#limits.tailMax;
+  }
+
+  get #isCrowded(): boolean {
+    return this.#waiting.users.size > this.#limits.usersMax || this.#waiting.cycleCount > this.#limits.cyclesMax;
+  }
+
+  /** As far as those who do not wait leave it. */
+  #makeRoom(): void {
+    while (this.#isCrowded) {
+      const slot = this.#known.shift();
+      if (slot === NO_SLOT) return;
+      if (this.#stands[slot] === 0 && this.#waiting.users.isTaken(slot)) this.#waiting.remove(slot);
+    }
   }
 
   /** Up to which posting everybody is posted. */
@@ -158,6 +224,9 @@ export class Unposted {
     const neighbours = this.#neighbours.get(neighbourhood);
     if (neighbours === undefined) this.#neighbours.set(neighbourhood, { since, slots: [slot] });
     else neighbours.slots.push(slot);
+    if (slot >= this.#stands.length) this.#stands = grown(this.#stands, this.#waiting.users.capacity);
+    this.#stands[slot] = 1;
+    this.#standing += 1;
   }
 
   #next(): Slot | null {
@@ -174,18 +243,20 @@ export class Unposted {
   }
 
   /** One who is never left alone is posted now and then, and waits on: it is loaded no more often than its turn comes. */
-  #change(slot: Slot, user: EndUserKey, loaded: Holdings, current: Holdings): void {
+  #change(slot: Slot, user: EndUserKey, loaded: Holdings, current: Holdings, since: number): Slot {
     this.#waiting.change(slot, loaded, current);
-    if (this.#waiting.waitingPostings(slot) < this.#limits.ofUserMax) return;
-    this.#post(slot, user);
-    this.#waiting.set(slot, current, current);
+    if (this.#stands[slot] === 0) this.#wait(slot, since);
+    if (this.#waiting.waitingPostings(slot) >= this.#limits.ofUserMax) this.#post(slot, user);
+    return slot;
   }
 
   /** It still has its place here. */
   #post(slot: Slot, user: EndUserKey): void {
     this.#look(slot, user, INSTANT_MAX);
     this.#postedNow.push(user);
-    if (!this.#waiting.isPosted(slot)) this.#holdings.bring(user, this.#waiting.difference(slot));
+    if (this.#waiting.isPosted(slot)) return;
+    this.#holdings.bring(user, this.#waiting.difference(slot));
+    this.#waiting.markPosted(slot);
   }
 
   #look(slot: Slot, user: EndUserKey, now: Instant): void {
@@ -194,10 +265,10 @@ export class Unposted {
     this.#waiting.set(slot, stored, current);
   }
 
-  #store(always: boolean): void {
+  /** What was posted, if it has moved on by so many postings since it was stored. */
+  #store(step: number): void {
     const posted = this.#posted;
-    const step = this.#limits.tailMax / STORED_STEPS;
-    if (posted - this.#postedStored < (always ? 1 : step)) return;
+    if (posted - this.#postedStored < step) return;
     this.#savePosted.run(posted);
     this.#postedStored = posted;
   }

@@ -45,12 +45,17 @@ export class UserTable {
 
   /** Those that are given out, in any order. */
   *slots(): Generator<Slot> {
-    for (let slot = 0; slot < this.#used; slot++) if (this.#accounts[slot] !== NOBODY) yield slot;
+    for (let slot = 0; slot < this.#used; slot++) if (this.isTaken(slot)) yield slot;
   }
 
   find({ account, endUser }: EndUserKey): Slot {
     writeWords(this.#wanted, 0, endUser);
     return (this.#places[this.#placeOf(account, this.#wanted, 0)] as number) - 1;
+  }
+
+  /** Whether it is given out. */
+  isTaken(slot: Slot): boolean {
+    return this.#accounts[slot] !== NOBODY;
   }
 
   /** @returns the slot that it has, or is given now */

@@ -75,6 +75,11 @@ export class WaitingHoldings {
     return this.#get(slot, LATEST);
   }
 
+  /** Whether its cycles are kept as numbers. */
+  hasFewCycles(slot: Slot): boolean {
+    return !this.#many.has(slot);
+  }
+
   /** How many of its postings its stored holdings do not count. */
   waitingPostings(slot: Slot): number {
     return this.#get(slot, COUNT) - this.#get(slot, STORED_COUNT);
@@ -123,6 +128,14 @@ export class WaitingHoldings {
     return { spent, opened, own: this.#own(slot) };
   }
 
+  /** From now on what it has is what is stored. */
+  markPosted(slot: Slot): void {
+    this.#numbers[slot * NUMBERS + STORED_LATEST] = this.#get(slot, LATEST);
+    this.#numbers[slot * NUMBERS + STORED_COUNT] = this.#get(slot, COUNT);
+    this.#many.get(slot)?.marks.fill(SAME);
+    for (let each = this.#first[slot] as number; each !== NO_CYCLE; each = this.#few.next(each)) this.#few.unmark(each);
+  }
+
   remove(slot: Slot): void {
     this.#dropCycles(slot);
     this.users.remove(slot);
@@ -131,7 +144,7 @@ export class WaitingHoldings {
   #begin(slot: Slot, latestPosting: number): void {
     if (slot >= this.#first.length) this.#grow();
     const at = slot * NUMBERS;
-    this.#numbers.fill(0, at, at + NUMBERS);
+    for (let number = 0; number < NUMBERS; number++) this.#numbers[at + number] = 0;
     this.#numbers[at + LATEST] = latestPosting;
     this.#first[slot] = NO_CYCLE;
   }
@@ -194,8 +207,9 @@ export class WaitingHoldings {
 
   #keepChain(slot: Slot, chain: Head | null): void {
     const at = slot * HEAD_LENGTH;
-    if (chain === null) this.#chains.fill(0, at, at + HEAD_LENGTH);
-    else {
+    if (chain === null) {
+      if (this.#chains[at] !== 0) this.#chains.fill(0, at, at + HEAD_LENGTH);
+    } else {
       assert(chain.length === HEAD_LENGTH, 'the head of a chain is a SHA-256');
       this.#chains.write(chain, at, 'latin1');
     }

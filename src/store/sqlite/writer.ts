@@ -20,16 +20,14 @@ import { connect, explained } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
 import { type Holdings, prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
-import { POSTING_LIMITS, type PostingLimits, Unposted } from './unposted.ts';
+import { type Loaded, POSTING_LIMITS, type PostingLimits, Unposted } from './unposted.ts';
+import type { Slot } from './user-table.ts';
 
 /**
  * How many missed periods one batch enters, two rows each: about 10 ms of work, so that ten years of daily periods
  * never hold up the requests beside them for longer.
  */
 const PERIODS_PER_BATCH_MAX = 1_000;
-
-/** Twice as many as may come to wait: the journal never runs away from the holdings. */
-const POSTED_PER_COMMAND = 2;
 
 /** About 20 ms of work, which somebody who comes in the middle of it waits for. */
 const POSTED_WHEN_IDLE = 2_000;
@@ -95,17 +93,19 @@ export class Writer {
       const now = this.#moment();
       const batch = batchOf(commands);
       const behind = loadedBehind(now);
-      const holdings = batch.users.map((user) => unposted.load(user, behind));
-      const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
+      const users = batch.users.map((user) => unposted.load(user, behind));
+      const loaded = { cycles: users.map(({ holdings }) => holdings.cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      for (const change of changes) writer.store(change, holdings[change.index] as Holdings, this.#isChained);
+      const slots = users.map(({ slot }) => slot);
+      for (const change of changes)
+        slots[change.index] = writer.store(change, users[change.index] as Loaded, this.#isChained);
       for (const answer of answers) writer.answers.insert(answer);
       writer.movements.write(movementsOf(changes));
-      unposted.post(POSTED_PER_COMMAND * commands.length);
+      unposted.keepUp(commands.length);
       if (changes.length + answers.length === 0 && !unposted.hasPosted) writer.db.exec('ROLLBACK');
       else this.#save(writer);
-      const heads = batch.users.map((user) => unposted.headOf(user));
+      const heads = slots.map((slot) => unposted.headOf(slot));
       return { outcomes, heads: batch.userOf.map((index) => heads[index] as number), posted: unposted.takePosted() };
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -128,7 +128,7 @@ export class Writer {
     const writer = this.#begin();
     this.#moment();
     try {
-      if (isIdle) writer.unposted.post(usersMax, true);
+      if (isIdle) writer.unposted.post(usersMax);
       this.#save(writer);
       return writer.unposted.takePosted();
     } catch (error) {
@@ -287,18 +287,21 @@ class OpenWriter {
     );
   }
 
-  /** @param loaded what the end user had: the first new posting follows its latest one */
-  store(change: UserChange, loaded: Holdings, isChained: boolean): void {
+  /**
+   * @param loaded what the end user had: the first new posting follows its latest one
+   * @returns where it is known now, if it is
+   */
+  store(change: UserChange, loaded: Loaded, isChained: boolean): Slot {
     const { user, postings, cycles } = change;
-    let end: ChainEnd = loaded;
+    let end: ChainEnd = loaded.holdings;
     for (const posting of postings) {
       const entered = this.#journal.enter(user, posting, end);
       this.movements.noteActivity(user.account, entered.latestPosting);
       end = entered;
     }
-    const chain = isChained ? chainAfter(loaded, change) : null;
+    const chain = isChained ? chainAfter(loaded.holdings, change) : null;
     const { latestPosting, postingCount } = end;
-    this.unposted.take(loaded, { cycles: cycles.after, latestPosting, postingCount, chain }, change);
+    return this.unposted.take(loaded, { cycles: cycles.after, latestPosting, postingCount, chain }, change);
   }
 
   saveClock({ at, sequence }: IdPosition): void {
