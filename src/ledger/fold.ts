@@ -151,13 +151,21 @@ function changeOf(user: EndUserKey, index: number, { loaded, cycles, postings }:
 function assertChange({ opened, changed, postings, cycles }: UserChange): void {
   for (const cycle of opened) assertCycle(cycle);
   for (const { after } of changed) assertCycle(after);
-  let moved = 0n;
-  for (const posting of postings) moved += BigInt(posting.amount);
-  let difference = 0n;
-  for (const cycle of opened) difference += BigInt(cycle.remaining);
-  for (const { before, after } of changed) difference += BigInt(after.remaining) - BigInt(before.remaining);
-  assert(moved === difference, 'the postings sum to the change of what remains');
+  const left = postings.map(({ amount }) => amount);
+  for (const { remaining } of opened) left.push(-remaining);
+  for (const { before, after } of changed) left.push(before.remaining - after.remaining);
+  assert(sumToNothing(left), 'the postings sum to the change of what remains');
   // Where none that renews has come, there are no more of them than before.
   if (opened.some(renews) || changed.some(({ after }) => renews(after)))
     assert(cycles.after.filter(renews).length <= 1, 'an end user has at most one active cycle');
+}
+
+/** Exact, whatever the numbers add up to in between. */
+function sumToNothing(numbers: readonly number[]): boolean {
+  let total = 0;
+  for (const each of numbers) {
+    total += each;
+    if (!Number.isSafeInteger(total)) return numbers.reduce((so, one) => so + BigInt(one), 0n) === 0n;
+  }
+  return total === 0;
 }

@@ -26,10 +26,19 @@ export function transactionId({ at, sequence, tail }: { at: Instant; sequence: n
   assert(isInstant(at), 'a transaction happens at an instant');
   assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
   assert(tail.length === 12, 'the tail fills the last group');
-  const time = at.toString(16).padStart(12, '0');
   const high = (sequence >>> SEQUENCE_LOW_BITS).toString(16).padStart(3, '0');
   const low = (VARIANT | (sequence & SEQUENCE_LOW_MASK)).toString(16);
-  return `${time.slice(0, 8)}-${time.slice(8)}-4${high}-${low}-${tail}`;
+  return `${timeDigits(at)}-4${high}-${low}-${tail}`;
+}
+
+let latest = { at: 0, digits: '00000000-0000' };
+
+/** Those of a batch have their instant in common. */
+function timeDigits(at: Instant): string {
+  if (latest.at === at) return latest.digits;
+  const time = at.toString(16).padStart(12, '0');
+  latest = { at, digits: `${time.slice(0, 8)}-${time.slice(8)}` };
+  return latest.digits;
 }
 
 /** The renewal of the cycle `cycleId` at `at` has this id in every process, now and later. */

@@ -17,6 +17,7 @@ export const NO_CYCLE = -1;
 const TYPES: readonly CycleType[] = ['one-time', 'recurring'];
 const STATUSES: readonly CycleStatus[] = ['active', 'canceled', 'renewed'];
 const NUMBERS = 6;
+const REMAINING = 1;
 const STATES = 3;
 const SLOTS_FIRST = 1_024;
 
@@ -56,7 +57,7 @@ export class CycleSlots {
       type: TYPES[Math.floor(state / STATES) % TYPES.length] as CycleType,
       status: STATUSES[Math.floor(state / STATES / TYPES.length)] as CycleStatus,
       amount: this.#numbers[at] as number,
-      remaining: this.#numbers[at + 1] as number,
+      remaining: this.#numbers[at + REMAINING] as number,
       start: this.#numbers[at + 2] as number,
       end: this.#numbers[at + 3] as number,
       validityDays: this.#numbers[at + 5] as number,
@@ -65,6 +66,17 @@ export class CycleSlots {
 
   mark(slot: number): Mark {
     return ((this.#states[slot] as number) % STATES) as Mark;
+  }
+
+  /** So much remains in it now; what is new stays new. */
+  spend(slot: number, remaining: number): void {
+    this.#numbers[slot * NUMBERS + REMAINING] = remaining;
+    if (this.mark(slot) === SAME) this.#states[slot] = (this.#states[slot] as number) + SPENT;
+  }
+
+  /** Puts a list behind the last one of another. */
+  join(last: number, first: number): void {
+    this.#next[last] = first;
   }
 
   /** From now on it is the same as what is stored. */
@@ -106,7 +118,7 @@ export class CycleSlots {
     writeWords(this.#ids, slot * WORDS, cycle.id);
     const at = slot * NUMBERS;
     this.#numbers[at] = cycle.amount;
-    this.#numbers[at + 1] = cycle.remaining;
+    this.#numbers[at + REMAINING] = cycle.remaining;
     this.#numbers[at + 2] = cycle.start;
     this.#numbers[at + 3] = cycle.end;
     this.#numbers[at + 4] = cycle.period;

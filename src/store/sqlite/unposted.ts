@@ -51,9 +51,12 @@ export interface Loaded {
 }
 
 interface Neighbours {
+  readonly neighbourhood: number;
   /** Nobody among them waits for an earlier posting to be posted. */
   readonly since: number;
   readonly slots: Slot[];
+  /** Those who began to wait after them. */
+  next: Neighbours | null;
 }
 
 export class Unposted {
@@ -62,10 +65,12 @@ export class Unposted {
   readonly #holdings: HoldingsWriter;
   readonly #savePosted: StatementSync;
   readonly #waiting: WaitingHoldings;
-  /** In the order in which they began to wait. */
   readonly #neighbours = new Map<number, Neighbours>();
+  /** Of those in `#neighbours`, who began to wait first, and last: a Map would look for its first one among all that left. */
+  #first: Neighbours | null = null;
+  #last: Neighbours | null = null;
   /** Those whose turn it is, the next one last. */
-  #turn: Neighbours;
+  #turn: Pick<Neighbours, 'since' | 'slots'>;
   /** By slot, 1 for whoever stands among its neighbours or has its turn. */
   #stands = new Uint8Array(0);
   /** Those who were posted, the earliest first; some of them wait again. */
@@ -179,9 +184,8 @@ export class Unposted {
 
   /** How many are posted in one go. */
   get #run(): number {
-    const [first] = this.#neighbours.values();
-    const { length } = this.#turn.slots.length > 0 ? this.#turn.slots : (first?.slots ?? []);
-    return Math.max(1, Math.min(length, RUN_MAX));
+    const next = this.#turn.slots.length > 0 ? this.#turn : this.#first;
+    return Math.max(1, Math.min(next?.slots.length ?? 0, RUN_MAX));
   }
 
   #postNext(): boolean {
@@ -215,27 +219,33 @@ export class Unposted {
   /** Up to which posting everybody is posted. */
   get #posted(): number {
     if (this.#turn.slots.length > 0) return this.#turn.since - 1;
-    const [first] = this.#neighbours.values();
-    return first === undefined ? this.#lastPosting : first.since - 1;
+    return this.#first === null ? this.#lastPosting : this.#first.since - 1;
   }
 
   #wait(slot: Slot, since: number): void {
     const neighbourhood = this.#waiting.users.neighbourhood(slot);
     const neighbours = this.#neighbours.get(neighbourhood);
-    if (neighbours === undefined) this.#neighbours.set(neighbourhood, { since, slots: [slot] });
+    if (neighbours === undefined) this.#join({ neighbourhood, since, slots: [slot], next: null });
     else neighbours.slots.push(slot);
     if (slot >= this.#stands.length) this.#stands = grown(this.#stands, this.#waiting.users.capacity);
     this.#stands[slot] = 1;
     this.#standing += 1;
   }
 
+  #join(neighbours: Neighbours): void {
+    this.#neighbours.set(neighbours.neighbourhood, neighbours);
+    if (this.#first === null || this.#last === null) this.#first = neighbours;
+    else this.#last.next = neighbours;
+    this.#last = neighbours;
+  }
+
   #next(): Slot | null {
     const next = this.#turn.slots.pop();
     if (next !== undefined) return next;
-    const [first] = this.#neighbours;
-    if (first === undefined) return null;
-    const [neighbourhood, neighbours] = first;
-    this.#neighbours.delete(neighbourhood);
+    const neighbours = this.#first;
+    if (neighbours === null) return null;
+    this.#first = neighbours.next;
+    this.#neighbours.delete(neighbours.neighbourhood);
     const { users } = this.#waiting;
     if (neighbours.slots.length <= SORTED_MAX) neighbours.slots.sort((a, b) => users.compare(b, a));
     this.#turn = neighbours;

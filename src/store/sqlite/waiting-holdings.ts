@@ -34,11 +34,13 @@ interface MarkedCycles {
   readonly marks: Mark[];
 }
 
+type OwnHoldings = Omit<Holdings, 'cycles'>;
+
 /** What is to be written to bring the stored holdings of an end user up to those that it has. */
 export interface Difference {
   readonly spent: readonly Cycle[];
   readonly opened: readonly Cycle[];
-  readonly own: Omit<Holdings, 'cycles'>;
+  readonly own: OwnHoldings;
 }
 
 export class WaitingHoldings {
@@ -118,7 +120,27 @@ export class WaitingHoldings {
 
   /** @param before as `holdings` gave it; its cycles are the first ones of `current`, each in its place */
   change(slot: Slot, before: Holdings, current: Holdings): void {
-    this.#keep(slot, this.#marks(slot), before.cycles, current);
+    if (this.#many.has(slot) || current.cycles.length > FEW_CYCLES) {
+      this.#keep(slot, this.#marks(slot), before.cycles, current);
+      return;
+    }
+    let last = NO_CYCLE;
+    let next = this.#first[slot] as number;
+    for (let place = 0; place < before.cycles.length; place++) {
+      const cycle = current.cycles[place] as Cycle;
+      if (cycle !== before.cycles[place]) this.#few.spend(next, cycle.remaining);
+      last = next;
+      next = this.#few.next(next);
+    }
+    const opened = current.cycles.slice(before.cycles.length);
+    const added = this.#few.put(
+      opened,
+      opened.map(() => NEW),
+    );
+    if (last === NO_CYCLE) this.#first[slot] = added;
+    else this.#few.join(last, added);
+    this.#cycleCount += opened.length;
+    this.#keepOwn(slot, opened, current);
   }
 
   difference(slot: Slot): Difference {
@@ -155,19 +177,24 @@ export class WaitingHoldings {
 
   #keep(slot: Slot, marks: Mark[], before: readonly Cycle[], { cycles, ...own }: Holdings): void {
     assert(marks.length === before.length, 'each cycle has its mark');
-    assert(own.latestPosting !== null, 'whoever has holdings has a posting');
     for (let place = 0; place < before.length; place++)
       if (before[place] !== cycles[place] && marks[place] === SAME) marks[place] = SPENT;
     const opened = cycles.slice(before.length);
     for (const _ of opened) marks.push(NEW);
-    this.#numbers[slot * NUMBERS + FIRST_END] = Math.min(this.#get(slot, FIRST_END), firstEnd(opened));
     this.#dropCycles(slot);
     this.#cycleCount += cycles.length;
     if (cycles.length > FEW_CYCLES) this.#many.set(slot, { cycles, marks });
     else this.#first[slot] = this.#few.put(cycles, marks);
-    this.#numbers[slot * NUMBERS + LATEST] = own.latestPosting;
-    this.#numbers[slot * NUMBERS + COUNT] = own.postingCount;
-    this.#keepChain(slot, own.chain);
+    this.#keepOwn(slot, opened, own);
+  }
+
+  #keepOwn(slot: Slot, opened: readonly Cycle[], { latestPosting, postingCount, chain }: OwnHoldings): void {
+    assert(latestPosting !== null, 'whoever has holdings has a posting');
+    const at = slot * NUMBERS;
+    this.#numbers[at + FIRST_END] = Math.min(this.#get(slot, FIRST_END), firstEnd(opened));
+    this.#numbers[at + LATEST] = latestPosting;
+    this.#numbers[at + COUNT] = postingCount;
+    this.#keepChain(slot, chain);
   }
 
   #dropCycles(slot: Slot): void {
@@ -199,7 +226,7 @@ export class WaitingHoldings {
     return marks;
   }
 
-  #own(slot: Slot): Omit<Holdings, 'cycles'> {
+  #own(slot: Slot): OwnHoldings {
     const at = slot * HEAD_LENGTH;
     const chain = this.#chains[at] === 0 ? null : this.#chains.toString('latin1', at, at + HEAD_LENGTH);
     return { latestPosting: this.#get(slot, LATEST), postingCount: this.#get(slot, COUNT), chain };
