@@ -162,10 +162,11 @@ export class Unposted {
 
   /**
    * Posts as many as are due beside a batch of `commands`: as a rule, so many that everybody has had a turn by the time that
-   * the tail has its length, so that no batch has much more to do than another.
+   * the tail has its length, so that no batch has much more to do than another. Those who stand in line have waited for half
+   * of that, as a mean.
    */
   keepUp(commands: number): void {
-    const pace = this.#standing / this.#limits.tailMax;
+    const pace = (2 * this.#standing) / this.#limits.tailMax;
     this.#makeRoom();
     this.#due += commands * (this.#isFull ? POSTED_PER_COMMAND : Math.min(pace, POSTED_PER_COMMAND));
     while (this.#due >= (this.#isFull ? 1 : this.#run)) {
