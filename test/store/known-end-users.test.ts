@@ -1,18 +1,18 @@
 // Who is posted stays known to the writer until the room is needed, and is posted at an even pace: counted, not timed.
 
 import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
 import { StatementSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { endUserId } from '../../bench/workload.ts';
 import { LedgerClock } from '../../src/store/sqlite/ledger-clock.ts';
 import { openLedgerFile } from '../../src/store/sqlite/ledger-file.ts';
-import type { PostingLimits } from '../../src/store/sqlite/unposted.ts';
+import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import { Writer } from '../../src/store/sqlite/writer.ts';
 import { Random } from '../load/random.ts';
 import { EndUser, NOON, temporaryFile } from './temporary-ledger.ts';
 
-function writerOf(t: TestContext, limits: PostingLimits): Writer {
-  const file = temporaryFile();
+function writerOf(t: TestContext, limits: PostingLimits, file = temporaryFile()): Writer {
   openLedgerFile(file, false).close();
   const writer = new Writer(file, new LedgerClock(() => NOON), { limits });
   t.after(() => writer.close());
@@ -47,6 +47,25 @@ test('an end user who was posted is not loaded again until others need its room'
   writer.tick();
   for (const person of others) assert.equal(loadsOf(person), 1);
   assert.equal(loadsOf(ada), 1, 'her room was needed');
+});
+
+test('who is found in the journal at a start, and posted before anybody asks, has what it had', (t) => {
+  const file = temporaryFile();
+  const [ada, bob] = people(2) as [EndUser, EndUser];
+  const writer = writerOf(t, POSTING_LIMITS, file);
+  writer.write([ada.add(10), bob.add(20)]);
+  writer.write([ada.subtract(1)]);
+  const left = temporaryFile();
+  copyFileSync(file, left);
+  copyFileSync(`${file}-wal`, `${left}-wal`);
+  const again = writerOf(t, POSTING_LIMITS, left);
+  again.tick();
+  assert.equal(again.tick().length, 2);
+  const { outcomes } = again.write([ada.subtract(10), bob.subtract(20), ada.subtract(9)]);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome?.refused),
+    ['InsufficientFunds', null, null],
+  );
 });
 
 test('batches post at an even pace: none has much more to do than another', (t) => {

@@ -192,10 +192,12 @@ export class Unposted {
   #postNext(): boolean {
     const slot = this.#next();
     if (slot === null) return false;
+    // To post somebody who was found in the journal, no more is read of its cycles than what was spent from.
+    const isKnown = this.#waiting.isLookedAt(slot) && this.#waiting.hasFewCycles(slot);
     this.#post(slot, this.#waiting.users.user(slot));
     this.#stands[slot] = 0;
     this.#standing -= 1;
-    if (this.#waiting.hasFewCycles(slot)) this.#known.push(slot);
+    if (isKnown) this.#known.push(slot);
     else this.#waiting.remove(slot);
     return true;
   }
