@@ -1,47 +1,58 @@
-// The answers to idempotency keys in a ledger file: read and written by the batch that they belong to, and forgotten a
-// few at a time.
+// The answers to idempotency keys in a ledger file: read and written by the batch that they belong to, and forgotten a slip
+// at a time, the oldest first.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Answer, type Answers, idempotencyOf, NO_ANSWERS, nameOf } from '../../ledger/answer.ts';
-import type { Command } from '../../ledger/command.ts';
+import type { Command, EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
+import { AnswerHash } from './answer-hash.ts';
+import { ANSWER_LIMITS, AnswerIndex, type AnswerLimits } from './answer-index.ts';
+import { answersOn, OpenSlip, type SlipAnswer, takeHashes } from './answer-slip.ts';
+import { EarlierAnswers } from './earlier-answers.ts';
 import { prepare, rowsOf } from './rows.ts';
-import { bytesOf, uuidOf } from './uuid.ts';
+import { uuidOf } from './uuid.ts';
 
-/** Looked at in one step, besides twice as many as have come since the last: going round never takes for ever. */
-const LOOKED_AT = 2_000;
+/** Looked at in one step, besides twice as many as have come since the last: it never falls behind. */
+const SLIPS_LOOKED_AT = 64;
 
-const STORED = 'key, request, request_id, outcome, answered_at';
-type StoredAnswer = readonly [key: string, request: string, requestId: string, outcome: string | null, at: Instant];
+/** A slip is forgotten as a whole, so it is added to for no longer than this. */
+const SLIP_SPAN_MS = 60_000;
 
-type Position = readonly [account: number, endUser: Uint8Array, key: string];
+/** Slips and postings are counted from 1. */
+const NONE = 0;
 
-/** Before every row. */
-const START: Position = [-1, new Uint8Array(), ''];
+export interface Forgotten {
+  readonly answers: number;
+  /** Whether anything was written. */
+  readonly isChanged: boolean;
+}
 
 export class AnswerTable {
-  readonly #get: StatementSync;
-  readonly #all: StatementSync;
-  readonly #insert: StatementSync;
-  readonly #next: StatementSync;
+  readonly #hash: AnswerHash;
+  readonly #index: AnswerIndex;
+  readonly #earlier: EarlierAnswers;
+  readonly #slips: SlipReads;
+  readonly #put: StatementSync;
+  readonly #oldest: StatementSync;
   readonly #delete: StatementSync;
-  #inserted = 0;
-  #position = START;
+  readonly #open = new OpenSlip();
+  /** The number of `#open`; none when the next answer begins another. */
+  #slip = NONE;
+  #lastSlip: number;
+  #slipsBegun = 0;
 
-  constructor(db: DatabaseSync) {
-    this.#get = prepare(db, `SELECT ${STORED} FROM answers WHERE account = ? AND end_user = ? AND key = ?`);
-    this.#all = prepare(db, `SELECT account, end_user, ${STORED} FROM answers ORDER BY account, end_user, key`);
-    this.#insert = prepare(
-      db,
-      `INSERT INTO answers (account, end_user, key, request, request_id, outcome, answered_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#next = prepare(
-      db,
-      `SELECT account, end_user, key, answered_at FROM answers WHERE (account, end_user, key) > (?, ?, ?)
-       ORDER BY account, end_user, key LIMIT ?`,
-    );
-    this.#delete = prepare(db, 'DELETE FROM answers WHERE account = ? AND end_user = ? AND key = ?');
+  constructor(db: DatabaseSync, limits: AnswerLimits = ANSWER_LIMITS) {
+    this.#hash = new AnswerHash(db);
+    this.#index = new AnswerIndex(db, limits);
+    this.#earlier = new EarlierAnswers(db);
+    this.#slips = new SlipReads(db);
+    this.#put = prepare(db, 'REPLACE INTO answer_slips (slip, answers, answered_at, entries) VALUES (?, ?, ?, ?)');
+    this.#oldest = prepare(db, 'SELECT slip, answers, answered_at FROM answer_slips ORDER BY slip LIMIT ?');
+    this.#delete = prepare(db, 'DELETE FROM answer_slips WHERE slip <= ?');
+    this.#lastSlip = Math.max(this.#index.lastSlip, this.#slips.last());
+    const tail = this.#slips.behind(this.#index.coveredSlip);
+    this.#index.expect(tail.answers);
+    for (const { slip, entries } of tail.slips()) takeHashes(entries, (hash) => this.#index.add(hash, slip));
   }
 
   /** Those of the keys of a batch that were used before. */
@@ -50,47 +61,146 @@ export class AnswerTable {
     for (const command of commands) {
       const idempotency = idempotencyOf(command);
       if (idempotency === null) continue;
-      const { account, endUser } = command;
-      const { key } = idempotency;
-      const row = this.#get.get(account, bytesOf(endUser), key) as unknown as StoredAnswer | undefined;
-      if (row === undefined) continue;
+      const answer = this.#find(command, idempotency.key) ?? this.#earlier.find(command, idempotency.key);
+      if (answer === null) continue;
       found ??= new Map();
-      found.set(nameOf(command, key), answerOf(account, endUser, row));
+      found.set(nameOf(command, idempotency.key), answer);
     }
     return found ?? NO_ANSWERS;
   }
 
-  /** All of them, by account, end user and key. */
-  *all(): Generator<Answer> {
-    for (const each of this.#all.iterate()) {
-      const [account, endUser, ...answer] = each as unknown as [number, Uint8Array, ...StoredAnswer];
-      yield answerOf(account, uuidOf(endUser), answer);
-    }
-  }
-
-  insert({ account, endUser, key, request, requestId, outcome, answeredAt }: Answer): void {
-    this.#insert.run(account, bytesOf(endUser), key, request, requestId, storedOutcome(outcome), answeredAt);
-    this.#inserted += 1;
-  }
-
   /**
-   * Forgets those of before `instant` among the next few, beginning again at the end.
+   * Enters the answers of a batch, no earlier than those before.
    *
-   * @returns how many it has forgotten
+   * @param postingOf a posting of the end user of an answer; null where it has none
    */
-  forget(instant: Instant): number {
-    const limit = LOOKED_AT + 2 * this.#inserted;
-    const rows = rowsOf(this.#next, ...this.#position, limit) as readonly (readonly [...Position, Instant])[];
-    const old = rows.filter(([, , , answeredAt]) => answeredAt < instant);
-    for (const [account, endUser, key] of old) this.#delete.run(account, endUser, key);
-    const last = rows.at(-1);
-    this.#position = last === undefined || rows.length < limit ? START : [last[0], last[1], last[2]];
-    this.#inserted = 0;
-    return old.length;
+  insert<Entered extends Answer>(answers: readonly Entered[], postingOf: (answer: Entered) => number | null): void {
+    if (answers.length === 0) return;
+    const postings = answers.map(postingOf);
+    const newest = postings.reduce<number>((latest, posting) => Math.max(latest, posting ?? NONE), NONE);
+    let batchAt: Instant | null = null;
+    answers.forEach((answer, place) => {
+      const posting = postings[place] ?? null;
+      const hash = this.#hash.of(answer, answer.key);
+      const begin = () => {
+        this.#begin(answer);
+        batchAt = null;
+      };
+      const enter = () => {
+        if (batchAt !== answer.answeredAt) this.#open.batch(answer.answeredAt, newest);
+        batchAt = answer.answeredAt;
+        return this.#open.add(answer, hash, posting);
+      };
+      if (!this.#isOpenAt(answer.answeredAt)) begin();
+      if (!enter()) {
+        begin();
+        enter();
+      }
+      this.#index.add(hash, this.#slip);
+    });
+    this.#store();
+    this.#index.work(answers.length);
+  }
+
+  /** Forgets those of before `instant` among the oldest. */
+  forget(instant: Instant): Forgotten {
+    const slips = rowsOf(this.#oldest, SLIPS_LOOKED_AT + 2 * this.#slipsBegun) as [number, number, Instant][];
+    this.#slipsBegun = 0;
+    const kept = slips.findIndex(([, , answeredAt]) => answeredAt >= instant);
+    const old = kept < 0 ? slips : slips.slice(0, kept);
+    const last = old.at(-1)?.[0] ?? NONE;
+    if (last !== NONE) this.#delete.run(last);
+    if (last >= this.#slip) this.#slip = NONE;
+    const firstKept = slips[old.length]?.[0] ?? (slips.length === 0 ? this.#lastSlip : last) + 1;
+    const isIndexChanged = this.#index.forgetBefore(firstKept);
+    const answers = old.reduce((sum, [, count]) => sum + count, this.#earlier.forget(instant));
+    return { answers, isChanged: answers > 0 || isIndexChanged };
+  }
+
+  #find(user: EndUserKey, key: string): Answer | null {
+    const hash = this.#hash.of(user, key);
+    let slips: number[] | null = null;
+    this.#index.find(hash, (_, slip) => {
+      slips ??= [];
+      slips.push(slip);
+    });
+    for (const slip of slips ?? [])
+      for (const answer of this.#slips.answers(slip, hash)) if (isOf(answer, user, key)) return answer;
+    return null;
+  }
+
+  #isOpenAt(instant: Instant): boolean {
+    return this.#slip !== NONE && instant <= this.#open.beganAt + SLIP_SPAN_MS;
+  }
+
+  #begin({ requestId, answeredAt }: Answer): void {
+    this.#store();
+    if (this.#index.isFull) this.#index.file(this.#lastSlip);
+    this.#slip = ++this.#lastSlip;
+    this.#slipsBegun += 1;
+    this.#open.begin(requestId, answeredAt);
+  }
+
+  #store(): void {
+    if (this.#slip === NONE) return;
+    const { answers, at, entries } = this.#open;
+    this.#put.run(this.#slip, answers, at, entries);
   }
 }
 
-function answerOf(account: number, endUser: string, stored: StoredAnswer): Answer {
-  const [key, request, requestId, outcome, answeredAt] = stored;
-  return { account, endUser, key, request, requestId, outcome: outcomeOf(outcome), answeredAt };
+function isOf(answer: Answer, { account, endUser }: EndUserKey, key: string): boolean {
+  return answer.key === key && answer.account === account && answer.endUser === endUser;
+}
+
+/** Reads slips, and finds out whom their answers belong to. */
+export class SlipReads {
+  readonly #get: StatementSync;
+  readonly #last: StatementSync;
+  readonly #count: StatementSync;
+  readonly #behind: StatementSync;
+  readonly #owner: StatementSync;
+
+  constructor(db: DatabaseSync) {
+    this.#get = prepare(db, 'SELECT entries FROM answer_slips WHERE slip = ?');
+    this.#last = prepare(db, 'SELECT coalesce(max(slip), 0) FROM answer_slips');
+    this.#count = prepare(db, 'SELECT coalesce(sum(answers), 0) FROM answer_slips WHERE slip > ?');
+    this.#behind = prepare(db, 'SELECT slip, entries FROM answer_slips WHERE slip > ? ORDER BY slip');
+    this.#owner = prepare(db, 'SELECT account, end_user FROM postings WHERE posting = ?');
+  }
+
+  /** The number of the latest slip; 0 when there is none. */
+  last(): number {
+    return Number(rowsOf(this.#last)[0]?.[0]);
+  }
+
+  /** Those with this hash; none where the slip is forgotten. */
+  *answers(slip: number, hash: number): Generator<Answer> {
+    const row = this.#get.get(slip) as unknown as [Uint8Array] | undefined;
+    if (row !== undefined) for (const answer of answersOn(row[0], hash)) yield this.#whole(answer);
+  }
+
+  behind(slip: number): { answers: number; slips: () => Generator<{ slip: number; entries: Uint8Array }> } {
+    const rows = () => this.#behind.iterate(slip) as unknown as Iterable<[number, Uint8Array]>;
+    return {
+      answers: Number(rowsOf(this.#count, slip)[0]?.[0]),
+      *slips() {
+        for (const [number, entries] of rows()) yield { slip: number, entries };
+      },
+    };
+  }
+
+  *all(): Generator<Answer> {
+    for (const { entries } of this.behind(NONE).slips())
+      for (const answer of answersOn(entries)) yield this.#whole(answer);
+  }
+
+  #whole({ owner, hash: _, ...answer }: SlipAnswer): Answer {
+    return { ...answer, ...(typeof owner === 'number' ? this.#ownerOf(owner) : owner) };
+  }
+
+  #ownerOf(posting: number): EndUserKey {
+    const row = this.#owner.get(posting) as unknown as [number, Uint8Array] | undefined;
+    if (row === undefined) throw new Error(`The answer to an idempotency key names posting ${posting}, which is gone.`);
+    return { account: row[0], endUser: uuidOf(row[1]) };
+  }
 }

@@ -13,6 +13,7 @@ import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
+import { ANSWER_LIMITS, type AnswerLimits } from './answer-index.ts';
 import { AnswerTable } from './answer-table.ts';
 import { type ChainEnd, JournalWriter } from './journal-writer.ts';
 import type { LedgerClock } from './ledger-clock.ts';
@@ -44,6 +45,7 @@ export interface WriterOptions {
   /** Whether it keeps the chains of end users. */
   readonly isChained: boolean;
   readonly limits: PostingLimits;
+  readonly answerLimits: AnswerLimits;
 }
 
 export interface Written {
@@ -59,6 +61,7 @@ export class Writer {
   readonly #isChained: boolean;
   readonly #clock: LedgerClock;
   readonly #limits: PostingLimits;
+  readonly #answerLimits: AnswerLimits;
   #open: OpenWriter | null = null;
   #halted: StoreFault | null = null;
   /** Survives a reopening: what was given out once is never given out again, stored or not. */
@@ -72,12 +75,13 @@ export class Writer {
   constructor(
     file: string,
     clock: LedgerClock,
-    { isChained = true, limits = POSTING_LIMITS }: Partial<WriterOptions> = {},
+    { isChained = true, limits = POSTING_LIMITS, answerLimits = ANSWER_LIMITS }: Partial<WriterOptions> = {},
   ) {
     this.#file = file;
     this.#isChained = isChained;
     this.#clock = clock;
     this.#limits = limits;
+    this.#answerLimits = answerLimits;
     try {
       this.#reopen();
     } catch (error) {
@@ -99,8 +103,10 @@ export class Writer {
       const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      for (const change of changes) writer.store(change, holdings[change.index] as Holdings, this.#isChained);
-      for (const answer of answers) writer.answers.insert(answer);
+      const latest = holdings.map(({ latestPosting }) => latestPosting);
+      for (const change of changes)
+        latest[change.index] = writer.store(change, holdings[change.index] as Holdings, this.#isChained);
+      writer.answers.insert(answers, ({ index }) => latest[batch.userOf[index] as number] ?? null);
       writer.movements.write(movementsOf(changes));
       unposted.post(POSTED_PER_COMMAND * commands.length);
       if (changes.length + answers.length === 0 && !unposted.hasPosted) writer.db.exec('ROLLBACK');
@@ -146,10 +152,10 @@ export class Writer {
     if (this.#halted) throw this.#halted;
     const writer = this.#begin();
     try {
-      const forgotten = writer.answers.forget(this.#moment() - ageMs);
-      if (forgotten === 0) writer.db.exec('ROLLBACK');
-      else this.#save(writer);
-      return forgotten;
+      const { answers, isChanged } = writer.answers.forget(this.#moment() - ageMs);
+      if (isChanged) this.#save(writer);
+      else writer.db.exec('ROLLBACK');
+      return answers;
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
@@ -235,7 +241,7 @@ export class Writer {
   #reopen(): OpenWriter {
     const db = connect(this.#file);
     try {
-      const writer = new OpenWriter(db, this.#limits);
+      const writer = new OpenWriter(db, this.#limits, this.#answerLimits);
       const kept = writer.readClock();
       this.#clock.notBefore(kept.at);
       const given = this.#ids.position;
@@ -274,10 +280,10 @@ class OpenWriter {
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
 
-  constructor(db: DatabaseSync, limits: PostingLimits) {
+  constructor(db: DatabaseSync, limits: PostingLimits, answerLimits: AnswerLimits) {
     this.db = db;
     this.unposted = new Unposted(db, limits);
-    this.answers = new AnswerTable(db);
+    this.answers = new AnswerTable(db, answerLimits);
     this.movements = new MovementWriter(db);
     this.#journal = new JournalWriter(db);
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
@@ -287,8 +293,11 @@ class OpenWriter {
     );
   }
 
-  /** @param loaded what the end user had: the first new posting follows its latest one */
-  store(change: UserChange, loaded: Holdings, isChained: boolean): void {
+  /**
+   * @param loaded what the end user had: the first new posting follows its latest one
+   * @returns the number of its latest posting
+   */
+  store(change: UserChange, loaded: Holdings, isChained: boolean): number | null {
     const { user, postings, cycles } = change;
     let end: ChainEnd = loaded;
     for (const posting of postings) {
@@ -299,6 +308,7 @@ class OpenWriter {
     const chain = isChained ? chainAfter(loaded, change) : null;
     const { latestPosting, postingCount } = end;
     this.unposted.take(loaded, { cycles: cycles.after, latestPosting, postingCount, chain }, change);
+    return latestPosting;
   }
 
   saveClock({ at, sequence }: IdPosition): void {
