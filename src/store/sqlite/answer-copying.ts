@@ -4,7 +4,8 @@
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Answer } from '../../ledger/answer.ts';
 import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
-import { AnswerTable, SlipReads } from './answer-table.ts';
+import { SlipReads } from './answer-slip-reads.ts';
+import { AnswerTable } from './answer-table.ts';
 import { EarlierAnswers } from './earlier-answers.ts';
 import { prepare, type Row } from './rows.ts';
 import { bytesOf, uuidOf } from './uuid.ts';

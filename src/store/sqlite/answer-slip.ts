@@ -229,10 +229,10 @@ class SlipReader {
     this.#number();
     if (!(flags & HAS_POSTING)) this.#at += UUID_BYTES;
     if (flags & HAS_UUID_KEY) this.#at += UUID_BYTES;
-    else this.#at += this.#number();
-    this.#at += this.#number();
-    this.#at += this.#number();
-    if (flags & HAS_OUTCOME) this.#at += this.#number();
+    else this.#skipText();
+    this.#skipText();
+    this.#skipText();
+    if (flags & HAS_OUTCOME) this.#skipText();
   }
 
   #owner(): EndUserKey {
@@ -253,6 +253,11 @@ class SlipReader {
   #uuid(): string {
     this.#at += UUID_BYTES;
     return uuidOf(this.#bytes.subarray(this.#at - UUID_BYTES, this.#at));
+  }
+
+  #skipText(): void {
+    const bytes = this.#number();
+    this.#at += bytes;
   }
 
   #text(): string {

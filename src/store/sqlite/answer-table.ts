@@ -1,16 +1,18 @@
 // The answers to idempotency keys in a ledger file: read and written by the batch that they belong to, and forgotten a slip
 // at a time, the oldest first.
 
+import { AssertionError } from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Answer, type Answers, idempotencyOf, NO_ANSWERS, nameOf } from '../../ledger/answer.ts';
 import type { Command, EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import { CannotOpen } from '../store.ts';
 import { AnswerHash } from './answer-hash.ts';
 import { ANSWER_LIMITS, AnswerIndex, type AnswerLimits } from './answer-index.ts';
-import { answersOn, OpenSlip, type SlipAnswer, takeHashes } from './answer-slip.ts';
+import { OpenSlip, takeHashes } from './answer-slip.ts';
+import { SlipReads } from './answer-slip-reads.ts';
 import { EarlierAnswers } from './earlier-answers.ts';
 import { prepare, rowsOf } from './rows.ts';
-import { uuidOf } from './uuid.ts';
 
 /** Looked at in one step, besides twice as many as have come since the last: it never falls behind. */
 const SLIPS_LOOKED_AT = 64;
@@ -50,9 +52,7 @@ export class AnswerTable {
     this.#oldest = prepare(db, 'SELECT slip, answers, answered_at FROM answer_slips ORDER BY slip LIMIT ?');
     this.#delete = prepare(db, 'DELETE FROM answer_slips WHERE slip <= ?');
     this.#lastSlip = Math.max(this.#index.lastSlip, this.#slips.last());
-    const tail = this.#slips.behind(this.#index.coveredSlip);
-    this.#index.expect(tail.answers);
-    for (const { slip, entries } of tail.slips()) takeHashes(entries, (hash) => this.#index.add(hash, slip));
+    this.#remember();
   }
 
   /** Those of the keys of a batch that were used before. */
@@ -117,6 +117,21 @@ export class AnswerTable {
     return { answers, isChanged: answers > 0 || isIndexChanged };
   }
 
+  /** What no segment knows of: so many answers at most as memory has twice. */
+  #remember(): void {
+    const covered = this.#index.coveredSlip;
+    this.#index.expect(this.#slips.answersBehind(covered));
+    try {
+      for (const { slip, entries } of this.#slips.behind(covered))
+        takeHashes(entries, (hash) => this.#index.add(hash, slip));
+    } catch (error) {
+      if (!(error instanceof AssertionError || error instanceof RangeError)) throw error;
+      throw new CannotOpen(
+        `The answers to idempotency keys are damaged (${error.message}); run \`scrip verify\` and restore a backup.`,
+      );
+    }
+  }
+
   #find(user: EndUserKey, key: string): Answer | null {
     const hash = this.#hash.of(user, key);
     let slips: number[] | null = null;
@@ -125,7 +140,7 @@ export class AnswerTable {
       slips.push(slip);
     });
     for (const slip of slips ?? [])
-      for (const answer of this.#slips.answers(slip, hash)) if (isOf(answer, user, key)) return answer;
+      for (const answer of this.#slips.find(slip, hash)) if (isOf(answer, user, key)) return answer;
     return null;
   }
 
@@ -150,57 +165,4 @@ export class AnswerTable {
 
 function isOf(answer: Answer, { account, endUser }: EndUserKey, key: string): boolean {
   return answer.key === key && answer.account === account && answer.endUser === endUser;
-}
-
-/** Reads slips, and finds out whom their answers belong to. */
-export class SlipReads {
-  readonly #get: StatementSync;
-  readonly #last: StatementSync;
-  readonly #count: StatementSync;
-  readonly #behind: StatementSync;
-  readonly #owner: StatementSync;
-
-  constructor(db: DatabaseSync) {
-    this.#get = prepare(db, 'SELECT entries FROM answer_slips WHERE slip = ?');
-    this.#last = prepare(db, 'SELECT coalesce(max(slip), 0) FROM answer_slips');
-    this.#count = prepare(db, 'SELECT coalesce(sum(answers), 0) FROM answer_slips WHERE slip > ?');
-    this.#behind = prepare(db, 'SELECT slip, entries FROM answer_slips WHERE slip > ? ORDER BY slip');
-    this.#owner = prepare(db, 'SELECT account, end_user FROM postings WHERE posting = ?');
-  }
-
-  /** The number of the latest slip; 0 when there is none. */
-  last(): number {
-    return Number(rowsOf(this.#last)[0]?.[0]);
-  }
-
-  /** Those with this hash; none where the slip is forgotten. */
-  *answers(slip: number, hash: number): Generator<Answer> {
-    const row = this.#get.get(slip) as unknown as [Uint8Array] | undefined;
-    if (row !== undefined) for (const answer of answersOn(row[0], hash)) yield this.#whole(answer);
-  }
-
-  behind(slip: number): { answers: number; slips: () => Generator<{ slip: number; entries: Uint8Array }> } {
-    const rows = () => this.#behind.iterate(slip) as unknown as Iterable<[number, Uint8Array]>;
-    return {
-      answers: Number(rowsOf(this.#count, slip)[0]?.[0]),
-      *slips() {
-        for (const [number, entries] of rows()) yield { slip: number, entries };
-      },
-    };
-  }
-
-  *all(): Generator<Answer> {
-    for (const { entries } of this.behind(NONE).slips())
-      for (const answer of answersOn(entries)) yield this.#whole(answer);
-  }
-
-  #whole({ owner, hash: _, ...answer }: SlipAnswer): Answer {
-    return { ...answer, ...(typeof owner === 'number' ? this.#ownerOf(owner) : owner) };
-  }
-
-  #ownerOf(posting: number): EndUserKey {
-    const row = this.#owner.get(posting) as unknown as [number, Uint8Array] | undefined;
-    if (row === undefined) throw new Error(`The answer to an idempotency key names posting ${posting}, which is gone.`);
-    return { account: row[0], endUser: uuidOf(row[1]) };
-  }
 }
