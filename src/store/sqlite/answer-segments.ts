@@ -5,6 +5,7 @@
 //      └────────the process ends────────────────────────────────────────────────────────────▲
 
 import assert from 'node:assert/strict';
+import { endianness } from 'node:os';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { AnswerFilter, filterBytes } from './answer-filter.ts';
 import { HASHES } from './answer-hash.ts';
@@ -97,20 +98,20 @@ export class AnswerSegments {
   }
 
   find(hash: number, take: TakeEntry): void {
-    for (const segment of this.#whole)
-      if (segment.filter === null || segment.filter.mayHave(hash))
-        this.takeBucket(segment, bucketOf(hash, segment.buckets), (found, slip) => {
-          if (found === hash) take(hash, slip);
-        });
+    for (const segment of this.#whole) {
+      if (segment.filter !== null && !segment.filter.mayHave(hash)) continue;
+      const words = this.#bucket(segment, bucketOf(hash, segment.buckets));
+      // Slips stand between the hashes.
+      for (let at = words.indexOf(hash); at >= 0; at = words.indexOf(hash, at + 1))
+        if (at % 2 === 0) take(hash, segment.firstSlip + (words[at + 1] as number));
+    }
   }
 
   /** All entries of a bucket, in any order. */
   takeBucket(segment: Segment, bucket: number, take: TakeEntry): void {
-    const row = this.#get.get(segment.id * BUCKETS_MAX + bucket) as unknown as [Uint8Array] | undefined;
-    assert(row !== undefined, 'a segment that is whole has all of its buckets');
-    const view = new DataView(row[0].buffer, row[0].byteOffset, row[0].byteLength);
-    for (let at = 0; at < view.byteLength; at += ENTRY_BYTES)
-      take(view.getUint32(at, true), segment.firstSlip + view.getUint32(at + 4, true));
+    const words = this.#bucket(segment, bucket);
+    for (let at = 0; at < words.length; at += 2)
+      take(words[at] as number, segment.firstSlip + (words[at + 1] as number));
   }
 
   begin(level: number, firstSlip: number, lastSlip: number, entries: number): Segment {
@@ -123,15 +124,14 @@ export class AnswerSegments {
 
   /** @param entries hash and slip of each, in turn */
   writeBucket(segment: Segment, bucket: number, entries: readonly number[]): void {
-    const bytes = new Uint8Array((entries.length / 2) * ENTRY_BYTES);
-    const view = new DataView(bytes.buffer);
+    const words = new Uint32Array(entries.length);
     for (let at = 0; at < entries.length; at += 2) {
       const hash = entries[at] as number;
-      view.setUint32(at * 4, hash, true);
-      view.setUint32(at * 4 + 4, (entries[at + 1] as number) - segment.firstSlip, true);
+      words[at] = hash;
+      words[at + 1] = (entries[at + 1] as number) - segment.firstSlip;
       segment.filter?.add(hash);
     }
-    this.#put.run(segment.id * BUCKETS_MAX + bucket, bytes);
+    this.#put.run(segment.id * BUCKETS_MAX + bucket, inFileOrder(Buffer.from(words.buffer)));
   }
 
   /** From now on `segment` stands for `sources`, whose slips it covers. */
@@ -167,12 +167,27 @@ export class AnswerSegments {
     return bytes + filterBytes(entries) <= this.#filterBytesMax ? new AnswerFilter(entries) : null;
   }
 
+  /** Hash and slip of each entry, in turn. */
+  #bucket(segment: Segment, bucket: number): Uint32Array {
+    const row = this.#get.get(segment.id * BUCKETS_MAX + bucket) as unknown as [Uint8Array] | undefined;
+    assert(row !== undefined, 'a segment that is whole has all of its buckets');
+    const { buffer, byteOffset, byteLength } = row[0];
+    assert(byteLength % ENTRY_BYTES === 0 && byteOffset === 0, 'a bucket has whole entries');
+    inFileOrder(Buffer.from(buffer));
+    return new Uint32Array(buffer);
+  }
+
   #know([id, state, level, firstSlip, lastSlip, entries, buckets]: SegmentRow): void {
     this.#last = Math.max(this.#last, id);
     this.#lastSlip = Math.max(this.#lastSlip, lastSlip);
     if (state === 'whole') this.#whole.push({ id, level, firstSlip, lastSlip, entries, buckets, filter: null });
     else this.#doomed.push({ id, buckets });
   }
+}
+
+/** Turns the numbers around, in place, where the machine has the highest byte first: the file has the lowest first. */
+function inFileOrder(bytes: Buffer<ArrayBufferLike>): Buffer<ArrayBufferLike> {
+  return endianness() === 'BE' ? bytes.swap32() : bytes;
 }
 
 /** In which of so many buckets a hash is. */

@@ -38,10 +38,16 @@ export class SlipReads {
     return Number(rowsOf(this.#last)[0]?.[0]);
   }
 
-  /** Those with this hash; none where the slip is forgotten. */
-  *find(slip: number, hash: number): Generator<Answer> {
+  /** Null where it is not on the slip, or the slip is forgotten. */
+  find(slip: number, hash: number, { account, endUser }: EndUserKey, key: string): Answer | null {
     const row = this.#get.get(slip) as unknown as [Uint8Array] | undefined;
-    if (row !== undefined) for (const answer of answersOn(row[0], hash)) yield this.#whole(answer);
+    if (row === undefined) return null;
+    for (const found of answersOn(row[0], hash)) {
+      if (found.key !== key) continue;
+      const answer = this.#whole(found);
+      if (answer.account === account && answer.endUser === endUser) return answer;
+    }
+    return null;
   }
 
   answersBehind(slip: number): number {

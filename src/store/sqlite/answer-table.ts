@@ -58,14 +58,17 @@ export class AnswerTable {
   /** Those of the keys of a batch that were used before. */
   load(commands: readonly Command[]): Answers {
     let found: Map<string, Answer> | null = null;
+    let isKeyed = false;
     for (const command of commands) {
       const idempotency = idempotencyOf(command);
       if (idempotency === null) continue;
+      isKeyed = true;
       const answer = this.#find(command, idempotency.key) ?? this.#earlier.find(command, idempotency.key);
       if (answer === null) continue;
       found ??= new Map();
       found.set(nameOf(command, idempotency.key), answer);
     }
+    if (isKeyed) this.#index.warm();
     return found ?? NO_ANSWERS;
   }
 
@@ -106,6 +109,7 @@ export class AnswerTable {
   forget(instant: Instant): Forgotten {
     const slips = rowsOf(this.#oldest, SLIPS_LOOKED_AT + 2 * this.#slipsBegun) as [number, number, Instant][];
     this.#slipsBegun = 0;
+    this.#index.warm();
     const kept = slips.findIndex(([, , answeredAt]) => answeredAt >= instant);
     const old = kept < 0 ? slips : slips.slice(0, kept);
     const last = old.at(-1)?.[0] ?? NONE;
@@ -139,8 +143,10 @@ export class AnswerTable {
       slips ??= [];
       slips.push(slip);
     });
-    for (const slip of slips ?? [])
-      for (const answer of this.#slips.find(slip, hash)) if (isOf(answer, user, key)) return answer;
+    for (const slip of slips ?? []) {
+      const answer = this.#slips.find(slip, hash, user, key);
+      if (answer !== null) return answer;
+    }
     return null;
   }
 
@@ -161,8 +167,4 @@ export class AnswerTable {
     const { answers, at, entries } = this.#open;
     this.#put.run(this.#slip, answers, at, entries);
   }
-}
-
-function isOf(answer: Answer, { account, endUser }: EndUserKey, key: string): boolean {
-  return answer.key === key && answer.account === account && answer.endUser === endUser;
 }
