@@ -9,7 +9,7 @@ export const IDEMPOTENCY_KEY_MAX = 255;
 /** Printable ASCII. The quotes that the draft wants around it belong to the key: a client sends the same ones again. */
 const KEY = /^[\x20-\x7e]+$/;
 
-/** Node joins two such headers with it, as if they were one. To look at them one by one takes 2 µs, for all that there are. */
+/** Node joins two such headers with it, as if they were one. To look at them one by one is to copy all that there are. */
 const JOINED_BY = ', ';
 
 /**
