@@ -195,6 +195,40 @@ test('what is old is forgotten while segments are merged, what is not is kept, a
   await store.close();
 });
 
+test('where segments know of slips that are gone, new slips are numbered behind them', async () => {
+  const ledger = new KeyedLedger(7);
+  const file = temporaryFile();
+  let store = await ledger.open(file);
+  for (let step = 0; step < 30; step++) await ledger.write(store);
+  await store.close();
+  byHand(file, 'DELETE FROM answer_slips');
+  ledger.kept.length = 0;
+  for (let times = 0; times < 2; times++) {
+    store = await ledger.open(file);
+    await ledger.assertKept(store, ledger.kept);
+    await ledger.write(store);
+    await store.close();
+  }
+  store = await ledger.open(file);
+  await ledger.assertKept(store, ledger.kept);
+  await store.close();
+});
+
+test('a slip that is forgotten is not written again', async () => {
+  const file = temporaryFile();
+  let now = NOON;
+  const store = await openSqliteStore(file, () => now);
+  const ada = new EndUser(1, 1);
+  await store.write([keyed(ada.add(1), 'a', 'first')]);
+  now += 10;
+  await store.write([ada.add(1)]);
+  assert.equal(await store.forgetAnswers(5), 1);
+  await store.write([keyed(ada.add(1), 'b', 'second')]);
+  assert.deepEqual(await store.write([keyed(ada.add(1), 'a', 'third')]), [ACCEPTED]);
+  assert.deepEqual(await auditOf(store), WHOLE);
+  await store.close();
+});
+
 test('segments stay few, and so does what a start reads, however many answers there are', async () => {
   const ledger = new KeyedLedger(4);
   const file = temporaryFile();
