@@ -40,7 +40,7 @@ test('what is kept of a request is all that its repetition needs', () => {
   const { answers } = folded([add(5, keyed('a'))]);
   const { account, endUser } = ADA;
   const expected = { account, endUser, key: 'a', requestId: 'request-a', request: 'add 5 31' };
-  assert.deepEqual(answers, [{ ...expected, outcome: ACCEPTED, answeredAt: NOON }]);
+  assert.deepEqual(answers, [{ ...expected, outcome: ACCEPTED, answeredAt: NOON, index: 0 }]);
 });
 
 test('a key that was used before this batch has no further effect, and nothing more is kept of it', () => {

@@ -35,7 +35,12 @@ export interface Folded {
   readonly outcomes: readonly (Outcome | null)[];
   readonly changes: readonly UserChange[];
   /** To be kept for the keys that were used for the first time. */
-  readonly answers: readonly Answer[];
+  readonly answers: readonly FreshAnswer[];
+}
+
+export interface FreshAnswer extends Answer {
+  /** Which of the batch's commands it answers. */
+  readonly index: number;
 }
 
 /** Groups the commands by end user. */
@@ -75,7 +80,7 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
     const decision = decide(work.cycles, command, moment);
     work.cycles = decision.cycles;
     for (const posting of decision.postings) work.postings.push(posting);
-    kept.keep(command, decision.outcome);
+    kept.keep(command, index, decision.outcome);
     return decision.outcome;
   });
   const changes: UserChange[] = [];
@@ -87,7 +92,7 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
 
 /** The answers that are known when a command is decided: those that were stored, and those of earlier commands. */
 class KeptAnswers {
-  readonly fresh = new Map<string, Answer>();
+  readonly fresh = new Map<string, FreshAnswer>();
   readonly #stored: Answers;
   readonly #now: Instant;
 
@@ -105,12 +110,14 @@ class KeptAnswers {
     return answer ? outcomeAgain(answer, command) : null;
   }
 
-  keep(command: Command, outcome: Outcome): void {
+  keep(command: Command, index: number, outcome: Outcome): void {
     const idempotency = idempotencyOf(command);
     if (idempotency === null) return;
     const { account, endUser } = command;
-    const answer = { account, endUser, ...idempotency, request: requestOf(command), outcome, answeredAt: this.#now };
-    this.fresh.set(nameOf(command, idempotency.key), answer);
+    const { key, requestId } = idempotency;
+    const request = requestOf(command);
+    const answer = { account, endUser, key, requestId, request, outcome, answeredAt: this.#now, index };
+    this.fresh.set(nameOf(command, key), answer);
   }
 }
 

@@ -22,7 +22,9 @@ const numbers = new WeakMap<Command, number>();
 let serial = Number(first);
 let faults = 0;
 
-const store = await openSqliteStore(file);
+const store = await openSqliteStore(file, undefined, {
+  answerLimits: { recentMax: 20, fanOut: 2, filterBytesMax: 1_024 },
+});
 say({ open: true });
 const commit = new GroupCommit(telling(store));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {

@@ -12,7 +12,7 @@ import type { WallClock } from '../../src/store/sqlite/ledger-clock.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { WriterOptions } from '../../src/store/sqlite/writer.ts';
 import { type OpenedLedger, storeContract } from './store-contract.ts';
-import { balanceOf, EndUser, openFor, SMALL_LIMITS, temporaryFile } from './temporary-ledger.ts';
+import { balanceOf, EndUser, openFor, SMALL_ANSWER_LIMITS, SMALL_LIMITS, temporaryFile } from './temporary-ledger.ts';
 
 async function openLedger(wall?: WallClock, options: Partial<WriterOptions> = {}): Promise<OpenedLedger> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-test-'));
@@ -20,8 +20,10 @@ async function openLedger(wall?: WallClock, options: Partial<WriterOptions> = {}
   return { store: await open(), reopen: open, remove: () => rm(folder, { recursive: true }) };
 }
 
+const SMALL = { limits: SMALL_LIMITS, answerLimits: SMALL_ANSWER_LIMITS };
+
 storeContract('SQLite, its writer in place', ({ wall }) => openLedger(wall), 'movable');
-storeContract('SQLite, posting at every turn', ({ wall }) => openLedger(wall, { limits: SMALL_LIMITS }), 'movable');
+storeContract('SQLite, posting and merging at every turn', ({ wall }) => openLedger(wall, SMALL), 'movable');
 storeContract('SQLite, its writer in a thread', () => openLedger(), 'real');
 
 test('a history goes on between transactions only, not in the middle of one', async (t) => {

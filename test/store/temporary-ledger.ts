@@ -12,6 +12,7 @@ import type { Command, EndUserKey } from '../../src/ledger/command.ts';
 import { DAY_MS, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
 import { cyclesAt } from '../../src/ledger/settle.ts';
+import type { AnswerLimits } from '../../src/store/sqlite/answer-index.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -38,6 +39,9 @@ export function temporaryFile(): string {
 
 /** Limits at which all that can happen to an end user who waits to be posted happens within a few batches. */
 export const SMALL_LIMITS: PostingLimits = { usersMax: 2, cyclesMax: 5, tailMax: 8, ofUserMax: 3 };
+
+/** The same for answers: memory knows of two or three, and segments are put together by twos. */
+export const SMALL_ANSWER_LIMITS: AnswerLimits = { recentMax: 2, fanOut: 2, filterBytesMax: 256 };
 
 /** Opens a store that is closed after the test, unless the test does so: left open, its thread would keep the tests from ending. */
 export async function openFor(test: TestContext, file: string): Promise<Store> {

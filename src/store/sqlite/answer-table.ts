@@ -1,96 +1,170 @@
-// The answers to idempotency keys in a ledger file: read and written by the batch that they belong to, and forgotten a
-// few at a time.
+// The answers to idempotency keys in a ledger file: read and written by the batch that they belong to, and forgotten a slip
+// at a time, the oldest first.
 
+import { AssertionError } from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { type Answer, type Answers, idempotencyOf, NO_ANSWERS, nameOf } from '../../ledger/answer.ts';
-import type { Command } from '../../ledger/command.ts';
+import type { Command, EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
+import { CannotOpen } from '../store.ts';
+import { AnswerHash } from './answer-hash.ts';
+import { ANSWER_LIMITS, AnswerIndex, type AnswerLimits } from './answer-index.ts';
+import { OpenSlip, takeHashes } from './answer-slip.ts';
+import { SlipReads } from './answer-slip-reads.ts';
+import { EarlierAnswers } from './earlier-answers.ts';
 import { prepare, rowsOf } from './rows.ts';
-import { bytesOf, uuidOf } from './uuid.ts';
 
-/** Looked at in one step, besides twice as many as have come since the last: going round never takes for ever. */
-const LOOKED_AT = 2_000;
+/** Looked at in one step, besides twice as many as have come since the last: it never falls behind. */
+const SLIPS_LOOKED_AT = 64;
 
-const STORED = 'key, request, request_id, outcome, answered_at';
-type StoredAnswer = readonly [key: string, request: string, requestId: string, outcome: string | null, at: Instant];
+/** A slip is forgotten as a whole, so it is added to for no longer than this. */
+const SLIP_SPAN_MS = 60_000;
 
-type Position = readonly [account: number, endUser: Uint8Array, key: string];
+/** Slips and postings are counted from 1. */
+const NONE = 0;
 
-/** Before every row. */
-const START: Position = [-1, new Uint8Array(), ''];
+export interface Forgotten {
+  readonly answers: number;
+  /** Whether anything was written. */
+  readonly isChanged: boolean;
+}
 
 export class AnswerTable {
-  readonly #get: StatementSync;
-  readonly #all: StatementSync;
-  readonly #insert: StatementSync;
-  readonly #next: StatementSync;
+  readonly #hash: AnswerHash;
+  readonly #index: AnswerIndex;
+  readonly #earlier: EarlierAnswers;
+  readonly #slips: SlipReads;
+  readonly #put: StatementSync;
+  readonly #oldest: StatementSync;
   readonly #delete: StatementSync;
-  #inserted = 0;
-  #position = START;
+  readonly #open = new OpenSlip();
+  /** The number of `#open`; none when the next answer begins another. */
+  #slip = NONE;
+  #lastSlip: number;
+  #slipsBegun = 0;
 
-  constructor(db: DatabaseSync) {
-    this.#get = prepare(db, `SELECT ${STORED} FROM answers WHERE account = ? AND end_user = ? AND key = ?`);
-    this.#all = prepare(db, `SELECT account, end_user, ${STORED} FROM answers ORDER BY account, end_user, key`);
-    this.#insert = prepare(
-      db,
-      `INSERT INTO answers (account, end_user, key, request, request_id, outcome, answered_at) VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    );
-    this.#next = prepare(
-      db,
-      `SELECT account, end_user, key, answered_at FROM answers WHERE (account, end_user, key) > (?, ?, ?)
-       ORDER BY account, end_user, key LIMIT ?`,
-    );
-    this.#delete = prepare(db, 'DELETE FROM answers WHERE account = ? AND end_user = ? AND key = ?');
+  constructor(db: DatabaseSync, limits: AnswerLimits = ANSWER_LIMITS) {
+    this.#hash = new AnswerHash(db);
+    this.#index = new AnswerIndex(db, limits);
+    this.#earlier = new EarlierAnswers(db);
+    this.#slips = new SlipReads(db);
+    this.#put = prepare(db, 'REPLACE INTO answer_slips (slip, answers, answered_at, entries) VALUES (?, ?, ?, ?)');
+    this.#oldest = prepare(db, 'SELECT slip, answers, answered_at FROM answer_slips ORDER BY slip LIMIT ?');
+    this.#delete = prepare(db, 'DELETE FROM answer_slips WHERE slip <= ?');
+    this.#lastSlip = Math.max(this.#index.lastSlip, this.#slips.last());
+    this.#remember();
   }
 
   /** Those of the keys of a batch that were used before. */
   load(commands: readonly Command[]): Answers {
     let found: Map<string, Answer> | null = null;
+    let isKeyed = false;
     for (const command of commands) {
       const idempotency = idempotencyOf(command);
       if (idempotency === null) continue;
-      const { account, endUser } = command;
-      const { key } = idempotency;
-      const row = this.#get.get(account, bytesOf(endUser), key) as unknown as StoredAnswer | undefined;
-      if (row === undefined) continue;
+      isKeyed = true;
+      const answer = this.#find(command, idempotency.key) ?? this.#earlier.find(command, idempotency.key);
+      if (answer === null) continue;
       found ??= new Map();
-      found.set(nameOf(command, key), answerOf(account, endUser, row));
+      found.set(nameOf(command, idempotency.key), answer);
     }
+    if (isKeyed) this.#index.warm();
     return found ?? NO_ANSWERS;
   }
 
-  /** All of them, by account, end user and key. */
-  *all(): Generator<Answer> {
-    for (const each of this.#all.iterate()) {
-      const [account, endUser, ...answer] = each as unknown as [number, Uint8Array, ...StoredAnswer];
-      yield answerOf(account, uuidOf(endUser), answer);
+  /**
+   * Enters the answers of a batch, no earlier than those before.
+   *
+   * @param postingOf a posting of the end user of an answer; null where it has none
+   */
+  insert<Entered extends Answer>(answers: readonly Entered[], postingOf: (answer: Entered) => number | null): void {
+    if (answers.length === 0) return;
+    const postings = answers.map(postingOf);
+    const newest = postings.reduce<number>((latest, posting) => Math.max(latest, posting ?? NONE), NONE);
+    let batchAt: Instant | null = null;
+    answers.forEach((answer, place) => {
+      const posting = postings[place] ?? null;
+      const hash = this.#hash.of(answer, answer.key);
+      const begin = () => {
+        this.#begin(answer);
+        batchAt = null;
+      };
+      const enter = () => {
+        if (batchAt !== answer.answeredAt) this.#open.batch(answer.answeredAt, newest);
+        batchAt = answer.answeredAt;
+        return this.#open.add(answer, hash, posting);
+      };
+      if (!this.#isOpenAt(answer.answeredAt)) begin();
+      if (!enter()) {
+        begin();
+        enter();
+      }
+      this.#index.add(hash, this.#slip);
+    });
+    this.#store();
+    this.#index.work(answers.length);
+  }
+
+  /** Forgets those of before `instant` among the oldest. */
+  forget(instant: Instant): Forgotten {
+    const slips = rowsOf(this.#oldest, SLIPS_LOOKED_AT + 2 * this.#slipsBegun) as [number, number, Instant][];
+    this.#slipsBegun = 0;
+    this.#index.warm();
+    const kept = slips.findIndex(([, , answeredAt]) => answeredAt >= instant);
+    const old = kept < 0 ? slips : slips.slice(0, kept);
+    const last = old.at(-1)?.[0] ?? NONE;
+    if (last !== NONE) this.#delete.run(last);
+    if (last >= this.#slip) this.#slip = NONE;
+    const firstKept = slips[old.length]?.[0] ?? (slips.length === 0 ? this.#lastSlip : last) + 1;
+    const isIndexChanged = this.#index.forgetBefore(firstKept);
+    const answers = old.reduce((sum, [, count]) => sum + count, this.#earlier.forget(instant));
+    return { answers, isChanged: answers > 0 || isIndexChanged };
+  }
+
+  /** What no segment knows of: so many answers at most as memory has twice. */
+  #remember(): void {
+    const covered = this.#index.coveredSlip;
+    this.#index.expect(this.#slips.answersBehind(covered));
+    try {
+      for (const { slip, entries } of this.#slips.behind(covered))
+        takeHashes(entries, (hash) => this.#index.add(hash, slip));
+    } catch (error) {
+      if (!(error instanceof AssertionError || error instanceof RangeError)) throw error;
+      throw new CannotOpen(
+        `The answers to idempotency keys are damaged (${error.message}); run \`scrip verify\` and restore a backup.`,
+      );
     }
   }
 
-  insert({ account, endUser, key, request, requestId, outcome, answeredAt }: Answer): void {
-    this.#insert.run(account, bytesOf(endUser), key, request, requestId, storedOutcome(outcome), answeredAt);
-    this.#inserted += 1;
+  #find(user: EndUserKey, key: string): Answer | null {
+    const hash = this.#hash.of(user, key);
+    let slips: number[] | null = null;
+    this.#index.find(hash, (_, slip) => {
+      slips ??= [];
+      slips.push(slip);
+    });
+    for (const slip of slips ?? []) {
+      const answer = this.#slips.find(slip, hash, user, key);
+      if (answer !== null) return answer;
+    }
+    return null;
   }
 
-  /**
-   * Forgets those of before `instant` among the next few, beginning again at the end.
-   *
-   * @returns how many it has forgotten
-   */
-  forget(instant: Instant): number {
-    const limit = LOOKED_AT + 2 * this.#inserted;
-    const rows = rowsOf(this.#next, ...this.#position, limit) as readonly (readonly [...Position, Instant])[];
-    const old = rows.filter(([, , , answeredAt]) => answeredAt < instant);
-    for (const [account, endUser, key] of old) this.#delete.run(account, endUser, key);
-    const last = rows.at(-1);
-    this.#position = last === undefined || rows.length < limit ? START : [last[0], last[1], last[2]];
-    this.#inserted = 0;
-    return old.length;
+  #isOpenAt(instant: Instant): boolean {
+    return this.#slip !== NONE && instant <= this.#open.beganAt + SLIP_SPAN_MS;
   }
-}
 
-function answerOf(account: number, endUser: string, stored: StoredAnswer): Answer {
-  const [key, request, requestId, outcome, answeredAt] = stored;
-  return { account, endUser, key, request, requestId, outcome: outcomeOf(outcome), answeredAt };
+  #begin({ requestId, answeredAt }: Answer): void {
+    this.#store();
+    if (this.#index.isFull) this.#index.file(this.#lastSlip);
+    this.#slip = ++this.#lastSlip;
+    this.#slipsBegun += 1;
+    this.#open.begin(requestId, answeredAt);
+  }
+
+  #store(): void {
+    if (this.#slip === NONE) return;
+    const { answers, at, entries } = this.#open;
+    this.#put.run(this.#slip, answers, at, entries);
+  }
 }

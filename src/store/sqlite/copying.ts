@@ -23,7 +23,7 @@ import {
 import type { PeopleRow } from '../people-rows.ts';
 import { type AuditReport, CannotOpen } from '../store.ts';
 import type { IdPosition } from '../transaction-ids.ts';
-import { AnswerTable } from './answer-table.ts';
+import { answersInOrder, replaceAnswers } from './answer-copying.ts';
 import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
 import { enterPeople, peopleOf } from './people-table.ts';
@@ -112,17 +112,14 @@ class SqliteCopying implements CopyDestination {
   async *answers(): AsyncGenerator<readonly Answer[]> {
     const db = connect(this.name);
     try {
-      yield* inBatches(new AnswerTable(db).all());
+      yield* inBatches(answersInOrder(db));
     } finally {
       db.close();
     }
   }
 
   async loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void> {
-    this.#db.exec('BEGIN IMMEDIATE; DELETE FROM answers');
-    const table = new AnswerTable(this.#db);
-    for await (const batch of answers) for (const answer of batch) table.insert(answer);
-    this.#db.exec('COMMIT');
+    await replaceAnswers(this.#db, answers);
   }
 
   async people(): Promise<readonly PeopleRow[]> {
@@ -195,7 +192,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   #mark(source: string, { accounts, keys }: LedgerHead): void {
-    const isEmpty = ['accounts', 'api_keys', 'holdings', 'postings', 'answers'].every(
+    const isEmpty = ['accounts', 'api_keys', 'holdings', 'postings', 'answers', 'answer_slips'].every(
       (table) => this.#db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() === undefined,
     );
     if (!isEmpty)

@@ -14,6 +14,7 @@ import { accountReads } from './migrations/0004-account-reads.ts';
 import { landmarks } from './migrations/0005-landmarks.ts';
 import { chainOfAnEndUser } from './migrations/0006-chain-of-an-end-user.ts';
 import { posted } from './migrations/0007-posted.ts';
+import { answerSlips } from './migrations/0008-answer-slips.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
@@ -26,6 +27,7 @@ const MIGRATIONS: readonly string[] = [
   landmarks,
   chainOfAnEndUser,
   posted,
+  answerSlips,
 ];
 
 /** The schema of this version. */

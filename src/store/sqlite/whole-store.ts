@@ -7,6 +7,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { AuditReport } from '../store.ts';
+import { answerFaults } from './answer-audit.ts';
 import { LandmarkAudit } from './landmarks.ts';
 import { movementFaults } from './movements.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
@@ -32,7 +33,7 @@ export function auditFile(
     total.store.push(...pageFaults(db));
     showUnposted(db);
     auditRows(db, report, total, advance);
-    total.store.push(...movementFaults(db));
+    total.store.push(...movementFaults(db), ...answerFaults(db));
   } catch (error) {
     if (sqliteCode(error) !== SQLITE.corrupt) throw error;
     total.store.push(`it can be read no further: ${(error as Error).message}`);

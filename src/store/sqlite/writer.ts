@@ -13,6 +13,7 @@ import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
+import { ANSWER_LIMITS, type AnswerLimits } from './answer-index.ts';
 import { AnswerTable } from './answer-table.ts';
 import { type ChainEnd, JournalWriter } from './journal-writer.ts';
 import type { LedgerClock } from './ledger-clock.ts';
@@ -42,6 +43,7 @@ export interface WriterOptions {
   /** Whether it keeps the chains of end users. */
   readonly isChained: boolean;
   readonly limits: PostingLimits;
+  readonly answerLimits: AnswerLimits;
 }
 
 export interface Written {
@@ -57,6 +59,7 @@ export class Writer {
   readonly #isChained: boolean;
   readonly #clock: LedgerClock;
   readonly #limits: PostingLimits;
+  readonly #answerLimits: AnswerLimits;
   #open: OpenWriter | null = null;
   #halted: StoreFault | null = null;
   /** Survives a reopening: what was given out once is never given out again, stored or not. */
@@ -70,12 +73,13 @@ export class Writer {
   constructor(
     file: string,
     clock: LedgerClock,
-    { isChained = true, limits = POSTING_LIMITS }: Partial<WriterOptions> = {},
+    { isChained = true, limits = POSTING_LIMITS, answerLimits = ANSWER_LIMITS }: Partial<WriterOptions> = {},
   ) {
     this.#file = file;
     this.#isChained = isChained;
     this.#clock = clock;
     this.#limits = limits;
+    this.#answerLimits = answerLimits;
     try {
       this.#reopen();
     } catch (error) {
@@ -97,15 +101,15 @@ export class Writer {
       const loaded = { cycles: users.map(({ holdings }) => holdings.cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      const slots = users.map(({ slot }) => slot);
+      const standing: Standing[] = users.map(({ slot, holdings }) => ({ slot, latestPosting: holdings.latestPosting }));
       for (const change of changes)
-        slots[change.index] = writer.store(change, users[change.index] as Loaded, this.#isChained);
-      for (const answer of answers) writer.answers.insert(answer);
+        standing[change.index] = writer.store(change, users[change.index] as Loaded, this.#isChained);
+      writer.answers.insert(answers, ({ index }) => standing[batch.userOf[index] as number]?.latestPosting ?? null);
       writer.movements.write(movementsOf(changes));
       unposted.keepUp(commands.length);
       if (changes.length + answers.length === 0 && !unposted.hasPosted) writer.db.exec('ROLLBACK');
       else this.#save(writer);
-      const heads = slots.map((slot) => unposted.headOf(slot));
+      const heads = standing.map(({ slot }) => unposted.headOf(slot));
       return { outcomes, heads: batch.userOf.map((index) => heads[index] as number), posted: unposted.takePosted() };
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -146,10 +150,10 @@ export class Writer {
     if (this.#halted) throw this.#halted;
     const writer = this.#begin();
     try {
-      const forgotten = writer.answers.forget(this.#moment() - ageMs);
-      if (forgotten === 0) writer.db.exec('ROLLBACK');
-      else this.#save(writer);
-      return forgotten;
+      const { answers, isChanged } = writer.answers.forget(this.#moment() - ageMs);
+      if (isChanged) this.#save(writer);
+      else writer.db.exec('ROLLBACK');
+      return answers;
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
@@ -235,7 +239,7 @@ export class Writer {
   #reopen(): OpenWriter {
     const db = connect(this.#file);
     try {
-      const writer = new OpenWriter(db, this.#limits);
+      const writer = new OpenWriter(db, this.#limits, this.#answerLimits);
       const kept = writer.readClock();
       this.#clock.notBefore(kept.at);
       const given = this.#ids.position;
@@ -264,6 +268,13 @@ export class Writer {
   }
 }
 
+/** Where an end user stands with a batch. */
+interface Standing {
+  /** Its place among those who are known, if it is. */
+  readonly slot: Slot;
+  readonly latestPosting: number | null;
+}
+
 /** A connection with its statements. */
 class OpenWriter {
   readonly db: DatabaseSync;
@@ -274,10 +285,10 @@ class OpenWriter {
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
 
-  constructor(db: DatabaseSync, limits: PostingLimits) {
+  constructor(db: DatabaseSync, limits: PostingLimits, answerLimits: AnswerLimits) {
     this.db = db;
     this.unposted = new Unposted(db, limits);
-    this.answers = new AnswerTable(db);
+    this.answers = new AnswerTable(db, answerLimits);
     this.movements = new MovementWriter(db);
     this.#journal = new JournalWriter(db);
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
@@ -289,9 +300,8 @@ class OpenWriter {
 
   /**
    * @param loaded what the end user had: the first new posting follows its latest one
-   * @returns where it is known now, if it is
    */
-  store(change: UserChange, loaded: Loaded, isChained: boolean): Slot {
+  store(change: UserChange, loaded: Loaded, isChained: boolean): Standing {
     const { user, postings, cycles } = change;
     let end: ChainEnd = loaded.holdings;
     for (const posting of postings) {
@@ -301,7 +311,8 @@ class OpenWriter {
     }
     const chain = isChained ? chainAfter(loaded.holdings, change) : null;
     const { latestPosting, postingCount } = end;
-    return this.unposted.take(loaded, { cycles: cycles.after, latestPosting, postingCount, chain }, change);
+    const slot = this.unposted.take(loaded, { cycles: cycles.after, latestPosting, postingCount, chain }, change);
+    return { slot, latestPosting };
   }
 
   saveClock({ at, sequence }: IdPosition): void {
