@@ -111,6 +111,13 @@ export interface Lanes {
 
 export const ONE_LANE: Lanes = { count: 1, atOnce: 1, of: () => 0 };
 
+export interface RenewedSome {
+  /** Of how many end users all that was due is entered. */
+  readonly endUsers: number;
+  /** Whether more may be due. */
+  readonly isMore: boolean;
+}
+
 export interface Store {
   readonly lanes: Lanes;
   /**
@@ -127,6 +134,13 @@ export interface Store {
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /** Some of the end users whose cycle is to be renewed by now, the longest overdue first. */
   renewalsDue(limit: number): Promise<readonly EndUserKey[]>;
+  /**
+   * Enters some of the renewals that are due, behind whoever writes: a store that finds them by itself has this, and with
+   * the others each is a command of its own. Resolves once they are on stable storage.
+   *
+   * @throws StoreFault
+   */
+  renewDue?(): Promise<RenewedSome>;
   /**
    * Forgets some of the answers to idempotency keys that are older than `ageMs`, in a step that holds up nobody.
    *

@@ -14,6 +14,7 @@ import {
   CannotOpen,
   ONE_LANE,
   type PageRequest,
+  type RenewedSome,
   type Store,
   StoreFault,
   type TransactionPage,
@@ -77,6 +78,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
     onHealth: () => {},
     onPosted: () => {},
     write: refused,
+    renewDue: refused,
     forgetAnswers: refused,
     noteKeyUses: async () => {},
     close: async () => {},
@@ -159,6 +161,19 @@ class SqliteStore implements Store {
         endUser: uuidOf(endUser as Uint8Array),
       })),
     );
+  }
+
+  async renewDue(): Promise<RenewedSome> {
+    if (this.#broken) throw this.#broken;
+    try {
+      const { endUsers, isMore, posted } = await this.#writer.renewDue();
+      if (this.#trouble !== null) this.#noteHealth(null);
+      this.#notePosted(posted);
+      return { endUsers, isMore };
+    } catch (error) {
+      this.#trouble = faultOf(error);
+      throw this.#trouble;
+    }
   }
 
   forgetAnswers(ageMs: number): Promise<number> {

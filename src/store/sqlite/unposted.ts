@@ -92,10 +92,13 @@ export class Unposted {
     return posted;
   }
 
-  /** @returns the cycles that end behind `now`, and the one that renews, in burn order */
-  load(user: EndUserKey, now: Instant): Holdings {
+  /**
+   * @param stored what the file says, where that is known
+   * @returns the cycles that end behind `now`, and the one that renews, in burn order
+   */
+  load(user: EndUserKey, now: Instant, stored?: Holdings): Holdings {
     const slot = this.#waiting.users.find(user);
-    if (slot === NO_SLOT) return this.#journal.read(user, undefined, now);
+    if (slot === NO_SLOT) return stored ?? this.#journal.read(user, undefined, now);
     this.#look(slot, user, now);
     const holdings = this.#waiting.holdings(slot);
     if (this.#waiting.firstEnd(slot) > now || holdings.cycles.every((cycle) => isCounted(cycle, now))) return holdings;

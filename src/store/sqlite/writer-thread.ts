@@ -5,6 +5,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store.ts';
 import { commandsOf, writtenText } from './batch-message.ts';
 import { LedgerClock } from './ledger-clock.ts';
+import { RenewalTurns, type Renewed } from './renewal-turns.ts';
 import { Writer, type WriterOptions } from './writer.ts';
 
 export interface WriterData {
@@ -18,6 +19,7 @@ export type WriterMessage =
   | { readonly commands: string }
   | { readonly forgetOlderThanMs: number }
   | { readonly usedKeys: readonly number[] }
+  | 'renew'
   | 'close';
 
 interface Failed {
@@ -30,6 +32,8 @@ export type WriterReply =
   | { readonly written: string }
   | { readonly forgotten: number }
   | { readonly noted: true }
+  /** Not in turn with the answers to the others: batches go before. */
+  | { readonly renewed: Renewed | Failed }
   | Failed
   /** Not an answer to a batch: what the writer found out by itself. */
   | { readonly trouble: Failed | null }
@@ -58,26 +62,38 @@ function serve(writer: Writer, port: MessagePort): void {
     if (failed !== null || isTroubled) port.postMessage({ trouble: failed } satisfies WriterReply);
     isTroubled = failed !== null;
   };
+  const renewals = new RenewalTurns(writer, (renewed) => {
+    const isFault = renewed instanceof StoreFault;
+    port.postMessage({ renewed: isFault ? failedOf(renewed) : renewed } satisfies WriterReply);
+    if (isFault) recover();
+  });
+  // What a failed COMMIT left in the file is settled by opening it anew and writing over it: at once, if that works.
+  const recover = () => {
+    isTroubled = true;
+    tick();
+  };
   const ticking = setInterval(tick, TICK_MS);
   port.on('message', (message: WriterMessage) => {
     if (message === 'close') {
       clearInterval(ticking);
+      renewals.stop();
       attempt(() => writer.close());
       port.postMessage('closed' satisfies WriterReply);
       port.close();
       return;
     }
+    if (message === 'renew') {
+      renewals.ask();
+      return;
+    }
     const reply = attempt(() => answerTo(writer, message));
     port.postMessage(reply);
-    if (!('fault' in reply)) return;
-    // What a failed COMMIT left in the file is settled by opening it anew and writing over it: at once, if that works.
-    isTroubled = true;
-    tick();
+    if ('fault' in reply) recover();
   });
   port.postMessage('open' satisfies WriterReply);
 }
 
-function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close'>) {
+function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close' | 'renew'>) {
   if ('commands' in message) return { written: writtenText(writer.write(commandsOf(message.commands))) };
   if ('forgetOlderThanMs' in message) return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
   writer.noteKeyUses(message.usedKeys);
@@ -88,7 +104,11 @@ function attempt<Result>(work: () => Result): Result | Failed {
   try {
     return work();
   } catch (error) {
-    if (error instanceof StoreFault) return { fault: error.code, reason: error.message };
+    if (error instanceof StoreFault) return failedOf(error);
     throw error;
   }
+}
+
+function failedOf({ code, message }: StoreFault): Failed {
+  return { fault: code, reason: message };
 }

@@ -8,15 +8,16 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
 import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
-import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
+import { batchOf, fold, foldRenewals, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import { AnswerTable } from './answer-table.ts';
+import { DueRenewals, RENEWAL_SLICE, type RenewalSlice } from './due-renewals.ts';
 import { type ChainEnd, JournalWriter } from './journal-writer.ts';
 import type { LedgerClock } from './ledger-clock.ts';
-import { connect, explained } from './ledger-file.ts';
+import { connect, explained, refuseWithoutDurability } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
 import { type Holdings, prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
@@ -37,8 +38,6 @@ const POSTED_AT_CLOSE = 10_000;
 
 /** Whoever stops a server waits for it; what is left then is found in the journal by the next one. */
 const CLOSE_MS = 1_000;
-
-const SYNCHRONOUS_FULL = 2;
 
 export interface WriterOptions {
   /** Whether it keeps the chains of end users. */
@@ -67,6 +66,10 @@ export class Writer {
   #keptAt = 0;
   /** Whether nothing was written since the last tick. */
   #isIdle = false;
+  /** What the open transaction renews. */
+  #renewing = { endUsers: 0, periods: 0 };
+  /** End users whose renewals were committed, since `takeRenewed`. */
+  #renewed = 0;
 
   /** @throws CannotOpen when the file does not keep what it is told to keep */
   constructor(
@@ -99,17 +102,64 @@ export class Writer {
       const loaded = { cycles: holdings.map(({ cycles }) => cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      for (const change of changes) writer.store(change, holdings[change.index] as Holdings, this.#isChained);
+      writer.storeAll(changes, holdings, this.#isChained);
       for (const answer of answers) writer.answers.insert(answer);
-      writer.movements.write(movementsOf(changes));
       unposted.post(POSTED_PER_COMMAND * commands.length);
-      if (changes.length + answers.length === 0 && !unposted.hasPosted) writer.db.exec('ROLLBACK');
-      else this.#save(writer);
+      this.#finish(writer, changes.length + answers.length > 0 || unposted.hasPosted);
       const heads = batch.users.map((user) => unposted.headOf(user));
       return { outcomes, heads: batch.userOf.map((index) => heads[index] as number), posted: unposted.takePosted() };
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
+  }
+
+  /**
+   * Enters some of the renewals that are due, and leaves the transaction open: whoever writes next commits them with its
+   * own, and else `saveRenewals` does. Nobody waits for a renewal to be durable.
+   *
+   * @throws StoreFault
+   */
+  renew(): RenewalSlice {
+    if (this.#halted) throw this.#halted;
+    const writer = this.#begin();
+    this.#isIdle = false;
+    try {
+      const now = this.#moment();
+      const { users, holdings } = writer.due.load(now, loadedBehind(now), writer.unposted);
+      const { changes, settled, entered } = foldRenewals(users, holdings, now, RENEWAL_SLICE.periodsMax);
+      writer.storeAll(changes, holdings, this.#isChained);
+      writer.unposted.post(POSTED_PER_COMMAND * settled);
+      this.#renewing.endUsers += settled;
+      this.#renewing.periods += entered;
+      if (this.#renewing.periods === 0) writer.db.exec('ROLLBACK');
+      return { endUsers: settled, periods: entered };
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /**
+   * Commits the renewals that nobody has committed with their own.
+   *
+   * @returns the end users that were posted
+   * @throws StoreFault
+   */
+  saveRenewals(): readonly EndUserKey[] {
+    const writer = this.#open;
+    if (!writer?.db.isTransaction) return [];
+    try {
+      this.#save(writer);
+      return writer.unposted.takePosted();
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /** How many end users' renewals have been committed since this was asked last. */
+  takeRenewed(): number {
+    const renewed = this.#renewed;
+    this.#renewed = 0;
+    return renewed;
   }
 
   /**
@@ -147,8 +197,7 @@ export class Writer {
     const writer = this.#begin();
     try {
       const forgotten = writer.answers.forget(this.#moment() - ageMs);
-      if (forgotten === 0) writer.db.exec('ROLLBACK');
-      else this.#save(writer);
+      this.#finish(writer, forgotten > 0);
       return forgotten;
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -173,7 +222,10 @@ export class Writer {
 
   close(): void {
     try {
-      if (!this.#halted) this.#postAll();
+      if (!this.#halted) {
+        this.saveRenewals();
+        this.#postAll();
+      }
       this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } finally {
       this.#disconnect();
@@ -200,13 +252,20 @@ export class Writer {
   #begin(): OpenWriter {
     try {
       const writer = this.#open ?? this.#reopen();
-      writer.db.exec('BEGIN IMMEDIATE');
+      // One that renewals have left open goes on.
+      if (!writer.db.isTransaction) writer.db.exec('BEGIN IMMEDIATE');
       return writer;
     } catch (error) {
       throw this.#abandon(
         error instanceof CannotOpen ? new StoreFault('StoreUnavailable', error.message) : faultOf(error),
       );
     }
+  }
+
+  /** Commits what has changed, and the renewals that were entered before. */
+  #finish(writer: OpenWriter, isChanged: boolean): void {
+    if (isChanged || this.#renewing.periods > 0) this.#save(writer);
+    else writer.db.exec('ROLLBACK');
   }
 
   /** Commits, and with it the position of the clock. */
@@ -220,6 +279,8 @@ export class Writer {
     try {
       writer.db.exec('COMMIT');
       this.#keptAt = this.#ids.position.at;
+      this.#renewed += this.#renewing.endUsers;
+      this.#renewing = { endUsers: 0, periods: 0 };
     } catch (error) {
       throw new StoreFault('OutcomeUnknown', (error as Error).message);
     }
@@ -228,6 +289,7 @@ export class Writer {
   /** After any fault the connection is not trusted any more. Closing it rolls back what was not committed. */
   #abandon(fault: StoreFault): StoreFault {
     if (fault.code === 'Internal') this.#halted = fault;
+    this.#renewing = { endUsers: 0, periods: 0 };
     this.#disconnect();
     return fault;
   }
@@ -270,6 +332,7 @@ class OpenWriter {
   readonly unposted: Unposted;
   readonly answers: AnswerTable;
   readonly movements: MovementWriter;
+  readonly due: DueRenewals;
   readonly #journal: JournalWriter;
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
@@ -279,6 +342,7 @@ class OpenWriter {
     this.unposted = new Unposted(db, limits);
     this.answers = new AnswerTable(db);
     this.movements = new MovementWriter(db);
+    this.due = new DueRenewals(db);
     this.#journal = new JournalWriter(db);
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
     this.#noteKeyUses = prepare(
@@ -287,8 +351,14 @@ class OpenWriter {
     );
   }
 
+  /** @param loaded what each end user of the batch had */
+  storeAll(changes: readonly UserChange[], loaded: readonly Holdings[], isChained: boolean): void {
+    for (const change of changes) this.#store(change, loaded[change.index] as Holdings, isChained);
+    this.movements.write(movementsOf(changes));
+  }
+
   /** @param loaded what the end user had: the first new posting follows its latest one */
-  store(change: UserChange, loaded: Holdings, isChained: boolean): void {
+  #store(change: UserChange, loaded: Holdings, isChained: boolean): void {
     const { user, postings, cycles } = change;
     let end: ChainEnd = loaded;
     for (const posting of postings) {
@@ -333,15 +403,4 @@ function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: User
 
 export function clockChecksum(at: Instant, sequence: number): number {
   return crc32(`${at}/${sequence}`);
-}
-
-/** Reads back, after a first commit, what durability rests on: some builds of SQLite change it in passing. */
-function refuseWithoutDurability(db: DatabaseSync, file: string): void {
-  const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
-  const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
-  if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
-    throw new CannotOpen(
-      `${file} cannot promise durability (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
-    );
-  }
 }
