@@ -84,6 +84,9 @@ interface Batch {
 /** A third batch would only wait behind the second. */
 const UNDER_WAY_MAX = 2;
 
+/** Of batches that the store writes together: more than come in before it does. */
+const JOINING_MAX = 16;
+
 export interface CommitCounts {
   batches: number;
   commands: number;
@@ -218,12 +221,13 @@ export class GroupCommit {
 
   /**
    * A batch that follows another one before that is durable is no smaller: what waits would otherwise be spread over more
-   * batches, which costs more than it saves.
+   * batches, which costs more than it saves. Where the store writes them together all the same, it has them at once.
    */
   #isReady({ requests, renewals, underWay, last }: Lane): boolean {
     const waiting = requests.length + renewals.length;
     if (waiting === 0) return false;
     if (underWay === 0) return this.#writing < this.#store.lanes.atOnce;
+    if (this.#store.isJoining?.()) return underWay < JOINING_MAX;
     return underWay < UNDER_WAY_MAX && last !== null && last.isDecided && waiting >= last.size;
   }
 

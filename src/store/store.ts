@@ -141,6 +141,8 @@ export interface Store {
    * @throws StoreFault
    */
   renewDue?(): Promise<RenewedSome>;
+  /** Whether batches that are sent now are written together, as while renewals go with them. Absent: they never are. */
+  isJoining?(): boolean;
   /**
    * Forgets some of the answers to idempotency keys that are older than `ageMs`, in a step that holds up nobody.
    *

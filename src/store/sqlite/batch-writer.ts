@@ -63,7 +63,7 @@ export class WriterInPlace implements BatchWriter {
         reject(renewed);
       }
     };
-    new RenewalTurns(this.#writer, tell, (work) => work()).ask();
+    new RenewalTurns<never>(this.#writer, { write: () => {}, tell, nextTurn: (work) => work() }).ask();
     return promise;
   }
 

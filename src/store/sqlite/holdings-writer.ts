@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
+import { RowInserter } from './row-inserter.ts';
 import { END_OF_TIME, type Holdings, prepare } from './rows.ts';
 import { UuidParameter } from './uuid.ts';
 import type { Difference } from './waiting-holdings.ts';
@@ -12,7 +13,7 @@ import type { Difference } from './waiting-holdings.ts';
 type OwnRow = Omit<Holdings, 'cycles'>;
 
 export class HoldingsWriter {
-  readonly #insertCycle: StatementSync;
+  readonly #cycles: RowInserter;
   readonly #setRemaining: StatementSync;
   readonly #setStatus: StatementSync;
   readonly #insertEndUser: StatementSync;
@@ -21,10 +22,10 @@ export class HoldingsWriter {
   readonly #cycle = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    this.#insertCycle = prepare(
+    this.#cycles = new RowInserter(
       db,
-      `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      'holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)',
+      11,
     );
     // Two statements: naming `status` would touch the two indexes of active cycles each time credits are spent.
     const one = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
@@ -42,11 +43,15 @@ export class HoldingsWriter {
     );
   }
 
-  /** @param current the cycles of `stored`, each in its place, then those that are new */
+  /**
+   * What is new is there for who reads it behind the next `flush`.
+   *
+   * @param current the cycles of `stored`, each in its place, then those that are new
+   */
   write(user: EndUserKey, stored: Holdings, current: Holdings): void {
     if (current.latestPosting === stored.latestPosting) return;
     this.#change(user, stored.cycles, current.cycles);
-    for (const cycle of current.cycles.slice(stored.cycles.length)) this.insertCycle(user, cycle);
+    for (const cycle of current.cycles.slice(stored.cycles.length)) this.#addCycle(user, cycle);
     this.#writeEndUser(stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting, user, current);
   }
 
@@ -57,11 +62,20 @@ export class HoldingsWriter {
     this.#writeEndUser(this.#setLatestPosting, user, own);
   }
 
-  insertCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
+  insertCycle(user: EndUserKey, cycle: Cycle): void {
+    this.#addCycle(user, cycle);
+    this.flush();
+  }
+
+  /** Inserts what `write` left to be inserted together. */
+  flush(): void {
+    this.#cycles.flush();
+  }
+
+  #addCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
     const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
-    const user = this.#endUser.of(endUser);
-    const bytes = this.#cycle.of(id);
-    this.#insertCycle.run(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
+    const [user, bytes] = [this.#cycles.uuid(endUser), this.#cycles.uuid(id)];
+    this.#cycles.add(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
   }
 
   /** The row of an end user that has none. */

@@ -4,8 +4,8 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { insertLandmark, isLandmark } from './landmarks.ts';
-import { type Holdings, POSTING_COLUMNS, prepare } from './rows.ts';
-import { UuidParameter } from './uuid.ts';
+import { RowInserter } from './row-inserter.ts';
+import { type Holdings, POSTING_COLUMNS } from './rows.ts';
 
 /** The end of an end user's chain, and how long it is. */
 export type ChainEnd = Pick<Holdings, 'latestPosting' | 'postingCount'>;
@@ -15,19 +15,12 @@ interface Entered extends ChainEnd {
 }
 
 export class JournalWriter {
-  readonly #insertPosting: StatementSync;
+  readonly #postings: RowInserter;
   readonly #insertLandmark: StatementSync;
-  readonly #endUser = new UuidParameter();
-  readonly #transaction = new UuidParameter();
-  readonly #cycle = new UuidParameter();
   #lastPosting: number;
 
   constructor(db: DatabaseSync) {
-    this.#insertPosting = prepare(
-      db,
-      `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-    );
+    this.#postings = new RowInserter(db, `postings (posting, previous, account, end_user, ${POSTING_COLUMNS})`, 13);
     this.#insertLandmark = insertLandmark(db);
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
@@ -38,31 +31,26 @@ export class JournalWriter {
   }
 
   /**
+   * Enters a posting: it is there for who reads it behind the next `flush`.
+   *
    * @param end of the end user's chain before
    * @returns its end with this posting
    */
   enter({ account, endUser }: EndUserKey, posting: Posting, end: ChainEnd): Entered {
     const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
     const number = ++this.#lastPosting;
-    const user = this.#endUser.of(endUser);
-    const transaction = this.#transaction.of(transactionId);
-    this.#insertPosting.run(
-      number,
-      end.latestPosting,
-      account,
-      user,
-      transaction,
-      this.#cycle.of(cycleId),
-      period,
-      kind,
-      amount,
-      createdAt,
-      expiresAt,
-      actor,
-      note,
-    );
+    const user = this.#postings.uuid(endUser);
+    const transaction = this.#postings.uuid(transactionId);
+    const cycle = this.#postings.uuid(cycleId);
+    const what = [transaction, cycle, period, kind, amount, createdAt, expiresAt, actor, note] as const;
+    this.#postings.add(number, end.latestPosting, account, user, ...what);
     const postingCount = end.postingCount + 1;
     if (isLandmark(postingCount)) this.#insertLandmark.run(account, user, transaction, number);
     return { latestPosting: number, postingCount };
+  }
+
+  /** Inserts what was entered. */
+  flush(): void {
+    this.#postings.flush();
   }
 }

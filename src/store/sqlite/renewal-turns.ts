@@ -1,18 +1,24 @@
 // When the writer's thread enters the renewals that are due: a slice in each turn of its event loop, so that between two
-// slices whoever writes has its turn. The slices share a transaction until somebody's batch commits it with its own, or
-// until there are so many that they are committed alone.
+// slices whoever writes comes in. The slices share a transaction, which somebody's batch commits with its own: no COMMIT is
+// for a few renewals alone. While there are renewals, a batch waits for as many as make the COMMIT worth it, and batches
+// that wait together are written together.
 //
-//   asked ──▶ slice ──▶ slice ──▶ … ──▶ all that was asked for, or nothing left ──▶ committed ──▶ told
-//                    └── a batch comes in: committed with it ──▶ slice ──▶ …
+//   asked ──▶ slice ──▶ slice ──▶ … ──▶ as many as are asked for, or nothing left ──▶ committed ──▶ told
+//                    └── batches wait, and there are enough renewals: written and committed with them ──▶ slice ──▶ …
 
 import type { EndUserKey } from '../../ledger/command.ts';
-import type { StoreFault } from '../store.ts';
+import { StoreFault } from '../store.ts';
 import type { RenewalSlice } from './due-renewals.ts';
 import { faultOf } from './sqlite-error.ts';
 
-/** Renewals that are asked for and told of in one, and committed in one where nobody else writes: 10 ms of work or so. */
-const END_USERS_MAX = 512;
+/** End users that are asked for and told of in one, and committed in one where nobody else writes: 10 ms of work or so. */
+export const RENEWED_MAX = 512;
+
+/** The same for periods, of which an end user may have missed many. */
 const PERIODS_MAX = 1_024;
+
+/** For so many periods a batch waits, behind the COMMIT before: a millisecond or two. */
+export const PERIODS_BESIDE_BATCH = 64;
 
 /** The writer, as far as renewals go. */
 export interface RenewingWriter {
@@ -23,7 +29,7 @@ export interface RenewingWriter {
 
 /** What came of it. */
 export interface Renewed {
-  /** Whose renewals are entered and on stable storage. */
+  /** Of how many end users all that was due is entered and on stable storage. */
   readonly endUsers: number;
   /** Whether more may be due. */
   readonly isMore: boolean;
@@ -33,20 +39,30 @@ export interface Renewed {
 
 export type Turn = (work: () => void) => void;
 
-export class RenewalTurns {
+export interface TurnOptions<Batch> {
+  /** Writes these batches, commits them with the renewals, and answers them. */
+  readonly write: (batches: readonly Batch[]) => void;
+  readonly tell: (renewed: Renewed | StoreFault) => void;
+  /** Has the work done behind all that has come in meanwhile. */
+  readonly nextTurn?: Turn;
+}
+
+export class RenewalTurns<Batch> {
   readonly #writer: RenewingWriter;
-  readonly #tell: (renewed: Renewed | StoreFault) => void;
+  readonly #options: TurnOptions<Batch>;
   readonly #nextTurn: Turn;
   /** How often it was asked, and has not told. */
   #asked = 0;
-  #endUsers = 0;
-  #periods = 0;
+  /** What was entered for the one who asked first. */
+  #entered = { endUsers: 0, periods: 0 };
+  /** Periods since the last COMMIT. */
+  #uncommitted = 0;
+  readonly #held: Batch[] = [];
 
-  /** @param nextTurn has the work done when all that has come in meanwhile is done */
-  constructor(writer: RenewingWriter, tell: (renewed: Renewed | StoreFault) => void, nextTurn: Turn = setImmediate) {
+  constructor(writer: RenewingWriter, options: TurnOptions<Batch>) {
     this.#writer = writer;
-    this.#tell = tell;
-    this.#nextTurn = nextTurn;
+    this.#options = options;
+    this.#nextTurn = options.nextTurn ?? setImmediate;
   }
 
   /** Asks for some renewals to be entered; `tell` is called once for each time. */
@@ -55,9 +71,23 @@ export class RenewalTurns {
     if (this.#asked === 1) this.#nextTurn(() => this.#step());
   }
 
-  /** What was asked for and not told of is left to the next start. */
+  /** Writes a batch: at once, or when there are renewals enough to go with it. */
+  write(batch: Batch): void {
+    this.#held.push(batch);
+    if (this.#asked === 0 || this.#uncommitted >= PERIODS_BESIDE_BATCH) this.flush();
+  }
+
+  /** Writes those that wait. */
+  flush(): void {
+    if (this.#held.length === 0) return;
+    this.#uncommitted = 0;
+    this.#options.write(this.#held.splice(0));
+  }
+
+  /** Writes those that wait, and begins nothing more. */
   stop(): void {
     this.#asked = 0;
+    this.flush();
   }
 
   #step(): void {
@@ -65,24 +95,39 @@ export class RenewalTurns {
     const told = this.#attempt();
     if (told !== null) {
       this.#asked -= 1;
-      this.#endUsers = 0;
-      this.#periods = 0;
-      this.#tell(told);
+      this.#entered = { endUsers: 0, periods: 0 };
+      this.#options.tell(told);
     }
     if (this.#asked > 0) this.#nextTurn(() => this.#step());
   }
 
   /** Null while there is more to do. */
   #attempt(): Renewed | StoreFault | null {
+    const slice = this.#slice();
+    const isOver = slice instanceof StoreFault || slice.periods === 0;
+    const { endUsers, periods } = this.#entered;
+    const isDone = isOver || endUsers >= RENEWED_MAX || periods >= PERIODS_MAX;
+    if (isDone || this.#uncommitted >= PERIODS_BESIDE_BATCH) this.flush();
+    if (slice instanceof StoreFault) return slice;
+    if (!isDone) return null;
     try {
-      const { endUsers, periods } = this.#writer.renew();
-      this.#endUsers += endUsers;
-      this.#periods += periods;
-      const isMore = periods > 0;
-      if (isMore && this.#endUsers < END_USERS_MAX && this.#periods < PERIODS_MAX) return null;
+      this.#uncommitted = 0;
       const posted = this.#writer.saveRenewals();
-      return { endUsers: this.#writer.takeRenewed(), isMore, posted };
+      return { endUsers: this.#writer.takeRenewed(), isMore: !isOver, posted };
     } catch (error) {
+      return faultOf(error);
+    }
+  }
+
+  #slice(): RenewalSlice | StoreFault {
+    try {
+      const slice = this.#writer.renew();
+      this.#entered.endUsers += slice.endUsers;
+      this.#entered.periods += slice.periods;
+      this.#uncommitted += slice.periods;
+      return slice;
+    } catch (error) {
+      this.#uncommitted = 0;
       return faultOf(error);
     }
   }

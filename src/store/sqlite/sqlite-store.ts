@@ -102,6 +102,8 @@ class SqliteStore implements Store {
   #heads: Heads;
   /** Asked for in this turn of the event loop. */
   readonly #reads: (() => void)[] = [];
+  /** How often it was asked to renew, and has not answered. */
+  #renewing = 0;
   #trouble: StoreFault | null = null;
   #broken: StoreFault | null = null;
 
@@ -165,6 +167,7 @@ class SqliteStore implements Store {
 
   async renewDue(): Promise<RenewedSome> {
     if (this.#broken) throw this.#broken;
+    this.#renewing += 1;
     try {
       const { endUsers, isMore, posted } = await this.#writer.renewDue();
       if (this.#trouble !== null) this.#noteHealth(null);
@@ -173,7 +176,13 @@ class SqliteStore implements Store {
     } catch (error) {
       this.#trouble = faultOf(error);
       throw this.#trouble;
+    } finally {
+      this.#renewing -= 1;
     }
+  }
+
+  isJoining(): boolean {
+    return this.#renewing > 0;
   }
 
   forgetAnswers(ageMs: number): Promise<number> {

@@ -132,6 +132,11 @@ export class Unposted {
     if (slot !== NO_SLOT) this.#waiting.set(slot, current, current);
   }
 
+  /** Behind what was taken over: inserts what is inserted together. */
+  flush(): void {
+    this.#holdings.flush();
+  }
+
   /** Posts as many as must be, or all up to `usersMax`. */
   post(usersMax: number, all = false): void {
     for (let posted = 0; posted < usersMax && (all ? this.isWaited : this.#isFull); posted++) {

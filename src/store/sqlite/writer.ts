@@ -354,6 +354,8 @@ class OpenWriter {
   /** @param loaded what each end user of the batch had */
   storeAll(changes: readonly UserChange[], loaded: readonly Holdings[], isChained: boolean): void {
     for (const change of changes) this.#store(change, loaded[change.index] as Holdings, isChained);
+    this.#journal.flush();
+    this.unposted.flush();
     this.movements.write(movementsOf(changes));
   }
 
