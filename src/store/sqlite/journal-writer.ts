@@ -4,7 +4,7 @@ import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { insertLandmark, isLandmark } from './landmarks.ts';
-import { RowInserter } from './row-inserter.ts';
+import { ManyRows } from './many-rows.ts';
 import { type Holdings, POSTING_COLUMNS } from './rows.ts';
 
 /** The end of an end user's chain, and how long it is. */
@@ -15,12 +15,16 @@ interface Entered extends ChainEnd {
 }
 
 export class JournalWriter {
-  readonly #postings: RowInserter;
+  readonly #postings: ManyRows;
   readonly #insertLandmark: StatementSync;
   #lastPosting: number;
 
   constructor(db: DatabaseSync) {
-    this.#postings = new RowInserter(db, `postings (posting, previous, account, end_user, ${POSTING_COLUMNS})`, 13);
+    this.#postings = new ManyRows(
+      db,
+      13,
+      (rows) => `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS}) VALUES ${rows}`,
+    );
     this.#insertLandmark = insertLandmark(db);
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
   }
@@ -44,6 +48,7 @@ export class JournalWriter {
     const cycle = this.#postings.uuid(cycleId);
     const what = [transaction, cycle, period, kind, amount, createdAt, expiresAt, actor, note] as const;
     this.#postings.add(number, end.latestPosting, account, user, ...what);
+    if (this.#postings.isFull) this.flush();
     const postingCount = end.postingCount + 1;
     if (isLandmark(postingCount)) this.#insertLandmark.run(account, user, transaction, number);
     return { latestPosting: number, postingCount };
