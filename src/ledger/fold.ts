@@ -88,7 +88,7 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
 /** What time alone does, where nobody commands anything. */
 export interface FoldedRenewals {
   readonly changes: readonly UserChange[];
-  /** How many of the end users have no period left to catch up with. */
+  /** How many of those that change have no period left to catch up with. */
   readonly settled: number;
   /** How many periods were entered. */
   readonly entered: number;
@@ -112,9 +112,10 @@ export function foldRenewals(
     const { cycles: before } = loaded[index] as { cycles: readonly Cycle[] };
     const { cycles, postings, missed } = settle(before, now, periodsMax - entered);
     entered += postings.length;
+    if (postings.length === 0) continue;
     if (postings.length === missed) settled += 1;
     const work = { loaded: before, cycles, postings };
-    if (postings.length > 0) changes.push(changeOf(users[index] as EndUserKey, index, work));
+    changes.push(changeOf(users[index] as EndUserKey, index, work));
   }
   return { changes, settled, entered };
 }

@@ -1,7 +1,9 @@
 // Enters postings in the journal of a ledger file, one behind the other, with the landmarks on their way.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { UserChange } from '../../ledger/fold.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { insertLandmark, isLandmark } from './landmarks.ts';
 import { ManyRows } from './many-rows.ts';
@@ -58,4 +60,10 @@ export class JournalWriter {
   flush(): void {
     this.#postings.flush();
   }
+}
+
+/** A chain begins with the first posting, or not at all: one that was not kept meanwhile would prove nothing. */
+export function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): Head | null {
+  if (latestPosting !== null && chain === null) return null;
+  return extend(chain ?? emptyChain(user), postings);
 }

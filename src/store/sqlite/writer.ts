@@ -6,7 +6,6 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { batchOf, fold, foldRenewals, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -15,7 +14,7 @@ import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import { AnswerTable } from './answer-table.ts';
 import { DueRenewals, RENEWAL_SLICE, type RenewalSlice } from './due-renewals.ts';
-import { type ChainEnd, JournalWriter } from './journal-writer.ts';
+import { type ChainEnd, chainAfter, JournalWriter } from './journal-writer.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { connect, explained, refuseWithoutDurability } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
@@ -66,8 +65,8 @@ export class Writer {
   #keptAt = 0;
   /** Whether nothing was written since the last tick. */
   #isIdle = false;
-  /** What the open transaction renews. */
-  #renewing = { endUsers: 0, periods: 0 };
+  /** End users that are renewed by the transaction which `renew` has left open; null when there is none. */
+  #renewing: number | null = null;
   /** End users whose renewals were committed, since `takeRenewed`. */
   #renewed = 0;
 
@@ -129,9 +128,8 @@ export class Writer {
       const { changes, settled, entered } = foldRenewals(users, holdings, now, RENEWAL_SLICE.periodsMax);
       writer.storeAll(changes, holdings, this.#isChained);
       writer.unposted.post(POSTED_PER_COMMAND * settled);
-      this.#renewing.endUsers += settled;
-      this.#renewing.periods += entered;
-      if (this.#renewing.periods === 0) writer.db.exec('ROLLBACK');
+      if (this.#renewing === null && entered === 0 && !writer.unposted.hasPosted) writer.db.exec('ROLLBACK');
+      else this.#renewing = (this.#renewing ?? 0) + settled;
       return { endUsers: settled, periods: entered };
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -146,7 +144,7 @@ export class Writer {
    */
   saveRenewals(): readonly EndUserKey[] {
     const writer = this.#open;
-    if (!writer?.db.isTransaction) return [];
+    if (writer === null || this.#renewing === null) return [];
     try {
       this.#save(writer);
       return writer.unposted.takePosted();
@@ -253,7 +251,7 @@ export class Writer {
     try {
       const writer = this.#open ?? this.#reopen();
       // One that renewals have left open goes on.
-      if (!writer.db.isTransaction) writer.db.exec('BEGIN IMMEDIATE');
+      if (this.#renewing === null) writer.db.exec('BEGIN IMMEDIATE');
       return writer;
     } catch (error) {
       throw this.#abandon(
@@ -264,7 +262,7 @@ export class Writer {
 
   /** Commits what has changed, and the renewals that were entered before. */
   #finish(writer: OpenWriter, isChanged: boolean): void {
-    if (isChanged || this.#renewing.periods > 0) this.#save(writer);
+    if (isChanged || this.#renewing !== null) this.#save(writer);
     else writer.db.exec('ROLLBACK');
   }
 
@@ -279,8 +277,8 @@ export class Writer {
     try {
       writer.db.exec('COMMIT');
       this.#keptAt = this.#ids.position.at;
-      this.#renewed += this.#renewing.endUsers;
-      this.#renewing = { endUsers: 0, periods: 0 };
+      this.#renewed += this.#renewing ?? 0;
+      this.#renewing = null;
     } catch (error) {
       throw new StoreFault('OutcomeUnknown', (error as Error).message);
     }
@@ -289,7 +287,7 @@ export class Writer {
   /** After any fault the connection is not trusted any more. Closing it rolls back what was not committed. */
   #abandon(fault: StoreFault): StoreFault {
     if (fault.code === 'Internal') this.#halted = fault;
-    this.#renewing = { endUsers: 0, periods: 0 };
+    this.#renewing = null;
     this.#disconnect();
     return fault;
   }
@@ -395,12 +393,6 @@ class OpenWriter {
     }
     return kept;
   }
-}
-
-/** A chain begins with the first posting, or not at all: one that was not kept meanwhile would prove nothing. */
-function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): Head | null {
-  if (latestPosting !== null && chain === null) return null;
-  return extend(chain ?? emptyChain(user), postings);
 }
 
 export function clockChecksum(at: Instant, sequence: number): number {
