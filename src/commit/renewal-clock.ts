@@ -1,5 +1,6 @@
-// Enters the renewals that are due, in the background: a bounded number of end users at a time, through group commit,
-// behind whatever requests are waiting. Nothing depends on its being on time: whoever reads or writes settles first.
+// Has the renewals that are due entered, in the background: a bounded number of end users at a time, by a store that finds
+// them by itself, else through group commit, behind whatever requests are waiting. Nothing depends on its being on time:
+// whoever reads or writes settles first.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { type Store, StoreFault } from '../store/store.ts';

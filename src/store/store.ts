@@ -1,5 +1,6 @@
 // The port: what the rest of Scrip asks of a store. An adapter loads, locks, writes and commits; every rule comes from
-// the ledger. All writes of credits go through `write`, and all through group commit, so that this is the one way in.
+// the ledger. All writes of credits that anybody asks for go through `write`, and all through group commit, so that this is the
+// one way in. Renewals, which time alone does, a store may enter by itself.
 
 import type { ApiKey, Scope } from '../accounts/api-key.ts';
 import type { Finding } from '../ledger/audit.ts';
