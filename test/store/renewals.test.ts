@@ -9,6 +9,7 @@ import { DAY_MS } from '../../src/ledger/instant.ts';
 import { RENEWAL_SLICE } from '../../src/store/sqlite/due-renewals.ts';
 import { LedgerClock } from '../../src/store/sqlite/ledger-clock.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
+import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import { Writer } from '../../src/store/sqlite/writer.ts';
 import type { Store, StoreFault } from '../../src/store/store.ts';
 import { Random } from '../load/random.ts';
@@ -33,10 +34,10 @@ interface Opened {
   readonly moveTo: (instant: number) => void;
 }
 
-async function opened(t: TestContext): Promise<Opened> {
+async function opened(t: TestContext, limits: PostingLimits = POSTING_LIMITS): Promise<Opened> {
   const file = temporaryFile();
   let now = NOON;
-  const store = (await openSqliteStore(file, () => now, { limits: SMALL_LIMITS })) as Required<Store>;
+  const store = (await openSqliteStore(file, () => now, { limits })) as Required<Store>;
   t.after(() => store.close().catch(() => {}));
   return {
     file,
@@ -90,32 +91,52 @@ function digitsOf({ key }: EndUser): string {
   return key.endUser.replaceAll('-', '');
 }
 
-test('what they enter is what a command for each enters, whatever else an end user has', async (t) => {
-  const [found, commanded] = [await opened(t), await opened(t)];
-  const both = async (commands: readonly Command[]) => {
-    const outcomes = await Promise.all([found, commanded].map(({ store }) => store.write(commands)));
-    return outcomes[0];
-  };
-  const random = new Random(26);
-  let at = NOON;
-  for (let round = 0; round < 12; round++) {
-    const some = users.filter(() => random.below(3) > 0);
-    await both(some.map((user) => user.add(1 + random.below(50), 1 + random.below(4))));
-    await both(some.map((user) => user.startCycle(10 + random.below(90), 1 + random.below(3), 'refuse')));
-    await both(users.map((user) => user.subtract(1 + random.below(20))));
-    if (round % 4 === 3) await both(some.slice(0, 5).map((user) => user.stopCycle()));
-    at += (1 + random.below(4)) * (DAY_MS / 2) + random.below(1_000);
-    for (const { moveTo } of [found, commanded]) moveTo(at);
-    await renewAll(found.store);
-    await renewByCommands(commanded.store);
-    assert.deepEqual(await found.store.renewalsDue(1), []);
-  }
-  for (const user of users) {
-    assert.deepEqual(await historyOf(found.store, user), await historyOf(commanded.store, user));
-    assert.equal(await balanceOf(found.store, user), await balanceOf(commanded.store, user));
-  }
-  for (const { store } of [found, commanded]) assert.deepEqual(await auditOf(store), NOTHING);
-  assert(renewedIn(found.file).length > 5 * MANY);
+for (const [who, limits] of [
+  ['many', POSTING_LIMITS],
+  ['few', SMALL_LIMITS],
+] as const)
+  test(`what they enter is what a command for each enters, while ${who} wait to be posted`, async (t) => {
+    const [found, commanded] = [await opened(t, limits), await opened(t, limits)];
+    const both = async (commands: readonly Command[]) => {
+      const outcomes = await Promise.all([found, commanded].map(({ store }) => store.write(commands)));
+      return outcomes[0];
+    };
+    const random = new Random(26);
+    let at = NOON;
+    for (let round = 0; round < 12; round++) {
+      const some = users.filter(() => random.below(3) > 0);
+      await both(some.map((user) => user.add(1 + random.below(50), 1 + random.below(4))));
+      await both(some.map((user) => user.startCycle(10 + random.below(90), 1 + random.below(3), 'refuse')));
+      await both(users.map((user) => user.subtract(1 + random.below(20))));
+      if (round % 4 === 3) await both(some.slice(0, 5).map((user) => user.stopCycle()));
+      at += (1 + random.below(4)) * (DAY_MS / 2) + random.below(1_000);
+      for (const { moveTo } of [found, commanded]) moveTo(at);
+      await renewAll(found.store);
+      await renewByCommands(commanded.store);
+      assert.deepEqual(await found.store.renewalsDue(1), []);
+    }
+    for (const user of users) {
+      assert.deepEqual(await historyOf(found.store, user), await historyOf(commanded.store, user));
+      assert.equal(await balanceOf(found.store, user), await balanceOf(commanded.store, user));
+    }
+    for (const { store } of [found, commanded]) assert.deepEqual(await auditOf(store), NOTHING);
+    assert(renewedIn(found.file).length > 5 * MANY);
+  });
+
+test('who had credits when the hour began, and has spent those of the period, is counted in that hour no more', async (t) => {
+  const { file, store, moveTo } = await opened(t);
+  const [ada] = users as [EndUser];
+  const began = NOON + 600_000;
+  moveTo(began);
+  await store.write([ada.startCycle(5, 2)]);
+  moveTo(began + DAY_MS - 300_000);
+  await store.write([ada.add(7, 1), ada.subtract(5)]);
+  await store.close();
+  // All that it has is in its rows now.
+  const again = (await openSqliteStore(file, () => began + 2 * DAY_MS + 60_000)) as Required<Store>;
+  t.after(() => again.close());
+  assert.equal(await renewAll(again), 1);
+  assert.deepEqual(await auditOf(again), NOTHING);
 });
 
 test('who has missed more periods than a slice has catches up, and so do those behind it', async (t) => {
