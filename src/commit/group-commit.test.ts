@@ -15,7 +15,7 @@ import {
 } from '../../test/commit/stalled-store.ts';
 import { ACCEPTED } from '../ledger/command.ts';
 import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
-import { GroupCommit } from './group-commit.ts';
+import { BATCH_COMMANDS_MAX, GroupCommit } from './group-commit.ts';
 
 test('a lone command waits for nobody: it is with the store in the next turn', async () => {
   const { store, answers, submit } = begin();
@@ -88,6 +88,29 @@ test('a batch that is decided is followed by one that is as large, and not by a 
   store.batch(0).finish();
   await nextTurn();
   assert.deepEqual(store.sizes(), [2, 2, 3]);
+});
+
+test('a store that writes batches together has them at once, until they make up a whole one', async () => {
+  const { store, answers, submit } = begin();
+  store.joins = true;
+  for (const amount of upTo(3)) {
+    submit(amount);
+    await nextTurn();
+  }
+  assert.deepEqual(store.batches.map(amountsOf), [[1], [2], [3]]);
+  for (const amount of upTo(BATCH_COMMANDS_MAX - 3)) submit(amount);
+  await nextTurn();
+  submit(4);
+  await nextTurn();
+  assert.deepEqual(store.sizes(), [1, 1, 1, BATCH_COMMANDS_MAX - 3], 'more would make its COMMIT a long one');
+  store.batch(0).finish();
+  await nextTurn();
+  assert.deepEqual(store.sizes().slice(4), [1]);
+  assert.deepEqual(answers, [[1, 'accepted']]);
+  store.joins = false;
+  submit(5);
+  await nextTurn();
+  assert.equal(store.batches.length, 5, 'then it has the next one when it is done');
 });
 
 test('what is less than the batch that is decided waits until that is durable, or until there is as much', async () => {

@@ -71,6 +71,8 @@ interface Lane {
   renewalsMax: number;
   /** Batches: one, or two when the second follows one that is decided and not yet durable. */
   underWay: number;
+  /** Commands in them. */
+  commands: number;
   /** The batch that was sent off last. */
   last: Batch | null;
 }
@@ -147,6 +149,7 @@ export class GroupCommit {
       renewals: [],
       renewalsMax: RENEWALS_BESIDE_REQUESTS_MAX,
       underWay: 0,
+      commands: 0,
       last: null,
     }));
   }
@@ -218,12 +221,14 @@ export class GroupCommit {
 
   /**
    * A batch that follows another one before that is durable is no smaller: what waits would otherwise be spread over more
-   * batches, which costs more than it saves.
+   * batches, which costs more than it saves. Where the store writes them together all the same, it has them at once,
+   * as many as make up one.
    */
-  #isReady({ requests, renewals, underWay, last }: Lane): boolean {
+  #isReady({ requests, renewals, underWay, commands, last }: Lane): boolean {
     const waiting = requests.length + renewals.length;
     if (waiting === 0) return false;
     if (underWay === 0) return this.#writing < this.#store.lanes.atOnce;
+    if (this.#store.isJoining?.()) return commands < BATCH_COMMANDS_MAX;
     return underWay < UNDER_WAY_MAX && last !== null && last.isDecided && waiting >= last.size;
   }
 
@@ -235,6 +240,7 @@ export class GroupCommit {
   #writeBatch(lane: Lane, batch: readonly Waiting[]): void {
     if (lane.underWay === 0) this.#writing += 1;
     lane.underWay += 1;
+    lane.commands += batch.length;
     const last: Batch = { size: batch.length, isDecided: false };
     lane.last = last;
     const started = performance.now();
@@ -247,6 +253,7 @@ export class GroupCommit {
       this.counts.sizes.add(batch.length);
       last.isDecided = true;
       lane.underWay -= 1;
+      lane.commands -= batch.length;
       if (lane.underWay === 0) this.#writing -= 1;
       this.#notice(fault);
       const traced = { startedMs: started, endedMs: ended, commands: batch.length, fault: fault?.code ?? null };

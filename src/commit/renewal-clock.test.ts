@@ -5,11 +5,13 @@ import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ACCEPTED, type Command, type EndUserKey } from '../ledger/command.ts';
-import { ONE_LANE, type Store, StoreFault } from '../store/store.ts';
+import { ONE_LANE, type RenewedSome, type Store, StoreFault } from '../store/store.ts';
 import { GroupCommit } from './group-commit.ts';
 import { RenewalClock } from './renewal-clock.ts';
 
 const TICK_MS = 1_000;
+/** That a store renews in one go. */
+const SOME = 100;
 
 /** Knows who is due, and forgets those that were renewed. */
 class DueStore {
@@ -45,6 +47,31 @@ class DueStore {
       this.due.delete(endUser);
       return ACCEPTED;
     });
+  }
+}
+
+/** One that renews by itself, some at a time, whenever the test says so. */
+class RenewingStore extends DueStore {
+  readonly waiting: { go: () => void; fail: (error: unknown) => void }[] = [];
+
+  renewDue(): Promise<RenewedSome> {
+    const { promise, resolve, reject } = Promise.withResolvers<RenewedSome>();
+    const go = () => {
+      const some = [...this.due.keys()].slice(0, SOME);
+      for (const endUser of some) this.due.delete(endUser);
+      this.renewed.push(...some);
+      resolve({ endUsers: some.length, isMore: some.length === SOME });
+    };
+    this.waiting.push({ go, fail: reject });
+    return promise;
+  }
+
+  /** Until nothing is asked for. */
+  async goOn(): Promise<void> {
+    for (let next = this.waiting.shift(); next !== undefined; next = this.waiting.shift()) {
+      next.go();
+      await nextTurn();
+    }
   }
 }
 
@@ -226,4 +253,54 @@ test('how late it is counts from when nothing was due', async (t) => {
   store.beforeWrite = async () => {};
   await clock.tick();
   assert.deepEqual([clock.lateMs(), clock.due], [0, 0]);
+});
+
+test('a store that renews by itself is asked twice at a time, until nothing is left, and no command is given', async () => {
+  const store = new RenewingStore(5 * SOME + 1);
+  const { clock, commit } = begin(store);
+  const round = clock.tick();
+  await nextTurn();
+  assert.equal(store.waiting.length, 2, 'it need not wait for the clock');
+  await store.goOn();
+  await round;
+  assert.deepEqual([store.renewed.length, clock.renewed, clock.due], [5 * SOME + 1, 5 * SOME + 1, 0]);
+  assert.equal(commit.counts.batches, 0);
+  await clock.tick();
+  assert.deepEqual(
+    [store.waiting.length, clock.lateMs() < TICK_MS],
+    [0, true],
+    'where nothing is due it is left alone',
+  );
+});
+
+test('renewing that fails is trouble, and the next tick goes on', async (t) => {
+  const store = new RenewingStore(3 * SOME);
+  const { clock, troubles } = begin(store);
+  const tick = startedIn(t, clock);
+  await tick();
+  const fault = new StoreFault('OutcomeUnknown', 'for the test');
+  for (const { fail } of store.waiting.splice(0)) fail(fault);
+  await nextTurn();
+  await tick();
+  assert.deepEqual([troubles, clock.renewed], [[fault], 0]);
+  await store.goOn();
+  await tick();
+  assert.deepEqual([troubles.length, clock.renewed, store.waiting.length], [1, 3 * SOME, 0]);
+  await clock.stop();
+});
+
+test('stopping waits for what a store is renewing, and asks for no more', async () => {
+  const store = new RenewingStore(10 * SOME);
+  const { clock } = begin(store);
+  const round = clock.tick();
+  await nextTurn();
+  let isStopped = false;
+  const stopping = clock.stop().then(() => {
+    isStopped = true;
+  });
+  await nextTurn();
+  assert.equal(isStopped, false);
+  await store.goOn();
+  await Promise.all([stopping, round]);
+  assert.deepEqual([store.renewed.length, clock.renewed], [2 * SOME, 2 * SOME]);
 });

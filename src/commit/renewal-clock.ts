@@ -1,5 +1,6 @@
-// Enters the renewals that are due, in the background: a bounded number of end users at a time, through group commit,
-// behind whatever requests are waiting. Nothing depends on its being on time: whoever reads or writes settles first.
+// Has the renewals that are due entered, in the background: a bounded number of end users at a time, by a store that finds
+// them by itself, else through group commit, behind whatever requests are waiting. Nothing depends on its being on time:
+// whoever reads or writes settles first.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { type Store, StoreFault } from '../store/store.ts';
@@ -56,7 +57,40 @@ export class RenewalClock {
     return this.#rounds.tick();
   }
 
-  async #renewAll(): Promise<void> {
+  #renewAll(): Promise<void> {
+    return this.#store.renewDue === undefined ? this.#submitAll() : this.#haveAllRenewed();
+  }
+
+  /** Where the store finds them by itself. One look here says whether there is anything, so that a quiet writer is left alone. */
+  async #haveAllRenewed(): Promise<void> {
+    if ((await this.#look()) === 0 || this.#isStopped) return;
+    let isMore = true;
+    const keepAsking = async () => {
+      try {
+        while (isMore && !this.#isStopped) {
+          const some = await (this.#store as Required<Store>).renewDue();
+          this.renewed += some.endUsers;
+          isMore &&= some.isMore;
+        }
+      } finally {
+        isMore = false;
+      }
+    };
+    // Two: the store goes on with the one while this thread hears of the other.
+    const asked = await Promise.allSettled([keepAsking(), keepAsking()]);
+    for (const each of asked) if (each.status === 'rejected') throw each.reason;
+    await this.#look();
+  }
+
+  /** How many are due. */
+  async #look(): Promise<number> {
+    this.due = (await this.#store.renewalsDue(END_USERS_MAX)).length;
+    if (this.due === 0) this.#caughtUpAt = performance.now();
+    return this.due;
+  }
+
+  /** Where each renewal is a command of its own. */
+  async #submitAll(): Promise<void> {
     let before = NOTHING;
     while (!this.#isStopped) {
       // Those that are being stored may still be found due.

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import { NO_ANSWERS } from './answer.ts';
 import { ACCEPTED, type Command } from './command.ts';
 import type { Cycle } from './cycle.ts';
-import { batchOf, type Folded, fold } from './fold.ts';
+import { batchOf, type Folded, fold, foldRenewals } from './fold.ts';
 import { DAY_MS } from './instant.ts';
 import { transactionId } from './transaction-id.ts';
 
@@ -211,6 +211,26 @@ test('the renewal clock has what is due entered, and nothing else', () => {
     folded.changes.map(({ index, postings }) => [index, postings.length]),
     [[0, 2]],
   );
+});
+
+test('renewals that are entered without commands are those that a command for each enters', () => {
+  const bought: Cycle = { ...daily(2), type: 'one-time', validityDays: 31, end: NOW + 29 * DAY_MS };
+  const loaded = [[daily(5), bought], [daily(0)], [daily(3, { remaining: 7 })]];
+  for (const periodsMax of [0, 1, 4, 5, 6, 8, PERIODS_MAX]) {
+    const { outcomes, changes } = foldAll([renew(ANN), renew(BOB), renew(CAT)], loaded, periodsMax);
+    const cycles = loaded.map((each) => ({ cycles: each }));
+    const renewals = foldRenewals([ANN, BOB, CAT], cycles, NOW, periodsMax);
+    assert.deepEqual(
+      renewals.changes,
+      changes.map((change) => ({ ...change, user: [ANN, BOB, CAT][change.index] })),
+    );
+    assert.equal(
+      renewals.entered,
+      changes.reduce((sum, { postings }) => sum + postings.length, 0),
+    );
+    const settled = changes.filter(({ index }) => outcomes[index] !== null);
+    assert.equal(renewals.settled, settled.length, 'who has nothing due is not counted');
+  }
 });
 
 test('who missed as many periods as a batch may enter is decided in it', () => {

@@ -90,6 +90,41 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
   return { outcomes, changes, answers: [...kept.fresh.values()] };
 }
 
+/** What time alone does, where nobody commands anything. */
+export interface FoldedRenewals {
+  readonly changes: readonly UserChange[];
+  /** How many of those that change have no period left to catch up with. */
+  readonly settled: number;
+  /** How many periods were entered. */
+  readonly entered: number;
+}
+
+/**
+ * The same as a command `renew` for each of these end users, of which no two are the same.
+ *
+ * @param loaded the cycles of each of them, as for `fold`
+ */
+export function foldRenewals(
+  users: readonly EndUserKey[],
+  loaded: readonly { readonly cycles: readonly Cycle[] }[],
+  now: Instant,
+  periodsMax: number,
+): FoldedRenewals {
+  assert(loaded.length === users.length, 'every end user is loaded');
+  const changes: UserChange[] = [];
+  let [settled, entered] = [0, 0];
+  for (let index = 0; index < users.length; index++) {
+    const { cycles: before } = loaded[index] as { cycles: readonly Cycle[] };
+    const { cycles, postings, missed } = settle(before, now, periodsMax - entered);
+    entered += postings.length;
+    if (postings.length === 0) continue;
+    if (postings.length === missed) settled += 1;
+    const work = { loaded: before, cycles, postings };
+    changes.push(changeOf(users[index] as EndUserKey, index, work));
+  }
+  return { changes, settled, entered };
+}
+
 /** The answers that are known when a command is decided: those that were stored, and those of earlier commands. */
 class KeptAnswers {
   readonly fresh = new Map<string, FreshAnswer>();
@@ -121,8 +156,14 @@ class KeptAnswers {
   }
 }
 
-interface UserWork {
+/** What an end user had, has now, and what was entered for that. */
+interface Changing {
   readonly loaded: readonly Cycle[];
+  readonly cycles: readonly Cycle[];
+  readonly postings: readonly Posting[];
+}
+
+interface UserWork extends Changing {
   cycles: readonly Cycle[];
   readonly postings: Posting[];
   settled: boolean;
@@ -139,7 +180,7 @@ function catchUp(work: UserWork, now: number, periodsMax: number): number {
 }
 
 /** Rules keep every cycle in its place and add new ones at the end, so that comparing by position finds what changed. */
-function changeOf(user: EndUserKey, index: number, { loaded, cycles, postings }: UserWork): UserChange {
+function changeOf(user: EndUserKey, index: number, { loaded, cycles, postings }: Changing): UserChange {
   const changed: { before: Cycle; after: Cycle }[] = [];
   for (let place = 0; place < loaded.length; place++) {
     const before = loaded[place] as Cycle;

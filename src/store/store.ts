@@ -1,5 +1,6 @@
 // The port: what the rest of Scrip asks of a store. An adapter loads, locks, writes and commits; every rule comes from
-// the ledger. All writes of credits go through `write`, and all through group commit, so that this is the one way in.
+// the ledger. All writes of credits that anybody asks for go through `write`, and all through group commit, so that this is the
+// one way in. Renewals, which time alone does, a store may enter by itself.
 
 import type { ApiKey, Scope } from '../accounts/api-key.ts';
 import type { Finding } from '../ledger/audit.ts';
@@ -111,6 +112,13 @@ export interface Lanes {
 
 export const ONE_LANE: Lanes = { count: 1, atOnce: 1, of: () => 0 };
 
+export interface RenewedSome {
+  /** Of how many end users all that was due is entered. */
+  readonly endUsers: number;
+  /** Whether more may be due. */
+  readonly isMore: boolean;
+}
+
 export interface Store {
   readonly lanes: Lanes;
   /**
@@ -127,6 +135,15 @@ export interface Store {
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /** Some of the end users whose cycle is to be renewed by now, the longest overdue first. */
   renewalsDue(limit: number): Promise<readonly EndUserKey[]>;
+  /**
+   * Enters some of the renewals that are due, behind whoever writes: a store that finds them by itself has this, and with
+   * the others each is a command of its own. Resolves once they are on stable storage.
+   *
+   * @throws StoreFault
+   */
+  renewDue?(): Promise<RenewedSome>;
+  /** Whether batches that are sent now are written together, as while renewals go with them. Absent: they never are. */
+  isJoining?(): boolean;
   /**
    * Forgets some of the answers to idempotency keys that are older than `ageMs`, in a step that holds up nobody.
    *

@@ -21,6 +21,12 @@ export interface Batch {
 export class StalledStore {
   readonly lanes = ONE_LANE;
   readonly batches: Batch[] = [];
+  /** Whether it says that it writes batches together. */
+  joins = false;
+
+  isJoining(): boolean {
+    return this.joins;
+  }
 
   write(commands: readonly Command[], onDecided: () => void): Promise<Results> {
     const { promise, resolve, reject } = Promise.withResolvers<Results>();

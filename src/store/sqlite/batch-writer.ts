@@ -7,6 +7,7 @@ import type { Command, EndUserKey } from '../../ledger/command.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { commandsText, writtenOf } from './batch-message.ts';
 import type { LedgerClock } from './ledger-clock.ts';
+import { RenewalTurns, type Renewed } from './renewal-turns.ts';
 import { faultOf } from './sqlite-error.ts';
 import { Writer, type WriterOptions, type Written } from './writer.ts';
 import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
@@ -27,6 +28,8 @@ export interface BatchWriter {
   onPosted: (posted: readonly EndUserKey[]) => void;
   /** @param onSent called when the next batch may be sent, which then waits for this one */
   write(commands: readonly Command[], onSent: () => void): Promise<Written>;
+  /** Enters some of the renewals that are due, behind whoever writes. */
+  renewDue(): Promise<Renewed>;
   forgetAnswers(ageMs: number): Promise<number>;
   noteKeyUses(ids: readonly number[]): Promise<void>;
   close(): Promise<void>;
@@ -49,6 +52,19 @@ export class WriterInPlace implements BatchWriter {
       this.#recover();
       throw error;
     }
+  }
+
+  async renewDue(): Promise<Renewed> {
+    const { promise, resolve, reject } = Promise.withResolvers<Renewed>();
+    const tell = (renewed: Renewed | StoreFault) => {
+      if (!(renewed instanceof StoreFault)) resolve(renewed);
+      else {
+        this.#recover();
+        reject(renewed);
+      }
+    };
+    new RenewalTurns<never>(this.#writer, { write: () => {}, tell, nextTurn: (work) => work() }).ask();
+    return promise;
   }
 
   async forgetAnswers(ageMs: number): Promise<number> {
@@ -81,6 +97,7 @@ export class ThreadedWriter implements BatchWriter {
   onPosted: BatchWriter['onPosted'] = () => {};
   readonly #worker: Worker;
   readonly #waiting: { resolve: (reply: WriterReply) => void; reject: (fault: StoreFault) => void }[] = [];
+  readonly #renewing: { resolve: (renewed: Renewed) => void; reject: (fault: StoreFault) => void }[] = [];
   #closed = false;
 
   static async open(file: string, clock: LedgerClock, options: Partial<WriterOptions>): Promise<ThreadedWriter> {
@@ -103,6 +120,12 @@ export class ThreadedWriter implements BatchWriter {
     const reply = this.#ask({ commands: commandsText(commands) });
     onSent();
     return writtenOf(((await reply) as { readonly written: string }).written);
+  }
+
+  renewDue(): Promise<Renewed> {
+    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
+    this.#worker.postMessage('renew' satisfies WriterMessage);
+    return new Promise((resolve, reject) => this.#renewing.push({ resolve, reject }));
   }
 
   async forgetAnswers(ageMs: number): Promise<number> {
@@ -135,6 +158,13 @@ export class ThreadedWriter implements BatchWriter {
       this.onPosted(reply.postedAlone);
       return;
     }
+    if ('renewed' in reply) {
+      const { renewed } = reply;
+      const asking = this.#renewing.shift();
+      if ('fault' in renewed) asking?.reject(new StoreFault(renewed.fault, renewed.reason));
+      else asking?.resolve(renewed);
+      return;
+    }
     if ('trouble' in reply) {
       const { trouble } = reply;
       this.onHealth(trouble && new StoreFault(trouble.fault, trouble.reason));
@@ -149,6 +179,7 @@ export class ThreadedWriter implements BatchWriter {
   #fail(reason: string): void {
     if (!this.#closed) this.onHealth(new StoreFault('Internal', reason));
     this.#closed = true;
-    for (const { reject } of this.#waiting.splice(0)) reject(new StoreFault('OutcomeUnknown', reason));
+    for (const { reject } of [...this.#waiting.splice(0), ...this.#renewing.splice(0)])
+      reject(new StoreFault('OutcomeUnknown', reason));
   }
 }

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
+import { ManyRows } from './many-rows.ts';
 import { END_OF_TIME, type Holdings, prepare } from './rows.ts';
 import { UuidParameter } from './uuid.ts';
 import type { Difference } from './waiting-holdings.ts';
@@ -12,7 +13,9 @@ import type { Difference } from './waiting-holdings.ts';
 type OwnRow = Omit<Holdings, 'cycles'>;
 
 export class HoldingsWriter {
-  readonly #insertCycle: StatementSync;
+  readonly #cycles: ManyRows;
+  /** Periods that another has followed, as nothing but time has changed them. */
+  readonly #renewed: ManyRows;
   readonly #setRemaining: StatementSync;
   readonly #setStatus: StatementSync;
   readonly #insertEndUser: StatementSync;
@@ -21,10 +24,18 @@ export class HoldingsWriter {
   readonly #cycle = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    this.#insertCycle = prepare(
+    this.#cycles = new ManyRows(
       db,
-      `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      11,
+      (rows) =>
+        `INSERT INTO holdings (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
+         VALUES ${rows}`,
+    );
+    this.#renewed = new ManyRows(
+      db,
+      4,
+      (rows) =>
+        `UPDATE holdings SET status = 'renewed' WHERE (account, end_user, ends_at, cycle_id) IN (VALUES ${rows})`,
     );
     // Two statements: naming `status` would touch the two indexes of active cycles each time credits are spent.
     const one = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
@@ -42,11 +53,15 @@ export class HoldingsWriter {
     );
   }
 
-  /** @param current the cycles of `stored`, each in its place, then those that are new */
+  /**
+   * What is renewed, and what is new, is there for who reads it behind the next `flush`.
+   *
+   * @param current the cycles of `stored`, each in its place, then those that are new
+   */
   write(user: EndUserKey, stored: Holdings, current: Holdings): void {
     if (current.latestPosting === stored.latestPosting) return;
     this.#change(user, stored.cycles, current.cycles);
-    for (const cycle of current.cycles.slice(stored.cycles.length)) this.insertCycle(user, cycle);
+    for (const cycle of current.cycles.slice(stored.cycles.length)) this.#addCycle(user, cycle);
     this.#writeEndUser(stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting, user, current);
   }
 
@@ -57,11 +72,28 @@ export class HoldingsWriter {
     this.#writeEndUser(this.#setLatestPosting, user, own);
   }
 
-  insertCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
+  insertCycle(user: EndUserKey, cycle: Cycle): void {
+    this.#addCycle(user, cycle);
+    this.flush();
+  }
+
+  /** Writes what `write` left to be written together: a renewed period makes room in the index of active cycles first. */
+  flush(): void {
+    this.#renewed.flush();
+    this.#cycles.flush();
+  }
+
+  #addCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
     const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
-    const user = this.#endUser.of(endUser);
-    const bytes = this.#cycle.of(id);
-    this.#insertCycle.run(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
+    const [user, bytes] = [this.#cycles.uuid(endUser), this.#cycles.uuid(id)];
+    this.#cycles.add(account, user, bytes, period, type, status, amount, remaining, start, end, validityDays);
+    if (this.#cycles.isFull) this.flush();
+  }
+
+  #setRenewed({ account, endUser }: EndUserKey, { id, end }: Cycle): void {
+    const [user, bytes] = [this.#renewed.uuid(endUser), this.#renewed.uuid(id)];
+    this.#renewed.add(account, user, end, bytes);
+    if (this.#renewed.isFull) this.#renewed.flush();
   }
 
   /** The row of an end user that has none. */
@@ -75,13 +107,13 @@ export class HoldingsWriter {
     assert(changes === 1, 'an end user has one row of its own');
   }
 
-  /** Before openings: a renewed period makes room in the index of active cycles for the next one. */
   #change(user: EndUserKey, stored: readonly Cycle[], current: readonly Cycle[]): void {
     stored.forEach((before, place) => {
       const after = current[place] as Cycle;
       assert(after.id === before.id && after.period === before.period, 'a cycle keeps its place');
       if (after === before) return;
       if (before.status === after.status) this.#setRemainingOf(user, after);
+      else if (after.status === 'renewed' && before.remaining === after.remaining) this.#setRenewed(user, after);
       else this.#setStatusOf(user, after);
     });
   }

@@ -1,11 +1,13 @@
 // Enters postings in the journal of a ledger file, one behind the other, with the landmarks on their way.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
+import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { UserChange } from '../../ledger/fold.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { insertLandmark, isLandmark } from './landmarks.ts';
-import { type Holdings, POSTING_COLUMNS, prepare } from './rows.ts';
-import { UuidParameter } from './uuid.ts';
+import { ManyRows } from './many-rows.ts';
+import { type Holdings, POSTING_COLUMNS } from './rows.ts';
 
 /** The end of an end user's chain, and how long it is. */
 export type ChainEnd = Pick<Holdings, 'latestPosting' | 'postingCount'>;
@@ -15,18 +17,15 @@ interface Entered extends ChainEnd {
 }
 
 export class JournalWriter {
-  readonly #insertPosting: StatementSync;
+  readonly #postings: ManyRows;
   readonly #insertLandmark: StatementSync;
-  readonly #endUser = new UuidParameter();
-  readonly #transaction = new UuidParameter();
-  readonly #cycle = new UuidParameter();
   #lastPosting: number;
 
   constructor(db: DatabaseSync) {
-    this.#insertPosting = prepare(
+    this.#postings = new ManyRows(
       db,
-      `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS})
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+      13,
+      (rows) => `INSERT INTO postings (posting, previous, account, end_user, ${POSTING_COLUMNS}) VALUES ${rows}`,
     );
     this.#insertLandmark = insertLandmark(db);
     this.#lastPosting = Number(db.prepare('SELECT max(posting) AS last FROM postings').get()?.last ?? 0);
@@ -38,31 +37,33 @@ export class JournalWriter {
   }
 
   /**
+   * Enters a posting: it is there for who reads it behind the next `flush`.
+   *
    * @param end of the end user's chain before
    * @returns its end with this posting
    */
   enter({ account, endUser }: EndUserKey, posting: Posting, end: ChainEnd): Entered {
     const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
     const number = ++this.#lastPosting;
-    const user = this.#endUser.of(endUser);
-    const transaction = this.#transaction.of(transactionId);
-    this.#insertPosting.run(
-      number,
-      end.latestPosting,
-      account,
-      user,
-      transaction,
-      this.#cycle.of(cycleId),
-      period,
-      kind,
-      amount,
-      createdAt,
-      expiresAt,
-      actor,
-      note,
-    );
+    const user = this.#postings.uuid(endUser);
+    const transaction = this.#postings.uuid(transactionId);
+    const cycle = this.#postings.uuid(cycleId);
+    const what = [transaction, cycle, period, kind, amount, createdAt, expiresAt, actor, note] as const;
+    this.#postings.add(number, end.latestPosting, account, user, ...what);
+    if (this.#postings.isFull) this.flush();
     const postingCount = end.postingCount + 1;
     if (isLandmark(postingCount)) this.#insertLandmark.run(account, user, transaction, number);
     return { latestPosting: number, postingCount };
   }
+
+  /** Inserts what was entered. */
+  flush(): void {
+    this.#postings.flush();
+  }
+}
+
+/** A chain begins with the first posting, or not at all: one that was not kept meanwhile would prove nothing. */
+export function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): Head | null {
+  if (latestPosting !== null && chain === null) return null;
+  return extend(chain ?? emptyChain(user), postings);
 }

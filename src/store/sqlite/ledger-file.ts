@@ -36,6 +36,8 @@ export const SCHEMA_LATEST = MIGRATIONS.length;
 /** "Scrp", in the header of each ledger file, tells it from the files of other programs. */
 export const APPLICATION_ID = 0x53637270;
 
+const SYNCHRONOUS_FULL = 2;
+
 /** How long to wait for another process, such as the CLI making a key, to finish its own short transaction. */
 const BUSY_TIMEOUT_MS = 5_000;
 
@@ -119,6 +121,17 @@ export function connect(file: string): DatabaseSync {
     PRAGMA cell_size_check = ON;
   `);
   return db;
+}
+
+/** Reads back, after a first commit, what durability rests on: some builds of SQLite change it in passing. */
+export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
+  const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
+  const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
+  if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
+    throw new CannotOpen(
+      `${file} cannot promise durability (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
+    );
+  }
 }
 
 /** Reads the whole file, page by page, when it is small enough to do so at every start. */

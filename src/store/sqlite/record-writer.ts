@@ -32,8 +32,10 @@ export class RecordWriter {
 
   write(record: LedgerRecord): void {
     if (record.kind === 'cycle') this.#writeCycle(record.user, record.cycle);
-    else if (record.kind === 'posting') this.#end = this.#journal.enter(record.user, record.posting, this.#end);
-    else this.#writeEndUser(record.user, record.chain);
+    else if (record.kind === 'posting') {
+      this.#end = this.#journal.enter(record.user, record.posting, this.#end);
+      this.#journal.flush();
+    } else this.#writeEndUser(record.user, record.chain);
   }
 
   #writeEndUser(user: EndUserKey, chain: Head | null): void {

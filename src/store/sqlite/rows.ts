@@ -11,7 +11,7 @@ import { UuidParameter, uuidOf, uuidOfHex } from './uuid.ts';
 
 export type Row = readonly SQLOutputValue[];
 
-const CYCLE_COLUMNS_BUT_ID = 'period, type, status, amount, remaining, starts_at, ends_at, validity_days';
+export const CYCLE_COLUMNS_BUT_ID = 'period, type, status, amount, remaining, starts_at, ends_at, validity_days';
 export const CYCLE_COLUMNS = `cycle_id, ${CYCLE_COLUMNS_BUT_ID}`;
 export const POSTING_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note';
 

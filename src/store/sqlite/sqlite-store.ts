@@ -14,6 +14,7 @@ import {
   CannotOpen,
   ONE_LANE,
   type PageRequest,
+  type RenewedSome,
   type Store,
   StoreFault,
   type TransactionPage,
@@ -77,6 +78,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
     onHealth: () => {},
     onPosted: () => {},
     write: refused,
+    renewDue: refused,
     forgetAnswers: refused,
     noteKeyUses: async () => {},
     close: async () => {},
@@ -100,6 +102,8 @@ class SqliteStore implements Store {
   #heads: Heads;
   /** Asked for in this turn of the event loop. */
   readonly #reads: (() => void)[] = [];
+  /** How often it was asked to renew, and has not answered. */
+  #renewing = 0;
   #trouble: StoreFault | null = null;
   #broken: StoreFault | null = null;
 
@@ -159,6 +163,26 @@ class SqliteStore implements Store {
         endUser: uuidOf(endUser as Uint8Array),
       })),
     );
+  }
+
+  async renewDue(): Promise<RenewedSome> {
+    if (this.#broken) throw this.#broken;
+    this.#renewing += 1;
+    try {
+      const { endUsers, isMore, posted } = await this.#writer.renewDue();
+      if (this.#trouble !== null) this.#noteHealth(null);
+      this.#notePosted(posted);
+      return { endUsers, isMore };
+    } catch (error) {
+      this.#trouble = faultOf(error);
+      throw this.#trouble;
+    } finally {
+      this.#renewing -= 1;
+    }
+  }
+
+  isJoining(): boolean {
+    return this.#renewing > 0;
   }
 
   forgetAnswers(ageMs: number): Promise<number> {

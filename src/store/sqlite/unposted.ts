@@ -120,10 +120,13 @@ export class Unposted {
     return posted;
   }
 
-  /** @returns with the cycles that end behind `now`, and the one that renews, in burn order */
-  load(user: EndUserKey, now: Instant): Loaded {
+  /**
+   * @param stored what the file says, where that is known
+   * @returns with the cycles that end behind `now`, and the one that renews, in burn order
+   */
+  load(user: EndUserKey, now: Instant, stored?: Holdings): Loaded {
     const slot = this.#waiting.users.find(user);
-    if (slot === NO_SLOT) return { slot, holdings: this.#journal.read(user, undefined, now) };
+    if (slot === NO_SLOT) return { slot, holdings: stored ?? this.#journal.read(user, undefined, now) };
     this.#look(slot, user, now);
     const holdings = this.#waiting.holdings(slot);
     if (this.#waiting.firstEnd(slot) > now || holdings.cycles.every((cycle) => isCounted(cycle, now)))
@@ -158,6 +161,11 @@ export class Unposted {
     this.#holdings.write(user, holdings, current);
     if (slot !== NO_SLOT) this.#waiting.set(slot, current, current);
     return slot;
+  }
+
+  /** Behind what was taken over: inserts what is inserted together. */
+  flush(): void {
+    this.#holdings.flush();
   }
 
   /**

@@ -5,6 +5,7 @@ import type { EndUserKey } from '../../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store.ts';
 import { commandsOf, writtenText } from './batch-message.ts';
 import { LedgerClock } from './ledger-clock.ts';
+import { RenewalTurns, type Renewed } from './renewal-turns.ts';
 import { Writer, type WriterOptions } from './writer.ts';
 
 export interface WriterData {
@@ -18,6 +19,7 @@ export type WriterMessage =
   | { readonly commands: string }
   | { readonly forgetOlderThanMs: number }
   | { readonly usedKeys: readonly number[] }
+  | 'renew'
   | 'close';
 
 interface Failed {
@@ -30,6 +32,8 @@ export type WriterReply =
   | { readonly written: string }
   | { readonly forgotten: number }
   | { readonly noted: true }
+  /** Not in turn with the answers to the others: batches go before. */
+  | { readonly renewed: Renewed | Failed }
   | Failed
   /** Not an answer to a batch: what the writer found out by itself. */
   | { readonly trouble: Failed | null }
@@ -58,27 +62,62 @@ function serve(writer: Writer, port: MessagePort): void {
     if (failed !== null || isTroubled) port.postMessage({ trouble: failed } satisfies WriterReply);
     isTroubled = failed !== null;
   };
+  // What a failed COMMIT left in the file is settled by opening it anew and writing over it: at once, if that works.
+  const recover = () => {
+    isTroubled = true;
+    tick();
+  };
+  const renewals = new RenewalTurns<string>(writer, {
+    write: (batches) => {
+      const replies = attempt(() => writtenTogether(writer, batches));
+      for (const reply of 'fault' in replies ? batches.map(() => replies) : replies) port.postMessage(reply);
+      if ('fault' in replies) recover();
+    },
+    tell: (renewed) => {
+      const isFault = renewed instanceof StoreFault;
+      port.postMessage({ renewed: isFault ? failedOf(renewed) : renewed } satisfies WriterReply);
+      if (isFault) recover();
+    },
+  });
   const ticking = setInterval(tick, TICK_MS);
   port.on('message', (message: WriterMessage) => {
-    if (message === 'close') {
+    if (message === 'renew') renewals.ask();
+    else if (message === 'close') {
       clearInterval(ticking);
+      renewals.stop();
       attempt(() => writer.close());
       port.postMessage('closed' satisfies WriterReply);
       port.close();
-      return;
+    } else if ('commands' in message) renewals.write(message.commands);
+    else {
+      // Answers come in the order of the messages.
+      renewals.flush();
+      const reply = attempt(() => answerTo(writer, message));
+      port.postMessage(reply);
+      if ('fault' in reply) recover();
     }
-    const reply = attempt(() => answerTo(writer, message));
-    port.postMessage(reply);
-    if (!('fault' in reply)) return;
-    // What a failed COMMIT left in the file is settled by opening it anew and writing over it: at once, if that works.
-    isTroubled = true;
-    tick();
   });
   port.postMessage('open' satisfies WriterReply);
 }
 
-function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close'>) {
-  if ('commands' in message) return { written: writtenText(writer.write(commandsOf(message.commands))) };
+/** Batches that have come in one behind the other are decided in that order, as one. */
+function writtenTogether(writer: Writer, batches: readonly string[]): { readonly written: string }[] {
+  const each = batches.map(commandsOf);
+  const { outcomes, heads, posted } = writer.write(each.flat());
+  let from = 0;
+  return each.map(({ length }, index) => {
+    const to = from + length;
+    const part = {
+      outcomes: outcomes.slice(from, to),
+      heads: heads.slice(from, to),
+      posted: index === 0 ? posted : [],
+    };
+    from = to;
+    return { written: writtenText(part) };
+  });
+}
+
+function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close' | 'renew' | { commands: string }>) {
   if ('forgetOlderThanMs' in message) return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
   writer.noteKeyUses(message.usedKeys);
   return { noted: true } as const;
@@ -88,7 +127,11 @@ function attempt<Result>(work: () => Result): Result | Failed {
   try {
     return work();
   } catch (error) {
-    if (error instanceof StoreFault) return { fault: error.code, reason: error.message };
+    if (error instanceof StoreFault) return failedOf(error);
     throw error;
   }
+}
+
+function failedOf({ code, message }: StoreFault): Failed {
+  return { fault: code, reason: message };
 }

@@ -6,20 +6,20 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
-import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
-import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
+import { batchOf, fold, foldRenewals, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind, movementsOf } from '../../ledger/movement.ts';
 import { CannotOpen, StoreFault } from '../store.ts';
 import { type IdPosition, TransactionIds } from '../transaction-ids.ts';
 import { ANSWER_LIMITS, type AnswerLimits } from './answer-index.ts';
 import { AnswerTable } from './answer-table.ts';
-import { type ChainEnd, JournalWriter } from './journal-writer.ts';
+import { DueRenewals, RENEWAL_SLICE, type RenewalSlice } from './due-renewals.ts';
+import { type ChainEnd, chainAfter, JournalWriter } from './journal-writer.ts';
 import type { LedgerClock } from './ledger-clock.ts';
-import { connect, explained } from './ledger-file.ts';
+import { connect, explained, refuseWithoutDurability } from './ledger-file.ts';
 import { MovementWriter } from './movements.ts';
-import { type Holdings, prepare } from './rows.ts';
+import { prepare } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { type Loaded, POSTING_LIMITS, type PostingLimits, Unposted } from './unposted.ts';
 import type { Slot } from './user-table.ts';
@@ -36,8 +36,6 @@ const POSTED_AT_CLOSE = 10_000;
 
 /** Whoever stops a server waits for it; what is left then is found in the journal by the next one. */
 const CLOSE_MS = 1_000;
-
-const SYNCHRONOUS_FULL = 2;
 
 export interface WriterOptions {
   /** Whether it keeps the chains of end users. */
@@ -68,6 +66,10 @@ export class Writer {
   #keptAt = 0;
   /** Whether nothing was written since the last tick. */
   #isIdle = false;
+  /** End users that are renewed by the transaction which `renew` has left open; null when there is none. */
+  #renewing: number | null = null;
+  /** End users whose renewals were committed, since `takeRenewed`. */
+  #renewed = 0;
 
   /** @throws CannotOpen when the file does not keep what it is told to keep */
   constructor(
@@ -101,19 +103,64 @@ export class Writer {
       const loaded = { cycles: users.map(({ holdings }) => holdings.cycles), answers: writer.answers.load(commands) };
       const moment = { now, nextId: () => this.#ids.next() };
       const { outcomes, changes, answers } = fold(batch, loaded, moment, PERIODS_PER_BATCH_MAX);
-      const standing: Standing[] = users.map(({ slot, holdings }) => ({ slot, latestPosting: holdings.latestPosting }));
-      for (const change of changes)
-        standing[change.index] = writer.store(change, users[change.index] as Loaded, this.#isChained);
+      const standing = writer.storeAll(changes, users, this.#isChained);
       writer.answers.insert(answers, ({ index }) => standing[batch.userOf[index] as number]?.latestPosting ?? null);
-      writer.movements.write(movementsOf(changes));
       unposted.keepUp(commands.length);
-      if (changes.length + answers.length === 0 && !unposted.hasPosted) writer.db.exec('ROLLBACK');
-      else this.#save(writer);
+      this.#finish(writer, changes.length + answers.length > 0 || unposted.hasPosted);
       const heads = standing.map(({ slot }) => unposted.headOf(slot));
       return { outcomes, heads: batch.userOf.map((index) => heads[index] as number), posted: unposted.takePosted() };
     } catch (error) {
       throw this.#abandon(faultOf(error));
     }
+  }
+
+  /**
+   * Enters some of the renewals that are due, and leaves the transaction open: whoever writes next commits them with its
+   * own, and else `saveRenewals` does. Nobody waits for a renewal to be durable.
+   *
+   * @throws StoreFault
+   */
+  renew(): RenewalSlice {
+    if (this.#halted) throw this.#halted;
+    const writer = this.#begin();
+    this.#isIdle = false;
+    try {
+      const now = this.#moment();
+      const { users, loaded } = writer.due.load(now, loadedBehind(now), writer.unposted);
+      const holdings = loaded.map((each) => each.holdings);
+      const { changes, settled, entered } = foldRenewals(users, holdings, now, RENEWAL_SLICE.periodsMax);
+      writer.storeAll(changes, loaded, this.#isChained);
+      writer.unposted.keepUp(settled);
+      if (this.#renewing === null && entered === 0 && !writer.unposted.hasPosted) writer.db.exec('ROLLBACK');
+      else this.#renewing = (this.#renewing ?? 0) + settled;
+      return { endUsers: settled, periods: entered };
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /**
+   * Commits the renewals that nobody has committed with their own.
+   *
+   * @returns the end users that were posted
+   * @throws StoreFault
+   */
+  saveRenewals(): readonly EndUserKey[] {
+    const writer = this.#open;
+    if (writer === null || this.#renewing === null) return [];
+    try {
+      this.#save(writer);
+      return writer.unposted.takePosted();
+    } catch (error) {
+      throw this.#abandon(faultOf(error));
+    }
+  }
+
+  /** How many end users' renewals have been committed since this was asked last. */
+  takeRenewed(): number {
+    const renewed = this.#renewed;
+    this.#renewed = 0;
+    return renewed;
   }
 
   /**
@@ -151,8 +198,7 @@ export class Writer {
     const writer = this.#begin();
     try {
       const { answers, isChanged } = writer.answers.forget(this.#moment() - ageMs);
-      if (isChanged) this.#save(writer);
-      else writer.db.exec('ROLLBACK');
+      this.#finish(writer, isChanged);
       return answers;
     } catch (error) {
       throw this.#abandon(faultOf(error));
@@ -177,7 +223,10 @@ export class Writer {
 
   close(): void {
     try {
-      if (!this.#halted) this.#postAll();
+      if (!this.#halted) {
+        this.saveRenewals();
+        this.#postAll();
+      }
       this.#open?.db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     } finally {
       this.#disconnect();
@@ -204,13 +253,20 @@ export class Writer {
   #begin(): OpenWriter {
     try {
       const writer = this.#open ?? this.#reopen();
-      writer.db.exec('BEGIN IMMEDIATE');
+      // One that renewals have left open goes on.
+      if (this.#renewing === null) writer.db.exec('BEGIN IMMEDIATE');
       return writer;
     } catch (error) {
       throw this.#abandon(
         error instanceof CannotOpen ? new StoreFault('StoreUnavailable', error.message) : faultOf(error),
       );
     }
+  }
+
+  /** Commits what has changed, and the renewals that were entered before. */
+  #finish(writer: OpenWriter, isChanged: boolean): void {
+    if (isChanged || this.#renewing !== null) this.#save(writer);
+    else writer.db.exec('ROLLBACK');
   }
 
   /** Commits, and with it the position of the clock. */
@@ -224,6 +280,8 @@ export class Writer {
     try {
       writer.db.exec('COMMIT');
       this.#keptAt = this.#ids.position.at;
+      this.#renewed += this.#renewing ?? 0;
+      this.#renewing = null;
     } catch (error) {
       throw new StoreFault('OutcomeUnknown', (error as Error).message);
     }
@@ -232,6 +290,7 @@ export class Writer {
   /** After any fault the connection is not trusted any more. Closing it rolls back what was not committed. */
   #abandon(fault: StoreFault): StoreFault {
     if (fault.code === 'Internal') this.#halted = fault;
+    this.#renewing = null;
     this.#disconnect();
     return fault;
   }
@@ -281,6 +340,7 @@ class OpenWriter {
   readonly unposted: Unposted;
   readonly answers: AnswerTable;
   readonly movements: MovementWriter;
+  readonly due: DueRenewals;
   readonly #journal: JournalWriter;
   readonly #saveClock: StatementSync;
   readonly #noteKeyUses: StatementSync;
@@ -290,6 +350,7 @@ class OpenWriter {
     this.unposted = new Unposted(db, limits);
     this.answers = new AnswerTable(db, answerLimits);
     this.movements = new MovementWriter(db);
+    this.due = new DueRenewals(db);
     this.#journal = new JournalWriter(db);
     this.#saveClock = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
     this.#noteKeyUses = prepare(
@@ -299,9 +360,21 @@ class OpenWriter {
   }
 
   /**
-   * @param loaded what the end user had: the first new posting follows its latest one
+   * @param loaded what each end user of the batch had
+   * @returns where each of them stands now
    */
-  store(change: UserChange, loaded: Loaded, isChained: boolean): Standing {
+  storeAll(changes: readonly UserChange[], loaded: readonly Loaded[], isChained: boolean): readonly Standing[] {
+    const standing: Standing[] = loaded.map(({ slot, holdings }) => ({ slot, latestPosting: holdings.latestPosting }));
+    for (const change of changes)
+      standing[change.index] = this.#store(change, loaded[change.index] as Loaded, isChained);
+    this.#journal.flush();
+    this.unposted.flush();
+    this.movements.write(movementsOf(changes));
+    return standing;
+  }
+
+  /** @param loaded what the end user had: the first new posting follows its latest one */
+  #store(change: UserChange, loaded: Loaded, isChained: boolean): Standing {
     const { user, postings, cycles } = change;
     let end: ChainEnd = loaded.holdings;
     for (const posting of postings) {
@@ -339,23 +412,6 @@ class OpenWriter {
   }
 }
 
-/** A chain begins with the first posting, or not at all: one that was not kept meanwhile would prove nothing. */
-function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): Head | null {
-  if (latestPosting !== null && chain === null) return null;
-  return extend(chain ?? emptyChain(user), postings);
-}
-
 export function clockChecksum(at: Instant, sequence: number): number {
   return crc32(`${at}/${sequence}`);
-}
-
-/** Reads back, after a first commit, what durability rests on: some builds of SQLite change it in passing. */
-function refuseWithoutDurability(db: DatabaseSync, file: string): void {
-  const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
-  const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
-  if (synchronous !== SYNCHRONOUS_FULL || journal !== 'wal') {
-    throw new CannotOpen(
-      `${file} cannot promise durability (synchronous ${synchronous}, journal ${journal}); put it on a local disk.`,
-    );
-  }
 }
