@@ -94,7 +94,8 @@ test('a copy has them too, and goes on with them', async () => {
 
 /** The schema as it was before there were landmarks, and so before there were chains. */
 const WITHOUT = `ALTER TABLE holdings DROP COLUMN chain; ALTER TABLE holdings DROP COLUMN posting_count;
-  DROP TABLE landmarks; DROP TABLE posted; PRAGMA user_version = 4`;
+  DROP TABLE landmarks; DROP TABLE posted; DROP TABLE answer_slips; DROP TABLE answer_segments;
+  DROP TABLE answer_buckets; DROP TABLE answer_seed; PRAGMA user_version = 4`;
 
 test('a ledger that was written before there were any gets them when it is opened', async () => {
   const old = temporaryFile();

@@ -120,6 +120,7 @@ test('a ledger from before there were movements gets them from its postings', as
      ALTER TABLE api_keys DROP COLUMN name; ALTER TABLE api_keys DROP COLUMN last_used_at;
      ALTER TABLE holdings DROP COLUMN chain; ALTER TABLE holdings DROP COLUMN posting_count; DROP TABLE landmarks; DROP TABLE posted;
      DROP TABLE answer_slips; DROP TABLE answer_segments; DROP TABLE answer_buckets;
+     DROP TABLE answer_seed;
      PRAGMA user_version = 3`,
   );
   const after = await overviewsAt(file);

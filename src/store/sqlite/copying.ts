@@ -26,13 +26,13 @@ import type { IdPosition } from '../transaction-ids.ts';
 import { answersInOrder, replaceAnswers } from './answer-copying.ts';
 import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
+import { clockChecksum } from './open-writer.ts';
 import { enterPeople, peopleOf } from './people-table.ts';
 import { RecordWriter } from './record-writer.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { showUnposted } from './unposted-view.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
-import { clockChecksum } from './writer.ts';
 
 /** Postings of one end user that are held in memory at once, to be given out from the first to the latest. */
 const CHAIN_STRIDE = 1_000;

@@ -10,11 +10,11 @@ import type { AuditReport } from '../store.ts';
 import { answerFaults } from './answer-audit.ts';
 import { LandmarkAudit } from './landmarks.ts';
 import { movementFaults } from './movements.ts';
+import { clockChecksum } from './open-writer.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
-import { clockChecksum } from './writer.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
