@@ -16,7 +16,7 @@ import { type Connection, REQUESTS_A_TURN_MAX } from './connection.ts';
 import { readInPieces } from './reading-in-pieces.ts';
 import { SharedPlaces } from './shared-places.ts';
 import { Strangers } from './strangers.ts';
-import { IN_FLIGHT_ALONE_MAX, type WorkInFlight } from './work-in-flight.ts';
+import type { WorkInFlight } from './work-in-flight.ts';
 
 /** Requests that wait, from which on the rest of one is not read, and of connections of whom nothing is known only some. */
 const WAITING_MAX = 1_000;
@@ -85,7 +85,7 @@ export class ConnectionTurns {
 
   /** Whether nobody has to wait or to be refused. */
   get isCalm(): boolean {
-    return !this.#places.isShared && this.#waiting.length === 0 && this.#work.requests < IN_FLIGHT_ALONE_MAX;
+    return !this.#places.isShared && this.#waiting.length === 0 && this.#work.isCalm;
   }
 
   /** To be called for each new connection. */
