@@ -30,8 +30,11 @@ const STRANGERS_EVERY_MS = 10;
  */
 const TURN_MAX = 1_024;
 
-/** Requests that are read in a turn from connections that were held. */
-const HELD_TURN_MAX = 256;
+/**
+ * Requests that are read in a turn from connections that were held, some 15 ms of work. With 256 of them in each turn the
+ * longest wait of 7,000 connections was 1.4 s rather than 0.9, and a new connection waited for 50 ms rather than 65.
+ */
+const HELD_TURN_MAX = 512;
 
 /** Requests that are read in a turn from connections that were held, while accounts share the server: one piece of one. */
 const SHARED_TURN_MAX = 16;

@@ -24,17 +24,17 @@ function turnsOf(strangers: Strangers, turns: number, brought: number): number[]
 
 test('as long as they bring one request each, twice as many are let go with each turn, up to a bound', () => {
   const { strangers } = strangersOf(2_000);
-  assert.deepEqual(turnsOf(strangers, 10, 1), [1, 2, 4, 8, 16, 32, 64, 128, 256, 256]);
-  assert.equal(STRANGERS_TURN_MAX, 256);
-  assert.equal(strangers.length, 2_000 - 767);
+  assert.deepEqual(turnsOf(strangers, 11, 1), [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 512]);
+  assert.equal(STRANGERS_TURN_MAX, 512);
+  assert.equal(strangers.length, 2_000 - 1_535);
 });
 
 test('those that bring many are let go one at a time', () => {
-  assert.deepEqual(turnsOf(strangersOf(100).strangers, 4, 300), [1, 1, 1, 1]);
+  assert.deepEqual(turnsOf(strangersOf(100).strangers, 4, 600), [1, 1, 1, 1]);
 });
 
 test('no more are let go than bring what a turn has room for', () => {
-  assert.deepEqual(turnsOf(strangersOf(300).strangers, 7, 20), [1, 2, 4, 8, 12, 12, 12]);
+  assert.deepEqual(turnsOf(strangersOf(300).strangers, 7, 20), [1, 2, 4, 8, 16, 25, 25]);
 });
 
 test('one that brings many among those that bring one takes the others back to few', () => {

@@ -5,7 +5,7 @@
 import { type Connection, REQUESTS_A_TURN_MAX } from './connection.ts';
 
 /** Requests that they may bring in a turn, once it is known how many each of them brings. */
-export const STRANGERS_TURN_MAX = 256;
+export const STRANGERS_TURN_MAX = 512;
 
 export class Strangers {
   readonly #held: Connection[] = [];
