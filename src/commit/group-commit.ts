@@ -13,6 +13,7 @@ import type { Command, Outcome } from '../ledger/command.ts';
 import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
 import { FairLine } from './fair-line.ts';
+import { Pace } from './pace.ts';
 import { Tally } from './tally.ts';
 
 export type Answer = (result: Outcome | StoreFault) => void;
@@ -35,6 +36,9 @@ export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2
 
 /** Past this, a larger batch saves nothing more of the fsync and makes everybody in it wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
+
+/** With fewer waiting, how fast they are done says little of how fast more would be. */
+const PACE_QUEUED_MIN = 512;
 
 /** Less than a millisecond of work: whoever waits for a batch is not to wait for many renewals as well. */
 const RENEWALS_BESIDE_REQUESTS_MAX = 24;
@@ -118,6 +122,8 @@ function noCounts(): CommitCounts {
 
 export class GroupCommit {
   readonly counts: CommitCounts = noCounts();
+  /** Of the store, while more waits for it than it takes at once. */
+  readonly pace = new Pace();
   /** Told of each batch before its commands are answered, and with null once they all are. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: Store;
@@ -251,6 +257,8 @@ export class GroupCommit {
       this.counts.seconds += seconds;
       this.counts.times.add(seconds);
       this.counts.sizes.add(batch.length);
+      if (this.#queued >= PACE_QUEUED_MIN) this.pace.note(batch.length, ended);
+      else this.pace.forget();
       last.isDecided = true;
       lane.underWay -= 1;
       lane.commands -= batch.length;

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/commit/stalled-store.ts';
 import { ACCEPTED, type Command } from '../ledger/command.ts';
 import { StoreFault } from '../store/store.ts';
-import { QUEUE_LIMITS } from './group-commit.ts';
+import { BATCH_COMMANDS_MAX, QUEUE_LIMITS } from './group-commit.ts';
 
 test('past so many waiting commands the next is Overloaded at once, and all others are answered once the store goes on', async () => {
   // Half of them for an account that is alone.
@@ -267,4 +267,20 @@ test('the places in a batch of those who have gone are filled up, and no more th
   await nextTurn();
   assert.deepEqual(store.sizes(), [512]);
   assert.equal(commit.queued, 600 - 512);
+});
+
+test('how fast the store is, is known while more waits than it takes at once, and not for longer', async (t) => {
+  let nowMs = 0;
+  t.mock.method(performance, 'now', () => nowMs);
+  const { store, commit, submit } = begin({ commandsMax: 10_000, bytesMax: Infinity });
+  for (let amount = 1; amount <= 3 * BATCH_COMMANDS_MAX; amount++) submit(amount);
+  await nextTurn();
+  const known = [];
+  for (let batch = 0; batch < 3; batch++) {
+    nowMs += 1_000;
+    store.batch(batch).finish();
+    await nextTurn();
+    known.push(commit.pace.perMs);
+  }
+  assert.deepEqual(known, [null, BATCH_COMMANDS_MAX / 1_000, null]);
 });

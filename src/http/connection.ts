@@ -46,6 +46,10 @@ export class Connection implements LatestCaller, Asker {
     this.socket = socket;
   }
 
+  get hasBrought(): boolean {
+    return this.turn !== -1;
+  }
+
   /** Gives a request its place. */
   take(request: IncomingMessage): void {
     this.requests += 1;

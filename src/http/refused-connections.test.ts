@@ -1,13 +1,14 @@
 // Connections on which a request was refused: read at once while there is time to spare, and otherwise after a rest.
 
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { test } from 'node:test';
-import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Connection } from './connection.ts';
 import { REST_MS_MAX, RefusedConnections } from './refused-connections.ts';
 
-class StillSocket {
+class StillSocket extends EventEmitter {
   destroyed = false;
   isRead = true;
   pause(): void {
@@ -15,6 +16,7 @@ class StillSocket {
   }
   resume(): void {
     this.isRead = true;
+    this.emit('resume');
   }
 }
 
@@ -46,7 +48,6 @@ test('while the processor is full, who was refused rests, and is read again afte
   let longest = 0;
   while (longest < REST_MS_MAX / 2 && performance.now() < until) {
     refused.rest(connection);
-    await turn();
     const restedAt = performance.now();
     while (!socket.isRead) await sleep(1);
     longest = Math.max(longest, performance.now() - restedAt);
@@ -56,6 +57,20 @@ test('while the processor is full, who was refused rests, and is read again afte
   assert.equal(connection.isResting, false);
 });
 
+test('who rests does so at once, and although Node goes on reading behind each answer', async () => {
+  const refused = new RefusedConnections(() => 1);
+  const socket = new StillSocket();
+  const connection = connectionOn(socket);
+  await refuseUntilItRests(refused, connection, 1_000);
+  while (connection.isResting) await sleep(1);
+  refused.rest(connection);
+  assert.deepEqual([connection.isResting, socket.isRead], [true, false]);
+  socket.resume();
+  assert.equal(socket.isRead, false);
+  while (connection.isResting) await sleep(1);
+  assert.deepEqual([socket.isRead, socket.listenerCount('resume')], [true, 0]);
+});
+
 test('who is held while it rests is left to those who hold it', async () => {
   const refused = new RefusedConnections(() => 1);
   const socket = new StillSocket();
@@ -63,7 +78,6 @@ test('who is held while it rests is left to those who hold it', async () => {
   await refuseUntilItRests(refused, connection, 1_000);
   while (socket.isRead) {
     refused.rest(connection);
-    await turn();
   }
   connection.isHeld = true;
   while (connection.isResting) await sleep(5);
@@ -86,6 +100,5 @@ test('once there is time to spare again, nobody rests any more', async () => {
   }
   const late = connectionOn(new StillSocket());
   refused.rest(late);
-  await turn();
   assert.deepEqual([late.isResting, crowd.some(({ isResting }) => isResting)], [false, false]);
 });

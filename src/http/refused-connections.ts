@@ -2,6 +2,7 @@
 // for a moment: a refusal costs half of what a write does, so that a server which refuses all that comes does little else.
 // As long as there is time to spare, nobody waits to be refused.
 
+import type { Socket } from 'node:net';
 import type { Connection } from './connection.ts';
 
 /** How long a connection rests behind a refusal, at the most. */
@@ -15,8 +16,6 @@ const FULL = 0.97;
 export class RefusedConnections {
   /** In the order in which their rest ends, but for those that a shorter rest lets overtake. */
   readonly #resting: { connection: Connection; untilMs: number }[] = [];
-  /** In this turn of the event loop. */
-  #refused: Connection[] = [];
   #restMs = 0;
   #lookedAtMs = 0;
   readonly #utilization: () => number;
@@ -27,24 +26,19 @@ export class RefusedConnections {
     this.#utilization = utilization;
   }
 
-  /** To be called for each connection on which a request was refused. */
+  /**
+   * To be called for each connection on which a request was refused. It rests at once, or a client that is quick would be
+   * refused over and over in the same turn of the event loop.
+   */
   rest(connection: Connection): void {
-    if (this.#refused.push(connection) === 1) setImmediate(() => this.#restAll());
-  }
-
-  /** Not before the answers are out: then Node reads on, for what it may not have of a request. */
-  #restAll(): void {
-    const refused = this.#refused;
-    this.#refused = [];
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) this.#look(nowMs);
-    if (this.#restMs === 0) return;
-    for (const connection of refused) {
-      if (connection.isResting || connection.isHeld || connection.isGone) continue;
-      connection.isResting = true;
-      connection.socket.pause();
-      this.#resting.push({ connection, untilMs: nowMs + this.#restMs });
-    }
+    if (this.#restMs === 0 || connection.isResting || connection.isHeld || connection.isGone) return;
+    connection.isResting = true;
+    // Node goes on reading behind each answer, for what it may not have of the request.
+    connection.socket.on('resume', pauseAgain);
+    connection.socket.pause();
+    this.#resting.push({ connection, untilMs: nowMs + this.#restMs });
     this.#timer ??= setTimeout(() => this.#letGo(), REST_MS_MIN).unref();
   }
 
@@ -64,12 +58,17 @@ export class RefusedConnections {
       if (untilMs > nowMs) break;
       rested += 1;
       connection.isResting = false;
+      connection.socket.off('resume', pauseAgain);
       // Who is held as well is let go on by those who hold it.
       if (!connection.isHeld && !connection.isGone) connection.socket.resume();
     }
     this.#resting.splice(0, rested);
     this.#timer = this.#resting.length > 0 ? setTimeout(() => this.#letGo(), REST_MS_MIN).unref() : null;
   }
+}
+
+function pauseAgain(this: Socket): void {
+  this.pause();
 }
 
 function utilizationSince(): () => number {

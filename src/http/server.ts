@@ -44,7 +44,7 @@ import {
   type ServerLimits,
 } from './server-limits.ts';
 import { traceRequests } from './trace-requests.ts';
-import { WorkInFlight } from './work-in-flight.ts';
+import { IN_FLIGHT_MAX, WorkInFlight } from './work-in-flight.ts';
 
 type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured, 'requests'>;
 
@@ -87,7 +87,7 @@ const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
   let isDraining = false;
   const limits = { ...SERVER_LIMITS, ...options.limits };
-  const work = new WorkInFlight();
+  const work = new WorkInFlight(IN_FLIGHT_MAX, () => options.commit.pace.perMs);
   const handle: RequestHandler = (request, response) => app.routing(request, response);
   const turns = new ConnectionTurns(work, handle);
   const genReqId = requestIds();

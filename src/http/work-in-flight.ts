@@ -1,12 +1,20 @@
 // The requests that are being worked on, and whose they are. A socket can start any number by pipelining, and an account
 // has any number of sockets, so the bound is one for the process, and each account may hold as many places as it leaves
-// free: alone it has half of all, two have a third each, and whoever comes next always finds room.
+// free: alone it has half of all, two have a third each, and whoever comes next always finds room. Where the store is so
+// slow that the last of them would wait for long, an account has fewer: whoever would is better told at once.
 
 /** Requests being worked on at once, whoever sends them. */
 export const IN_FLIGHT_MAX = 10_000;
 
 /** What an account can hold of them when no other is there. */
 export const IN_FLIGHT_ALONE_MAX = IN_FLIGHT_MAX / 2;
+
+/** What an account that is alone has under way is done within this time, unless it has no more than the least. */
+export const WAIT_MS_MAX = 500;
+/** However slow the store is: four full batches. */
+export const IN_FLIGHT_ALONE_MIN = 2_048;
+/** However slow the store is, and whatever others have: one. */
+const IN_FLIGHT_SHARE_MIN = 512;
 
 /** Where a request is counted: with its account, or with nobody until it is known whose it is. */
 export interface Holder {
@@ -23,11 +31,14 @@ export class WorkInFlight {
   /** Called whenever a request leaves. */
   onRoom: () => void = () => {};
   readonly #max: number;
+  readonly #perMs: () => number | null;
   readonly #holders = new Map<number, Holder>();
   #requests = 0;
 
-  constructor(max: number = IN_FLIGHT_MAX) {
+  /** @param perMs how many the store does in a millisecond, where that is known */
+  constructor(max: number = IN_FLIGHT_MAX, perMs: () => number | null = () => null) {
     this.#max = max;
+    this.#perMs = perMs;
   }
 
   get requests(): number {
@@ -38,6 +49,11 @@ export class WorkInFlight {
     return this.#requests >= this.#max;
   }
 
+  /** Whether an account has room even if all that is under way is its own. */
+  get isCalm(): boolean {
+    return this.#requests < IN_FLIGHT_ALONE_MIN || this.#mayHave(this.#requests + 1, this.#requests);
+  }
+
   /** Those of the account that somebody here is busy with. */
   busyWith(account: number): number {
     const holder = this.#holders.get(account);
@@ -46,7 +62,20 @@ export class WorkInFlight {
 
   /** Whether the account may have so many more. */
   hasRoom(account: number, more = 1): boolean {
-    return (this.#holders.get(account)?.requests ?? 0) + more <= this.#max - this.#requests;
+    return this.#mayHave((this.#holders.get(account)?.requests ?? 0) + more, this.#requests);
+  }
+
+  /**
+   * @param own of an account, with those that it asks for
+   * @param all of all accounts, without them
+   */
+  #mayHave(own: number, all: number): boolean {
+    if (own > this.#max - all) return false;
+    const perMs = this.#perMs();
+    if (perMs === null || own <= IN_FLIGHT_SHARE_MIN) return true;
+    // Half of these for one that is alone, as of all places.
+    const inTime = Math.max(2 * IN_FLIGHT_ALONE_MIN, 2 * WAIT_MS_MAX * perMs);
+    return own <= inTime - all;
   }
 
   /** A request whose account is not known yet. */
@@ -58,7 +87,7 @@ export class WorkInFlight {
   /** @returns where the request, which has entered, is counted from now on; null when its account has its share */
   claim(account: number): Holder | null {
     const holder = this.#holders.get(account);
-    if ((holder?.requests ?? 0) > this.#max - this.#requests) return null;
+    if (!this.#mayHave((holder?.requests ?? 0) + 1, this.#requests - 1)) return null;
     if (holder !== undefined) {
       holder.requests += 1;
       return holder;
