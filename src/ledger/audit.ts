@@ -145,6 +145,5 @@ function* faultsOfCycle(
   if (isRenewed !== (next !== undefined))
     yield [3, isRenewed ? 'is renewed, and has no next period' : 'has a next period, and is not renewed'];
   if (next && (next.start !== cycle.end || next.amount !== cycle.amount)) yield [3, 'and its next period do not abut'];
-  if (cycle.period > 0 && !tallies.has(keyOf(cycle.id, cycle.period - 1)))
-    yield [3, 'has no period before it'];
+  if (cycle.period > 0 && !tallies.has(keyOf(cycle.id, cycle.period - 1))) yield [3, 'has no period before it'];
 }
