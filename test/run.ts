@@ -23,6 +23,7 @@ const LONGEST = 20;
 const FIRST: readonly string[] = [
   'test/crash/kill.test.ts',
   'test/postgres/postgres.contract.test.ts',
+  'test/crash/full-disk.test.ts',
   'test/postgres/citus.test.ts',
   'test/postgres/standby-away.test.ts',
   'test/model/model.test.ts',
@@ -34,6 +35,7 @@ const FIRST: readonly string[] = [
   'test/postgres/pooler.test.ts',
   'test/same-key.test.ts',
   'test/backup.test.ts',
+  'test/postgres/audit.test.ts',
   'test/simulation/simulation.test.ts',
   'test/console/look.test.ts',
   'test/interrupted-copy.test.ts',

@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { type TestContext, test } from 'node:test';
 import { type ApiKey, apiKeySecret, hashOf, SECRET_BYTES } from '../accounts/api-key.ts';
 import type { ApiKeys } from '../store/store.ts';
-import { Authenticator, FRESH_MS } from './authenticate.ts';
+import { Authenticator, FRESH_MS, type LatestCaller } from './authenticate.ts';
 
 const SECRETS = [1, 2, 3].map((byte) => apiKeySecret('write', new Uint8Array(SECRET_BYTES).fill(byte)));
 
@@ -14,14 +14,14 @@ function setUp(t: TestContext) {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const noted: (readonly number[])[] = [];
-  const store = { fails: false, noted, lookUps: 0, waitFor: Promise.resolve() };
+  const store = { fails: false, revoked: false, noted, lookUps: 0, waitFor: Promise.resolve() };
   const apiKeys = {
     find: async (hash: string): Promise<ApiKey | null> => {
       store.lookUps += 1;
       await store.waitFor;
       if (store.fails) throw new Error('the store is away');
       const index = SECRETS.findIndex((secret) => hashOf(secret) === hash);
-      return index < 2 ? { id: index + 1, account: 1, scope: 'write' } : null;
+      return index < 2 && !store.revoked ? { id: index + 1, account: 1, scope: 'write' } : null;
     },
     noteUses: async (ids: readonly number[]) => {
       if (store.fails) throw new Error('the store is away');
@@ -136,4 +136,20 @@ test('a look-up that fails fails those who share it, and nobody after them', asy
   store.fails = false;
   assert.equal((await use(0))?.id, 1);
   assert.equal(store.lookUps, 2);
+});
+
+test('a connection that has shown its key is asked about it again after half a second, and refused once it is revoked', async (t) => {
+  const { authenticator, store, pass } = setUp(t);
+  const latest: LatestCaller = { authorization: '', knownKey: null };
+  const ask = async (index: number) => authenticator.authenticate(requestWith(SECRETS[index] as string), latest);
+  await ask(0);
+  assert.equal((await ask(0))?.id, 1);
+  await pass(FRESH_MS);
+  assert.equal((await ask(0))?.id, 1);
+  assert.equal(store.lookUps, 2);
+  assert.equal((await ask(1))?.id, 2, 'another key on it is that other key');
+  store.revoked = true;
+  await pass(FRESH_MS);
+  assert.equal(await ask(0), null);
+  assert.equal(await ask(0), null);
 });

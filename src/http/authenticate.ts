@@ -26,6 +26,7 @@ export interface Caller extends ApiKey {
 
 export interface KnownKey {
   readonly key: Caller;
+  readonly hash: string;
   readonly checkedAtMs: number;
 }
 
@@ -81,26 +82,33 @@ export class Authenticator {
    * The key of a request, at once where it is known; null for one that is missing, malformed, unknown or revoked. The
    * caller answers all four alike, so that nobody learns which.
    *
-   * @param latest of the same connection: the key of the request before need not be hashed again
+   * @param latest of the same connection: the key of the request before need not be hashed again, nor be of the right form
    * @throws StoreFault (rejects) when the key cannot be looked up
    */
   authenticate(request: IncomingMessage, latest: LatestCaller): Caller | null | Promise<Caller | null> {
     const authorization = authorizationOf(request);
     if (authorization === null) return null;
     const nowMs = performance.now();
-    const { knownKey } = latest;
-    if (knownKey !== null && nowMs - knownKey.checkedAtMs < FRESH_MS && latest.authorization === authorization)
-      return knownKey.key;
+    if (latest.knownKey !== null && latest.authorization === authorization) {
+      const { key, hash, checkedAtMs } = latest.knownKey;
+      if (nowMs - checkedAtMs < FRESH_MS) return key;
+      return this.#fresh(hash, nowMs, authorization, latest) ?? this.#lookUp(hash, nowMs);
+    }
     const secret = BEARER.exec(authorization)?.[1];
     if (secret === undefined) return null;
     const hash = hashOf(secret);
+    const fresh = this.#fresh(hash, nowMs, authorization, latest);
+    if (fresh !== null) return fresh;
+    return this.#remembered.has(hash) || isWellFormed(secret) ? this.#lookUp(hash, nowMs) : null;
+  }
+
+  /** Whom a key belongs to that was looked up a moment ago, now known to the connection as well; null for any other. */
+  #fresh(hash: string, nowMs: number, authorization: string, latest: LatestCaller): Caller | null {
     const remembered = this.#remembered.get(hash);
-    if (remembered && nowMs - remembered.checkedAtMs < FRESH_MS) {
-      latest.authorization = authorization;
-      latest.knownKey = remembered;
-      return this.#noted(remembered.key, remembered.checkedAtMs);
-    }
-    return remembered || isWellFormed(secret) ? this.#lookUp(hash, nowMs) : null;
+    if (remembered === undefined || nowMs - remembered.checkedAtMs >= FRESH_MS) return null;
+    latest.authorization = authorization;
+    latest.knownKey = remembered;
+    return this.#noted(remembered.key, remembered.checkedAtMs);
   }
 
   /** Whose the request seems to be, judged by what is known without a look-up: before anything is done for it. */
@@ -133,7 +141,7 @@ export class Authenticator {
     if (found === null) return null;
     const key = { ...found, actor: `key:${found.id}` as const };
     if (this.#remembered.size >= REMEMBERED_MAX) this.#forgetOldest();
-    this.#remembered.set(hash, { key, checkedAtMs });
+    this.#remembered.set(hash, { key, hash, checkedAtMs });
     return this.#noted(key, checkedAtMs);
   }
 

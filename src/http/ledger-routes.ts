@@ -34,7 +34,7 @@ import type { ConnectionTurns } from './connection-turns.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
 import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
-import { type CycleObject, cycleEntry, cycleObject } from './objects.ts';
+import { balanceText, cycleObject, movedText } from './objects.ts';
 import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendProblem, sendRefusal } from './problem.ts';
 import { admitAtRate } from './rate-headers.ts';
 import type * as schemas from './schemas.ts';
@@ -207,11 +207,7 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
         .cycles(user)
         .then(({ now, cycles }) => {
           const current = cyclesAt(cycles, now);
-          reply.send({
-            end_user_id: user.endUser,
-            active_balance_by_cycle: current.map(cycleEntry),
-            active_balance: activeBalance(current, now),
-          });
+          sendJson(reply, balanceText(user.endUser, current, activeBalance(current, now)));
         })
         .catch((error) => sendFailure(reply, error));
     },
@@ -228,7 +224,7 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
       transactionList(store, listRequestOf(endUserOf(request, request.query), request.query))
         .then((document) => {
           if (typeof document !== 'string') countStream(work, document, request);
-          reply.header('content-type', 'application/json; charset=utf-8').send(document);
+          sendJson(reply, document);
         })
         .catch((error) => {
           if (error instanceof InvalidRequest) sendInvalid(reply, error);
@@ -260,12 +256,16 @@ function validityDaysOf(days: number | null | undefined): number {
   return Math.min(days ?? VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX);
 }
 
-function moved({ endUser, amount }: Add | Subtract): { end_user_id: string; amount: number } {
-  return { end_user_id: endUser, amount };
+function moved({ endUser, amount }: Add | Subtract): string {
+  return movedText(endUser, amount);
 }
 
-function cycleOf({ endUser }: StartCycle | StopCycle, { cycle }: Accepted): CycleObject {
-  return cycleObject(endUser, cycle as LedgerCycle);
+function cycleOf({ endUser }: StartCycle | StopCycle, { cycle }: Accepted): string {
+  return JSON.stringify(cycleObject(endUser, cycle as LedgerCycle));
+}
+
+function sendJson(reply: FastifyReply, document: string | Readable): void {
+  reply.header('content-type', 'application/json; charset=utf-8').send(document);
 }
 
 type Write = Exclude<Command, { kind: 'renew' }>;
@@ -275,7 +275,7 @@ function submit<Asked extends Write>(
   request: FastifyRequest,
   reply: FastifyReply,
   command: Asked,
-  respond: (command: Asked, accepted: Accepted) => unknown,
+  respond: (command: Asked, accepted: Accepted) => string,
 ): void {
   const connection = connectionOf(request.raw.socket);
   if (connection.isOver(request.raw)) {
@@ -286,7 +286,7 @@ function submit<Asked extends Write>(
   const answer = (result: Outcome | StoreFault) => {
     if (result instanceof StoreFault) return sendFault(reply, result);
     if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
-    if (result.refused === null) reply.send(respond(command, result));
+    if (result.refused === null) sendJson(reply, respond(command, result));
     else sendRefusal(reply, command.endUser, result.replayOf ?? request.id, result);
   };
   commit.submit(command, answer, connection);

@@ -1,5 +1,6 @@
-// Cycles and transactions in the words of the interface. Timestamps are UTC in milliseconds and end in `Z`, but for
-// `created_at` of a cycle object, which has no suffix.
+// Answers in the words of the interface. Timestamps are UTC in milliseconds and end in `Z`, but for `created_at` of a
+// cycle object, which has no suffix. What is asked for most is written as text at once: a serializer escapes each string by
+// itself, and there is nothing to escape in UUIDs, timestamps and our own words.
 
 import type { Amount } from '../ledger/amount.ts';
 import { type Cycle, createdAt } from '../ledger/cycle.ts';
@@ -14,15 +15,6 @@ export interface CycleObject {
   current_cycle_end: string;
   cycle_type: string;
   status: string;
-}
-
-export interface CycleEntry {
-  cycle_start: string;
-  cycle_end: string;
-  amount: Amount;
-  starting_amount: Amount;
-  status: string;
-  cycle_type: string;
 }
 
 export interface TransactionObject {
@@ -44,19 +36,24 @@ export function cycleObject(endUserId: string, cycle: Cycle): CycleObject {
   };
 }
 
-export function cycleEntry(cycle: Cycle): CycleEntry {
-  return {
-    cycle_start: timestamp(cycle.start),
-    cycle_end: timestamp(cycle.end),
-    amount: cycle.remaining,
-    starting_amount: cycle.amount,
-    status: cycle.status,
-    cycle_type: cycle.type,
-  };
+/** The answer to an addition or a subtraction. */
+export function movedText(endUserId: string, amount: Amount): string {
+  return `{"end_user_id":"${endUserId}","amount":${amount}}`;
 }
 
-export function transactionObject({ id, amount, createdAt, expiresAt }: Transaction): TransactionObject {
-  return { transaction_id: id, amount, created_at: timestamp(createdAt), expire_at: timestamp(expiresAt) };
+/** @param cycles in burn order: all that have not ended */
+export function balanceText(endUserId: string, cycles: readonly Cycle[], activeBalance: Amount): string {
+  const entries = cycles.map(cycleEntryText).join(',');
+  return `{"end_user_id":"${endUserId}","active_balance_by_cycle":[${entries}],"active_balance":${activeBalance}}`;
+}
+
+function cycleEntryText({ start, end, remaining, amount, status, type }: Cycle): string {
+  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${remaining},"starting_amount":${amount},"status":"${status}","cycle_type":"${type}"}`;
+}
+
+/** One of a list, as a `TransactionObject`. */
+export function transactionText({ id, amount, createdAt, expiresAt }: Transaction): string {
+  return `{"transaction_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expire_at":"${timestamp(expiresAt)}"}`;
 }
 
 /** By day, how its timestamps begin. A list has few days beside its lines, and the library takes six times as long. */

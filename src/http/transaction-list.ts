@@ -8,7 +8,7 @@ import { renewalsDue, renewalsDueCount } from '../ledger/settle.ts';
 import { type IdRange, idsBetween, instantOf } from '../ledger/transaction-id.ts';
 import type { Store, TransactionPage } from '../store/store.ts';
 import type { ListRequest, PageAsked } from './list-request.ts';
-import { transactionObject } from './objects.ts';
+import { transactionText } from './objects.ts';
 import { strangeCursor, writeCursor } from './page-cursor.ts';
 
 /** Large enough that a read of the store costs more than asking for it, small enough to hold up nothing else. */
@@ -90,7 +90,7 @@ function headOf({ user }: ListRequest): string {
 }
 
 function textOf(transactions: readonly Transaction[]): string {
-  return transactions.map((transaction) => JSON.stringify(transactionObject(transaction))).join(',');
+  return transactions.map(transactionText).join(',');
 }
 
 /** Renewals that are due come first: whatever is stored was stored after all that were due before it. */

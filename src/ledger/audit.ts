@@ -44,10 +44,10 @@ export function* audit(
   const found = (invariant: Finding['invariant'], message: string): Finding => ({ invariant, user, message });
   const tallies = new Map<string, Tally>();
   for (const cycle of cycles) {
-    const name = nameOf(cycle);
-    if (tallies.has(name)) yield found(3, `${name} is stored twice`);
-    tallies.set(name, { cycle, held: cycle.remaining, isOpened: false, isStopped: false });
-    for (const rule of brokenRules(cycle)) yield found(1, `${name} breaks the rule that ${rule}`);
+    const key = keyOf(cycle.id, cycle.period);
+    if (tallies.has(key)) yield found(3, `${nameOf(cycle)} is stored twice`);
+    tallies.set(key, { cycle, held: cycle.remaining, isOpened: false, isStopped: false });
+    for (const rule of brokenRules(cycle)) yield found(1, `${nameOf(cycle)} breaks the rule that ${rule}`);
   }
   let unexpired = 0n;
   let later: Posting | null = null;
@@ -62,8 +62,9 @@ export function* audit(
     if (posting.expiresAt > now) unexpired += BigInt(posting.amount);
   }
   let balance = 0n;
-  for (const [name, tally] of tallies) {
-    for (const [invariant, message] of faultsOfCycle(tally, tallies)) yield found(invariant, `${name} ${message}`);
+  for (const tally of tallies.values()) {
+    for (const [invariant, message] of faultsOfCycle(tally, tallies))
+      yield found(invariant, `${nameOf(tally.cycle)} ${message}`);
     if (!hasEnded(tally.cycle, now)) balance += BigInt(tally.cycle.remaining);
   }
   if (balance !== unexpired) yield found(2, `the active balance is ${balance}, and its postings sum to ${unexpired}`);
@@ -73,6 +74,11 @@ export function* audit(
 }
 
 type Fault = readonly [invariant: Finding['invariant'], message: string];
+
+/** Unlike that of any other cycle or period. Most cycles have one period, and need no text of their own. */
+function keyOf(id: string, period: number): string {
+  return period === 0 ? id : `${id} ${period}`;
+}
 
 function nameOf({ id, period }: { id: string; period: number }): string {
   return period === 0 ? `cycle ${id}` : `cycle ${id} (period ${period})`;
@@ -94,21 +100,20 @@ function* faultsOf(posting: Posting, tallies: ReadonlyMap<string, Tally>, now: I
   if (createdAt > now) yield [4, 'is later than the clock of the ledger'];
   if (actor === '') yield [4, 'does not say who did it'];
   if ((actor === RENEWAL_ACTOR) !== (kind === 'renew')) yield [4, `is a ${kind}, and was done by ${actor}`];
-  const name = nameOf({ id: posting.cycleId, period: posting.period });
-  const tally = tallies.get(name);
+  const tally = tallies.get(keyOf(posting.cycleId, posting.period));
   if (tally === undefined) {
-    yield [4, `touches ${name}, which is not there`];
+    yield [4, `touches ${nameOf({ id: posting.cycleId, period: posting.period })}, which is not there`];
     return;
   }
   const { cycle } = tally;
   if (posting.expiresAt !== cycle.end) yield [4, 'expires at another time than its cycle ends'];
   if (createdAt < cycle.start || createdAt >= cycle.end) yield [4, 'lies outside the time of its cycle'];
-  if (tally.isOpened) yield [1, `touches ${name} before it was started`];
+  if (tally.isOpened) yield [1, `touches ${nameOf(cycle)} before it was started`];
   if (kind === 'subtract' && amount >= 0) yield [1, `subtracts ${amount} credits`];
   if (kind === 'stop-cycle' && amount !== 0) yield [1, `moves ${amount} credits by a stop`];
   tally.held -= amount;
   if (tally.held < 0 || tally.held > cycle.amount)
-    yield [1, `left ${name} with ${tally.held} of ${cycle.amount} credits before it`];
+    yield [1, `left ${nameOf(cycle)} with ${tally.held} of ${cycle.amount} credits before it`];
   if (kind === 'stop-cycle') tally.isStopped = true;
   else if (kind !== 'subtract') yield* faultsOfOpening(posting, tally);
 }
@@ -135,11 +140,10 @@ function* faultsOfCycle(
   const isCanceled = cycle.status === 'canceled';
   if (isStopped !== isCanceled)
     yield [3, isStopped ? 'was stopped, and is not canceled' : 'is canceled, and nobody stopped it'];
-  const next = tallies.get(nameOf({ id: cycle.id, period: cycle.period + 1 }))?.cycle;
+  const next = tallies.get(keyOf(cycle.id, cycle.period + 1))?.cycle;
   const isRenewed = cycle.status === 'renewed';
   if (isRenewed !== (next !== undefined))
     yield [3, isRenewed ? 'is renewed, and has no next period' : 'has a next period, and is not renewed'];
   if (next && (next.start !== cycle.end || next.amount !== cycle.amount)) yield [3, 'and its next period do not abut'];
-  if (cycle.period > 0 && !tallies.has(nameOf({ id: cycle.id, period: cycle.period - 1 })))
-    yield [3, 'has no period before it'];
+  if (cycle.period > 0 && !tallies.has(keyOf(cycle.id, cycle.period - 1))) yield [3, 'has no period before it'];
 }

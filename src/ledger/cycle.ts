@@ -70,6 +70,14 @@ export function burnOrder(a: Cycle, b: Cycle): number {
   return a.start - b.start || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
+/** Puts them into burn order, in place. They nearly always come so, and to see that takes a fraction of sorting them. */
+export function inBurnOrder(cycles: Cycle[]): Cycle[] {
+  for (let index = 1; index < cycles.length; index++) {
+    if (burnOrder(cycles[index - 1] as Cycle, cycles[index] as Cycle) > 0) return cycles.sort(burnOrder);
+  }
+  return cycles;
+}
+
 const CYCLE_RULES: readonly (readonly [sentence: string, holds: (cycle: Cycle) => boolean])[] = [
   ['a cycle starts with 1 to 2^53−1 credits', ({ amount }) => isAmount(amount)],
   [

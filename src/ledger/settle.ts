@@ -3,7 +3,7 @@
 // stored can never show or spend a wrong balance.
 
 import assert from 'node:assert/strict';
-import { burnOrder, type Cycle, hasEnded, periodAfter, periodsMissed, renews } from './cycle.ts';
+import { type Cycle, hasEnded, inBurnOrder, periodAfter, periodsMissed, renews } from './cycle.ts';
 import type { Instant } from './instant.ts';
 import { openingOf, type Posting, RENEWAL_ACTOR, type Transaction } from './posting.ts';
 import { renewalId } from './transaction-id.ts';
@@ -57,7 +57,7 @@ export function cyclesAt(cycles: readonly Cycle[], now: Instant): readonly Cycle
     const latest = missed > 0 ? periodAfter(cycle, missed) : cycle;
     if (!hasEnded(latest, now)) current.push(latest);
   }
-  return current.sort(burnOrder);
+  return inBurnOrder(current);
 }
 
 /** How many renewals are due at `now` and not yet stored. */

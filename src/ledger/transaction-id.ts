@@ -62,7 +62,7 @@ export function idsBetween(from: Instant, until: Instant): IdRange {
 
 /** When the transaction happened: its leading 48 bits. */
 export function instantOf(id: TransactionId): Instant {
-  return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+  return Number.parseInt(id.slice(0, 8), 16) * 2 ** 16 + Number.parseInt(id.slice(9, 13), 16);
 }
 
 /** Its place among those of the same instant. */

@@ -115,7 +115,9 @@ class EndUser {
   /** The grants that count at `now`, the first to be spent first: by start, then in order of creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
-    return valid.sort((a, b) => a.start - b.start);
+    // Mostly they are, and a sort takes longer than all of the rest.
+    const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
+    return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
   }
 
   balance(now: number): number {

@@ -18,10 +18,10 @@ import { PostgresServer } from './postgres-server.ts';
 
 /** As Citus names them; they note the tables, and leave them where they are. */
 const STAND_IN = `
-  CREATE TABLE public.pg_dist_partition (logicalrelid regclass);
-  CREATE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
+  CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
+  CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
     AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';
-  CREATE FUNCTION public.create_distributed_table(
+  CREATE OR REPLACE FUNCTION public.create_distributed_table(
     relation regclass, key text, colocate_with text DEFAULT NULL, shard_count integer DEFAULT NULL
   ) RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';`;
 
@@ -43,10 +43,10 @@ before(async () => {
 after(() => server.remove());
 
 async function ledger(): Promise<OpenedLedger & { readonly url: string }> {
-  const url = await server.createDatabase();
+  const url = await server.createLedger();
   await server.query(STAND_IN, new URL(url).pathname.slice(1));
   const open = async () => byLane(await openPostgresStore({ ...OPTIONS, citus: true, chained: true, url }));
-  return { url, store: await open(), reopen: open, remove: () => server.emptyDatabase(url) };
+  return { url, store: await open(), reopen: open, remove: () => server.emptyLedger(url) };
 }
 
 /** The store, with a batch for each lane in turn, as group commit writes them: a batch is of one bucket. */

@@ -35,14 +35,14 @@ function open(url: string, prepared: boolean): Promise<Store> {
 storeContract('PostgreSQL, behind a pooler in transaction mode', () => pooledLedger(), 'real', 2);
 
 async function pooledLedger(): Promise<OpenedLedger> {
-  const direct = await server.createDatabase();
+  const direct = await server.createLedger();
   const url = pooler.url(direct);
   return {
     store: await open(url, false),
     reopen: () => open(url, false),
     remove: async () => {
       await pooler.forget(direct);
-      await server.emptyDatabase(direct);
+      await server.emptyLedger(direct);
     },
   };
 }

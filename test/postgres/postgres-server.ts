@@ -36,7 +36,7 @@ export class PostgresServer {
   readonly folder: string;
   readonly #bin: string;
   readonly #settings: Readonly<Record<string, string>>;
-  readonly #emptied: string[] = [];
+  readonly #emptyLedgers: string[] = [];
   #process: ChildProcess | null = null;
 
   /** A new cluster, running. */
@@ -90,18 +90,33 @@ export class PostgresServer {
 
   /** A database of its own for one test, with nothing in it. */
   async createDatabase(): Promise<string> {
-    const emptied = this.#emptied.pop();
-    if (emptied !== undefined) return emptied;
     const name = `test_${crypto.randomUUID().replaceAll('-', '')}`;
     await this.query(`CREATE DATABASE ${name}`);
     return this.url(name);
   }
 
-  /** Ends with a database that nobody is connected to any more. Another test gets it, since to make one takes far longer. */
-  async emptyDatabase(url: string): Promise<void> {
-    const everything = 'DROP SCHEMA IF EXISTS scrip CASCADE; DROP SCHEMA public CASCADE; CREATE SCHEMA public';
-    await this.query(`SET lock_timeout = '10s'; ${everything}`, new URL(url).pathname.slice(1));
-    this.#emptied.push(url);
+  /** A database for one test that never had a ledger in it, or has one as it is when it was just made. */
+  async createLedger(): Promise<string> {
+    return this.#emptyLedgers.pop() ?? (await this.createDatabase());
+  }
+
+  /**
+   * Ends with a ledger that nobody is connected to any more, and whose tables are as the service makes them. Another test
+   * gets them: to drop them and make them anew takes PostgreSQL 190 ms, to empty them 10.
+   */
+  async emptyLedger(url: string): Promise<void> {
+    const database = new URL(url).pathname.slice(1);
+    const { rows } = await this.query(
+      "SELECT tablename FROM pg_tables WHERE schemaname = 'scrip' AND tablename <> 'migrations'",
+      database,
+    );
+    const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
+    // Without the rules on what refers to what, in whatever order; the clock has one row from the beginning.
+    await this.query(
+      `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied} INSERT INTO scrip.clock VALUES (true, 0)`,
+      database,
+    );
+    this.#emptyLedgers.push(url);
   }
 
   async query(sql: string, database = 'postgres'): Promise<pg.QueryResult> {

@@ -37,10 +37,10 @@ for (const [way, options] of WAYS) {
 }
 
 async function ledgerOf(open: (url: string) => Promise<Store>): Promise<OpenedLedger> {
-  const url = await server.createDatabase();
+  const url = await server.createLedger();
   return {
     store: await open(url),
     reopen: () => open(url),
-    remove: () => server.emptyDatabase(url),
+    remove: () => server.emptyLedger(url),
   };
 }

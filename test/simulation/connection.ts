@@ -58,7 +58,8 @@ export class ArrivingRequest extends EventEmitter {
   }
 
   resume(): this {
-    process.nextTick(() => {
+    // As `process.nextTick`, at a fraction of what that does for a callback.
+    void Promise.resolve().then(() => {
       if (this.#body !== null) this.emit('data', this.#body);
       this.#around(() => this.emit('end'));
     });

@@ -9,9 +9,9 @@ export function* faultsOfDisk(disk: Disk): Generator<string> {
   for (const { user, cycles, postings } of disk.users.values()) {
     for (const { message } of audit(user, cycles, postings.toReversed(), disk.latest)) yield message;
     for (const { transactionId, cycleId, period } of postings) {
-      const id = `${transactionId} ${cycleId} ${period}`;
-      if (ids.has(id)) yield `transaction ${transactionId} is stored twice`;
-      ids.add(id);
+      const id = period === 0 && cycleId === transactionId ? transactionId : `${transactionId} ${cycleId} ${period}`;
+      const { size } = ids;
+      if (ids.add(id).size === size) yield `transaction ${transactionId} is stored twice`;
     }
   }
 }

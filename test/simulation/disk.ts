@@ -5,7 +5,7 @@ import type { ApiKey } from '../../src/accounts/api-key.ts';
 import type { Answer, Answers } from '../../src/ledger/answer.ts';
 import { nameOf } from '../../src/ledger/answer.ts';
 import type { EndUserKey } from '../../src/ledger/command.ts';
-import { burnOrder, type Cycle, hasEnded, renews } from '../../src/ledger/cycle.ts';
+import { type Cycle, hasEnded, inBurnOrder, renews } from '../../src/ledger/cycle.ts';
 import type { Folded, UserChange } from '../../src/ledger/fold.ts';
 import { type Instant, LAST_INSTANT } from '../../src/ledger/instant.ts';
 import { loadedBehind } from '../../src/ledger/movement.ts';
@@ -80,7 +80,7 @@ export class Disk {
       rows.live = loaded.slice();
       rows.liveBehind = behind;
     }
-    return loaded.sort(burnOrder);
+    return inBurnOrder(loaded);
   }
 
   loadForBatch(user: EndUserKey, now: Instant): Cycle[] {
@@ -110,8 +110,9 @@ export class Disk {
   }
 
   #apply({ user, opened, changed, postings }: UserChange): void {
-    const rows = this.users.get(userName(user)) ?? newRows(user);
-    this.users.set(userName(user), rows);
+    const name = userName(user);
+    const rows = this.users.get(name) ?? newRows(user);
+    this.users.set(name, rows);
     for (const cycles of [rows.cycles, rows.live]) {
       for (const { before, after } of changed) {
         const place = cycles.findLastIndex(({ id, period }) => id === before.id && period === before.period);
@@ -138,11 +139,13 @@ export class Disk {
   forgetAnswers(before: Instant, max: number): string[] {
     if (before <= this.#answeredFrom) return [];
     const old: string[] = [];
+    let oldest = Number.POSITIVE_INFINITY;
     for (const [name, { answeredAt }] of this.answers) {
-      if (answeredAt < before && old.push(name) === max) break;
+      if (answeredAt >= before) oldest = Math.min(oldest, answeredAt);
+      else if (old.push(name) === max) break;
     }
     for (const name of old) this.answers.delete(name);
-    if (old.length < max) this.#answeredFrom = before;
+    if (old.length < max) this.#answeredFrom = oldest;
     return old;
   }
 
@@ -183,6 +186,7 @@ export class Disk {
   }
 
   #grant(): void {
+    if (this.#waiting.length === 0) return;
     const blocked = new Set<string>();
     this.#waiting = this.#waiting.filter((lock) => {
       const isFree = lock.names.every((name) => !this.#held.has(name) && !blocked.has(name));

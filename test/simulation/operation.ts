@@ -50,6 +50,7 @@ export interface Operation {
   readonly refusedWith: number | null;
 }
 
+/** As the header `Authorization` says them. */
 export interface Secrets {
   readonly write: string;
   readonly read: string;
@@ -97,7 +98,7 @@ export class Operations {
       method: 'GET',
       path: inQuery ? `${path}?end_user_id=${endUser}` : path,
       body: inQuery ? null : JSON.stringify({ end_user_id: endUser }),
-      authorization: `Bearer ${secrets.read}`,
+      authorization: secrets.read,
       idempotencyKey: null,
     };
     return { number, kind, user, command: null, sent, refusedWith: null };
@@ -113,7 +114,7 @@ export class Operations {
       method: 'POST',
       path: `${chance.happens(0.1) ? '/v1' : ''}/${command.kind}`,
       body: bodyOf(command, chance.happens(0.1)),
-      authorization: `Bearer ${secrets.write}`,
+      authorization: secrets.write,
       idempotencyKey: isReuse ? (this.#last?.sent.idempotencyKey ?? null) : key,
     };
     const refused = { number, kind, user, command: null };
@@ -121,9 +122,9 @@ export class Operations {
       case 'invalid request':
         return { ...refused, sent: { ...sent, body: chance.pick(INVALID)(user.endUser) }, refusedWith: 422 };
       case 'unknown API key':
-        return { ...refused, sent: { ...sent, authorization: `Bearer ${secrets.unknown}` }, refusedWith: 401 };
+        return { ...refused, sent: { ...sent, authorization: secrets.unknown }, refusedWith: 401 };
       case 'API key that may only read':
-        return { ...refused, sent: { ...sent, authorization: `Bearer ${secrets.read}` }, refusedWith: 403 };
+        return { ...refused, sent: { ...sent, authorization: secrets.read }, refusedWith: 403 };
       default:
         return { number, kind, user, command, sent, refusedWith: null };
     }
@@ -164,9 +165,9 @@ function bodyOf(command: ModelCommand, inCapitals: boolean): string {
   const end_user_id = inCapitals ? command.endUser.toUpperCase() : command.endUser;
   switch (command.kind) {
     case 'add':
-      return JSON.stringify({ end_user_id, amount: command.amount, validity_days: command.validityDays });
+      return `{"end_user_id":"${end_user_id}","amount":${command.amount},"validity_days":${command.validityDays}}`;
     case 'subtract':
-      return JSON.stringify({ end_user_id, amount: command.amount });
+      return `{"end_user_id":"${end_user_id}","amount":${command.amount}}`;
     case 'start-cycle': {
       const on_active = command.onActive === 'replace' ? 'replace' : undefined;
       return JSON.stringify({ end_user_id, amount: command.amount, validity_days: command.validityDays, on_active });

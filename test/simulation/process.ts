@@ -33,6 +33,8 @@ export class Process implements Owner {
   renewalClock!: RenewalClock;
   answerSweep!: Rounds;
   authenticator!: Authenticator;
+  /** What would be waited for in vain after a crash; to be called with the crash, whose answers nobody hears. */
+  readonly pending = new Set<(fault: StoreFault) => void>();
   readonly #sockets = new Map<string | null, OpenSocket>();
 
   /** Whoever calls keeps a connection open. */
@@ -74,8 +76,6 @@ export class Slot {
   /** Told of each command that a request leads to, while its handler runs. */
   onSubmit: ((command: Command) => void) | null = null;
   #server!: HttpServer;
-  /** What would be waited for in vain after a crash; to be called with the crash, whose answers nobody hears. */
-  readonly #pending = new Set<(fault: StoreFault) => void>();
 
   static async build(): Promise<Slot> {
     const slot = new Slot();
@@ -127,8 +127,8 @@ export class Slot {
     const crashed = this.#running;
     crashed.isAlive = false;
     this.process = null;
-    for (const cut of this.#pending) cut(CUT);
-    this.#pending.clear();
+    for (const cut of crashed.pending) cut(CUT);
+    crashed.pending.clear();
     return crashed;
   }
 
@@ -150,18 +150,20 @@ export class Slot {
   #submit(command: Command, answer: Answer): void {
     assert(this.onSubmit !== null, 'a handler runs when its body is there');
     this.onSubmit(command);
+    const { commit, pending } = this.#running;
     const once: Answer = (result) => {
-      if (this.#pending.delete(cut)) answer(result);
+      if (pending.delete(once)) answer(result);
     };
-    const cut = (fault: StoreFault) => once(fault);
-    this.#pending.add(cut);
-    this.#running.commit.submit(command, once);
+    pending.add(once);
+    commit.submit(command, once);
   }
 
   #waitFor<Value>(wanted: Promise<Value>): Promise<Value> {
+    const { pending } = this.#running;
     return new Promise((resolve, reject) => {
-      this.#pending.add(reject);
-      wanted.then(resolve, reject).finally(() => this.#pending.delete(reject));
+      pending.add(reject);
+      const done = () => void pending.delete(reject);
+      wanted.then(resolve, reject).then(done, done);
     });
   }
 }

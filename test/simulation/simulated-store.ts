@@ -85,7 +85,7 @@ export class SimulatedStore implements Store {
       await this.pause(0.3);
       this.#mayBeAway();
       this.#mayFail('a write fails before it begins', 'StoreUnavailable');
-      const names = [...new Set(commands.map(userName))].sort();
+      const names = namesOf(commands);
       const lock = await this.lock(names);
       const outcomes = await this.#attempt(commands, lock);
       if (outcomes !== null) return outcomes;
@@ -125,10 +125,11 @@ export class SimulatedStore implements Store {
   }
 
   protected load({ users, commands }: Batch, now: Instant): LoadedBatch {
-    const names = commands.flatMap((command) => {
+    const names: string[] = [];
+    for (const command of commands) {
       const idempotency = idempotencyOf(command);
-      return idempotency ? [nameOf(command, idempotency.key)] : [];
-    });
+      if (idempotency !== null) names.push(nameOf(command, idempotency.key));
+    }
     return { cycles: users.map((user) => this.disk.loadForBatch(user, now)), answers: this.disk.answersTo(names) };
   }
 
@@ -288,6 +289,12 @@ export class SimulatedStore implements Store {
   #mayFail(fault: Fault, code: StoreFault['code']): void {
     if (this.#strikes(fault)) throw new StoreFault(code, 'simulated');
   }
+}
+
+/** Whom a batch concerns, each once, in one order. */
+function namesOf(commands: readonly Command[]): readonly string[] {
+  const names = commands.map(userName);
+  return names.length === 1 ? names : [...new Set(names)].sort();
 }
 
 /** Those before the transaction `from`, latest first; a stop is none. */

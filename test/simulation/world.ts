@@ -4,7 +4,6 @@
 //   clients ──▶ network ──▶ slots (HTTP, group commit, renewal clock, answer sweep) ──▶ store ──▶ disk
 //                               every answer, every commit ──▶ auditor
 
-import { createHash } from 'node:crypto';
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
 import type { QueueLimits } from '../../src/commit/group-commit.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
@@ -21,6 +20,7 @@ import { MachineClock } from './machine-clock.ts';
 import { KINDS, type Operation, Operations, type Secrets } from './operation.ts';
 import { Process, type Slot } from './process.ts';
 import type { StoreOptions } from './simulated-store.ts';
+import { Trace } from './trace.ts';
 import { VirtualTime } from './virtual-time.ts';
 
 export interface SeedOptions {
@@ -49,9 +49,6 @@ export interface SeedResult {
 /** How many places for processes a worker builds; a seed uses some of them. */
 export const SLOTS_MAX = 3;
 
-const TRACE_TAIL = 60;
-const TRACE_LINE = 400;
-const HASHED_AT_ONCE = 65_536;
 const BEFORE_ID = '"request_id":"';
 /** A look at the clock, or at a process, is a chance for a fault. */
 const CLOCK_LOOK_MS = 200;
@@ -78,14 +75,13 @@ export class World {
   readonly #keepAnswersMs: number;
   readonly #clients: Client[] = [];
   #issued = 0;
-  readonly #hash = createHash('sha256');
-  #unhashed = '';
-  readonly #tail: string[] = [];
+  readonly #trace: Trace;
   /** Request ids differ from run to run; by the order in which they come up, they are the same. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(slots: readonly Slot[], options: SeedOptions) {
     this.#options = options;
+    this.#trace = new Trace(options.onTrace);
     this.#chance = new Chance(options.seed);
     const chance = this.#chance;
     this.#time = new VirtualTime(() => chance.share());
@@ -189,7 +185,8 @@ export class World {
     const [write, read, unknown] = [make('write'), make('read'), make('write')];
     this.#disk.apiKeys.set(hashOf(write), { id: 2 * number, account, scope: 'write' });
     this.#disk.apiKeys.set(hashOf(read), { id: 2 * number + 1, account, scope: 'read' });
-    return { write, read, unknown, actor: `key:${2 * number}` };
+    const headers = { write: `Bearer ${write}`, read: `Bearer ${read}`, unknown: `Bearer ${unknown}` };
+    return { ...headers, actor: `key:${2 * number}` };
   }
 
   #nextOperation(operations: Operations, secrets: Secrets): Operation | null {
@@ -307,7 +304,7 @@ export class World {
           method: 'GET',
           path: `${path}?end_user_id=${user.endUser}`,
           body: null,
-          authorization: `Bearer ${secrets[user.account - 1]?.read}`,
+          authorization: secrets[user.account - 1]?.read ?? null,
           idempotencyKey: null,
         } as const;
         const kind = path === '/get-active-balance' ? 'balance' : 'transactions';
@@ -337,7 +334,7 @@ export class World {
 
   #noteReply({ operation }: Attempt, { status, headers, body }: Reply): void {
     const known = status === 200 ? body : this.#withKnownId(body);
-    this.#note(`answer to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} ${known}`);
+    this.#note(`answer to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} `, known);
   }
 
   /** A problem document, the id of its request by the name that it has here. */
@@ -350,23 +347,11 @@ export class World {
     return body.slice(0, begin) + name + body.slice(end);
   }
 
-  #note(text: string): void {
-    const line = `${Math.round(this.#time.now * 1_000)} ${text}`;
-    this.#unhashed += line;
-    if (this.#unhashed.length > HASHED_AT_ONCE) this.#hashLines();
-    this.#options.onTrace?.(line);
-    this.#tail.push(line);
-    if (this.#tail.length > 2 * TRACE_TAIL) this.#tail.splice(0, TRACE_TAIL);
-  }
-
-  #hashLines(): void {
-    // A byte for a character: what few there are beyond the first 256 need not be told apart.
-    this.#hash.update(this.#unhashed, 'latin1');
-    this.#unhashed = '';
+  #note(text: string, document = ''): void {
+    this.#trace.note(`${Math.round(this.#time.now * 1_000)} ${text}`, document);
   }
 
   #result(): SeedResult {
-    this.#hashLines();
     return {
       seed: this.#options.seed,
       violation: this.violation,
@@ -375,8 +360,8 @@ export class World {
       days: this.#clock.days,
       faults: this.#faults.counts,
       outcomes: this.#auditor.outcomes,
-      traceHash: this.#hash.digest('hex'),
-      traceTail: this.#tail.slice(-TRACE_TAIL).map((line) => line.slice(0, TRACE_LINE)),
+      traceHash: this.#trace.hash(),
+      traceTail: this.#trace.tail(),
     };
   }
 }

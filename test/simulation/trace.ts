@@ -1,0 +1,59 @@
+// What happened in a simulation, line by line: the hash of all of it, by which two runs are seen to be the same, and its
+// last lines.
+
+import { createHash } from 'node:crypto';
+
+const TAIL_LINES = 60;
+const TAIL_CHARACTERS = 400;
+const HASHED_AT_ONCE_BYTES = 65_536;
+
+/** A line is in two parts, so that a long document need not be copied to follow its beginning. */
+type Line = readonly [begin: string, document: string];
+
+export class Trace {
+  readonly #onLine: ((line: string) => void) | null;
+  readonly #hash = createHash('sha256');
+  readonly #unhashed = Buffer.allocUnsafe(HASHED_AT_ONCE_BYTES);
+  #unhashedBytes = 0;
+  /** The last lines, in a ring. */
+  readonly #tail: Line[] = [];
+  #lines = 0;
+
+  /** @param onLine told of every line; null when nobody wants them */
+  constructor(onLine: ((line: string) => void) | null) {
+    this.#onLine = onLine;
+  }
+
+  note(begin: string, document: string): void {
+    this.#add(begin);
+    this.#add(document);
+    this.#tail[this.#lines % TAIL_LINES] = [begin, document];
+    this.#lines += 1;
+    this.#onLine?.(begin + document);
+  }
+
+  /** To be asked for once, when nothing more is to come. */
+  hash(): string {
+    this.#hashBytes();
+    return this.#hash.digest('hex');
+  }
+
+  /** The last lines of it, as far as they can be read. */
+  tail(): string[] {
+    const oldest = this.#lines % TAIL_LINES;
+    const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];
+    return lines.map(([begin, document]) => (begin + document).slice(0, TAIL_CHARACTERS));
+  }
+
+  /** A byte for a character: what few there are beyond the first 256 need not be told apart. */
+  #add(text: string): void {
+    if (text.length > HASHED_AT_ONCE_BYTES - this.#unhashedBytes) this.#hashBytes();
+    if (text.length > HASHED_AT_ONCE_BYTES) this.#hash.update(text, 'latin1');
+    else this.#unhashedBytes += this.#unhashed.write(text, this.#unhashedBytes, 'latin1');
+  }
+
+  #hashBytes(): void {
+    this.#hash.update(this.#unhashed.subarray(0, this.#unhashedBytes));
+    this.#unhashedBytes = 0;
+  }
+}
