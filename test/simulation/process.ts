@@ -79,8 +79,10 @@ export class Slot {
 
   static async build(): Promise<Slot> {
     const slot = new Slot();
+    const { counts, pace } = new GroupCommit({ lanes: { count: 0 } } as Store);
     const commit = {
-      counts: new GroupCommit({ lanes: { count: 0 } } as Store).counts,
+      counts,
+      pace,
       submit: (command: Command, answer: Answer) => slot.#submit(command, answer),
     };
     const store = {
