@@ -105,3 +105,9 @@ test('a read key reads, and a write key also writes', () => {
   assert.equal(may('write', 'read'), true);
   assert.equal(may('write', 'write'), true);
 });
+
+test('the bytes that a secret is made from are left as they are', () => {
+  const bytes = Buffer.alloc(SECRET_BYTES, 0xa5);
+  apiKeySecret('write', bytes);
+  assert.deepEqual(bytes, Buffer.alloc(SECRET_BYTES, 0xa5));
+});

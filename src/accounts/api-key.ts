@@ -59,7 +59,7 @@ function checksum(body: string): string {
 }
 
 function base62(bytes: Uint8Array, digits: number): string {
-  const quotient = bytes.slice();
+  const quotient = Uint8Array.from(bytes);
   let text = '';
   // By hand, from the last digit on: ten times as fast as with a BigInt.
   for (let place = 0; place < digits; place++) {
