@@ -65,10 +65,10 @@ export class HoldingsWriter {
     this.#writeEndUser(stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting, user, current);
   }
 
-  /** The same for cycles of which no more has changed than what remains in them. */
+  /** The same for cycles of which no more has changed than what remains in them; what is new is there behind a `flush`. */
   bring(user: EndUserKey, { spent, opened, own }: Difference): void {
     for (const cycle of spent) this.#setRemainingOf(user, cycle);
-    for (const cycle of opened) this.insertCycle(user, cycle);
+    for (const cycle of opened) this.#addCycle(user, cycle);
     this.#writeEndUser(this.#setLatestPosting, user, own);
   }
 

@@ -29,7 +29,7 @@ export interface PostingLimits {
   readonly ofUserMax: number;
 }
 
-export const POSTING_LIMITS: PostingLimits = { usersMax: 100_000, cyclesMax: 300_000, tailMax: 150_000, ofUserMax: 64 };
+export const POSTING_LIMITS: PostingLimits = { usersMax: 100_000, cyclesMax: 400_000, tailMax: 150_000, ofUserMax: 64 };
 
 /** What was posted last is stored when it has moved on by so much of the tail that may be. */
 const STORED_STEPS = 8;
@@ -163,7 +163,7 @@ export class Unposted {
     return slot;
   }
 
-  /** Behind what was taken over: inserts what is inserted together. */
+  /** Inserts what is inserted together. */
   flush(): void {
     this.#holdings.flush();
   }
@@ -182,12 +182,14 @@ export class Unposted {
       else this.#due -= 1;
       this.#makeRoom();
     }
+    this.flush();
     this.#store(this.#limits.tailMax / STORED_STEPS);
   }
 
   /** Posts up to `usersMax` of those who wait. */
   post(usersMax: number): void {
     for (let posted = 0; posted < usersMax && this.#postNext(); posted++);
+    this.flush();
     this.#store(1);
   }
 
@@ -197,12 +199,13 @@ export class Unposted {
     return Math.max(1, Math.min(next?.slots.length ?? 0, RUN_MAX));
   }
 
+  /** What is new of those who are posted one behind the other is there behind a `flush`. */
   #postNext(): boolean {
     const slot = this.#next();
     if (slot === null) return false;
     // To post somebody who was found in the journal, no more is read of its cycles than what was spent from.
     const isKnown = this.#waiting.isLookedAt(slot) && this.#waiting.hasFewCycles(slot);
-    this.#post(slot, this.#waiting.users.user(slot));
+    this.#bring(slot, this.#waiting.users.user(slot));
     this.#stands[slot] = 0;
     this.#standing -= 1;
     if (isKnown) this.#known.push(slot);
@@ -273,6 +276,11 @@ export class Unposted {
 
   /** It still has its place here. */
   #post(slot: Slot, user: EndUserKey): void {
+    this.#bring(slot, user);
+    this.flush();
+  }
+
+  #bring(slot: Slot, user: EndUserKey): void {
     this.#look(slot, user, INSTANT_MAX);
     this.#postedNow.push(user);
     if (this.#waiting.isPosted(slot)) return;
