@@ -8,6 +8,7 @@ import type { AccountKey, ApiKeys, ListedKey, NewKey } from '../store.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
+import { beginToWrite } from './turn-to-write.ts';
 
 export class SqliteApiKeys implements ApiKeys {
   readonly noteUses: (ids: readonly number[]) => Promise<void>;
@@ -95,7 +96,7 @@ export class SqliteApiKeys implements ApiKeys {
 
   #transact<Result>(work: () => Result): Result {
     try {
-      this.#db.exec('BEGIN IMMEDIATE');
+      beginToWrite(this.#db);
       const result = work();
       this.#db.exec('COMMIT');
       return result;

@@ -39,7 +39,7 @@ export const APPLICATION_ID = 0x53637270;
 const SYNCHRONOUS_FULL = 2;
 
 /** How long to wait for another process, such as the CLI making a key, to finish its own short transaction. */
-const BUSY_TIMEOUT_MS = 5_000;
+export const BUSY_TIMEOUT_MS = 5_000;
 
 /** Files up to this size are checked page by page at start, which takes about 5 ms a MiB; larger ones by `scrip verify`. */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;

@@ -9,6 +9,7 @@ import { LedgerProver, MissingHeads, throughPosition } from '../ledger-proof.ts'
 import { recordsOf } from './copying.ts';
 import { connect, lockLedgerFile } from './ledger-file.ts';
 import { END_OF_TIME, prepare } from './rows.ts';
+import { beginToWrite } from './turn-to-write.ts';
 import { showUnposted } from './unposted-view.ts';
 import { bytesOf } from './uuid.ts';
 
@@ -63,12 +64,14 @@ function addChains(reader: DatabaseSync, db: DatabaseSync): number {
   );
   let added = 0;
   const missing = new MissingHeads();
-  db.exec('BEGIN IMMEDIATE');
+  beginToWrite(db);
   for (const record of recordsOf(reader, null)) {
     const head = missing.take(record);
     if (head === null) continue;
     added += Number(set.run(head, record.user.account, bytesOf(record.user.endUser)).changes);
-    if (added % CHAINS_PER_COMMIT === 0) db.exec('COMMIT; BEGIN IMMEDIATE');
+    if (added % CHAINS_PER_COMMIT > 0) continue;
+    db.exec('COMMIT');
+    beginToWrite(db);
   }
   db.exec('COMMIT');
   return added;

@@ -32,6 +32,7 @@ import { addChainsTo, proveFile } from './proving.ts';
 import { ChainReader, type Holdings, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
+import { beginToWrite } from './turn-to-write.ts';
 import { hideUnposted, showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
@@ -203,7 +204,7 @@ class SqliteStore implements Store {
 
   async addUpTotals(): Promise<void> {
     try {
-      this.#db.exec('BEGIN IMMEDIATE');
+      beginToWrite(this.#db);
       showUnposted(this.#db);
       addUpAgain(this.#db);
       hideUnposted(this.#db);
