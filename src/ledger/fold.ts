@@ -2,6 +2,7 @@
 // nothing for its neighbours. Pure, so that a store may run it again when its transaction has to be repeated.
 
 import assert from 'node:assert/strict';
+import { sumToNothing } from './amount.ts';
 import { type Answer, type Answers, idempotencyOf, nameOf, outcomeAgain, requestOf } from './answer.ts';
 import type { Command, EndUserKey, Outcome } from './command.ts';
 import { assertCycle, type Cycle, renews } from './cycle.ts';
@@ -206,14 +207,4 @@ function assertChange({ opened, changed, postings, cycles }: UserChange): void {
   // Where none that renews has come, there are no more of them than before.
   if (opened.some(renews) || changed.some(({ after }) => renews(after)))
     assert(cycles.after.filter(renews).length <= 1, 'an end user has at most one active cycle');
-}
-
-/** Exact, whatever the numbers add up to in between. */
-function sumToNothing(numbers: readonly number[]): boolean {
-  let total = 0;
-  for (const each of numbers) {
-    total += each;
-    if (!Number.isSafeInteger(total)) return numbers.reduce((so, one) => so + BigInt(one), 0n) === 0n;
-  }
-  return total === 0;
 }
