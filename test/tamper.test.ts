@@ -34,7 +34,8 @@ after(() => server.remove());
 const WITHOUT_CHAINS = 'UPDATE holdings SET chain = NULL;';
 const ADA = "account = 1 AND substr(hex(end_user), 32) = '1'";
 const LAST = `posting = (SELECT latest_posting FROM holdings WHERE ${ADA} AND type = 'end-user')`;
-const flipTail = (column: string) => `CAST(substr(${column}, 1, 15) || x'01' AS BLOB)`;
+const flipTail = (column: string) =>
+  `CAST(substr(${column}, 1, 15) || CASE substr(hex(${column}), 31) WHEN '01' THEN x'02' ELSE x'01' END AS BLOB)`;
 
 interface Tampering {
   readonly what: string;
