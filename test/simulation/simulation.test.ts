@@ -1,5 +1,5 @@
-// The short form of the simulation: other seeds each time, and the stores that are broken on purpose. `SEED` and `SEEDS`
-// choose; `npm run simulate` is the long form.
+// The short form of the simulation: the same seeds each time, so that a change is held against what was there before it,
+// and the stores that are broken on purpose. `SEED` and `SEEDS` choose others; `npm run simulate` is the long form.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -9,7 +9,7 @@ import { CONTROLS } from './controls.ts';
 import { CONTROL_OPERATIONS, SeedRunner } from './seed-runner.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
+const SEED = Number(process.env.SEED ?? 20_261_121);
 const SEEDS = Number(process.env.SEEDS ?? 20);
 const OPERATIONS = 500;
 const FAULTS_MEAN_MIN = 10;
