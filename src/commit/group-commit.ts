@@ -38,7 +38,7 @@ export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2
 export const BATCH_COMMANDS_MAX = 512;
 
 /** With fewer waiting, how fast they are done says little of how fast more would be. */
-const PACE_QUEUED_MIN = 512;
+const PACE_QUEUED_MIN = BATCH_COMMANDS_MAX;
 
 /** Less than a millisecond of work: whoever waits for a batch is not to wait for many renewals as well. */
 const RENEWALS_BESIDE_REQUESTS_MAX = 24;

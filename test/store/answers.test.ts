@@ -2,9 +2,6 @@
 // deleted all the while: each is found for as long as it is kept, whenever the process is killed.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
 import type { AnswerLimits } from '../../src/store/sqlite/answer-index.ts';
@@ -12,8 +9,8 @@ import { openSqliteSource } from '../../src/store/sqlite/copying.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
 import { CannotOpen, type Store } from '../../src/store/store.ts';
 import { Random } from '../load/random.ts';
-import { byHand } from './outside.ts';
-import { auditOf, EndUser, NOON, temporaryFile, temporaryFolder } from './temporary-ledger.ts';
+import { byHand, crashed, readByHand } from './outside.ts';
+import { auditOf, EndUser, NOON, temporaryFile } from './temporary-ledger.ts';
 
 const LIMITS: AnswerLimits = { recentMax: 40, fanOut: 2, filterBytesMax: 1_024 };
 const WHOLE = { findings: [], store: [] };
@@ -27,21 +24,8 @@ function keyed(command: Command, key: string, requestId: string): Keyed {
   return { ...command, idempotency: { key, requestId } };
 }
 
-/** What the file would be if the process ended now. */
-function killed(file: string): string {
-  const copy = join(temporaryFolder(), 'scrip.db');
-  for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
-  return copy;
-}
-
 function rows(file: string, sql: string): unknown[][] {
-  const db = new DatabaseSync(file);
-  const found = db
-    .prepare(sql)
-    .all()
-    .map((row) => Object.values(row));
-  db.close();
-  return found;
+  return readByHand(file, sql).map((row) => Object.values(row));
 }
 
 interface Kept {
@@ -118,7 +102,7 @@ test('every answer is found, and no other, whenever the process is killed', asyn
     await ledger.write(store);
     if (step % 3 === 0) ledger.wall += 2 * MINUTE_MS;
     if (step % 20 !== 0) continue;
-    const copy = killed(file);
+    const copy = crashed(file);
     for (const [state] of rows(copy, 'SELECT state FROM answer_segments')) states.add(state);
     const opened = await ledger.open(copy);
     assert.deepEqual(await auditOf(opened), WHOLE);
@@ -141,7 +125,7 @@ test('a key sent again after kill upon kill has one effect, while segments are m
   let store = await ledger.open(file);
   for (let step = 1; step <= 30; step++) {
     for (let times = 0; times < 4; times++) await ledger.write(store);
-    file = killed(file);
+    file = crashed(file);
     await store.close();
     store = await ledger.open(file);
     await ledger.assertKept(store, ledger.kept.slice(-300));
@@ -311,7 +295,7 @@ test('verify tells of answers that were changed by hand', async (t) => {
   await store.close();
   for (const [what, sql, told] of HARM)
     await t.test(what, async () => {
-      const copy = killed(file);
+      const copy = crashed(file);
       byHand(copy, sql);
       const beside = openSqliteStoreBeside(copy);
       const { store: faults } = await auditOf(beside);

@@ -2,14 +2,13 @@
 // The file is read by SQL, beside the store, to see what is posted and what waits.
 
 import assert from 'node:assert/strict';
-import { copyFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
 import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import type { Store, StoreFault } from '../../src/store/store.ts';
-import { byHand } from './outside.ts';
+import { byHand, crashed, readByHand } from './outside.ts';
 import { auditOf, balanceOf, EndUser, historyOf, NOON, SMALL_LIMITS, temporaryFile } from './temporary-ledger.ts';
 
 const ada = new EndUser(1, 1);
@@ -32,22 +31,10 @@ async function opened(t: TestContext, file = temporaryFile(), limits: PostingLim
   return { file, store, moveTo };
 }
 
-/** What a crash at this moment leaves. */
-function crashed(file: string): string {
-  const copy = temporaryFile();
-  copyFileSync(file, copy);
-  copyFileSync(`${file}-wal`, `${copy}-wal`);
-  return copy;
-}
-
 /** By end user, how many of its postings its holdings count. */
 function posted(file: string): number[] {
-  const db = new DatabaseSync(file, { readOnly: true });
-  const rows = db
-    .prepare("SELECT posting_count AS count FROM holdings WHERE type = 'end-user' ORDER BY end_user")
-    .all();
-  db.close();
-  return rows.map(({ count }) => Number(count));
+  const sql = "SELECT posting_count AS count FROM holdings WHERE type = 'end-user' ORDER BY end_user";
+  return readByHand(file, sql).map(({ count }) => Number(count));
 }
 
 async function auditBeside(file: string) {

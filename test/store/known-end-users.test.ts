@@ -1,7 +1,6 @@
 // Who is posted stays known to the writer until the room is needed, and is posted at an even pace: counted, not timed.
 
 import assert from 'node:assert/strict';
-import { copyFileSync } from 'node:fs';
 import { StatementSync } from 'node:sqlite';
 import { type TestContext, test } from 'node:test';
 import { endUserId } from '../../bench/workload.ts';
@@ -10,6 +9,7 @@ import { openLedgerFile } from '../../src/store/sqlite/ledger-file.ts';
 import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unposted.ts';
 import { Writer } from '../../src/store/sqlite/writer.ts';
 import { Random } from '../load/random.ts';
+import { crashed } from './outside.ts';
 import { EndUser, NOON, temporaryFile } from './temporary-ledger.ts';
 
 function writerOf(t: TestContext, limits: PostingLimits, file = temporaryFile()): Writer {
@@ -55,10 +55,7 @@ test('who is found in the journal at a start, and posted before anybody asks, ha
   const writer = writerOf(t, POSTING_LIMITS, file);
   writer.write([ada.add(10), bob.add(20)]);
   writer.write([ada.subtract(1)]);
-  const left = temporaryFile();
-  copyFileSync(file, left);
-  copyFileSync(`${file}-wal`, `${left}-wal`);
-  const again = writerOf(t, POSTING_LIMITS, left);
+  const again = writerOf(t, POSTING_LIMITS, crashed(file));
   again.tick();
   assert.equal(again.tick().length, 2);
   const { outcomes } = again.write([ada.subtract(10), bob.subtract(20), ada.subtract(9)]);

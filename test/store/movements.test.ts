@@ -2,11 +2,10 @@
 // that those of many batches are, and that a ledger from before there were any gets them.
 
 import assert from 'node:assert/strict';
-import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
-import { byHand } from './outside.ts';
+import { byHand, readByHand } from './outside.ts';
 import { ledgerAt, scrip } from './scrip-command.ts';
 import { auditOf, EndUser, makeHistory, NOON, temporaryFile } from './temporary-ledger.ts';
 
@@ -15,15 +14,6 @@ const WHOLE = { findings: [], store: [] };
 async function auditAt(file: string) {
   const beside = openSqliteStoreBeside(file);
   return auditOf(beside).finally(() => beside.close());
-}
-
-function rowsOf(file: string, sql: string) {
-  const db = new DatabaseSync(file, { readOnly: true });
-  try {
-    return db.prepare(sql).all();
-  } finally {
-    db.close();
-  }
 }
 
 /** A ledger in which some movements are added up already, and some are not. */
@@ -76,7 +66,7 @@ test('a movement that was changed by hand is found, and put right by adding up a
 test('movements that wait are found when they are changed, and recent activity when it is gone', async () => {
   const file = temporaryFile();
   await makeHistory(file);
-  assert(rowsOf(file, 'SELECT * FROM recent_movements').length > 1);
+  assert(readByHand(file, 'SELECT * FROM recent_movements').length > 1);
   for (const [sql, says] of [
     ['DELETE FROM recent_movements WHERE batch = 1', /^the totals of account 1 /],
     [
@@ -98,8 +88,8 @@ test('movements that wait are found when they are changed, and recent activity w
 test('the movements of many batches are added up, and those that wait outlive a restart', async () => {
   const file = temporaryFile();
   await makeBoth(file);
-  assert(rowsOf(file, 'SELECT * FROM movements').length > 200, 'some are added up');
-  const waiting = rowsOf(file, 'SELECT json_array_length(entries) AS count FROM recent_movements');
+  assert(readByHand(file, 'SELECT * FROM movements').length > 200, 'some are added up');
+  const waiting = readByHand(file, 'SELECT json_array_length(entries) AS count FROM recent_movements');
   const count = waiting.reduce((sum, { count }) => sum + Number(count), 0);
   assert(count > 0 && count < 4_096, `${count} wait`);
   const store = await openSqliteStore(file, () => NOON + DAY_MS);

@@ -2,12 +2,12 @@
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
-import { makeHistory } from './temporary-ledger.ts';
+import { makeHistory, temporaryFile } from './temporary-ledger.ts';
 
 export const PAGE_BYTES = 2_048;
 
@@ -35,6 +35,23 @@ export function byHand(file: string, sql: string): void {
   const db = new DatabaseSync(file);
   db.exec(`PRAGMA ignore_check_constraints = ON; ${sql}`);
   db.close();
+}
+
+/** What somebody with another program reads in the file. */
+export function readByHand(file: string, sql: string) {
+  const db = new DatabaseSync(file, { readOnly: true });
+  try {
+    return db.prepare(sql).all();
+  } finally {
+    db.close();
+  }
+}
+
+/** What a crash at this moment leaves. */
+export function crashed(file: string): string {
+  const copy = temporaryFile();
+  for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
+  return copy;
 }
 
 /** Copies of a ledger, in each of which 64 bytes of one page were flipped. */

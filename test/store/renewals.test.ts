@@ -13,6 +13,7 @@ import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unpos
 import { Writer } from '../../src/store/sqlite/writer.ts';
 import type { Store, StoreFault } from '../../src/store/store.ts';
 import { Random } from '../load/random.ts';
+import { readByHand } from './outside.ts';
 import {
   auditOf,
   balanceOf,
@@ -79,12 +80,8 @@ function writerOn(t: TestContext, commands: readonly Command[]) {
 
 /** The end users of the renewals that whoever reads beside the writer finds, in the order in which they were entered. */
 function renewedIn(file: string): string[] {
-  const db = new DatabaseSync(file, { readOnly: true });
-  const rows = db
-    .prepare("SELECT lower(hex(end_user)) AS user FROM postings WHERE kind = 'renew' ORDER BY posting")
-    .all();
-  db.close();
-  return rows.map(({ user }) => String(user));
+  const sql = "SELECT lower(hex(end_user)) AS user FROM postings WHERE kind = 'renew' ORDER BY posting";
+  return readByHand(file, sql).map(({ user }) => String(user));
 }
 
 function digitsOf({ key }: EndUser): string {

@@ -2,7 +2,7 @@
 
 import type { Pool, QueryResult, QueryResultRow } from 'pg';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { assertCycle, burnOrder } from '../../ledger/cycle.ts';
+import { assertCycle, inBurnOrder } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Series } from '../../ledger/movement.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -148,7 +148,7 @@ export class PostgresAccountReads<HeldRow extends QueryResultRow> implements Acc
 
   async cyclesSince(user: EndUserKey, since: Instant): Promise<Loaded> {
     const { rows } = await this.#query<CycleRow>(CYCLES_SINCE, [...keyOf(user), since]);
-    const cycles = rows.map(cycleOf).sort(burnOrder);
+    const cycles = inBurnOrder(rows.map(cycleOf));
     cycles.forEach(assertCycle);
     return { now: await this.#now(), cycles };
   }

@@ -6,7 +6,7 @@ import type { PoolClient } from 'pg';
 import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
 import type { Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
-import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
+import { assertCycle, type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind } from '../../ledger/movement.ts';
@@ -189,7 +189,7 @@ function cyclesByPlace(rows: readonly LoadedRow[], isLocked: readonly boolean[])
     assertCycle(cycle);
     byPlace[index]?.push(cycle);
   }
-  for (const cycles of byPlace) if (cycles.length > 1) cycles.sort(burnOrder);
+  for (const cycles of byPlace) inBurnOrder(cycles);
   return byPlace;
 }
 

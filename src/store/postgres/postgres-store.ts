@@ -5,7 +5,7 @@ import { randomInt } from 'node:crypto';
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
 import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
-import { assertCycle, burnOrder, hasEnded, renews } from '../../ledger/cycle.ts';
+import { assertCycle, hasEnded, inBurnOrder, renews } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { IdRange, TransactionId } from '../../ledger/transaction-id.ts';
 import type { LedgerProof } from '../chain-digest.ts';
@@ -326,7 +326,7 @@ class PostgresStore implements Store {
   /** A broken row found by a reader stops the writes as well. */
   #loaded(rows: readonly HeldRow[]): Loaded {
     try {
-      const cycles = rows.filter(isCycle).map(cycleOf).sort(burnOrder);
+      const cycles = inBurnOrder(rows.filter(isCycle).map(cycleOf));
       cycles.forEach(assertCycle);
       // Not before what is stored either, should the database's clock have jumped back.
       const latestStart = cycles.at(-1)?.start ?? 0;

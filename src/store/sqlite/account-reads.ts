@@ -3,7 +3,7 @@
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
+import { assertCycle, type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { SERIES, type Series } from '../../ledger/movement.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -173,7 +173,7 @@ export class SqliteAccountReads implements AccountReads {
       const head = this.#headOf(user);
       const cycles = head === undefined ? this.#storedSince(user, since) : this.#currentSince(user, head, since);
       cycles.forEach(assertCycle);
-      return { now: this.#clock.now(), cycles: cycles.sort(burnOrder) };
+      return { now: this.#clock.now(), cycles: inBurnOrder(cycles) };
     });
   }
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
 import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { assertCycle, burnOrder, type Cycle } from '../../ledger/cycle.ts';
+import { assertCycle, type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { CYCLE_COLUMNS_BUT_ID, cycleOf, type Holdings, isCounted, prepare, rowsOf } from './rows.ts';
 import type { Loaded } from './unposted.ts';
@@ -78,7 +78,7 @@ export class DueRenewals {
         chain: row[9] as Head | null,
       };
       due.users.push(user);
-      due.loaded.push(waiting.load(user, behind, { cycles: cycles.sort(burnOrder), ...own }));
+      due.loaded.push(waiting.load(user, behind, { cycles: inBurnOrder(cycles), ...own }));
       cycles = [];
     }
     assert(cycles.length === 0, 'who has cycles has a row of its own');

@@ -8,7 +8,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { extend } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { burnOrder, type Cycle } from '../../ledger/cycle.ts';
+import { type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { ChainReader, type Holdings, HoldingsReader, isCounted } from './rows.ts';
@@ -37,7 +37,7 @@ export class JournalReader {
   read(user: EndUserKey, head: number | undefined, now: Instant): Holdings {
     if (head === undefined) return this.#stored.read(user, now);
     const { current } = this.redo(user, head, now);
-    const cycles = current.cycles.filter((cycle) => isCounted(cycle, now)).sort(burnOrder);
+    const cycles = inBurnOrder(current.cycles.filter((cycle) => isCounted(cycle, now)));
     return { ...current, cycles };
   }
 

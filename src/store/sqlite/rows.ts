@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { assertCycle, burnOrder, type Cycle, type CycleStatus, type CycleType } from '../../ledger/cycle.ts';
+import { assertCycle, type Cycle, type CycleStatus, type CycleType, inBurnOrder } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Posting, PostingKind } from '../../ledger/posting.ts';
 import { UuidParameter, uuidOf, uuidOfHex } from './uuid.ts';
@@ -115,7 +115,7 @@ export class HoldingsReader {
       assert(postingCount > 0, 'the postings of an end user are counted');
     }
     cycles.forEach(assertCycle);
-    return { cycles: cycles.sort(burnOrder), latestPosting, postingCount, chain };
+    return { cycles: inBurnOrder(cycles), latestPosting, postingCount, chain };
   }
 }
 
