@@ -130,7 +130,12 @@ export interface Store {
    * @throws StoreFault for all of them alike
    */
   write(commands: readonly Command[], onDecided?: () => void): Promise<readonly (Outcome | null)[]>;
-  /** @throws StoreFault, as do the reads below */
+  /**
+   * A renewal that is due at `now` stands once it is shown, here and by the other reads of one end user: what is under way
+   * comes behind it, or is waited for.
+   *
+   * @throws StoreFault, as do the reads below
+   */
   cycles(user: EndUserKey): Promise<Loaded>;
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
   /** Some of the end users whose cycle is to be renewed by now, the longest overdue first. */

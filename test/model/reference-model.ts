@@ -207,6 +207,13 @@ export class ReferenceLedger {
     return this.#view(of, now).happened.toReversed();
   }
 
+  /** The instant of the latest renewal that is due at `now` and not entered; 0 when there is none. */
+  renewalDue(of: ModelUser, now: number): number {
+    const user = this.#users.get(keyOf(of));
+    if (user === undefined || !user.isDue(now)) return 0;
+    return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
+  }
+
   /** What the renewal clock does: enters what is due, and nothing at all when nothing is. */
   tick(): void {
     const due = [...this.#users.values()].filter((user) => user.isDue(this.peek()));

@@ -64,6 +64,8 @@ class Watched {
   readonly reads: Read[] = [];
   /** Nobody is shown an earlier instant than anybody before. */
   readAt = 0;
+  /** The latest renewal that anybody was shown before it was stored. */
+  renewalShown = 0;
   /** The longest list of ids that was answered. */
   ids: readonly string[] = [];
 }
@@ -119,6 +121,7 @@ export class Auditor implements Witness {
     const { operation, watched } = attempt;
     if (attempt.decided !== null) this.#fail(`operation ${operation.number} is committed twice by one request`);
     if (attempt.isDenied) this.#fail(`operation ${operation.number} happened after it was told that nothing did`);
+    if (now < watched.renewalShown) this.#fail(`operation ${operation.number} comes before a renewal that was shown`);
     if (operation.command === null) {
       this.#fail(`operation ${operation.number} should never have been decided`);
       return;
@@ -149,6 +152,7 @@ export class Auditor implements Witness {
     const watched = this.#of(user);
     // A read in the middle of a write sees what was before it, at an instant that may be later than that of the write.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
+    watched.renewalShown = Math.max(watched.renewalShown, watched.ledger.renewalDue(user, watched.readAt));
     const texts =
       kind === 'balance'
         ? [balanceText(user, watched.ledger.balanceAt(user, watched.readAt))]

@@ -1,12 +1,13 @@
 // Stores that are broken on purpose, each in one way that has cost somebody money. A simulation that does not catch every
 // one of them proves nothing.
 
-import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
+import { ACCEPTED, type Command, type EndUserKey, type Outcome } from '../../src/ledger/command.ts';
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Moment } from '../../src/ledger/decide.ts';
 import type { Batch, Folded, LoadedBatch } from '../../src/ledger/fold.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import { posting } from '../../src/ledger/posting.ts';
+import type { Loaded } from '../../src/store/loaded.ts';
 import { TransactionIds } from '../../src/store/transaction-ids.ts';
 import type { Lock } from './disk.ts';
 import { SimulatedStore, type Staged } from './simulated-store.ts';
@@ -155,6 +156,19 @@ class CallsTheUnknownUndone extends SimulatedStore {
   }
 }
 
+/** Whoever asks in the middle of a write is shown a renewal that the write then comes before. */
+class ShowsRenewalsTooEarly extends SimulatedStore {
+  protected override async readSettled<Result extends Loaded>(
+    user: EndUserKey,
+    kind: 'balance' | 'transactions' | null,
+    read: () => Result,
+  ): Promise<Result> {
+    const result = read();
+    if (kind !== null) this.options.witness.read(kind, user, result.now);
+    return result;
+  }
+}
+
 export const BROKEN_STORES = {
   nothing: SimulatedStore,
   'acknowledges before its commit': AcknowledgesBeforeCommit,
@@ -167,6 +181,7 @@ export const BROKEN_STORES = {
   'spends expired credits': SpendsExpiredCredits,
   'writes without locks': WritesWithoutLocks,
   'calls the unknown undone': CallsTheUnknownUndone,
+  'shows renewals that a write under way comes before': ShowsRenewalsTooEarly,
 } as const;
 
 export type Control = keyof typeof BROKEN_STORES;

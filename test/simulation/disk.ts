@@ -154,6 +154,17 @@ export class Disk {
     return false;
   }
 
+  /** The next instant at which a cycle of one of these end users renews; null when none does. */
+  nextRenewalOf(names: readonly string[]): Instant | null {
+    const now = this.peek();
+    let next: Instant | null = null;
+    for (const name of names) {
+      const end = this.users.get(name)?.live.findLast(renews)?.end;
+      if (end !== undefined && end > now && (next === null || end < next)) next = end;
+    }
+    return next;
+  }
+
   /** The instants after `now` at which a cycle ends, soonest first. */
   endsAfter(now: Instant): Instant[] {
     const ends = new Set<Instant>();

@@ -32,6 +32,7 @@ export const FAULTS = [
   'a client goes away',
   'the clock jumps forward',
   'the clock jumps to a boundary',
+  'a cycle renews during a commit',
   'the clock jumps back',
 ] as const;
 

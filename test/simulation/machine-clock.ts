@@ -55,4 +55,10 @@ export class MachineClock {
       if (ends.length > 0) this.jump(disk, chance.pick(ends) + chance.between(-1, 1), chance.delay(STANDSTILL_MS));
     }
   }
+
+  /** To the next instant at which a cycle of one of these end users renews, unless it has come far enough. */
+  jumpToARenewalOf(names: readonly string[], disk: Disk): void {
+    const next = this.days > DAYS_MAX ? null : disk.nextRenewalOf(names);
+    if (next !== null) this.jump(disk, next);
+  }
 }

@@ -12,6 +12,7 @@ import type { Moment } from '../../src/ledger/decide.ts';
 import { type Batch, batchOf, type Folded, fold, type LoadedBatch } from '../../src/ledger/fold.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import { type Posting, transactionOf } from '../../src/ledger/posting.ts';
+import { renewalsDueCount } from '../../src/ledger/settle.ts';
 import { wholeTransactions } from '../../src/store/account-reads.ts';
 import type { Loaded } from '../../src/store/loaded.ts';
 import {
@@ -45,6 +46,8 @@ export interface StoreOptions {
   /** Missed periods that a batch enters. */
   readonly periodsMax: number;
   readonly pageMax: number;
+  /** Moves the clock on until a cycle of one of these end users renews. */
+  readonly renewACycleOf: (names: readonly string[]) => void;
   /** Ends the process that the store is in. */
   readonly crash: () => void;
 }
@@ -162,10 +165,12 @@ export class SimulatedStore implements Store {
   /** Resolves when it is on the disk and the process has heard of it; the first happens even if the process does not live to see it. */
   protected async committed(staged: Staged, lock: Lock): Promise<void> {
     const { time, chance } = this.options;
-    const stall = this.#strikes('a commit stalls') ? chance.delay(STALL_MS) : 0;
+    const isOvertaken = this.#strikes('a cycle renews during a commit');
+    const stall = this.#strikes('a commit stalls') || isOvertaken ? chance.delay(STALL_MS) : 0;
     const mayCrash = this.#strikes('a process crashes during a write');
     const crashAfter = mayCrash ? chance.delay(1) : null;
     lock.isCommitting = true;
+    if (isOvertaken) this.options.renewACycleOf(lock.names);
     await new Promise<void>((resolve) => {
       time.after(
         chance.delay(1) + stall,
@@ -191,25 +196,49 @@ export class SimulatedStore implements Store {
 
   async cycles(user: EndUserKey): Promise<Loaded> {
     await this.#beginRead();
-    const now = this.tick();
-    const cycles = this.disk.loadForReader(user, now);
-    this.options.witness.read('balance', user, now);
+    const loaded = await this.readSettled(user, 'balance', () => this.#loadForReader(user));
     await this.pause(0.3);
-    return { now, cycles };
+    return loaded;
   }
 
   async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
     // A long list has many pages, and has to come through now and then.
     if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
     else await this.pause(0.3);
-    const now = this.tick();
-    const cycles = this.disk.loadForReader(user, now);
-    const size = Math.min(limit, this.options.pageMax);
-    const page = latestTransactions(this.disk.users.get(userName(user))?.postings ?? [], from, size + 1);
-    if (from === null) this.options.witness.read('transactions', user, now);
+    const page = await this.readSettled(user, from === null ? 'transactions' : null, () => {
+      const loaded = this.#loadForReader(user);
+      const size = Math.min(limit, this.options.pageMax);
+      const found = latestTransactions(this.disk.users.get(userName(user))?.postings ?? [], from, size + 1);
+      const transactions = found.slice(0, size);
+      return { ...loaded, transactions, next: found.length > size ? (transactions.at(-1)?.id ?? null) : null };
+    });
     await this.pause(0.3);
-    const transactions = page.slice(0, size);
-    return { now, cycles, transactions, next: page.length > size ? (transactions.at(-1)?.id ?? null) : null };
+    return page;
+  }
+
+  #loadForReader(user: EndUserKey): Loaded {
+    const now = this.tick();
+    return { now, cycles: this.disk.loadForReader(user, now) };
+  }
+
+  /** A renewal that is not stored yet is shown only while no write of that end user is under way, which could come before it. */
+  protected async readSettled<Result extends Loaded>(
+    user: EndUserKey,
+    kind: Parameters<Witness['read']>[0] | null,
+    read: () => Result,
+  ): Promise<Result> {
+    const show = (result: Result) => {
+      if (kind !== null) this.options.witness.read(kind, user, result.now);
+      return result;
+    };
+    const first = read();
+    if (renewalsDueCount(first.cycles, first.now) === 0) return show(first);
+    const lock = await this.disk.lock([userName(user)], this.owner);
+    try {
+      return show(read());
+    } finally {
+      this.disk.unlock(lock);
+    }
   }
 
   async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {

@@ -109,6 +109,7 @@ export class World {
       lanes: lanesOf(chance),
       periodsMax: chance.pick([1, 5, 1_000]),
       pageMax: chance.pick([25, 100, 500]),
+      renewACycleOf: (names) => this.#clock.jumpToARenewalOf(names, this.#disk),
     };
   }
 

@@ -27,8 +27,8 @@ import {
 } from '../account-reads.ts';
 import type { Loaded } from '../loaded.ts';
 import { bucketsApart } from './bucket.ts';
-import { pipelined } from './connection.ts';
 import type { DatabaseClock } from './database-clock.ts';
+import type { EndUserReads } from './end-user-reads.ts';
 import { keyOf } from './key.ts';
 import { OVERVIEW, type OverviewRows } from './movements.ts';
 import { type CycleRow, cycleOf, type PostingRow, postingOf } from './rows.ts';
@@ -73,20 +73,19 @@ const CYCLES_SINCE = `
   SELECT * FROM scrip.cycles WHERE bucket = $1 AND account = $2 AND end_user = $3 AND ends_at > $4
   ORDER BY ends_at DESC LIMIT ${CHART_CYCLES_MAX}`;
 
-/** What the store does with what it loads, and with errors. */
-export interface StoreReads<HeldRow extends QueryResultRow> {
-  readonly held: string;
-  readonly loaded: (rows: readonly HeldRow[]) => Loaded;
+/** How the store reads end users, and what it does with errors. */
+export interface StoreReads {
+  readonly endUsers: EndUserReads;
   readonly unavailable: (error: unknown) => never;
   readonly isCitus: boolean;
 }
 
-export class PostgresAccountReads<HeldRow extends QueryResultRow> implements AccountReads {
+export class PostgresAccountReads implements AccountReads {
   readonly #pool: Pool;
   readonly #clock: DatabaseClock;
-  readonly #reads: StoreReads<HeldRow>;
+  readonly #reads: StoreReads;
 
-  constructor(pool: Pool, clock: DatabaseClock, reads: StoreReads<HeldRow>) {
+  constructor(pool: Pool, clock: DatabaseClock, reads: StoreReads) {
     this.#pool = pool;
     this.#clock = clock;
     this.#reads = reads;
@@ -126,31 +125,21 @@ export class PostgresAccountReads<HeldRow extends QueryResultRow> implements Acc
   async history(user: EndUserKey, { from, limit, since }: HistoryRequest): Promise<HistoryPage> {
     assertLimit(limit);
     if (from !== null && !isUuid(from)) throw new InvalidCursor();
-    const key = keyOf(user);
     const earliest = transactionId({ at: since ?? 0, sequence: 0, tail: '000000000000' });
-    const client = await this.#pool.connect().catch(this.#reads.unavailable);
-    // One snapshot for both: a renewal that is stored in between would be in both.
-    const [, held, page] = await pipelined(client, () => [
-      client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'),
-      client.query<HeldRow>(this.#reads.held, [...key, this.#clock.latest]),
-      client.query<PostingRow>(HISTORY, [...key, from ?? LAST_UUID, earliest, limit + 1]),
-      client.query('COMMIT'),
-    ]).catch((error) => {
-      client.release(true);
-      return this.#reads.unavailable(error);
-    });
-    client.release();
-    const all = [...wholeTransactions(page.rows, (row) => row.transaction_id)];
+    const values = [...keyOf(user), from ?? LAST_UUID, earliest, limit + 1];
+    const [loaded, rows] = await this.#reads.endUsers.withPage<PostingRow>(user, { text: HISTORY, values });
+    const all = [...wholeTransactions(rows, (row) => row.transaction_id)];
     const transactions = all.slice(0, limit).map((each) => historyTransactionOf(postingsOf(each)));
     const next = all.length > limit ? (transactions.at(-1)?.id ?? null) : null;
-    return { ...this.#reads.loaded(held.rows), transactions, next };
+    return { ...loaded, transactions, next };
   }
 
   async cyclesSince(user: EndUserKey, since: Instant): Promise<Loaded> {
-    const { rows } = await this.#query<CycleRow>(CYCLES_SINCE, [...keyOf(user), since]);
+    const page = { text: CYCLES_SINCE, values: [...keyOf(user), since] };
+    const [{ now }, rows] = await this.#reads.endUsers.withPage<CycleRow>(user, page);
     const cycles = inBurnOrder(rows.map(cycleOf));
     cycles.forEach(assertCycle);
-    return { now: await this.#now(), cycles };
+    return { now, cycles };
   }
 
   async overview(account: number, { days }: { days: number }): Promise<Overview> {

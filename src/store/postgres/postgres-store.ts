@@ -5,7 +5,6 @@ import { randomInt } from 'node:crypto';
 import type { Pool, PoolClient, QueryConfig, QueryResult } from 'pg';
 import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
-import { assertCycle, hasEnded, inBurnOrder, renews } from '../../ledger/cycle.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { IdRange, TransactionId } from '../../ledger/transaction-id.ts';
 import type { LedgerProof } from '../chain-digest.ts';
@@ -23,15 +22,16 @@ import { PostgresAccountReads } from './account-reads.ts';
 import { PostgresApiKeys } from './api-keys.ts';
 import { BatchWriter, STANDBY_AWAY } from './batch-writer.ts';
 import { BUCKETS, bucketOf } from './bucket.ts';
-import { BEGIN_UNPROMISED, openPool, type PostgresOptions, pipelined, refuseUnsafe } from './connection.ts';
+import { BEGIN_UNPROMISED, openPool, type PostgresOptions, refuseUnsafe } from './connection.ts';
 import { DatabaseClock } from './database-clock.ts';
+import { EndUserReads } from './end-user-reads.ts';
 import { keyOf } from './key.ts';
 import { isCitus, migrate, refuseUnfinishedCopy, schemaState } from './migrate.ts';
 import { MovementSummary } from './movement-summary.ts';
 import { addUpAgain } from './movements.ts';
 import { faultOf, readFaultOf } from './postgres-error.ts';
 import { addChainsTo, proveDatabase } from './proving.ts';
-import { type CycleRow, cycleOf, type PostingRow, transactionOf } from './rows.ts';
+import { type CycleRow, type PostingRow, transactionOf } from './rows.ts';
 import { StandbyWatch } from './standby-watch.ts';
 import { auditDatabase } from './whole-store.ts';
 
@@ -48,19 +48,6 @@ const KEEP_TIME_MS = 2_000;
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 const ALL_IDS: IdRange = { first: FIRST_ID, last: LAST_ID };
-
-/** A cycle, or nulls where there is none; the time comes all the same. */
-type HeldRow = { [Column in keyof CycleRow]: CycleRow[Column] | null } & { now: number };
-
-/** @param now SQL for the time */
-const held = (now: string) => `
-  SELECT c.*, clock.now FROM (SELECT ${now} AS now) AS clock LEFT JOIN (
-    SELECT * FROM scrip.cycles
-    WHERE bucket = $1 AND account = $2 AND end_user = $3 AND ends_at > $4
-    UNION ALL
-    SELECT * FROM scrip.cycles
-    WHERE bucket = $1 AND account = $2 AND end_user = $3 AND type = 'recurring' AND status = 'active' AND ends_at <= $4
-  ) AS c ON true`;
 
 const PAGE = `
   SELECT transaction_id, min(kind) AS kind, sum(amount)::bigint AS amount, min(created_at) AS created_at,
@@ -151,13 +138,13 @@ export async function openPostgresStoreBeside(
 class PostgresStore implements Store {
   readonly lanes: Lanes;
   readonly apiKeys: PostgresApiKeys;
-  readonly accountReads: PostgresAccountReads<HeldRow>;
+  readonly accountReads: PostgresAccountReads;
   readonly #readers: Pool;
   readonly #writers: Pool;
   readonly #writer: BatchWriter;
   readonly #clock: DatabaseClock;
   readonly #standby = new StandbyWatch(() => void this.keepTime());
-  readonly #held: string;
+  readonly #endUsers: EndUserReads;
   readonly #isCitus: boolean;
   readonly #movements: MovementSummary;
   readonly #ticking: NodeJS.Timeout;
@@ -168,7 +155,6 @@ class PostgresStore implements Store {
 
   constructor(readers: Pool, { url, lanes, prepared, chained = false, now }: PostgresOptions, onCitus: boolean) {
     this.#clock = new DatabaseClock(now);
-    this.#held = held(this.#clock.now);
     this.lanes = onCitus
       ? { count: BUCKETS, atOnce: lanes, of: bucketOf }
       : { count: lanes, atOnce: lanes, of: (user) => bucketOf(user) % lanes };
@@ -180,9 +166,15 @@ class PostgresStore implements Store {
       isChained: chained,
     });
     this.apiKeys = new PostgresApiKeys(readers, this.#clock);
+    this.#endUsers = new EndUserReads(readers, this.#clock, {
+      unavailable: this.#unavailable,
+      // Found by a reader, it stops the writes as well.
+      broken: (error) => {
+        throw this.#notice(faultOf(error));
+      },
+    });
     this.accountReads = new PostgresAccountReads(readers, this.#clock, {
-      held: this.#held,
-      loaded: (rows) => this.#loaded(rows),
+      endUsers: this.#endUsers,
       unavailable: this.#unavailable,
       isCitus: onCitus,
     });
@@ -202,29 +194,16 @@ class PostgresStore implements Store {
     }
   }
 
-  async cycles(user: EndUserKey): Promise<Loaded> {
-    const { rows } = await this.#readers
-      .query<HeldRow>(this.#held, [...keyOf(user), this.#clock.latest])
-      .catch(this.#unavailable);
-    return this.#loaded(rows);
+  cycles(user: EndUserKey): Promise<Loaded> {
+    return this.#endUsers.cycles(user);
   }
 
   async transactions(user: EndUserKey, { from, limit, within = ALL_IDS }: PageRequest): Promise<TransactionPage> {
-    const client = await this.#readers.connect().catch(this.#unavailable);
-    // One snapshot for both: a renewal that is stored in between would be in both.
-    const [, held, page] = await pipelined(client, () => [
-      client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY'),
-      client.query<HeldRow>(this.#held, [...keyOf(user), this.#clock.latest]),
-      client.query<PostingRow>(PAGE, [...keyOf(user), from ?? LAST_ID, within.first, within.last, limit + 1]),
-      client.query('COMMIT'),
-    ]).catch((error) => {
-      client.release(true);
-      return this.#unavailable(error);
-    });
-    client.release();
-    const transactions = page.rows.slice(0, limit).map(transactionOf);
-    const next = page.rows.length > limit ? (transactions.at(-1)?.id ?? null) : null;
-    return { ...this.#loaded(held.rows), transactions, next };
+    const values = [...keyOf(user), from ?? LAST_ID, within.first, within.last, limit + 1];
+    const [loaded, rows] = await this.#endUsers.withPage<PostingRow>(user, { text: PAGE, values });
+    const transactions = rows.slice(0, limit).map(transactionOf);
+    const next = rows.length > limit ? (transactions.at(-1)?.id ?? null) : null;
+    return { ...loaded, transactions, next };
   }
 
   async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
@@ -323,21 +302,6 @@ class PostgresStore implements Store {
     if (this.#trouble === null) this.#movements.tick();
   }
 
-  /** A broken row found by a reader stops the writes as well. */
-  #loaded(rows: readonly HeldRow[]): Loaded {
-    try {
-      const cycles = inBurnOrder(rows.filter(isCycle).map(cycleOf));
-      cycles.forEach(assertCycle);
-      // Not before what is stored either, should the database's clock have jumped back.
-      const latestStart = cycles.at(-1)?.start ?? 0;
-      const now = this.#clock.notBefore(Math.max(rows[0]?.now ?? 0, latestStart));
-      // What was asked for is what had not ended when this process last looked at the clock.
-      return { now, cycles: cycles.filter((cycle) => renews(cycle) || !hasEnded(cycle, now)) };
-    } catch (error) {
-      throw this.#notice(faultOf(error));
-    }
-  }
-
   /** A number that cannot be read exactly stops the writes as well. */
   readonly #unavailable = (error: unknown): never => {
     const fault = readFaultOf(error);
@@ -349,10 +313,6 @@ class PostgresStore implements Store {
     else if (fault.code !== 'Overloaded') this.#trouble = fault;
     return fault;
   }
-}
-
-function isCycle(row: HeldRow): row is CycleRow & { now: number } {
-  return row.cycle_id !== null;
 }
 
 export function explained(error: unknown): unknown {

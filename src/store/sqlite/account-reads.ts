@@ -51,6 +51,8 @@ const POSTING_NUMBER = /^[1-9]\d{0,14}$/;
 export interface Reading {
   /** How the store calls all its reads: a broken row stops the ledger. */
   readonly read: <Result>(read: () => Result) => Result;
+  /** And those of one end user. */
+  readonly readOf: <Result extends Loaded>(user: EndUserKey, read: () => Result) => Promise<Result>;
   /** The latest posting of an end user that may wait to be posted. */
   readonly headOf: (user: EndUserKey) => number | undefined;
 }
@@ -63,6 +65,7 @@ interface Numbered {
 export class SqliteAccountReads implements AccountReads {
   readonly #clock: LedgerClock;
   readonly #read: Reading['read'];
+  readonly #readOf: Reading['readOf'];
   readonly #headOf: Reading['headOf'];
   readonly #journal: JournalReader;
   readonly #chain: ChainReader;
@@ -74,9 +77,10 @@ export class SqliteAccountReads implements AccountReads {
   readonly #cycles: StatementSync;
   readonly #movements: StatementSync;
 
-  constructor(db: DatabaseSync, clock: LedgerClock, { read, headOf }: Reading) {
+  constructor(db: DatabaseSync, clock: LedgerClock, { read, readOf, headOf }: Reading) {
     this.#clock = clock;
     this.#read = read;
+    this.#readOf = readOf;
     this.#headOf = headOf;
     this.#journal = new JournalReader(db);
     this.#chain = new ChainReader(db);
@@ -152,7 +156,7 @@ export class SqliteAccountReads implements AccountReads {
 
   async history(user: EndUserKey, { from, limit, since }: HistoryRequest): Promise<HistoryPage> {
     assertLimit(limit);
-    return this.#read(() => {
+    return this.#readOf(user, () => {
       const holdings = this.#journal.read(user, this.#headOf(user), this.#clock.now());
       const now = this.#clock.now();
       const start = from === null ? holdings.latestPosting : this.#startAt(from, user);
@@ -169,7 +173,7 @@ export class SqliteAccountReads implements AccountReads {
   }
 
   async cyclesSince(user: EndUserKey, since: Instant): Promise<Loaded> {
-    return this.#read(() => {
+    return this.#readOf(user, () => {
       const head = this.#headOf(user);
       const cycles = head === undefined ? this.#storedSince(user, since) : this.#currentSince(user, head, since);
       cycles.forEach(assertCycle);

@@ -29,6 +29,7 @@ import { LedgerClock, type WallClock } from './ledger-clock.ts';
 import { checkPages, explained, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from './ledger-file.ts';
 import { addUpAgain } from './movements.ts';
 import { addChainsTo, proveFile } from './proving.ts';
+import { ReadsInTurn } from './reads-in-turn.ts';
 import { ChainReader, type Holdings, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
@@ -37,6 +38,7 @@ import { hideUnposted, showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
 import type { WriterOptions, Written } from './writer.ts';
+import { WritesUnderWay } from './writes-under-way.ts';
 
 /**
  * Opens the ledger in `file` for this process alone, making it when there is none.
@@ -101,8 +103,8 @@ class SqliteStore implements Store {
   readonly #due: StatementSync;
   /** Of the end users that wait to be posted. */
   #heads: Heads;
-  /** Asked for in this turn of the event loop. */
-  readonly #reads: (() => void)[] = [];
+  readonly #writes = new WritesUnderWay();
+  readonly #reads: ReadsInTurn;
   /** How often it was asked to renew, and has not answered. */
   #renewing = 0;
   #trouble: StoreFault | null = null;
@@ -116,8 +118,10 @@ class SqliteStore implements Store {
     writer.onHealth = (trouble) => this.#noteHealth(trouble);
     writer.onPosted = (posted) => this.#notePosted(posted);
     this.apiKeys = new SqliteApiKeys(db, clock, (ids) => writer.noteKeyUses(ids));
+    this.#reads = new ReadsInTurn(db, this.#writes);
     this.accountReads = new SqliteAccountReads(db, clock, {
       read: (read) => this.#read(read),
+      readOf: (user, read) => this.#reads.add(user, () => this.#read(read)),
       headOf: (user) => this.#headOf(user),
     });
     this.#journal = new JournalReader(db);
@@ -133,28 +137,33 @@ class SqliteStore implements Store {
 
   async write(commands: readonly Command[], onDecided = () => {}): Promise<readonly (Outcome | null)[]> {
     if (this.#broken) throw this.#broken;
+    const underWay = this.#writes.begin(commands);
     try {
       const written = await this.#writer.write(commands, onDecided);
       this.#noteWritten(commands, written);
+      underWay.end();
       return written.outcomes;
     } catch (error) {
       this.#trouble = faultOf(error);
+      if (this.#trouble.code === 'OutcomeUnknown') underWay.lose();
+      else underWay.end();
       throw this.#trouble;
     }
   }
 
   cycles(user: EndUserKey): Promise<Loaded> {
-    return this.#readTogether(() => this.#load(user));
+    return this.#reads.add(user, () => this.#read(() => this.#load(user)));
   }
 
   /** Postings never change, and one read of the holdings says where they begin: the page is a snapshot as it is. */
   transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
-    return this.#readTogether(() => {
+    const read = () => {
       const { now, cycles, latestPosting } = this.#load(user);
       const first = () => (within ? this.#places.find(user, latestPosting, within.last) : latestPosting);
       const start = from === null ? first() : Number(from);
       return { now, cycles, ...transactionPage(this.#chain.from(start, user), limit, within?.first) };
-    });
+    };
+    return this.#reads.add(user, () => this.#read(read));
   }
 
   async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
@@ -247,7 +256,10 @@ class SqliteStore implements Store {
 
   /** After a fault the journal may hold more than was answered: it is looked through as at a start. */
   #noteHealth(trouble: StoreFault | null): void {
-    if (trouble === null) this.#heads = headsOf(this.#db);
+    if (trouble === null) {
+      this.#heads = headsOf(this.#db);
+      this.#writes.find();
+    }
     this.#trouble = trouble;
   }
 
@@ -258,34 +270,6 @@ class SqliteStore implements Store {
   #load(user: EndUserKey): Loaded & Holdings {
     const holdings = this.#journal.read(user, this.#headOf(user), this.#clock.now());
     return { now: this.#clock.now(), ...holdings };
-  }
-
-  /**
-   * Reads that are asked for in one turn of the event loop are done in one, behind it: they share a snapshot, and their
-   * answers leave one behind the other, which costs the kernel half of what it costs to wake a client for each.
-   */
-  #readTogether<Result>(read: () => Result): Promise<Result> {
-    const { promise, resolve, reject } = Promise.withResolvers<Result>();
-    this.#reads.push(() => {
-      try {
-        resolve(this.#read(read));
-      } catch (error) {
-        reject(error);
-      }
-    });
-    if (this.#reads.length === 1) setImmediate(() => this.#doReads());
-    return promise;
-  }
-
-  #doReads(): void {
-    const reads = this.#reads.splice(0);
-    try {
-      this.#db.exec('BEGIN');
-    } catch {
-      // Then each of them finds out by itself what is wrong.
-    }
-    for (const read of reads) read();
-    if (this.#db.isOpen && this.#db.isTransaction) this.#db.exec('COMMIT');
   }
 
   /** A broken row stops the writes too: whoever finds an invariant broken stops the ledger. */
