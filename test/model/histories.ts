@@ -45,6 +45,9 @@ const startCycle = fc.record({
 });
 const stopCycle = fc.record({ kind: fc.constant('stop-cycle' as const) });
 const draft: fc.Arbitrary<Draft> = fc.oneof(add, subtract, startCycle, stopCycle);
+/** Mostly none; few enough that some come again by chance. */
+const KEYS = 60;
+const key = fc.option(fc.nat({ max: KEYS - 1 }), { freq: 2 });
 
 class Step implements fc.AsyncCommand<ReferenceLedger, SideBySide> {
   readonly #text: string;
@@ -72,18 +75,27 @@ class Step implements fc.AsyncCommand<ReferenceLedger, SideBySide> {
 
 const write = (draft: fc.Arbitrary<Draft>) =>
   fc
-    .tuple(who, draft)
-    .map((each) => new Step(`user ${each[0]}: ${JSON.stringify(each[1])}`, (both) => both.decide([each])));
+    .tuple(who, draft, key)
+    .map(
+      (each) =>
+        new Step(`user ${each[0]}: ${JSON.stringify(each[1])} with key ${each[2]}`, (both) => both.decide([each])),
+    );
 
-const batch = fc.tuple(fc.array(fc.tuple(who, draft), { minLength: 2, maxLength: 8, size: 'max' }), fc.boolean()).map(
-  ([drafts, hasTick]) =>
-    new Step(`batch${hasTick ? ' beside a tick' : ''}: ${JSON.stringify(drafts)}`, async (both) => {
-      const ticked = hasTick ? both.real.renewals.tick() : null;
-      if (hasTick) both.model.tick();
-      await both.decide(drafts);
-      await ticked;
-    }),
-);
+const again = fc
+  .nat({ max: 20 })
+  .map((nth) => new Step(`keyed request ${nth} before the latest, again`, (both) => both.sendAgain(nth)));
+
+const batch = fc
+  .tuple(fc.array(fc.tuple(who, draft, key), { minLength: 2, maxLength: 8, size: 'max' }), fc.boolean())
+  .map(
+    ([drafts, hasTick]) =>
+      new Step(`batch${hasTick ? ' beside a tick' : ''}: ${JSON.stringify(drafts)}`, async (both) => {
+        const ticked = hasTick ? both.real.renewals.tick() : null;
+        if (hasTick) both.model.tick();
+        await both.decide(drafts);
+        await ticked;
+      }),
+  );
 
 const readBalance = who.map(
   (who) => new Step(`user ${who}: balance`, (both) => both.compareBalance(USERS[who] as ModelUser)),
@@ -130,7 +142,17 @@ const restart = fc.constant(null).map(
   () =>
     new Step('restart', async ({ real, model }) => {
       await real.restart();
-      model.open();
+      model.lookAtClock();
+    }),
+);
+
+const crash = fc.constant(null).map(
+  () =>
+    new Step('crash', async (both) => {
+      // Up to a second of what was only looked at may be forgotten: the clock is not behind it this time.
+      both.setWall(both.model.peek());
+      await both.real.crash();
+      both.model.lookAtClock();
     }),
 );
 
@@ -151,6 +173,8 @@ const COMMANDS: fc.Arbitrary<Step>[] = (
     [2, backwards],
     [2, tick],
     [2, restart],
+    [2, crash],
+    [4, again],
   ] as const
 ).flatMap(([weight, command]) => Array<fc.Arbitrary<Step>>(weight).fill(command));
 

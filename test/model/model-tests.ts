@@ -7,7 +7,7 @@ import fc from 'fast-check';
 import { histories } from './histories.ts';
 import type { ModelUser } from './reference-model.ts';
 import { BEGIN, SideBySide, sights, USERS } from './side-by-side.ts';
-import { type OpenStore, Stack } from './stack.ts';
+import { type NewLedger, Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /** So many that the mean length of a run, 100 with a deviation of 58, comes out below 80 once in 100,000 times. */
@@ -28,7 +28,7 @@ export interface ModelledStore {
   readonly runs: number;
   readonly runMsMax: number;
   /** A new ledger, to be opened once or several times on a machine's clock. */
-  newLedger(t: TestContext): Promise<OpenStore>;
+  newLedger(t: TestContext): Promise<NewLedger>;
 }
 
 /** @param name of the store */
@@ -39,14 +39,14 @@ export function modelTests(name: string, store: ModelledStore): void {
     const both = await SideBySide.open(await store.newLedger(t));
     const [user] = USERS as [ModelUser];
     try {
-      await both.decide([[0, { kind: 'add', amount: 5, validityDays: 1 }]]);
+      await both.decide([[0, { kind: 'add', amount: 5, validityDays: 1 }, null]]);
       both.setWall(BEGIN + DAY);
-      await both.decide([[0, { kind: 'subtract', amount: 5 }]]);
+      await both.decide([[0, { kind: 'subtract', amount: 5 }, null]]);
       both.setWall(BEGIN);
       await both.real.restart();
-      both.model.open();
+      both.model.lookAtClock();
       await both.compareBalance(user);
-      await both.decide([[0, { kind: 'subtract', amount: 5 }]]);
+      await both.decide([[0, { kind: 'subtract', amount: 5 }, null]]);
     } finally {
       await both.real.close();
     }

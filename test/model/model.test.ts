@@ -8,7 +8,8 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { SMALL_LIMITS } from '../store/temporary-ledger.ts';
+import { crashed } from '../store/outside.ts';
+import { SMALL_ANSWER_LIMITS, SMALL_LIMITS } from '../store/temporary-ledger.ts';
 import { modelTests, RUNS_JUDGED } from './model-tests.ts';
 
 const IN_MEMORY = '/dev/shm';
@@ -35,6 +36,13 @@ modelTests('SQLite', {
     const folder = await mkdtemp(join(place, 'scrip-model-'));
     latest = folder;
     t.after(() => rm(folder, { recursive: true, force: true }));
-    return (wall) => openSqliteStore(join(folder, 'ledger.db'), wall, { limits: SMALL_LIMITS });
+    let file = join(folder, 'ledger.db');
+    let crashes = 0;
+    return {
+      open: (wall) => openSqliteStore(file, wall, { limits: SMALL_LIMITS, answerLimits: SMALL_ANSWER_LIMITS }),
+      crash: () => {
+        file = crashed(file, join(folder, `ledger.${++crashes}.db`));
+      },
+    };
   },
 });

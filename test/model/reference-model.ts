@@ -221,8 +221,8 @@ export class ReferenceLedger {
     for (const user of due) user.passTime(this.peek());
   }
 
-  /** A service that is started looks at its clock, the first time and every other. */
-  open(): void {
+  /** What a service does when it is started, each time, and with a request that it answers again. */
+  lookAtClock(): void {
     this.#now();
   }
 

@@ -2,6 +2,8 @@
 // across, so that a generator that misses a rule is found out.
 
 import assert from 'node:assert/strict';
+import { isDeepStrictEqual } from 'node:util';
+import type { Idempotency } from '../../src/ledger/command.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
 import {
   type ModelCommand,
@@ -10,7 +12,7 @@ import {
   type ModelUser,
   ReferenceLedger,
 } from './reference-model.ts';
-import { instantIn, type OpenStore, Stack } from './stack.ts';
+import { instantIn, type ModelAnswer, type ModelRequest, type NewLedger, Stack } from './stack.ts';
 
 export const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 export const MOST = 2 ** 53 - 1;
@@ -27,6 +29,8 @@ export const USERS: readonly ModelUser[] = [
 /** What the histories must have come across, so that a generator that misses a rule is found out. */
 const SIGHTS = [
   'a balance is read before its renewal is stored',
+  'a key comes with another request',
+  'a request is answered again',
   'a batch puts off who is still catching up',
   'a renewal is listed before it is stored',
   'add: BalanceTooLarge',
@@ -52,6 +56,9 @@ export function saw(sight: (typeof SIGHTS)[number]): void {
 /** A number of credits, or what it stands for: all that the end user has, or may still get, or was told to be available. */
 export type Wanted = number | { readonly what: 'balance' | 'room' | 'available'; readonly more: 0 | 1 };
 
+/** Who asks for what, and under which of a few keys, if any. */
+export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
+
 export type Draft =
   | { readonly kind: 'add'; readonly amount: Wanted; readonly validityDays: number }
   | { readonly kind: 'subtract'; readonly amount: Wanted }
@@ -63,6 +70,13 @@ export type Draft =
     }
   | { readonly kind: 'stop-cycle' };
 
+interface Kept extends Idempotency {
+  readonly command: ModelCommand;
+  /** Of it, what is the same when the same is asked for. */
+  readonly asked: object;
+  readonly outcome: ModelOutcome;
+}
+
 /** The real ledger and the model of it, told the same things. */
 export class SideBySide {
   readonly model: ReferenceLedger;
@@ -71,10 +85,13 @@ export class SideBySide {
   readonly #listed = new Map<ModelUser, readonly Transaction[]>();
   /** What the last refusal of each end user said to be available. */
   readonly #available = new Map<ModelUser, number>();
+  /** The first request with each key, of one end user or all, in the order in which they came. */
+  readonly #kept: Kept[] = [];
+  #requests = 0;
 
-  static async open(openStore: OpenStore): Promise<SideBySide> {
-    const both = new SideBySide(await Stack.open(openStore, BEGIN), new ReferenceLedger(BEGIN));
-    both.model.open();
+  static async open(ledger: NewLedger): Promise<SideBySide> {
+    const both = new SideBySide(await Stack.open(ledger, BEGIN), new ReferenceLedger(BEGIN));
+    both.model.lookAtClock();
     return both;
   }
 
@@ -89,17 +106,56 @@ export class SideBySide {
     this.real.wall = wall;
   }
 
-  async decide(drafts: readonly (readonly [who: number, draft: Draft])[]): Promise<void> {
-    const commands = drafts.map(([who, draft]) => this.#commandOf(USERS[who] as ModelUser, draft));
+  async decide(drafts: readonly DraftRequest[]): Promise<void> {
+    await this.#run(
+      drafts.map(([who, draft, key]) => {
+        const command = this.#commandOf(USERS[who] as ModelUser, draft);
+        return key === null ? command : { ...command, idempotency: this.#idempotency(`key ${key}`) };
+      }),
+    );
+  }
+
+  /** @param nth of the requests that were the first with their key, counted from the latest */
+  async sendAgain(nth: number): Promise<void> {
+    const kept = this.#kept.at(-1 - nth);
+    if (kept !== undefined) await this.#run([{ ...kept.command, idempotency: this.#idempotency(kept.key) }]);
+  }
+
+  async #run(requests: readonly ModelRequest[]): Promise<void> {
     const batches = this.real.commit.counts.batches;
-    const outcomes = await this.real.run(commands);
+    const answers = await this.real.run(requests);
     if (this.real.commit.counts.batches > batches + 1) saw('a batch puts off who is still catching up');
-    const expected = commands.map((command, index) => {
-      const outcome = this.model.run(command);
-      this.#note(USERS[drafts[index]?.[0] as number] as ModelUser, command, outcome);
-      return outcome;
-    });
-    assert.deepEqual(outcomes, expected);
+    assert.deepEqual(
+      answers,
+      requests.map((request) => this.#expected(request)),
+    );
+  }
+
+  /** The first outcome of a key is that of all requests with it which ask for the same. */
+  #expected({ idempotency = null, ...command }: ModelRequest): ModelAnswer {
+    const { account, endUser, actor: _, ...asked } = command;
+    const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
+      key === idempotency?.key && itsAccount === account && whose === endUser;
+    const kept = this.#kept.find(isKept);
+    if (kept !== undefined) {
+      this.model.lookAtClock();
+      const isSame = isDeepStrictEqual(asked, kept.asked);
+      saw(isSame ? 'a request is answered again' : 'a key comes with another request');
+      return isSame ? { ...kept.outcome, replayOf: kept.requestId } : { refused: 'IdempotencyKeyReused' };
+    }
+    const outcome = this.model.run(command);
+    if (idempotency !== null) this.#kept.push({ ...idempotency, command, asked, outcome });
+    this.#note(
+      USERS.find((user) => user.account === account && user.endUser === endUser) as ModelUser,
+      command,
+      outcome,
+    );
+    return outcome;
+  }
+
+  #idempotency(key: string): Idempotency {
+    this.#requests += 1;
+    return { key, requestId: `request ${this.#requests}` };
   }
 
   async compareBalance(user: ModelUser): Promise<void> {

@@ -5,15 +5,27 @@ import assert from 'node:assert/strict';
 import { GroupCommit } from '../../src/commit/group-commit.ts';
 import { RenewalClock } from '../../src/commit/renewal-clock.ts';
 import { activeBalance } from '../../src/ledger/balance.ts';
-import type { Outcome } from '../../src/ledger/command.ts';
+import type { Idempotency, Outcome } from '../../src/ledger/command.ts';
 import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
 import { cyclesAt, renewalsDue } from '../../src/ledger/settle.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
 import type { ModelBalance, ModelCommand, ModelCycle, ModelOutcome, ModelUser } from './reference-model.ts';
 
-/** Opens the ledger, the first time and again after it was closed. */
-export type OpenStore = (wall: () => number) => Promise<Store>;
+export interface NewLedger {
+  /** Opens it, the first time and again after it was closed. */
+  open(wall: () => number): Promise<Store>;
+  /** From now on, it is what would be left of it if the process had died at this moment. Absent where that changes nothing. */
+  crash?(): void;
+}
+
+/** A request that may be sent again, as the first request with its key or another one. */
+export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
+
+/** @property replayOf the first request with the same key, when it is its outcome */
+export type ModelAnswer = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
+  readonly replayOf?: string;
+};
 
 export class Stack {
   /** What the machine's clock says. */
@@ -23,22 +35,28 @@ export class Stack {
   renewals!: RenewalClock;
   /** What the renewal clock complained about. */
   readonly troubles: unknown[] = [];
-  readonly #openStore: OpenStore;
+  readonly #ledger: NewLedger;
 
-  static async open(openStore: OpenStore, wall: number): Promise<Stack> {
-    const stack = new Stack(openStore, wall);
+  static async open(ledger: NewLedger, wall: number): Promise<Stack> {
+    const stack = new Stack(ledger, wall);
     await stack.#open();
     return stack;
   }
 
-  private constructor(openStore: OpenStore, wall: number) {
-    this.#openStore = openStore;
+  private constructor(ledger: NewLedger, wall: number) {
+    this.#ledger = ledger;
     this.wall = wall;
   }
 
   async restart(): Promise<void> {
     await this.close();
     await this.#open();
+  }
+
+  /** What the process still does to the ledger that it had, nobody sees. */
+  async crash(): Promise<void> {
+    this.#ledger.crash?.();
+    await this.restart();
   }
 
   async close(): Promise<void> {
@@ -48,14 +66,14 @@ export class Stack {
   }
 
   /** All in one group commit, unless an end user among them has more periods to catch up with than fit. */
-  async run(commands: readonly ModelCommand[]): Promise<ModelOutcome[]> {
+  async run(commands: readonly ModelRequest[]): Promise<ModelAnswer[]> {
     const outcomes = commands.map(
       (command) =>
         new Promise<Outcome>((resolve, reject) => {
           this.commit.submit(command, (result) => (result instanceof StoreFault ? reject(result) : resolve(result)));
         }),
     );
-    return (await Promise.all(outcomes)).map(outcomeOf);
+    return (await Promise.all(outcomes)).map(answerOf);
   }
 
   /** `isAhead` tells that it shows a renewal which is not stored yet. */
@@ -81,7 +99,7 @@ export class Stack {
   }
 
   async #open(): Promise<void> {
-    this.store = await this.#openStore(() => this.wall);
+    this.store = await this.#ledger.open(() => this.wall);
     this.commit = new GroupCommit(this.store);
     this.renewals = new RenewalClock(this.store, this.commit, (error) => this.troubles.push(error));
   }
@@ -92,11 +110,9 @@ export function instantIn(id: string): number {
   return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 }
 
-function outcomeOf(outcome: Outcome): ModelOutcome {
-  if (outcome.refused === null) return { refused: null, cycle: outcome.cycle && cycleOf(outcome.cycle) };
-  if (outcome.refused === 'CycleAlreadyActive') return { ...outcome, cycle: cycleOf(outcome.cycle) };
-  assert(outcome.refused !== 'IdempotencyKeyReused', 'no command of the model has a key');
-  return outcome;
+function answerOf(outcome: Outcome): ModelAnswer {
+  if (outcome.refused === null) return { ...outcome, cycle: outcome.cycle && cycleOf(outcome.cycle) };
+  return outcome.refused === 'CycleAlreadyActive' ? { ...outcome, cycle: cycleOf(outcome.cycle) } : outcome;
 }
 
 function cycleOf({ id, type, status, amount, remaining, start, end }: Cycle): ModelCycle {

@@ -20,6 +20,6 @@ modelTests('PostgreSQL', {
   runMsMax: 5_000,
   async newLedger() {
     const url = await server.createDatabase();
-    return (wall) => openOnMovedClock(url, wall);
+    return { open: (wall) => openOnMovedClock(url, wall) };
   },
 });

@@ -48,8 +48,7 @@ export function readByHand(file: string, sql: string) {
 }
 
 /** What a crash at this moment leaves. */
-export function crashed(file: string): string {
-  const copy = temporaryFile();
+export function crashed(file: string, copy = temporaryFile()): string {
   for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
   return copy;
 }
