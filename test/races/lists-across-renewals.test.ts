@@ -1,0 +1,54 @@
+// A list never changes behind its head, though cycles renew while writes are under way; a server that shows renewals at once
+// is caught.
+
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { type TestContext, test } from 'node:test';
+import { Random } from '../load/random.ts';
+import { setClock } from '../soak/movable-clock.ts';
+import { createKey, serve } from '../store/scrip-command.ts';
+import { temporaryFile } from '../store/temporary-ledger.ts';
+import { changed, type Lists, listAcrossRenewals } from './lists-across-renewals.ts';
+
+const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
+const JUMPS = Number(process.env.JUMPS ?? 80);
+const JUMPS_TO_CATCH = 1_000;
+const TEST_MS_MAX = 120_000;
+
+async function run(t: TestContext, preloads: readonly string[], jumps: number): Promise<Lists> {
+  const file = temporaryFile();
+  const secret = await createKey(file);
+  const clockFile = `${file}.clock`;
+  setClock(clockFile, 0);
+  const imports = ['../soak/movable-clock.ts', ...preloads].map((name) => join(import.meta.dirname, name));
+  const { url } = await serve(t, file, [], {
+    CLOCK_FILE: clockFile,
+    LOG_LEVEL: 'error',
+    NODE_OPTIONS: imports.map((name) => `--import=${name}`).join(' '),
+  });
+  const isFaultEnough = preloads.length > 0;
+  const seen = await listAcrossRenewals({ url, secret, clockFile }, new Random(SEED), { jumps, isFaultEnough });
+  t.diagnostic(`SEED=${SEED} JUMPS=${jumps}: ${seen.lists} lists beside ${seen.writes} writes`);
+  return seen;
+}
+
+test('what was listed stays where it was, while cycles renew in the middle of writes', {
+  timeout: TEST_MS_MAX,
+}, async (t) => {
+  const { faults, lists } = await run(t, [], JUMPS);
+  assert.deepEqual(faults, []);
+  assert(lists > JUMPS, 'there was something to compare');
+});
+
+test('control: a server that waits for no write is caught', { timeout: TEST_MS_MAX }, async (t) => {
+  const { faults } = await run(t, ['impatient-server.ts'], JUMPS_TO_CATCH);
+  assert.match(faults[0] ?? 'nothing', /listed/);
+});
+
+test('two lists are told apart wherever both reach', () => {
+  assert.equal(changed([], ['b', 'a']), null);
+  assert.equal(changed(['b', 'a'], ['c', 'b', 'a']), null);
+  assert.equal(changed(['b', 'a'], ['d', 'c', 'b']), null, 'the later one ends earlier');
+  assert.match(changed(['c', 'a'], ['d', 'c', 'b', 'a']) ?? '', /^b is listed where a was$/);
+  assert.match(changed(['c', 'a'], ['d', 'a']) ?? '', /^c is listed no more$/);
+});
