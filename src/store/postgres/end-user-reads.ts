@@ -31,8 +31,8 @@ const held = (now: string) => `
 const LOCK = `
   SELECT 1 FROM scrip.end_users WHERE bucket = $1 AND account = $2 AND end_user = $3 FOR SHARE`;
 
-/** As long as a batch waits for another. */
-const LOCK_TIMEOUT = `SET LOCAL lock_timeout = '3s'`;
+/** A batch takes far less, unless it waits for a standby; and whoever waits has a connection that others need. */
+const LOCK_TIMEOUT = `SET LOCAL lock_timeout = '1s'`;
 
 const NO_PAGE: QueryConfig = { text: 'SELECT WHERE false' };
 
