@@ -288,10 +288,16 @@ const TRANSACTION_ID_LENGTH = 36;
 
 /** A list without the ids, which nobody can predict, and these. */
 function withoutIds(body: string): { text: string; ids: readonly string[] } {
-  const [head = '', ...transactions] = body.split(BEFORE_TRANSACTION_ID);
-  const ids = transactions.map((text) => text.slice(0, TRANSACTION_ID_LENGTH));
-  const rest = transactions.map((text) => text.slice(TRANSACTION_ID_LENGTH + '",'.length));
-  return { text: head + rest.join(''), ids };
+  const ids: string[] = [];
+  let text = '';
+  let from = 0;
+  for (let at = body.indexOf(BEFORE_TRANSACTION_ID); at !== -1; at = body.indexOf(BEFORE_TRANSACTION_ID, from)) {
+    const begin = at + BEFORE_TRANSACTION_ID.length;
+    ids.push(body.slice(begin, begin + TRANSACTION_ID_LENGTH));
+    text += body.slice(from, at);
+    from = begin + TRANSACTION_ID_LENGTH + '",'.length;
+  }
+  return { text: text + body.slice(from), ids };
 }
 
 /** Members of a problem document that are said in words, and the id of the request. */

@@ -90,8 +90,9 @@ export class Slot {
  * compiled for the shapes of three, and a seed takes a tenth longer.
  */
 export class Routes {
+  /** Of the seed under way. It knows whose turn it is: what a route asks for, it asks for in the process that has the turn. */
+  time: VirtualTime | null = null;
   #server!: HttpServer;
-  #time: VirtualTime | null = null;
   /** Told of the command that a request leads to, while its handler runs. */
   #onSubmit: ((command: Command) => void) | null = null;
 
@@ -128,11 +129,6 @@ export class Routes {
     return routes;
   }
 
-  /** @param time which knows whose turn it is: what a route asks for, it asks for in the process that has the turn */
-  open(time: VirtualTime): void {
-    this.#time = time;
-  }
-
   /** @param answer called with what the server answers, or null when it breaks off; not at all when it crashes before */
   handle(sent: SentRequest, onSubmit: (command: Command) => void, answer: (reply: Reply | null) => void): void {
     const served = this.#running;
@@ -159,7 +155,7 @@ export class Routes {
   }
 
   get #running(): Process {
-    const owner = this.#time?.owner;
+    const owner = this.time?.owner;
     assert(owner instanceof Process && owner.isAlive, 'a process has the turn');
     return owner;
   }
@@ -182,8 +178,16 @@ function waitIn<Value>(process: Process, ask: (process: Process) => Promise<Valu
   const wanted = ask(process);
   return new Promise((resolve, reject) => {
     pending.add(reject);
-    const done = () => void pending.delete(reject);
-    wanted.then(resolve, reject).then(done, done);
+    wanted.then(
+      (value) => {
+        pending.delete(reject);
+        resolve(value);
+      },
+      (error) => {
+        pending.delete(reject);
+        reject(error);
+      },
+    );
   });
 }
 

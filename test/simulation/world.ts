@@ -87,7 +87,6 @@ export class World {
     const chance = this.#chance;
     this.#time = new VirtualTime(() => chance.share());
     this.#routes = routes;
-    this.#routes.open(this.#time);
     this.#slots = Array.from({ length: chance.between(1, SLOTS_MAX) }, () => new Slot());
     this.#faults = new Faults(chance);
     this.#clock = new MachineClock(this.#time, (instant) => this.#note(`the clock says ${instant}`));
@@ -118,6 +117,7 @@ export class World {
 
   async run(): Promise<SeedResult> {
     const giveBack = this.#time.takeOver(this.#disk.wall);
+    this.#routes.time = this.#time;
     const onRejection = (error: unknown) => this.#auditor.fail(`nobody caught ${String(error)}`);
     process.on('unhandledRejection', onRejection);
     try {
@@ -129,6 +129,7 @@ export class World {
       // What is left of cut requests is let go of, so that nothing of it reaches into the next seed.
       await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
       giveBack();
+      this.#routes.time = null;
       process.off('unhandledRejection', onRejection);
     }
     return this.#result();
