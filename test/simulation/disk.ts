@@ -2,7 +2,7 @@
 // what a database server keeps for the processes on it: row locks, and the time, which never goes back.
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
-import type { Answer, Answers } from '../../src/ledger/answer.ts';
+import type { Answer } from '../../src/ledger/answer.ts';
 import { nameOf } from '../../src/ledger/answer.ts';
 import type { EndUserKey } from '../../src/ledger/command.ts';
 import { type Cycle, hasEnded, inBurnOrder, renews } from '../../src/ledger/cycle.ts';
@@ -97,15 +97,6 @@ export class Disk {
 
   loadForReader(user: EndUserKey, now: Instant): Cycle[] {
     return this.load(user, now).filter((cycle) => renews(cycle) || !hasEnded(cycle, now));
-  }
-
-  answersTo(names: readonly string[]): Answers {
-    const found = new Map<string, Answer>();
-    for (const name of names) {
-      const answer = this.answers.get(name);
-      if (answer !== undefined) found.set(name, answer);
-    }
-    return found;
   }
 
   /** One commit: all of it, at this instant. */
