@@ -23,6 +23,8 @@ import type { Witness } from './simulated-store.ts';
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
+  /** What the server made of it; null until then. */
+  command: Command | null;
   decided: Decided | null;
   /** Whether it was told that nothing happened. */
   isDenied: boolean;
@@ -82,6 +84,7 @@ export class Auditor implements Witness {
   readonly #kept = new Map<string, KeptAnswer>();
   /** Of those that are not kept any more, the last ones; and since when. */
   readonly #forgotten = new Map<string, { readonly kept: KeptAnswer; readonly at: number }>();
+  /** Those that may yet be committed: what is answered for good is over, and need not be kept. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
@@ -96,10 +99,11 @@ export class Auditor implements Witness {
   attempt(operation: Operation): Attempt {
     const watched = this.#asked.get(operation.user) ?? this.#of(operation.user);
     this.#asked.set(operation.user, watched);
-    return { operation, watched, decided: null, isDenied: false, readsBefore: watched.reads.length };
+    return { operation, watched, command: null, decided: null, isDenied: false, readsBefore: watched.reads.length };
   }
 
   submitted(command: Command, attempt: Attempt): void {
+    attempt.command = command;
     this.#attempts.set(command, attempt);
   }
 
@@ -112,7 +116,7 @@ export class Auditor implements Witness {
     for (const [index, command] of commands.entries()) {
       if (command.kind === 'renew' || outcomes[index] === null) continue;
       const attempt = this.#attempts.get(command);
-      if (attempt === undefined) this.#fail('a command is committed that no request led to');
+      if (attempt === undefined) this.#fail('a command is committed that no request led to, or one that was answered before');
       else this.#decide(attempt, command, loaded);
     }
   }
@@ -186,6 +190,7 @@ export class Auditor implements Witness {
       else if (operation.refusedWith !== null) assert.equal(status, operation.refusedWith);
       else if (operation.command === null) this.#judgeRead(attempt, reply);
       else this.#judgeWrite(attempt, reply);
+      if (status !== 503 && attempt.command !== null) this.#attempts.delete(attempt.command);
     } catch (error) {
       this.#fail(
         `operation ${operation.number} (${operation.kind} ${operation.sent.body}) is answered ${status} ${body.slice(0, 600)}: ${(error as Error).message.slice(0, 600)}`,

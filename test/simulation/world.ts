@@ -347,8 +347,11 @@ export class World {
     const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
     const end = body.indexOf('"', begin);
     const id = body.slice(begin, end);
-    const name = this.#requestIds.get(id) ?? `r${this.#requestIds.size}`;
-    this.#requestIds.set(id, name);
+    let name = this.#requestIds.get(id);
+    if (name === undefined) {
+      name = `r${this.#requestIds.size}`;
+      this.#requestIds.set(id, name);
+    }
     return body.slice(0, begin) + name + body.slice(end);
   }
 
