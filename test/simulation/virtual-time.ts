@@ -102,6 +102,7 @@ export class VirtualTime {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
     const { now: dateNow } = Date;
     const { random } = Math;
+    const { now: performanceNow } = performance;
     inPlace = { time: this, wall, share: this.#share };
     Object.assign(globalThis, TIMERS);
     Date.now = wallNow;
@@ -112,7 +113,7 @@ export class VirtualTime {
       Object.assign(globalThis, { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate });
       Date.now = dateNow;
       Math.random = random;
-      Reflect.deleteProperty(performance, 'now');
+      performance.now = performanceNow;
     };
   }
 

@@ -42,7 +42,7 @@ export interface SeedResult {
   readonly faults: ReadonlyMap<Fault, number>;
   readonly outcomes: ReadonlyMap<string, number>;
   readonly traceHash: string;
-  /** The last lines of it. */
+  /** The last lines of it; none where nothing is wrong. */
   readonly traceTail: readonly string[];
 }
 
@@ -369,7 +369,7 @@ export class World {
       faults: this.#faults.counts,
       outcomes: this.#auditor.outcomes,
       traceHash: this.#trace.hash(),
-      traceTail: this.#trace.tail(),
+      traceTail: this.violation === null ? [] : this.#trace.tail(),
     };
   }
 }
