@@ -73,7 +73,8 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
   const works = loaded.cycles.map((cycles) => ({ loaded: cycles, cycles, postings: [] as Posting[], settled: false }));
   let periodsLeft = periodsMax;
   const outcomes = batch.commands.map((command, index) => {
-    const again = kept.outcomeOf(command);
+    const name = keptNameOf(command);
+    const again = kept.outcomeOf(command, name);
     if (again !== null) return again;
     const work = works[batch.userOf[index] as number] as UserWork;
     periodsLeft -= catchUp(work, moment.now, periodsLeft);
@@ -81,7 +82,7 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
     const decision = decide(work.cycles, command, moment);
     work.cycles = decision.cycles;
     for (const posting of decision.postings) work.postings.push(posting);
-    kept.keep(command, index, decision.outcome);
+    if (name !== null) kept.keep(name, command, index, decision.outcome);
     return decision.outcome;
   });
   const changes: UserChange[] = [];
@@ -138,23 +139,27 @@ class KeptAnswers {
   }
 
   /** Null when its key is new, or it has none. */
-  outcomeOf(command: Command): Outcome | null {
-    const idempotency = idempotencyOf(command);
-    if (idempotency === null) return null;
-    const name = nameOf(command, idempotency.key);
+  outcomeOf(command: Command, name: string | null): Outcome | null {
+    if (name === null) return null;
     const answer = this.#stored.get(name) ?? this.fresh.get(name);
     return answer ? outcomeAgain(answer, command) : null;
   }
 
-  keep(command: Command, index: number, outcome: Outcome): void {
+  keep(name: string, command: Command, index: number, outcome: Outcome): void {
     const idempotency = idempotencyOf(command);
-    if (idempotency === null) return;
+    assert(idempotency !== null, 'only what has a key has a name to be kept by');
     const { account, endUser } = command;
     const { key, requestId } = idempotency;
     const request = requestOf(command);
     const answer = { account, endUser, key, requestId, request, outcome, answeredAt: this.#now, index };
-    this.fresh.set(nameOf(command, key), answer);
+    this.fresh.set(name, answer);
   }
+}
+
+/** Put together once for each command: to look it up costs less than to write it. Null where it has no key. */
+function keptNameOf(command: Command): string | null {
+  const idempotency = idempotencyOf(command);
+  return idempotency === null ? null : nameOf(command, idempotency.key);
 }
 
 /** What an end user had, has now, and what was entered for that. */

@@ -92,9 +92,11 @@ class EndUser {
 
   /** The period that is to be followed by another when it ends, whether or not that time has come. */
   renewing(): Grant | undefined {
-    return this.grants.findLast(
-      (grant) => grant.type === 'recurring' && !grant.canceled && !grant.followed && grant.end < LAST_INSTANT,
-    );
+    for (let place = this.grants.length - 1; place >= 0; place--) {
+      const grant = this.grants[place] as Grant;
+      if (grant.type === 'recurring' && !grant.canceled && !grant.followed && grant.end < LAST_INSTANT) return grant;
+    }
+    return undefined;
   }
 
   isDue(now: number): boolean {
@@ -160,6 +162,8 @@ export class ReferenceLedger {
   /** The latest instant at which anybody wrote or read: the ledger's time never goes back behind it. */
   #latest = 0;
   readonly #users = new Map<string, EndUser>();
+  /** Whom it was asked about last, who mostly is asked about again. */
+  #latestUser: { readonly of: ModelUser; readonly user: EndUser } | null = null;
 
   constructor(wall: number) {
     this.wall = wall;
@@ -172,9 +176,7 @@ export class ReferenceLedger {
 
   run(command: ModelCommand): ModelOutcome {
     const now = this.#now();
-    const key = keyOf(command);
-    const user = this.#users.get(key) ?? new EndUser();
-    this.#users.set(key, user);
+    const user = this.#find(command) ?? this.#add(command);
     user.passTime(now);
     switch (command.kind) {
       case 'add':
@@ -209,7 +211,7 @@ export class ReferenceLedger {
 
   /** The instant of the latest renewal that is due at `now` and not entered; 0 when there is none. */
   renewalDue(of: ModelUser, now: number): number {
-    const user = this.#users.get(keyOf(of));
+    const user = this.#find(of);
     if (user === undefined || !user.isDue(now)) return 0;
     return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
   }
@@ -253,9 +255,23 @@ export class ReferenceLedger {
     return this.#latest;
   }
 
+  #add(of: ModelUser): EndUser {
+    const user = new EndUser();
+    this.#users.set(keyOf(of), user);
+    return user;
+  }
+
+  #find(of: ModelUser): EndUser | undefined {
+    const latest = this.#latestUser;
+    if (latest !== null && latest.of.endUser === of.endUser && latest.of.account === of.account) return latest.user;
+    const user = this.#users.get(keyOf(of));
+    if (user !== undefined) this.#latestUser = { of, user };
+    return user;
+  }
+
   /** An end user as it is at `now`, to be looked at only. */
   #view(of: ModelUser, now: number): EndUser {
-    const user = this.#users.get(keyOf(of)) ?? new EndUser();
+    const user = this.#find(of) ?? new EndUser();
     if (!user.isDue(now)) return user;
     const copy = user.copy();
     copy.passTime(now);

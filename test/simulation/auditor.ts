@@ -23,6 +23,8 @@ import type { Witness } from './simulated-store.ts';
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
+  /** What the server made of it; null until then. */
+  command: Command | null;
   decided: Decided | null;
   /** Whether it was told that nothing happened. */
   isDenied: boolean;
@@ -66,8 +68,8 @@ class Watched {
   readAt = 0;
   /** The latest renewal that anybody was shown before it was stored. */
   renewalShown = 0;
-  /** The longest list of ids that was answered. */
-  ids: readonly string[] = [];
+  /** The longest list of ids that was answered, one behind the other: parts of an answer would keep all of it. */
+  ids = '';
 }
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -82,6 +84,7 @@ export class Auditor implements Witness {
   readonly #kept = new Map<string, KeptAnswer>();
   /** Of those that are not kept any more, the last ones; and since when. */
   readonly #forgotten = new Map<string, { readonly kept: KeptAnswer; readonly at: number }>();
+  /** Those that may yet be committed: what is answered for good is over, and need not be kept. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
@@ -96,10 +99,11 @@ export class Auditor implements Witness {
   attempt(operation: Operation): Attempt {
     const watched = this.#asked.get(operation.user) ?? this.#of(operation.user);
     this.#asked.set(operation.user, watched);
-    return { operation, watched, decided: null, isDenied: false, readsBefore: watched.reads.length };
+    return { operation, watched, command: null, decided: null, isDenied: false, readsBefore: watched.reads.length };
   }
 
   submitted(command: Command, attempt: Attempt): void {
+    attempt.command = command;
     this.#attempts.set(command, attempt);
   }
 
@@ -112,7 +116,8 @@ export class Auditor implements Witness {
     for (const [index, command] of commands.entries()) {
       if (command.kind === 'renew' || outcomes[index] === null) continue;
       const attempt = this.#attempts.get(command);
-      if (attempt === undefined) this.#fail('a command is committed that no request led to');
+      if (attempt === undefined)
+        this.#fail('a command is committed that no request led to, or one that was answered before');
       else this.#decide(attempt, command, loaded);
     }
   }
@@ -186,6 +191,7 @@ export class Auditor implements Witness {
       else if (operation.refusedWith !== null) assert.equal(status, operation.refusedWith);
       else if (operation.command === null) this.#judgeRead(attempt, reply);
       else this.#judgeWrite(attempt, reply);
+      if (status !== 503 && attempt.command !== null) this.#attempts.delete(attempt.command);
     } catch (error) {
       this.#fail(
         `operation ${operation.number} (${operation.kind} ${operation.sent.body}) is answered ${status} ${body.slice(0, 600)}: ${(error as Error).message.slice(0, 600)}`,
@@ -236,23 +242,19 @@ export class Auditor implements Witness {
       const { kind, texts } = watched.reads[index] as Read;
       if (kind === operation.kind) expected = isBalance ? texts[0] : listText(operation.user, texts);
     }
-    assert(expected === text, `it read ${expected}`);
+    if (expected !== text) assert.fail(`it read ${expected}`);
     if (isBalance) return;
     ids.forEach((id, index) => {
       if (!UUID_VERSION_4.test(id)) assert.fail(`${id} is no id`);
       if (index > 0 && id >= (ids[index - 1] as string)) assert.fail('ids sort by creation, and none comes twice');
     });
-    this.#compareIds(watched, ids);
+    this.#compareIds(watched, ids.join(''));
   }
 
   /** Of two lists of the same end user the shorter is the end of the longer: what was listed once never changes. */
-  #compareIds(watched: Watched, ids: readonly string[]): void {
+  #compareIds(watched: Watched, ids: string): void {
     const [shorter, longer] = ids.length < watched.ids.length ? [ids, watched.ids] : [watched.ids, ids];
-    const skipped = longer.length - shorter.length;
-    assert(
-      shorter.every((id, index) => id === longer[skipped + index]),
-      'what was listed once never changes',
-    );
+    assert(longer.endsWith(shorter), 'what was listed once never changes');
     watched.ids = longer;
   }
 
@@ -288,10 +290,16 @@ const TRANSACTION_ID_LENGTH = 36;
 
 /** A list without the ids, which nobody can predict, and these. */
 function withoutIds(body: string): { text: string; ids: readonly string[] } {
-  const [head = '', ...transactions] = body.split(BEFORE_TRANSACTION_ID);
-  const ids = transactions.map((text) => text.slice(0, TRANSACTION_ID_LENGTH));
-  const rest = transactions.map((text) => text.slice(TRANSACTION_ID_LENGTH + '",'.length));
-  return { text: head + rest.join(''), ids };
+  const ids: string[] = [];
+  let text = '';
+  let from = 0;
+  for (let at = body.indexOf(BEFORE_TRANSACTION_ID); at !== -1; at = body.indexOf(BEFORE_TRANSACTION_ID, from)) {
+    const begin = at + BEFORE_TRANSACTION_ID.length;
+    ids.push(body.slice(begin, begin + TRANSACTION_ID_LENGTH));
+    text += body.slice(from, at);
+    from = begin + TRANSACTION_ID_LENGTH + '",'.length;
+  }
+  return { text: text + body.slice(from), ids };
 }
 
 /** Members of a problem document that are said in words, and the id of the request. */

@@ -1,7 +1,8 @@
 // Where all chance of a simulation comes from: one generator (sfc32), set going by the seed.
 
 export class Chance {
-  #a = 0x9e3779b9;
+  /** As the others a signed integer of 32 bits from the beginning: V8 keeps what was once larger as a fraction. */
+  #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;
   #counter = 1;

@@ -43,12 +43,22 @@ export class ArrivingRequest extends EventEmitter {
     this.url = sent.path;
     this.#body = sent.body === null ? null : Buffer.from(sent.body);
     this.#around = around;
-    this.#header('host', 'scrip');
-    if (sent.authorization !== null) this.#header('authorization', sent.authorization);
-    if (sent.idempotencyKey !== null) this.#header('idempotency-key', sent.idempotencyKey);
+    // Each by its name in the program, which takes a fraction of what a name in a variable does.
+    const { headers, rawHeaders } = this;
+    headers.host = 'scrip';
+    rawHeaders.push('host', headers.host);
+    if (sent.authorization !== null) {
+      headers.authorization = sent.authorization;
+      rawHeaders.push('authorization', headers.authorization);
+    }
+    if (sent.idempotencyKey !== null) {
+      headers['idempotency-key'] = sent.idempotencyKey;
+      rawHeaders.push('idempotency-key', headers['idempotency-key']);
+    }
     if (this.#body === null) return;
-    this.#header('content-type', 'application/json');
-    this.#header('content-length', String(this.#body.length));
+    headers['content-type'] = 'application/json';
+    headers['content-length'] = String(this.#body.length);
+    rawHeaders.push('content-type', headers['content-type'], 'content-length', headers['content-length']);
   }
 
   get headersDistinct(): Record<string, string[]> {
@@ -65,11 +75,6 @@ export class ArrivingRequest extends EventEmitter {
     });
     return this;
   }
-
-  #header(name: string, value: string): void {
-    this.headers[name] = value;
-    this.rawHeaders.push(name, value);
-  }
 }
 
 /** Stands in for `ServerResponse`, which is no `Writable` either: whoever reads takes all at once. */
@@ -79,7 +84,7 @@ export class DepartingResponse extends EventEmitter {
   writableEnded = false;
   readonly writable = true;
   destroyed = false;
-  readonly #headers: Record<string, string> = {};
+  #headers: Record<string, string> = {};
   #body = '';
   readonly #onReply: (reply: Reply | null) => void;
 
@@ -107,8 +112,12 @@ export class DepartingResponse extends EventEmitter {
 
   writeHead(status: number, headers: Record<string, unknown> = {}): this {
     this.statusCode = status;
-    for (const name in headers) this.setHeader(name, headers[name]);
     this.headersSent = true;
+    // The server's own names are in lower case already.
+    this.#headers = { ...this.#headers, ...(headers as Record<string, string>) };
+    for (const name in this.#headers) {
+      if (typeof this.#headers[name] !== 'string') this.#headers[name] = String(this.#headers[name]);
+    }
     return this;
   }
 

@@ -1,8 +1,8 @@
-// Runs seeds one after the other, in places for processes that are built once.
+// Runs seeds one after the other, on routes that are built once.
 
 import type { Control } from './controls.ts';
-import { Slot } from './process.ts';
-import { type SeedOptions, type SeedResult, SLOTS_MAX, World } from './world.ts';
+import { Routes } from './process.ts';
+import { type SeedOptions, type SeedResult, World } from './world.ts';
 
 /** Within how many seeds a store that is broken on purpose has to be caught, and how long they are. */
 export const CONTROL_SEEDS_MAX = 100;
@@ -17,16 +17,14 @@ export interface Caught {
 }
 
 export class SeedRunner {
-  readonly #slots: readonly Slot[];
+  readonly #routes: Routes;
 
   static async build(): Promise<SeedRunner> {
-    const slots: Slot[] = [];
-    for (let index = 0; index < SLOTS_MAX; index++) slots.push(await Slot.build());
-    return new SeedRunner(slots);
+    return new SeedRunner(await Routes.build());
   }
 
-  private constructor(slots: readonly Slot[]) {
-    this.#slots = slots;
+  private constructor(routes: Routes) {
+    this.#routes = routes;
   }
 
   async run(options: SeedOptions): Promise<SeedResult> {
@@ -34,7 +32,7 @@ export class SeedRunner {
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = options.onTrace === null ? 0 : stackTraceLimit;
     try {
-      return await new World(this.#slots, options).run();
+      return await new World(this.#routes, options).run();
     } finally {
       Error.stackTraceLimit = stackTraceLimit;
     }
@@ -50,14 +48,12 @@ export class SeedRunner {
     return { control, result: null, seeds: CONTROL_SEEDS_MAX };
   }
 
-  /** Requests that no server has done with: none, once a seed is over. */
-  async requestsInFlight(): Promise<number> {
-    let sum = 0;
-    for (const slot of this.#slots) sum += await slot.requestsInFlight();
-    return sum;
+  /** Requests that the server has not done with: none, once a seed is over. */
+  requestsInFlight(): Promise<number> {
+    return this.#routes.requestsInFlight();
   }
 
   async close(): Promise<void> {
-    for (const slot of this.#slots) await slot.close();
+    await this.#routes.close();
   }
 }

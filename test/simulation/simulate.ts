@@ -17,8 +17,8 @@ import { type Caught, CONTROL_OPERATIONS, CONTROL_SEEDS_MAX, SeedRunner } from '
 import type { Report, Task } from './seed-worker.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-/** Handed to a thread at a time. */
-const SEEDS_A_TASK = 5;
+/** Handed to a thread at a time; few, since in the end all others wait for the last. */
+const SEEDS_A_TASK = 2;
 const SEED_SPAN = 2 ** 31;
 
 const { values } = parseArgs({

@@ -6,7 +6,6 @@
 //     └─────────┴─ nothing happened ────────┘  └─ the disk's own event: a crash of the process no longer stops it
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
-import { idempotencyOf, nameOf } from '../../src/ledger/answer.ts';
 import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
 import type { Moment } from '../../src/ledger/decide.ts';
 import { type Batch, batchOf, type Folded, fold, type LoadedBatch } from '../../src/ledger/fold.ts';
@@ -127,13 +126,8 @@ export class SimulatedStore implements Store {
     return this.disk.tick();
   }
 
-  protected load({ users, commands }: Batch, now: Instant): LoadedBatch {
-    const names: string[] = [];
-    for (const command of commands) {
-      const idempotency = idempotencyOf(command);
-      if (idempotency !== null) names.push(nameOf(command, idempotency.key));
-    }
-    return { cycles: users.map((user) => this.disk.loadForBatch(user, now)), answers: this.disk.answersTo(names) };
+  protected load({ users }: Batch, now: Instant): LoadedBatch {
+    return { cycles: users.map((user) => this.disk.loadForBatch(user, now)), answers: this.disk.answers };
   }
 
   protected idsAt(now: Instant): Moment['nextId'] {

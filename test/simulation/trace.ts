@@ -42,7 +42,8 @@ export class Trace {
   tail(): string[] {
     const oldest = this.#lines % TAIL_LINES;
     const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];
-    return lines.map(([begin, document]) => (begin + document).slice(0, TAIL_CHARACTERS));
+    // Cut first: put together, a long list would be copied for its beginning.
+    return lines.map(([begin, document]) => (begin + document.slice(0, TAIL_CHARACTERS)).slice(0, TAIL_CHARACTERS));
   }
 
   /** A byte for a character: what few there are beyond the first 256 need not be told apart. */

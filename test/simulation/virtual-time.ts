@@ -2,6 +2,8 @@
 // all promises that can go on have gone on, so that the order of everything follows from the seed. While a simulation
 // runs, the timers, clocks and the chance of the JavaScript world are its own.
 
+import assert from 'node:assert/strict';
+
 const realImmediate = globalThis.setImmediate;
 
 /**
@@ -55,11 +57,13 @@ export class VirtualTime {
 
   every(ms: number, act: () => void): Event {
     const event: Event = { at: this.now + ms, order: this.#order++, owner: this.owner, act: null };
-    event.act = () => {
+    // Written by name first: a function that is written into a property is taken for a method, which V8 makes to last.
+    const again = () => {
       event.at = this.now + ms;
       this.#push(event);
       act();
     };
+    event.act = again;
     this.#push(event);
     return event;
   }
@@ -98,25 +102,18 @@ export class VirtualTime {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
     const { now: dateNow } = Date;
     const { random } = Math;
-    const clear = (event: Event | undefined) => {
-      if (event) event.act = null;
-    };
-    Object.assign(globalThis, {
-      setTimeout: (act: () => void, ms = 0) => this.after(ms, act),
-      setInterval: (act: () => void, ms = 0) => this.every(ms, act),
-      setImmediate: (act: () => void) => this.soon(act),
-      clearTimeout: clear,
-      clearInterval: clear,
-      clearImmediate: clear,
-    });
-    Date.now = () => Math.floor(wall());
-    Math.random = this.#share;
-    performance.now = () => this.now;
+    const { now: performanceNow } = performance;
+    inPlace = { time: this, wall, share: this.#share };
+    Object.assign(globalThis, TIMERS);
+    Date.now = wallNow;
+    Math.random = share;
+    performance.now = now;
     return () => {
+      inPlace = null;
       Object.assign(globalThis, { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate });
       Date.now = dateNow;
       Math.random = random;
-      Reflect.deleteProperty(performance, 'now');
+      performance.now = performanceNow;
     };
   }
 
@@ -150,6 +147,38 @@ export class VirtualTime {
     return first;
   }
 }
+
+interface InPlace {
+  readonly time: VirtualTime;
+  readonly wall: () => number;
+  readonly share: () => number;
+}
+
+/**
+ * What stands in the place of the real ones is the same functions for every seed, so that nothing that outlives a seed
+ * refers to it: a quick collection of garbage would then find all of it in use.
+ */
+let inPlace: InPlace | null = null;
+
+function current(): InPlace {
+  assert(inPlace !== null, 'a simulation runs');
+  return inPlace;
+}
+
+const clear = (event: Event | undefined) => {
+  if (event) event.act = null;
+};
+const TIMERS = {
+  setTimeout: (act: () => void, ms = 0) => current().time.after(ms, act),
+  setInterval: (act: () => void, ms = 0) => current().time.every(ms, act),
+  setImmediate: (act: () => void) => current().time.soon(act),
+  clearTimeout: clear,
+  clearInterval: clear,
+  clearImmediate: clear,
+};
+const wallNow = () => Math.floor(current().wall());
+const share = () => current().share();
+const now = () => current().time.now;
 
 function isBefore(a: Event, b: Event): boolean {
   return a.at < b.at || (a.at === b.at && a.order < b.order);

@@ -18,7 +18,7 @@ import { Disk } from './disk.ts';
 import { type Fault, Faults } from './faults.ts';
 import { MachineClock } from './machine-clock.ts';
 import { KINDS, type Operation, Operations, type Secrets } from './operation.ts';
-import { Process, type Slot } from './process.ts';
+import { Process, type Routes, Slot } from './process.ts';
 import type { StoreOptions } from './simulated-store.ts';
 import { Trace } from './trace.ts';
 import { VirtualTime } from './virtual-time.ts';
@@ -42,12 +42,12 @@ export interface SeedResult {
   readonly faults: ReadonlyMap<Fault, number>;
   readonly outcomes: ReadonlyMap<string, number>;
   readonly traceHash: string;
-  /** The last lines of it. */
+  /** The last lines of it; none where nothing is wrong. */
   readonly traceTail: readonly string[];
 }
 
-/** How many places for processes a worker builds; a seed uses some of them. */
-export const SLOTS_MAX = 3;
+/** Places for processes. */
+const SLOTS_MAX = 3;
 
 const BEFORE_ID = '"request_id":"';
 /** A look at the clock, or at a process, is a chance for a fault. */
@@ -68,6 +68,7 @@ export class World {
   readonly #clock: MachineClock;
   readonly #disk: Disk;
   readonly #auditor: Auditor;
+  readonly #routes: Routes;
   readonly #slots: readonly Slot[];
   readonly #users: readonly ModelUser[];
   readonly #storeOptions: Omit<StoreOptions, 'crash'>;
@@ -79,13 +80,14 @@ export class World {
   /** Request ids differ from run to run; by the order in which they come up, they are the same. */
   readonly #requestIds = new Map<string, string>();
 
-  constructor(slots: readonly Slot[], options: SeedOptions) {
+  constructor(routes: Routes, options: SeedOptions) {
     this.#options = options;
     this.#trace = new Trace(options.onTrace);
     this.#chance = new Chance(options.seed);
     const chance = this.#chance;
     this.#time = new VirtualTime(() => chance.share());
-    this.#slots = slots.slice(0, chance.between(1, SLOTS_MAX));
+    this.#routes = routes;
+    this.#slots = Array.from({ length: chance.between(1, SLOTS_MAX) }, () => new Slot());
     this.#faults = new Faults(chance);
     this.#clock = new MachineClock(this.#time, (instant) => this.#note(`the clock says ${instant}`));
     this.#disk = new Disk(
@@ -115,6 +117,7 @@ export class World {
 
   async run(): Promise<SeedResult> {
     const giveBack = this.#time.takeOver(this.#disk.wall);
+    this.#routes.time = this.#time;
     const onRejection = (error: unknown) => this.#auditor.fail(`nobody caught ${String(error)}`);
     process.on('unhandledRejection', onRejection);
     try {
@@ -126,6 +129,7 @@ export class World {
       // What is left of cut requests is let go of, so that nothing of it reaches into the next seed.
       await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
       giveBack();
+      this.#routes.time = null;
       process.off('unhandledRejection', onRejection);
     }
     return this.#result();
@@ -223,7 +227,7 @@ export class World {
     if (process === null) return void time.after(chance.delay(1), () => hear('refused'), null);
     time.owner = process;
     this.#cuts.set(attempt, { process, cut: () => hear('cut') });
-    slot.handle(
+    this.#routes.handle(
       attempt.operation.sent,
       (command) => this.#auditor.submitted(command, attempt),
       (reply) => {
@@ -343,8 +347,11 @@ export class World {
     const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
     const end = body.indexOf('"', begin);
     const id = body.slice(begin, end);
-    const name = this.#requestIds.get(id) ?? `r${this.#requestIds.size}`;
-    this.#requestIds.set(id, name);
+    let name = this.#requestIds.get(id);
+    if (name === undefined) {
+      name = `r${this.#requestIds.size}`;
+      this.#requestIds.set(id, name);
+    }
     return body.slice(0, begin) + name + body.slice(end);
   }
 
@@ -362,7 +369,7 @@ export class World {
       faults: this.#faults.counts,
       outcomes: this.#auditor.outcomes,
       traceHash: this.#trace.hash(),
-      traceTail: this.#trace.tail(),
+      traceTail: this.violation === null ? [] : this.#trace.tail(),
     };
   }
 }
