@@ -195,6 +195,19 @@ test('renewals come in larger batches while nobody asks for anything, and in sma
   assert.deepEqual(sizes.slice(-3), [512, 25, 48], 'a request waits for the batch that is being written, and no other');
 });
 
+test('after a pause renewals begin in a small batch again', async () => {
+  const { store, submit, renew } = begin();
+  for (let batch = 0; batch < 5; batch++) {
+    submit(1);
+    await nextTurn();
+    store.batch(batch).finish();
+    await nextTurn();
+  }
+  for (let user = 0; user < 4_000; user++) renew(`user ${user}`);
+  await nextTurn();
+  assert.equal(store.batch(5).commands.length, 48);
+});
+
 test('a refusal goes to the one who is refused, and disturbs no neighbour', async () => {
   const { store, commit, answers, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
@@ -329,12 +342,16 @@ test('drained waits for what is being written, also when nothing else waits', as
 test('a command that is submitted in answer to another is written like any other, and waited for', async () => {
   const { store, commit, answers, submit } = begin();
   submit(1, USER, () => submit(2));
-  const drained = commit.drained();
+  let isDrained = false;
+  const drained = commit.drained().then(() => {
+    isDrained = true;
+  });
   await nextTurn();
   store.batch(0).finish();
   await nextTurn();
   await nextTurn();
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2]]);
+  assert.equal(isDrained, false);
   store.batch(1).finish();
   await drained;
   assert.deepEqual(answers, [
