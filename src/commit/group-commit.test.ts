@@ -195,19 +195,6 @@ test('renewals come in larger batches while nobody asks for anything, and in sma
   assert.deepEqual(sizes.slice(-3), [512, 25, 48], 'a request waits for the batch that is being written, and no other');
 });
 
-test('after a pause renewals begin in a small batch again', async () => {
-  const { store, submit, renew } = begin();
-  for (let batch = 0; batch < 5; batch++) {
-    submit(1);
-    await nextTurn();
-    store.batch(batch).finish();
-    await nextTurn();
-  }
-  for (let user = 0; user < 4_000; user++) renew(`user ${user}`);
-  await nextTurn();
-  assert.equal(store.batch(5).commands.length, 48);
-});
-
 test('a refusal goes to the one who is refused, and disturbs no neighbour', async () => {
   const { store, commit, answers, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
