@@ -329,12 +329,16 @@ test('drained waits for what is being written, also when nothing else waits', as
 test('a command that is submitted in answer to another is written like any other, and waited for', async () => {
   const { store, commit, answers, submit } = begin();
   submit(1, USER, () => submit(2));
-  const drained = commit.drained();
+  let isDrained = false;
+  const drained = commit.drained().then(() => {
+    isDrained = true;
+  });
   await nextTurn();
   store.batch(0).finish();
   await nextTurn();
   await nextTurn();
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2]]);
+  assert.equal(isDrained, false);
   store.batch(1).finish();
   await drained;
   assert.deepEqual(answers, [

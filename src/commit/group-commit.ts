@@ -259,7 +259,6 @@ export class GroupCommit {
       this.counts.sizes.add(batch.length);
       if (this.#queued >= PACE_QUEUED_MIN) this.pace.note(batch.length, ended);
       else this.pace.forget();
-      last.isDecided = true;
       lane.underWay -= 1;
       lane.commands -= batch.length;
       if (lane.underWay === 0) this.#writing -= 1;

@@ -15,6 +15,8 @@ class LanedStore extends StalledStore {
   constructor(count: number, atOnce: number) {
     super();
     this.lanes = { count, atOnce, of: ({ endUser }) => Number(endUser.at(-1)) };
+    // One that writes no batches together need not say so.
+    Object.assign(this, { isJoining: undefined });
   }
 }
 

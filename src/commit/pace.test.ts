@@ -27,8 +27,12 @@ test('what was before counts for half, and half of that with the next window', (
   pace.note(512, 1_536);
   assert.equal(pace.perMs, 1);
   pace.note(1_536, 2_048);
-  pace.note(512, 2_560);
+  pace.note(1_024, 2_560);
   assert.equal(pace.perMs, 2);
+  pace.note(512, 3_072);
+  assert.equal(pace.perMs, 2);
+  pace.note(512, 3_584);
+  assert.equal(pace.perMs, 1.5);
 });
 
 test('once it is forgotten nothing is known', () => {

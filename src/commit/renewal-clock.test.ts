@@ -289,6 +289,36 @@ test('renewing that fails is trouble, and the next tick goes on', async (t) => {
   await clock.stop();
 });
 
+test('once renewing has failed no more is asked for in that round', async () => {
+  const store = new RenewingStore(10 * SOME);
+  const { clock, troubles } = begin(store);
+  const round = clock.tick();
+  await nextTurn();
+  const [failing, other] = store.waiting.splice(0);
+  const fault = new StoreFault('StoreUnavailable', 'for the test');
+  failing?.fail(fault);
+  await nextTurn();
+  other?.go();
+  await nextTurn();
+  assert.equal(store.waiting.length, 0);
+  await round;
+  assert.deepEqual([troubles, clock.renewed], [[fault], SOME]);
+});
+
+test('how late a store is that renews by itself counts from when nothing was due, too', async (t) => {
+  let nowMs = 1_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const store = new RenewingStore(SOME + 1);
+  const { clock } = begin(store);
+  nowMs = 4_000;
+  const round = clock.tick();
+  await nextTurn();
+  assert.deepEqual([clock.lateMs(), clock.due], [3_000, SOME + 1]);
+  await store.goOn();
+  await round;
+  assert.deepEqual([clock.lateMs(), clock.due], [0, 0]);
+});
+
 test('stopping waits for what a store is renewing, and asks for no more', async () => {
   const store = new RenewingStore(10 * SOME);
   const { clock } = begin(store);

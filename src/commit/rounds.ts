@@ -6,7 +6,7 @@ const TICK_MS = 1_000;
 export class Rounds {
   readonly #work: () => Promise<void>;
   readonly #onTrouble: (error: unknown) => void;
-  #timer: NodeJS.Timeout | null = null;
+  #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | null = null;
   #isTroubled = false;
 
@@ -21,7 +21,7 @@ export class Rounds {
   }
 
   async stop(): Promise<void> {
-    if (this.#timer) clearInterval(this.#timer);
+    clearInterval(this.#timer);
     await this.#round;
   }
 

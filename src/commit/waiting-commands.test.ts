@@ -260,6 +260,19 @@ test('renewals fill all that is left of the queue, in commands and in bytes, and
   }
 });
 
+test('after a pause renewals begin in a small batch again', async () => {
+  const { store, submit, renew } = begin();
+  for (let batch = 0; batch < 5; batch++) {
+    submit(1);
+    await nextTurn();
+    store.batch(batch).finish();
+    await nextTurn();
+  }
+  for (let user = 0; user < 4_000; user++) renew(`user ${user}`);
+  await nextTurn();
+  assert.equal(store.batch(5).commands.length, 48);
+});
+
 test('the places in a batch of those who have gone are filled up, and no more than those', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isGone: true });

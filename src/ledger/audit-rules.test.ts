@@ -61,6 +61,9 @@ const [FIRST, SECOND] = [added(100, 1), added(5, 2)];
 const CYCLE = `cycle ${FIRST.cycle.id}`;
 const [RENEWED, NEXT, SMALLER] = [daily(0, { status: 'renewed' }), daily(1), daily(1, { amount: 50, remaining: 50 })];
 
+const OPENING = `transaction ${FIRST.posting.transactionId}`;
+const STOP: Posting = { ...subtracted(0, START, 2), kind: 'stop-cycle', amount: 0 };
+
 /** Ledgers made by hand, each with one fault, some of which no other rule notices; and their sound neighbours. Postings latest first. */
 const BY_HAND: readonly (readonly [what: string, ledger: Ledger, found: readonly (readonly [number, string])[]])[] = [
   [
@@ -83,6 +86,19 @@ const BY_HAND: readonly (readonly [what: string, ledger: Ledger, found: readonly
     [
       [1, `transaction ${FIRST.posting.transactionId} left ${CYCLE} with -10 of 100 credits before it`],
       [1, `transaction ${subtracted(10, START, 0).transactionId} touches ${CYCLE} before it was started`],
+    ],
+  ],
+  [
+    'a subtraction a millisecond before its cycle began',
+    {
+      cycles: [{ ...FIRST.cycle, remaining: 90 }],
+      postings: [FIRST.posting, subtracted(10, START - 1, 3)],
+      now: START,
+    },
+    [
+      [1, `transaction ${FIRST.posting.transactionId} left ${CYCLE} with -10 of 100 credits before it`],
+      [4, `transaction ${subtracted(10, START - 1, 3).transactionId} lies outside the time of its cycle`],
+      [1, `transaction ${subtracted(10, START - 1, 3).transactionId} touches ${CYCLE} before it was started`],
     ],
   ],
   [
@@ -209,6 +225,88 @@ const BY_HAND: readonly (readonly [what: string, ledger: Ledger, found: readonly
     'a period without the one before',
     { cycles: [NEXT.cycle], postings: [NEXT.posting], now: END },
     [[3, `${CYCLE} (period 1) has no period before it`]],
+  ],
+  [
+    'a cycle that is stored twice',
+    { cycles: [FIRST.cycle, FIRST.cycle], postings: [FIRST.posting], now: START },
+    [[3, `${CYCLE} is stored twice`]],
+  ],
+  [
+    'a cycle that ends before its days are over',
+    {
+      cycles: [{ ...FIRST.cycle, validityDays: 2 }],
+      postings: [FIRST.posting],
+      now: START,
+    },
+    [[1, `${CYCLE} breaks the rule that a cycle ends its validity after its start`]],
+  ],
+  [
+    'an addition that is still to come',
+    { cycles: [FIRST.cycle], postings: [FIRST.posting], now: START - 1 },
+    [[4, `${OPENING} is later than the clock of the ledger`]],
+  ],
+  [
+    'an addition by nobody',
+    { cycles: [FIRST.cycle], postings: [{ ...FIRST.posting, actor: '' }], now: START },
+    [[4, `${OPENING} does not say who did it`]],
+  ],
+  [
+    'a posting without its cycle',
+    { cycles: [], postings: [FIRST.posting], now: START },
+    [
+      [4, `${OPENING} touches ${CYCLE}, which is not there`],
+      [2, 'the active balance is 0, and its postings sum to 100'],
+    ],
+  ],
+  [
+    'an addition that ends later than its cycle',
+    { cycles: [FIRST.cycle], postings: [{ ...FIRST.posting, expiresAt: END + 1 }], now: START },
+    [[4, `${OPENING} expires at another time than its cycle ends`]],
+  ],
+  [
+    'an addition of less than its cycle',
+    { cycles: [FIRST.cycle], postings: [{ ...FIRST.posting, amount: 90 }], now: END },
+    [
+      [1, `${OPENING} starts a cycle of 100 credits with 90`],
+      [1, `${CYCLE} holds 100 credits, and its postings sum to 90`],
+    ],
+  ],
+  [
+    'a subtraction after which as much is left as before',
+    { cycles: [FIRST.cycle], postings: [subtracted(10, START, 2), FIRST.posting], now: END },
+    [
+      [1, `transaction ${subtracted(10, START, 2).transactionId} left ${CYCLE} with 110 of 100 credits before it`],
+      [1, `${CYCLE} holds 100 credits, and its postings sum to 90`],
+    ],
+  ],
+  [
+    'additions in the wrong order',
+    { cycles: [FIRST.cycle, SECOND.cycle], postings: [FIRST.posting, SECOND.posting], now: START },
+    [[4, `transaction ${SECOND.posting.transactionId} is stored before an earlier one`]],
+  ],
+  [
+    'a stop that did not cancel',
+    { cycles: [daily(0).cycle], postings: [STOP, daily(0).posting], now: START },
+    [[3, `${CYCLE} was stopped, and is not canceled`]],
+  ],
+  [
+    'a canceled cycle that nobody stopped',
+    { cycles: [daily(0, { status: 'canceled' }).cycle], postings: [daily(0).posting], now: START },
+    [[3, `${CYCLE} is canceled, and nobody stopped it`]],
+  ],
+  [
+    'a renewed cycle that did not go on',
+    { cycles: [RENEWED.cycle], postings: [RENEWED.posting], now: END },
+    [[3, `${CYCLE} is renewed, and has no next period`]],
+  ],
+  [
+    'a canceled cycle that went on',
+    {
+      cycles: [daily(0, { status: 'canceled' }).cycle, NEXT.cycle],
+      postings: [NEXT.posting, STOP, daily(0).posting],
+      now: END,
+    },
+    [[3, `${CYCLE} has a next period, and is not renewed`]],
   ],
 ];
 

@@ -185,6 +185,11 @@ for (const [why, cycles, validityDays, available] of ROOMS) {
   });
 }
 
+test('whose next renewal would go past 2^53−1, which no addition allows, is not written to', () => {
+  const cycles = [cycle(0, { amount: 31 }), active(1, { amount: FULL_BUT_30, remaining: 0 })];
+  assert.throws(() => add(cycles, 1, 32), { name: 'AssertionError' });
+});
+
 // Subtractions.
 
 test('a subtraction drains the cycle that started first, then the next', () => {

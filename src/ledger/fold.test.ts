@@ -308,9 +308,14 @@ test('a batch that runs again decides the same', () => {
 
 test('a batch without all of its end users is not decided', () => {
   assert.throws(() => foldAll([add(ANN, 1), add(BOB, 1)], [[]]), { name: 'AssertionError' });
+  for (const loaded of [[{ cycles: [daily(1)] }], [1, 2, 3].map(() => ({ cycles: [daily(1)] }))])
+    assert.throws(() => foldRenewals([ANN, BOB], loaded, NOW, PERIODS_MAX), { name: 'AssertionError' });
 });
 
-test('an end user with two active cycles is not written to', () => {
-  const loaded = [[daily(0), daily(0, { id: idAt(NOW, 0) })]];
-  assert.throws(() => foldAll([subtract(ANN, 1)], loaded), { name: 'AssertionError' });
+test('an end user with two active cycles is not written to, whatever else happens in the batch', () => {
+  const two = [daily(0), daily(0, { id: idAt(NOW, 0) })];
+  const bought = daily(0, { id: idAt(NOW, 9), type: 'one-time', remaining: 10 });
+  assert.throws(() => foldAll([subtract(ANN, 1)], [two]), { name: 'AssertionError' });
+  assert.throws(() => foldAll([subtract(ANN, 11)], [[bought, ...two]]), { name: 'AssertionError' });
+  assert.throws(() => foldAll([add(ANN, 1), start(ANN, 'replace')], [two]), { name: 'AssertionError' });
 });

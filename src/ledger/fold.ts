@@ -70,7 +70,7 @@ export interface LoadedBatch {
 export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsMax: number): Folded {
   assert(loaded.cycles.length === batch.users.length, 'every end user of the batch is loaded');
   const kept = new KeptAnswers(loaded.answers, moment.now);
-  const works = loaded.cycles.map((cycles) => ({ loaded: cycles, cycles, postings: [] as Posting[], settled: false }));
+  const works = loaded.cycles.map(workOn);
   let periodsLeft = periodsMax;
   const outcomes = batch.commands.map((command, index) => {
     const name = keptNameOf(command);
@@ -85,11 +85,7 @@ export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsM
     if (name !== null) kept.keep(name, command, index, decision.outcome);
     return decision.outcome;
   });
-  const changes: UserChange[] = [];
-  works.forEach((work, index) => {
-    if (work.postings.length > 0) changes.push(changeOf(batch.users[index] as EndUserKey, index, work));
-  });
-  return { outcomes, changes, answers: [...kept.fresh.values()] };
+  return { outcomes, changes: changesOf(batch.users, works), answers: [...kept.fresh.values()] };
 }
 
 /** What time alone does, where nobody commands anything. */
@@ -113,18 +109,11 @@ export function foldRenewals(
   periodsMax: number,
 ): FoldedRenewals {
   assert(loaded.length === users.length, 'every end user is loaded');
-  const changes: UserChange[] = [];
-  let [settled, entered] = [0, 0];
-  for (let index = 0; index < users.length; index++) {
-    const { cycles: before } = loaded[index] as { cycles: readonly Cycle[] };
-    const { cycles, postings, missed } = settle(before, now, periodsMax - entered);
-    entered += postings.length;
-    if (postings.length === 0) continue;
-    if (postings.length === missed) settled += 1;
-    const work = { loaded: before, cycles, postings };
-    changes.push(changeOf(users[index] as EndUserKey, index, work));
-  }
-  return { changes, settled, entered };
+  const works = loaded.map(({ cycles }) => workOn(cycles));
+  let periodsLeft = periodsMax;
+  for (const work of works) periodsLeft -= catchUp(work, now, periodsLeft);
+  const settled = works.filter((work) => work.settled && work.postings.length > 0).length;
+  return { changes: changesOf(users, works), settled, entered: periodsMax - periodsLeft };
 }
 
 /** The answers that are known when a command is decided: those that were stored, and those of earlier commands. */
@@ -163,20 +152,20 @@ function keptNameOf(command: Command): string | null {
 }
 
 /** What an end user had, has now, and what was entered for that. */
-interface Changing {
+interface UserWork {
   readonly loaded: readonly Cycle[];
-  readonly cycles: readonly Cycle[];
-  readonly postings: readonly Posting[];
-}
-
-interface UserWork extends Changing {
   cycles: readonly Cycle[];
   readonly postings: Posting[];
+  /** Whether no period is left to catch up with. */
   settled: boolean;
 }
 
+function workOn(loaded: readonly Cycle[]): UserWork {
+  return { loaded, cycles: loaded, postings: [], settled: false };
+}
+
 /** @returns how many periods it entered */
-function catchUp(work: UserWork, now: number, periodsMax: number): number {
+function catchUp(work: UserWork, now: Instant, periodsMax: number): number {
   if (work.settled) return 0;
   const { cycles, postings, missed } = settle(work.cycles, now, periodsMax);
   work.cycles = cycles;
@@ -185,8 +174,18 @@ function catchUp(work: UserWork, now: number, periodsMax: number): number {
   return postings.length;
 }
 
+/** Of those to whom something happened. */
+function changesOf(users: readonly EndUserKey[], works: readonly UserWork[]): UserChange[] {
+  const changes: UserChange[] = [];
+  for (let index = 0; index < works.length; index++) {
+    const work = works[index] as UserWork;
+    if (work.postings.length > 0) changes.push(changeOf(users[index] as EndUserKey, index, work));
+  }
+  return changes;
+}
+
 /** Rules keep every cycle in its place and add new ones at the end, so that comparing by position finds what changed. */
-function changeOf(user: EndUserKey, index: number, { loaded, cycles, postings }: Changing): UserChange {
+function changeOf(user: EndUserKey, index: number, { loaded, cycles, postings }: UserWork): UserChange {
   const changed: { before: Cycle; after: Cycle }[] = [];
   for (let place = 0; place < loaded.length; place++) {
     const before = loaded[place] as Cycle;

@@ -189,12 +189,23 @@ test('an end user counts until the hour is over in which the last credits end, a
   assert.deepEqual(books.summed(1, SERIES.held, hourOf(books.now)).count, 1, 'also within that hour');
 });
 
+test('whose credits end as an hour begins is loaded until that hour is over, and who has none since before is not', () => {
+  const books = new Books();
+  books.write(ADA.add(10, 1));
+  books.now += DAY_MS + 60_000;
+  books.write(ADA.add(1, 5));
+  assert.equal(books.summed(1, SERIES.held, hourOf(books.now)).count, 1);
+  assert.equal(loadedBehind(books.now), NOON + DAY_MS - 1);
+});
+
 test('who has spent all has no credits, and whose credits come back counts again', () => {
   const books = new Books();
   books.write(ADA.add(10), ADA.subtract(10));
   assert.deepEqual(books.summed(1, SERIES.held), { credits: 0n, count: 0 });
   books.write(ADA.add(1));
   assert.deepEqual(books.summed(1, SERIES.held), { credits: 1n, count: 1 });
+  books.write(ADA.subtract(1));
+  assert.deepEqual(books.summed(1, SERIES.held), { credits: 0n, count: 0 });
 });
 
 test('a stop moves nothing', () => {

@@ -6,11 +6,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import { AnswerHash } from './answer-hash.ts';
 import { AnswerSegments, bucketOf } from './answer-segments.ts';
 import { SlipReads } from './answer-slip-reads.ts';
+import { spread } from './hash-mixing.ts';
 
 /** Findings that are told. */
 const FAULTS_MAX = 20;
-
-const MIX = 0x9e37_79b1;
 
 export function answerFaults(db: DatabaseSync): string[] {
   const faults: string[] = [];
@@ -60,8 +59,8 @@ function auditSegments(segments: AnswerSegments, firstSlip: number, fault: (sent
 }
 
 function fingerprint(hash: number, slip: number): number {
-  const mixed = Math.imul(hash ^ slip, MIX);
-  return Math.imul(mixed ^ (mixed >>> 15) ^ hash, MIX);
+  const mixed = spread(hash ^ slip);
+  return spread(mixed ^ (mixed >>> 15) ^ hash);
 }
 
 /** Null where what is read breaks off. */

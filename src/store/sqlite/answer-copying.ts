@@ -8,6 +8,7 @@ import { SlipReads } from './answer-slip-reads.ts';
 import { AnswerTable } from './answer-table.ts';
 import { EarlierAnswers } from './earlier-answers.ts';
 import { prepare, type Row } from './rows.ts';
+import { beginToWrite } from './turn-to-write.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
 
 /** Rows that wait to be sorted; SQLite does it on the disk. */
@@ -33,8 +34,8 @@ export function* answersInOrder(db: DatabaseSync): Generator<Answer> {
 
 /** Enters these answers and takes away all others, in one transaction. */
 export async function replaceAnswers(db: DatabaseSync, answers: AsyncIterable<readonly Answer[]>): Promise<void> {
+  beginToWrite(db);
   db.exec(`
-    BEGIN IMMEDIATE;
     DELETE FROM answers; DELETE FROM answer_slips; DELETE FROM answer_segments; DELETE FROM answer_buckets;
     ${SORTED}`);
   const insert = insertion(db);

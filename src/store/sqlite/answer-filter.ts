@@ -2,13 +2,13 @@
 // are on one line of the processor's cache (https://algo2.iti.kit.edu/documents/cacheefficientbloomfilters-jea.pdf).
 
 import { HASHES } from './answer-hash.ts';
+import { spread } from './hash-mixing.ts';
 
 /** A hundredth of the hashes that are not there pass. */
 const BITS_PER_ENTRY = 10;
 const BLOCK_WORDS = 16;
 const BLOCK_BITS = 32 * BLOCK_WORDS;
 
-const MIX = 0x9e37_79b1;
 const MORE_MIX = 0x85eb_ca6b;
 
 /** How much memory one for so many entries takes. */
@@ -65,6 +65,6 @@ export class AnswerFilter {
 
 /** The high bits of a hash say which block; of those that are left, all are to count. */
 function mixed(hash: number): number {
-  const bits = Math.imul(hash ^ (hash >>> 15), MIX);
+  const bits = spread(hash ^ (hash >>> 15));
   return Math.imul(bits ^ (bits >>> 13), MORE_MIX) | 1;
 }

@@ -10,7 +10,7 @@ import type { LedgerClock } from './ledger-clock.ts';
 import { RenewalTurns, type Renewed } from './renewal-turns.ts';
 import { faultOf } from './sqlite-error.ts';
 import { Writer, type WriterOptions, type Written } from './writer.ts';
-import type { WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
+import type { Failed, WriterAnswer, WriterData, WriterMessage, WriterReply } from './writer-thread.ts';
 
 /** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
@@ -96,8 +96,9 @@ export class ThreadedWriter implements BatchWriter {
   onHealth: BatchWriter['onHealth'] = () => {};
   onPosted: BatchWriter['onPosted'] = () => {};
   readonly #worker: Worker;
-  readonly #waiting: { resolve: (reply: WriterReply) => void; reject: (fault: StoreFault) => void }[] = [];
-  readonly #renewing: { resolve: (renewed: Renewed) => void; reject: (fault: StoreFault) => void }[] = [];
+  readonly #answers = new AwaitedReplies<WriterAnswer>();
+  /** Not in turn with the answers. */
+  readonly #renewals = new AwaitedReplies<Renewed>();
   #closed = false;
 
   static async open(file: string, clock: LedgerClock, options: Partial<WriterOptions>): Promise<ThreadedWriter> {
@@ -117,24 +118,22 @@ export class ThreadedWriter implements BatchWriter {
 
   /** The next batch is there when this one is done, so that the thread need not wait for it. */
   async write(commands: readonly Command[], onSent: () => void): Promise<Written> {
-    const reply = this.#ask({ commands: commandsText(commands) });
+    const reply = this.#ask({ commands: commandsText(commands) }, this.#answers);
     onSent();
     return writtenOf(((await reply) as { readonly written: string }).written);
   }
 
   renewDue(): Promise<Renewed> {
-    if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
-    this.#worker.postMessage('renew' satisfies WriterMessage);
-    return new Promise((resolve, reject) => this.#renewing.push({ resolve, reject }));
+    return this.#ask('renew', this.#renewals);
   }
 
   async forgetAnswers(ageMs: number): Promise<number> {
-    const reply = (await this.#ask({ forgetOlderThanMs: ageMs })) as { readonly forgotten: number };
+    const reply = (await this.#ask({ forgetOlderThanMs: ageMs }, this.#answers)) as { readonly forgotten: number };
     return reply.forgotten;
   }
 
   async noteKeyUses(ids: readonly number[]): Promise<void> {
-    await this.#ask({ usedKeys: ids });
+    await this.#ask({ usedKeys: ids }, this.#answers);
   }
 
   async close(): Promise<void> {
@@ -144,12 +143,10 @@ export class ThreadedWriter implements BatchWriter {
     await ended;
   }
 
-  #ask(message: WriterMessage): Promise<WriterReply> {
+  #ask<Reply extends object>(message: WriterMessage, awaited: AwaitedReplies<Reply>): Promise<Reply> {
     if (this.#closed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
-    return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
-      this.#worker.postMessage(message);
-    });
+    this.#worker.postMessage(message);
+    return awaited.next();
   }
 
   #take(reply: WriterReply): void {
@@ -158,28 +155,40 @@ export class ThreadedWriter implements BatchWriter {
       this.onPosted(reply.postedAlone);
       return;
     }
-    if ('renewed' in reply) {
-      const { renewed } = reply;
-      const asking = this.#renewing.shift();
-      if ('fault' in renewed) asking?.reject(new StoreFault(renewed.fault, renewed.reason));
-      else asking?.resolve(renewed);
-      return;
-    }
     if ('trouble' in reply) {
       const { trouble } = reply;
       this.onHealth(trouble && new StoreFault(trouble.fault, trouble.reason));
       return;
     }
-    const waiting = this.#waiting.shift();
-    if ('fault' in reply) waiting?.reject(new StoreFault(reply.fault, reply.reason));
-    else waiting?.resolve(reply);
+    if ('renewed' in reply) this.#renewals.take(reply.renewed);
+    else this.#answers.take(reply);
   }
 
   /** What was under way when the thread died may or may not be in the file. */
   #fail(reason: string): void {
     if (!this.#closed) this.onHealth(new StoreFault('Internal', reason));
     this.#closed = true;
-    for (const { reject } of [...this.#waiting.splice(0), ...this.#renewing.splice(0)])
-      reject(new StoreFault('OutcomeUnknown', reason));
+    const fault = { fault: 'OutcomeUnknown', reason } as const;
+    this.#answers.failAll(fault);
+    this.#renewals.failAll(fault);
+  }
+}
+
+/** Replies that are awaited, and come in the order in which they were asked for. */
+class AwaitedReplies<Reply extends object> {
+  readonly #waiting: { resolve: (reply: Reply) => void; reject: (fault: StoreFault) => void }[] = [];
+
+  next(): Promise<Reply> {
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  take(reply: Reply | Failed): void {
+    const first = this.#waiting.shift();
+    if ('fault' in reply) first?.reject(new StoreFault(reply.fault, reply.reason));
+    else first?.resolve(reply);
+  }
+
+  failAll(failed: Failed): void {
+    while (this.#waiting.length > 0) this.take(failed);
   }
 }

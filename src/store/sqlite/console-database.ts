@@ -4,6 +4,7 @@ import type { SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect } from 'kysely';
 import type { ConsoleDatabase, ConsoleTables } from '../console-database.ts';
 import { connect } from './ledger-file.ts';
+import { inTurn } from './turn-to-write.ts';
 
 /** @param file a ledger that is open already, and so has the schema of this version */
 export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
@@ -17,8 +18,8 @@ export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
           const statement = db.prepare(sql === 'begin' ? 'BEGIN IMMEDIATE' : sql);
           return {
             reader: statement.columns().length > 0,
-            all: (parameters) => statement.all(...(parameters as SQLInputValue[])),
-            run: (parameters) => statement.run(...(parameters as SQLInputValue[])),
+            all: (parameters) => inTurn(db, () => statement.all(...(parameters as SQLInputValue[]))),
+            run: (parameters) => inTurn(db, () => statement.run(...(parameters as SQLInputValue[]))),
             iterate: (parameters) => statement.iterate(...(parameters as SQLInputValue[])),
           };
         },

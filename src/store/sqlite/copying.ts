@@ -30,6 +30,7 @@ import { clockChecksum } from './open-writer.ts';
 import { enterPeople, peopleOf } from './people-table.ts';
 import { RecordWriter } from './record-writer.ts';
 import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
+import { beginToWrite, inTurn } from './turn-to-write.ts';
 import { showUnposted } from './unposted-view.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
 import { auditFile } from './whole-store.ts';
@@ -135,7 +136,7 @@ class SqliteCopying implements CopyDestination {
   }
 
   async begin(source: string, head: LedgerHead): Promise<EndUserKey | null> {
-    this.#db.exec('BEGIN IMMEDIATE');
+    beginToWrite(this.#db);
     try {
       const mark = unfinishedCopy(this.#db);
       if (mark === null) this.#mark(source, head);
@@ -152,7 +153,7 @@ class SqliteCopying implements CopyDestination {
   async load(records: readonly LedgerRecord[]): Promise<void> {
     assert(this.#writer, 'a copy begins before it loads');
     if (records.length === 0) return;
-    if (!this.#db.isTransaction) this.#db.exec('BEGIN IMMEDIATE');
+    if (!this.#db.isTransaction) beginToWrite(this.#db);
     for (const record of records) this.#writer.write(record);
   }
 
@@ -164,24 +165,23 @@ class SqliteCopying implements CopyDestination {
   }
 
   async moveClock({ at, sequence }: IdPosition): Promise<void> {
-    this.#db
-      .prepare(
-        `INSERT INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)
-         ON CONFLICT (only) DO UPDATE SET at = excluded.at, sequence = excluded.sequence, checksum = excluded.checksum
-         WHERE (excluded.at, excluded.sequence) > (at, sequence)`,
-      )
-      .run(at, sequence, clockChecksum(at, sequence));
+    const move = this.#db.prepare(
+      `INSERT INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)
+       ON CONFLICT (only) DO UPDATE SET at = excluded.at, sequence = excluded.sequence, checksum = excluded.checksum
+       WHERE (excluded.at, excluded.sequence) > (at, sequence)`,
+    );
+    inTurn(this.#db, () => move.run(at, sequence, clockChecksum(at, sequence)));
   }
 
   async addUpTotals(): Promise<void> {
-    this.#db.exec('BEGIN IMMEDIATE');
+    beginToWrite(this.#db);
     addUpAgain(this.#db);
     this.#db.exec('COMMIT');
   }
 
   async finish(): Promise<void> {
     assert(!this.#db.isTransaction, 'all that was loaded is committed');
-    this.#db.exec('DROP TABLE copying');
+    inTurn(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 
   /** Closing the connection rolls back what is not committed. */

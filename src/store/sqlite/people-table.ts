@@ -2,6 +2,7 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import { PEOPLE_TABLE_NAMES, type PeopleRow, peopleColumns } from '../people-rows.ts';
+import { beginToWrite } from './turn-to-write.ts';
 
 export function peopleOf(db: DatabaseSync): PeopleRow[] {
   return PEOPLE_TABLE_NAMES.flatMap((table) => {
@@ -13,7 +14,7 @@ export function peopleOf(db: DatabaseSync): PeopleRow[] {
 
 /** Instead of whoever is there. */
 export function enterPeople(db: DatabaseSync, people: readonly PeopleRow[]): void {
-  db.exec('BEGIN IMMEDIATE');
+  beginToWrite(db);
   for (const table of PEOPLE_TABLE_NAMES.toReversed()) db.exec(`DELETE FROM ${table}`);
   for (const { table, values } of people) {
     const names = peopleColumns(table).map(([name]) => name);

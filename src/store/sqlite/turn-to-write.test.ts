@@ -3,30 +3,40 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { Worker } from 'node:worker_threads';
-import { temporaryFile } from '../../../test/store/temporary-ledger.ts';
+import { makeHistory, temporaryFile } from '../../../test/store/temporary-ledger.ts';
+import { copyLedger } from '../copy.ts';
+import { openSqliteConsoleDatabase } from './console-database.ts';
+import { openSqliteDestination, openSqliteSource } from './copying.ts';
 import { openSqliteStore, openSqliteStoreBeside } from './sqlite-store.ts';
 
-/** Writes for 20 ms at a time, and begins again at once. Counts its transactions. */
+/** Writes for 20 ms at a time, and begins again after 0.3 ms, or as soon as it can. Counts its transactions. */
 const BUSY = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData: { file, counts } } = require('node:worker_threads');
-  const db = new DatabaseSync(file, { timeout: 5_000 });
-  const update = db.prepare('UPDATE clock SET sequence = sequence');
+  const db = new DatabaseSync(file, { timeout: 0 });
+  const last = (ms) => { for (const until = performance.now() + ms; performance.now() < until; ); };
   while (counts[1] === 0) {
-    db.exec('BEGIN IMMEDIATE');
-    update.run();
-    for (const until = performance.now() + 20; performance.now() < until; );
-    db.exec('COMMIT');
+    try {
+      db.exec('BEGIN IMMEDIATE');
+    } catch {
+      continue;
+    }
     if (Atomics.add(counts, 0, 1) === 0) parentPort.postMessage('begun');
+    last(20);
+    db.exec('UPDATE clock SET sequence = sequence; COMMIT');
+    last(0.3);
   }
   db.close();`;
 
-const KEYS = 5;
-/** Of the busy writer, for each key: SQLite by itself gives up after 250. */
-const TRANSACTIONS_MAX = 80;
+/** Of the busy writer, meanwhile: 5 to 20 go by. Of SQLite waiting by itself it is hundreds, and it gives up after 250 for one. */
+const TRANSACTIONS_MAX = 120;
 
-async function busyWriter(t: TestContext, file: string): Promise<Int32Array> {
+/** A ledger with a busy writer. */
+async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32Array }> {
+  const file = temporaryFile();
+  await (await openSqliteStore(file)).close();
   const counts = new Int32Array(new SharedArrayBuffer(8));
   const worker = new Worker(BUSY, { eval: true, workerData: { file, counts } });
   t.after(async () => {
@@ -34,19 +44,52 @@ async function busyWriter(t: TestContext, file: string): Promise<Int32Array> {
     await once(worker, 'exit');
   });
   await once(worker, 'message');
-  return counts;
+  return { file, counts };
+}
+
+/** Writes one after another, each begun while the busy writer is writing. */
+async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly (() => Promise<unknown>)[]) {
+  let waited = 0;
+  for (const write of writes) {
+    const before = Atomics.load(counts, 0);
+    while (Atomics.load(counts, 0) === before) await setTimeout(1);
+    await write();
+    waited += Atomics.load(counts, 0) - before;
+  }
+  t.diagnostic(`${waited} transactions of the busy writer`);
+  assert(waited < TRANSACTIONS_MAX, `${waited} transactions went by`);
 }
 
 test('a key is made in a gap that a busy writer leaves', async (t) => {
-  const file = temporaryFile();
-  await (await openSqliteStore(file)).close();
+  const { file, counts } = await busyLedger(t);
   const beside = openSqliteStoreBeside(file);
   t.after(() => beside.close());
-  const counts = await busyWriter(t, file);
-  const before = Atomics.load(counts, 0);
-  for (let key = 0; key < KEYS; key++)
-    await beside.apiKeys.create({ accountName: 'busy', scope: 'read', secret: `secret ${key}`, name: '' });
-  const waited = Atomics.load(counts, 0) - before;
-  t.diagnostic(`${waited} transactions of the busy writer for ${KEYS} keys`);
-  assert(waited < KEYS * TRANSACTIONS_MAX, `${waited} transactions went by`);
+  const make = (secret: string) => () =>
+    beside.apiKeys.create({ accountName: 'busy', scope: 'read', secret, name: '' });
+  await assertTurns(t, counts, ['a', 'b', 'c', 'd', 'e'].map(make));
+});
+
+test('the console writes in such a gap, in a transaction and without', async (t) => {
+  const { file, counts } = await busyLedger(t);
+  const { queries, alone, close } = openSqliteConsoleDatabase(file);
+  t.after(close);
+  const tried = { subject_sha256: 'a'.repeat(64), attempts: 1, ends_at: 0 };
+  const table = 'console_attempts';
+  await assertTurns(t, counts, [
+    () => queries.insertInto(table).values(tried).execute(),
+    () => alone((together) => together.updateTable(table).set({ attempts: 2 }).execute()),
+    () => queries.updateTable(table).set({ attempts: 3 }).returning('attempts').execute(),
+    () => alone((together) => together.updateTable(table).set({ attempts: 4 }).returning('attempts').execute()),
+    () => queries.deleteFrom(table).where('attempts', '=', 4).execute(),
+  ]);
+  assert.deepEqual(await queries.selectFrom(table).selectAll().execute(), []);
+});
+
+test('a copy is written in such gaps', async (t) => {
+  const from = temporaryFile();
+  await makeHistory(from);
+  const { file, counts } = await busyLedger(t);
+  const [source, copy] = [openSqliteSource(from), openSqliteDestination(file)];
+  t.after(() => Promise.all([source.close(), copy.close()]));
+  await assertTurns(t, counts, [() => copyLedger(source, copy, () => {})]);
 });

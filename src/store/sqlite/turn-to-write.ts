@@ -1,6 +1,6 @@
-// The turn to write in a ledger file for whoever is not its writer, as another process that makes a key. While a million
-// renewals are entered, the writer lets go of the file for a fraction of a millisecond each time. SQLite, told to wait, looks
-// again after up to 100 ms, and would miss that for seconds.
+// The turn to write in a ledger file for whoever is not its writer, as the console, or another process that makes a key.
+// While a million renewals are entered, the writer lets go of the file for a fraction of a millisecond each time. SQLite,
+// told to wait, looks again after up to 100 ms, and would miss that for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
@@ -16,21 +16,24 @@ const asleep = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT
  * @throws as SQLite does when it is still not its turn after 5 s
  */
 export function beginToWrite(db: DatabaseSync): void {
+  inTurn(db, () => db.exec('BEGIN IMMEDIATE'));
+}
+
+/** The same for a statement that is a transaction of its own: it is run again, since one whose turn it is not does nothing. */
+export function inTurn<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;
   db.exec('PRAGMA busy_timeout = 0');
   try {
-    while (!hasBegun(db, performance.now() > until)) Atomics.wait(asleep, 0, 0, LOOK_EVERY_MS);
+    for (;;) {
+      const isLast = performance.now() > until;
+      try {
+        return run();
+      } catch (error) {
+        if (isLast || sqliteCode(error) !== SQLITE.busy) throw error;
+      }
+      Atomics.wait(asleep, 0, 0, LOOK_EVERY_MS);
+    }
   } finally {
     db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
-  }
-}
-
-function hasBegun(db: DatabaseSync, isLast: boolean): boolean {
-  try {
-    db.exec('BEGIN IMMEDIATE');
-    return true;
-  } catch (error) {
-    if (isLast || sqliteCode(error) !== SQLITE.busy) throw error;
-    return false;
   }
 }

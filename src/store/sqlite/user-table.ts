@@ -3,6 +3,7 @@
 
 import { randomInt } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
+import { spread } from './hash-mixing.ts';
 import { uuidOfWords, WORDS, writeWords } from './uuid.ts';
 
 export type Slot = number;
@@ -15,8 +16,6 @@ const NOBODY = 0;
 const SLOTS_FIRST = 1_024;
 /** At least so many places in the index for each slot: a look-up sees a place or two. */
 const PLACES_PER_SLOT = 2;
-/** 2^32 divided by the golden ratio. */
-const MIX = 0x9e37_79b1;
 const SEED_MAX = 2 ** 32;
 const NEIGHBOUR_SHIFT = 20;
 const NEIGHBOURS = 2 ** (32 - NEIGHBOUR_SHIFT);
@@ -119,7 +118,7 @@ export class UserTable {
   #hash(account: number, words: Uint32Array, at: number): number {
     let hash = this.#seed ^ account;
     for (let word = 0; word < WORDS; word++) {
-      hash = Math.imul(hash ^ (words[at + word] as number), MIX);
+      hash = spread(hash ^ (words[at + word] as number));
       hash ^= hash >>> 15;
     }
     return hash;

@@ -22,16 +22,18 @@ export type WriterMessage =
   | 'renew'
   | 'close';
 
-interface Failed {
+export interface Failed {
   readonly fault: FaultCode;
   readonly reason: string;
 }
 
-export type WriterReply =
+/** To batches and the like, in the order in which they came. */
+export type WriterAnswer =
   /** As `writtenText` writes it. */
-  | { readonly written: string }
-  | { readonly forgotten: number }
-  | { readonly noted: true }
+  { readonly written: string } | { readonly forgotten: number } | { readonly noted: true };
+
+export type WriterReply =
+  | WriterAnswer
   /** Not in turn with the answers to the others: batches go before. */
   | { readonly renewed: Renewed | Failed }
   | Failed
