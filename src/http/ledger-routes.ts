@@ -35,7 +35,7 @@ import * as operations from './ledger-operations.ts';
 import { ListReader, READER_GONE } from './list-reader.ts';
 import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
 import { balanceText, cycleObject, movedText } from './objects.ts';
-import type { PageTurns } from './page-turns.ts';
+import type { ListTurns } from './page-turns.ts';
 import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendProblem, sendRefusal } from './problem.ts';
 import { admitAtRate } from './rate-headers.ts';
 import type * as schemas from './schemas.ts';
@@ -57,7 +57,7 @@ export interface LedgerRoutesOptions {
   readonly authenticator: Authenticator;
   readonly work: WorkInFlight;
   readonly turns: ConnectionTurns;
-  readonly pageTurns: PageTurns;
+  readonly listTurns: ListTurns;
   /** How often each key may call; null or absent where that is not limited. */
   readonly rateLimit?: RateLimit | null;
 }
@@ -192,7 +192,7 @@ function writeRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
 }
 
 function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
-  const { store, work, pageTurns } = options;
+  const { store, work, listTurns } = options;
   const onRequest = admission(options, 'read');
   const preValidation = mergeBodyIntoQuery;
 
@@ -223,8 +223,8 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
       schema: operations.getAllUserTransactions,
     },
     (request, reply) => {
-      const reader = new ListReader(pageTurns, work, request, reply);
-      transactionList(store, listRequestOf(endUserOf(request, request.query), request.query), reader.page)
+      const reader = new ListReader(listTurns, work, request, reply);
+      transactionList(store, listRequestOf(endUserOf(request, request.query), request.query), reader)
         .then((document) => sendJson(reply, typeof document === 'string' ? document : reader.stream(document)))
         .catch((error) => {
           if (error instanceof InvalidRequest) sendInvalid(reply, error);

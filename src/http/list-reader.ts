@@ -5,20 +5,21 @@ import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { StoreFault } from '../store/store.ts';
-import type { PageReader, PageTurns } from './page-turns.ts';
+import type { ListTurns, PageReader, PageTurns } from './page-turns.ts';
+import type { InTurn } from './transaction-list.ts';
 import type { WorkInFlight } from './work-in-flight.ts';
 
 /** Nobody is told, and nothing is wrong. */
 export const READER_GONE = new StoreFault('Overloaded', 'Its client has gone.');
 
-export class ListReader implements PageReader {
+export class ListReader implements PageReader, InTurn {
   readonly account: number;
-  readonly #turns: PageTurns;
+  readonly #turns: ListTurns;
   readonly #work: WorkInFlight;
   readonly #request: FastifyRequest;
   readonly #reply: FastifyReply;
 
-  constructor(turns: PageTurns, work: WorkInFlight, request: FastifyRequest, reply: FastifyReply) {
+  constructor(turns: ListTurns, work: WorkInFlight, request: FastifyRequest, reply: FastifyReply) {
     this.account = request.caller.account;
     this.#turns = turns;
     this.#work = work;
@@ -30,23 +31,28 @@ export class ListReader implements PageReader {
     return this.#request.raw.socket.destroyed;
   }
 
-  /**
-   * Makes a page in its turn. Until the answer has begun, its request is not one that anybody is busy with meanwhile.
-   *
-   * @throws READER_GONE, and what `make` throws
-   */
-  readonly page = async <Page>(make: () => Promise<Page>): Promise<Page> => {
+  /** @throws READER_GONE, and what `make` throws, as does what follows */
+  begin<Page>(make: () => Promise<Page>): Promise<Page> {
+    return this.#take(this.#turns.beginnings, make);
+  }
+
+  /** Until the answer has begun, its request is not one that anybody is busy with meanwhile. */
+  async goOn<Page>(make: () => Promise<Page>): Promise<Page> {
     const { holder } = this.#request;
     if (holder !== null) this.#work.stepAside(holder);
     try {
       await this.#answering();
-      const page = await this.#turns.take(this, make);
-      if (page === null) throw READER_GONE;
-      return page;
+      return await this.#take(this.#turns.pages, make);
     } finally {
       if (holder !== null) this.#work.stepBack(holder);
     }
-  };
+  }
+
+  async #take<Page>(turns: PageTurns, make: () => Promise<Page>): Promise<Page> {
+    const page = await turns.take(this, make);
+    if (page === null) throw READER_GONE;
+    return page;
+  }
 
   /** Counts a stream as work for as long as the client takes to read it, which goes on after its headers are sent. */
   stream(stream: Readable): Readable {

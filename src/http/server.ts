@@ -23,7 +23,7 @@ import { readJson } from './json-body.ts';
 import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
 import { type Measured, metricsOf } from './metrics.ts';
 import { type OperatorRoutesOptions, operatorRoutes } from './operator-routes.ts';
-import { PageTurns } from './page-turns.ts';
+import { ListTurns } from './page-turns.ts';
 import {
   type FieldError,
   InvalidRequest,
@@ -51,7 +51,7 @@ type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured,
 
 export type HttpServerOptions = Omit<
   RouteOptions,
-  'isDraining' | 'work' | 'turns' | 'pageTurns' | 'metrics' | 'rateLimit'
+  'isDraining' | 'work' | 'turns' | 'listTurns' | 'metrics' | 'rateLimit'
 > & {
   readonly logger: FastifyBaseLogger;
   readonly version: string;
@@ -65,7 +65,7 @@ export type HttpServerOptions = Omit<
   readonly limits?: Partial<ServerLimits>;
   readonly console: OtherPages;
   /** Those that the console takes as well; of the API alone when absent. */
-  readonly pageTurns?: PageTurns;
+  readonly listTurns?: ListTurns;
 };
 
 /** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
@@ -137,8 +137,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 
   const metrics = metricsOf({ ...options, requests, work });
   const rateLimit = options.rateLimit ? new RateLimit(options.rateLimit) : null;
-  const { pageTurns = new PageTurns() } = options;
-  const ledger = { ...options, work, turns, pageTurns, rateLimit };
+  const { listTurns = new ListTurns() } = options;
+  const ledger = { ...options, work, turns, listTurns, rateLimit };
   for (const schema of COMPONENTS) app.addSchema(schema);
   await describe(app, options.version);
   const guarded = async (scope: FastifyInstance) => {

@@ -1,6 +1,5 @@
 // The transactions of an end user as a JSON document: all of them, however many there are, written a piece at a time as
-// the client reads, so that memory stays flat; or one page. How a list begins is read at once, like a balance; what comes
-// behind is made in turn with other lists.
+// the client reads, so that memory stays flat; or one page. It is read when it is its turn among all lists.
 
 import { Readable } from 'node:stream';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
@@ -13,16 +12,19 @@ import type { ListRequest, PageAsked } from './list-request.ts';
 import { transactionText } from './objects.ts';
 import { strangeCursor, writeCursor } from './page-cursor.ts';
 
-/** What is read of every list at once. It costs little more than a balance, and most lists have no more. */
+/** How a list begins. It costs little more than a balance, and most lists have no more. */
 export const FIRST_TRANSACTIONS = 50;
 
 /** Large enough that a read of the store costs more than asking for it, small enough to hold up nothing else. */
 export const READ_TRANSACTIONS = 240;
 
-/** Makes what comes behind the beginning of a list when it is its turn. */
-export type InTurn = <Page>(make: () => Promise<Page>) => Promise<Page>;
+/** By whom the reads of a list are done when it is their turn: how it begins, and what comes behind. */
+export interface InTurn {
+  begin<Page>(read: () => Promise<Page>): Promise<Page>;
+  goOn<Page>(read: () => Promise<Page>): Promise<Page>;
+}
 
-const atOnce: InTurn = (make) => make();
+const AT_ONCE: InTurn = { begin: (read) => read(), goOn: (read) => read() };
 
 /** Which transactions are wanted: two bounds on their time, and those on their ids that follow from them. */
 interface Bounds {
@@ -44,7 +46,7 @@ interface Making {
 export async function transactionList(
   store: Pick<Store, 'transactions'>,
   request: ListRequest,
-  inTurn: InTurn = atOnce,
+  inTurn: InTurn = AT_ONCE,
 ): Promise<string | Readable> {
   const bounds = boundsOf(request);
   const making = bounds && { store, request, bounds, inTurn };
@@ -91,8 +93,8 @@ function boundsOf({ from, to, page }: ListRequest): Bounds | null {
   return until > before ? null : { from: earliest, until, ids: { ...ids, last: page.after } };
 }
 
-function begin({ store, request, bounds }: Making, limit: number): Promise<TransactionPage> {
-  return store.transactions(request.user, { from: null, limit, within: bounds.ids });
+function begin({ store, request, bounds, inTurn }: Making, limit: number): Promise<TransactionPage> {
+  return inTurn.begin(() => store.transactions(request.user, { from: null, limit, within: bounds.ids }));
 }
 
 function goOn(
@@ -100,7 +102,7 @@ function goOn(
   from: PageCursor,
   limit = READ_TRANSACTIONS,
 ): Promise<TransactionPage> {
-  return inTurn(() => store.transactions(request.user, { from, limit, within: bounds.ids }));
+  return inTurn.goOn(() => store.transactions(request.user, { from, limit, within: bounds.ids }));
 }
 
 async function* documentOf(
@@ -137,7 +139,7 @@ async function* transactionsOf(
 ): AsyncGenerator<readonly Transaction[]> {
   for (const renewals of chunked(renewalsWithin(making.bounds, read))) {
     yield renewals;
-    if (renewals.length === READ_TRANSACTIONS) await making.inTurn(async () => {});
+    if (renewals.length === READ_TRANSACTIONS) await making.inTurn.goOn(async () => {});
   }
   yield read.transactions;
   let missing = wanted - read.transactions.length;
