@@ -1,12 +1,14 @@
-// How many reads are done in a turn of the event loop: all that are asked for, unless they are of thousands of cycles.
+// How many reads are done in a turn of the event loop: all that are asked for, unless they are of thousands of cycles,
+// which wait behind the others.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { EndUserKey } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import type { Loaded } from '../loaded.ts';
-import { CYCLES_A_TURN, ReadsInTurn } from './reads-in-turn.ts';
+import { CYCLES_A_TURN, MANY_CYCLES, ReadsInTurn } from './reads-in-turn.ts';
 import { WritesUnderWay } from './writes-under-way.ts';
 
 const USER = { account: 1, endUser: '0a5d6e7c-8f90-4123-8456-7890abcdef01' };
@@ -22,38 +24,84 @@ const CYCLE: Cycle = {
   validityDays: 1,
 };
 
-/** @returns how many of `count` reads of so many cycles were done in each turn, and transactions were begun and ended */
-async function turnsOf(count: number, cyclesEach: number): Promise<{ turns: number[]; begun: number; ended: number }> {
-  const said: string[] = [];
-  const db = { isOpen: true, isTransaction: true, exec: (sql: string) => void said.push(sql) };
-  const reads = new ReadsInTurn(db as unknown as DatabaseSync, new WritesUnderWay());
-  const loaded: Loaded = { now: 0, cycles: Array.from({ length: cyclesEach }, () => CYCLE) };
-  const order: number[] = [];
-  const turns: number[] = [];
-  let inTurn = 0;
-  const all = Array.from({ length: count }, (_, index) =>
-    reads.add(USER, () => {
-      inTurn += 1;
-      order.push(index);
-      return loaded;
-    }),
-  );
-  while (order.length < count) {
-    await nextTurn();
-    turns.push(inTurn);
-    inTurn = 0;
+const others = (count: number) => Array.from({ length: count }, () => ({ account: 1, endUser: crypto.randomUUID() }));
+
+/** Reads in a turn of the event loop, each with its name, and what the database was told. */
+class Turns {
+  readonly said: string[] = [];
+  readonly byTurn: string[][] = [];
+  readonly #reads: ReadsInTurn;
+  readonly #asked: Promise<Loaded>[] = [];
+  #inTurn: string[] = [];
+
+  constructor() {
+    const db = { isOpen: true, isTransaction: true, exec: (sql: string) => void this.said.push(sql) };
+    this.#reads = new ReadsInTurn(db as unknown as DatabaseSync, new WritesUnderWay());
   }
-  await Promise.all(all);
-  assert.deepEqual(order, [...order.keys()], 'in the order in which they were asked for');
-  const times = (statement: string) => said.filter((sql) => sql === statement).length;
-  return { turns: turns.filter((read) => read > 0), begun: times('BEGIN'), ended: times('COMMIT') };
+
+  ask(user: EndUserKey, cycles: number, name = user.endUser): void {
+    const loaded: Loaded = { now: 0, cycles: Array.from({ length: cycles }, () => CYCLE) };
+    const read = () => {
+      this.#inTurn.push(name);
+      return loaded;
+    };
+    this.#asked.push(this.#reads.add(user, read));
+  }
+
+  async end(): Promise<number[]> {
+    while (this.byTurn.flat().length < this.#asked.length) {
+      await nextTurn();
+      if (this.#inTurn.length > 0) this.byTurn.push(this.#inTurn);
+      this.#inTurn = [];
+    }
+    await Promise.all(this.#asked);
+    return this.byTurn.map(({ length }) => length);
+  }
 }
 
-test('reads of few cycles that are asked for in a turn are done in one, in one transaction', async () => {
-  assert.deepEqual(await turnsOf(500, 3), { turns: [500], begun: 1, ended: 1 });
+test('reads of few cycles that are asked for in a turn are done in one, in order, in one transaction', async () => {
+  const turns = new Turns();
+  const users = others(500);
+  for (const user of users) turns.ask(user, 3);
+  assert.deepEqual(await turns.end(), [500]);
+  assert.deepEqual(
+    turns.byTurn[0],
+    users.map(({ endUser }) => endUser),
+  );
+  assert.deepEqual(turns.said, ['BEGIN', 'COMMIT']);
 });
 
-test('of end users with thousands of cycles one or two are read in a turn, each turn with a snapshot of its own', async () => {
-  assert.deepEqual(await turnsOf(5, CYCLES_A_TURN), { turns: [1, 1, 1, 1, 1], begun: 5, ended: 5 });
-  assert.deepEqual((await turnsOf(5, CYCLES_A_TURN - 1)).turns, [2, 2, 1]);
+test('of thousands of cycles one or two reads are done in a turn, each turn with a snapshot of its own', async () => {
+  const turns = new Turns();
+  for (const user of others(5)) turns.ask(user, CYCLES_A_TURN);
+  assert.deepEqual(await turns.end(), [1, 1, 1, 1, 1]);
+  assert.deepEqual(turns.said, Array.from({ length: 5 }, () => ['BEGIN', 'COMMIT']).flat());
+  const less = new Turns();
+  for (let read = 0; read < 5; read++) less.ask(USER, CYCLES_A_TURN - 1);
+  assert.deepEqual(await less.end(), [2, 2, 1]);
+});
+
+test('behind 20 reads of one with thousands of cycles, others wait for one or two of them', async () => {
+  const turns = new Turns();
+  for (let read = 0; read < 20; read++) turns.ask(USER, CYCLES_A_TURN, 'large');
+  for (const user of others(50)) turns.ask(user, 3, 'small');
+  await turns.end();
+  const order = turns.byTurn.flat();
+  const before = order.slice(0, order.lastIndexOf('small'));
+  assert(before.filter((name) => name === 'large').length <= 2, `${before}`);
+  assert(turns.byTurn.every((names) => names.filter((name) => name === 'large').length <= 1));
+});
+
+test('who has many cycles no more waits no more', async () => {
+  const turns = new Turns();
+  turns.ask(USER, MANY_CYCLES);
+  await turns.end();
+  turns.ask(USER, MANY_CYCLES - 1);
+  await turns.end();
+  const [other] = others(1);
+  assert(other);
+  turns.ask(USER, 1, 'first');
+  turns.ask(other, 1, 'second');
+  await turns.end();
+  assert.deepEqual(turns.byTurn.at(-1), ['first', 'second']);
 });
