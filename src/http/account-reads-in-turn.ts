@@ -4,7 +4,7 @@
 import type { AccountReads } from '../store/account-reads.ts';
 import type { PageTurns } from './page-turns.ts';
 
-/** Beside the lists of an account, its console has a line of its own: behind 500 lists each page of it took 20 times 500 turns. */
+/** Beside the lists of an account, its console has a line of its own: behind 500 lists a page of it would take 20 times 500 turns. */
 const consoleOf = (account: number) => -account;
 
 export function readsInTurn(reads: AccountReads, turns: PageTurns): AccountReads {

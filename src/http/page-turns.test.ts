@@ -109,6 +109,8 @@ test('for a reader that has gone nothing is read, and nobody waits for it', asyn
   await nextTurn();
   assert.equal(await last, 'read');
   assert.deepEqual(new Set(await Promise.all(others)), new Set([null]));
+  for (let turn = 0; turn < 3; turn++) await nextTurn();
+  assert.equal(await turns.take(gone, page), null, 'nor where there would be room');
   assert.equal(read, 1);
 });
 

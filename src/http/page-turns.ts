@@ -52,6 +52,7 @@ export class PageTurns {
    * @throws what `make` throws
    */
   take<Page>(reader: PageReader, make: () => Promise<Page>): Promise<Page | null> {
+    if (reader.isGone) return Promise.resolve(null);
     if (this.#isFree && this.#waiting.length === 0) return this.#begin(make);
     return new Promise((resolve) => {
       this.#waiting.push(reader.account, {
