@@ -13,7 +13,9 @@ import { sweepOfAnswers } from './commit/answer-sweep.ts';
 import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
 import { RenewalClock } from './commit/renewal-clock.ts';
 import type { Config, Database } from './config.ts';
+import { readsInTurn } from './http/account-reads-in-turn.ts';
 import { Authenticator } from './http/authenticate.ts';
+import { ListTurns } from './http/page-turns.ts';
 import type { HttpServer } from './http/server.ts';
 import type { ServerLimits } from './http/server-limits.ts';
 import { type AccountPostings, type ExportFormat, exportedText } from './store/account-export.ts';
@@ -73,8 +75,13 @@ export async function startService(
   const authenticator = new Authenticator(store.apiKeys);
   const tracer = tracerOf(config, commit, logger);
   let url = '';
+  const listTurns = new ListTurns();
   const webConsole = createConsole({
-    store,
+    store: {
+      accountReads: readsInTurn(store.accountReads, listTurns.pages),
+      apiKeys: store.apiKeys,
+      cycles: (user) => store.cycles(user),
+    },
     commit,
     settings: config.console,
     openDatabase: () => openConsoleDatabase(config.database),
@@ -96,6 +103,7 @@ export async function startService(
       rateLimit: config.rateLimit,
       limits,
       console: webConsole,
+      listTurns,
     });
     await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip listens' });
     const metrics = await metricsApart(config, server, logger).catch(async (error) => {

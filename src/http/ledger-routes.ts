@@ -1,7 +1,6 @@
 // The six endpoints of the interface: a request becomes a command or a read, an outcome becomes a response. No rule of
 // the ledger is here.
 
-import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
 import type {
   FastifyInstance,
@@ -33,8 +32,10 @@ import { connectionOf } from './connection.ts';
 import type { ConnectionTurns } from './connection-turns.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
+import { ListReader, READER_GONE } from './list-reader.ts';
 import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
 import { balanceText, cycleObject, movedText } from './objects.ts';
+import type { ListTurns } from './page-turns.ts';
 import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendProblem, sendRefusal } from './problem.ts';
 import { admitAtRate } from './rate-headers.ts';
 import type * as schemas from './schemas.ts';
@@ -56,6 +57,7 @@ export interface LedgerRoutesOptions {
   readonly authenticator: Authenticator;
   readonly work: WorkInFlight;
   readonly turns: ConnectionTurns;
+  readonly listTurns: ListTurns;
   /** How often each key may call; null or absent where that is not limited. */
   readonly rateLimit?: RateLimit | null;
 }
@@ -190,7 +192,7 @@ function writeRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
 }
 
 function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
-  const { store, work } = options;
+  const { store, work, listTurns } = options;
   const onRequest = admission(options, 'read');
   const preValidation = mergeBodyIntoQuery;
 
@@ -221,25 +223,16 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
       schema: operations.getAllUserTransactions,
     },
     (request, reply) => {
-      transactionList(store, listRequestOf(endUserOf(request, request.query), request.query))
-        .then((document) => {
-          if (typeof document !== 'string') countStream(work, document, request);
-          sendJson(reply, document);
-        })
+      const reader = new ListReader(listTurns, work, request, reply);
+      transactionList(store, listRequestOf(endUserOf(request, request.query), request.query), reader)
+        .then((document) => sendJson(reply, typeof document === 'string' ? document : reader.stream(document)))
         .catch((error) => {
           if (error instanceof InvalidRequest) sendInvalid(reply, error);
+          else if (error === READER_GONE) sendFault(reply, READER_GONE);
           else sendFailure(reply, error);
         });
     },
   );
-}
-
-/** A stream goes on being work after its headers are sent, for as long as the client takes to read it. */
-function countStream(work: WorkInFlight, stream: Readable, { holder, log }: FastifyRequest): void {
-  assert(holder, 'its request is still counted');
-  work.beginStream(holder);
-  stream.once('error', (error) => log.error({ err: error }, 'a list broke off'));
-  stream.once('close', () => work.endStream(holder));
 }
 
 /** The account comes from the key alone. */

@@ -176,6 +176,8 @@ export function sendFault(reply: FastifyReply, { code }: Pick<StoreFault, 'code'
 
 /** For what is not a request's own fault, and nobody else has logged. */
 export function sendFailure(reply: FastifyReply, error: unknown): void {
-  reply.log.error({ err: error, request_id: reply.request.id }, 'a request failed');
+  // With its connection, as those do that a server which stops has waited for long enough: nobody has to look into it.
+  const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
+  reply.log[level]({ err: error, request_id: reply.request.id }, 'a request failed');
   sendFault(reply, error instanceof StoreFault ? error : { code: 'Internal' });
 }

@@ -23,6 +23,7 @@ import { readJson } from './json-body.ts';
 import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
 import { type Measured, metricsOf } from './metrics.ts';
 import { type OperatorRoutesOptions, operatorRoutes } from './operator-routes.ts';
+import { ListTurns } from './page-turns.ts';
 import {
   type FieldError,
   InvalidRequest,
@@ -48,7 +49,10 @@ import { IN_FLIGHT_MAX, WorkInFlight } from './work-in-flight.ts';
 
 type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured, 'requests'>;
 
-export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'turns' | 'metrics' | 'rateLimit'> & {
+export type HttpServerOptions = Omit<
+  RouteOptions,
+  'isDraining' | 'work' | 'turns' | 'listTurns' | 'metrics' | 'rateLimit'
+> & {
   readonly logger: FastifyBaseLogger;
   readonly version: string;
   /** Whether each request is a line in the log. */
@@ -60,6 +64,8 @@ export type HttpServerOptions = Omit<RouteOptions, 'isDraining' | 'work' | 'turn
   /** Others than `SERVER_LIMITS`, for tests. */
   readonly limits?: Partial<ServerLimits>;
   readonly console: OtherPages;
+  /** Those that the console takes as well; of the API alone when absent. */
+  readonly listTurns?: ListTurns;
 };
 
 /** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
@@ -131,7 +137,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 
   const metrics = metricsOf({ ...options, requests, work });
   const rateLimit = options.rateLimit ? new RateLimit(options.rateLimit) : null;
-  const ledger = { ...options, work, turns, rateLimit };
+  const { listTurns = new ListTurns() } = options;
+  const ledger = { ...options, work, turns, listTurns, rateLimit };
   for (const schema of COMPONENTS) app.addSchema(schema);
   await describe(app, options.version);
   const guarded = async (scope: FastifyInstance) => {

@@ -64,3 +64,19 @@ test('also while one has more than there would be time for, since the store has 
   assert.equal(fill(work, ONE), 0);
   assert.equal(fill(work, OTHER), 512);
 });
+
+test('with a list that waits nobody is busy, and whoever waits for a place is told, but it takes up room', () => {
+  const work = workAt(null);
+  work.enter();
+  const holder = work.claim(ONE);
+  assert(holder);
+  assert.equal(work.busyWith(ONE), 1);
+  let told = 0;
+  work.onRoom = () => {
+    told += 1;
+  };
+  work.stepAside(holder);
+  assert.deepEqual([work.busyWith(ONE), work.requests, told], [0, 1, 1]);
+  work.stepBack(holder);
+  assert.deepEqual([work.busyWith(ONE), work.requests, told], [1, 1, 1]);
+});

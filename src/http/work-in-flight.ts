@@ -20,7 +20,7 @@ const IN_FLIGHT_SHARE_MIN = 512;
 export interface Holder {
   readonly account: number | null;
   requests: number;
-  /** Of these, lists that are being read by their clients, however slowly. */
+  /** Of these, lists that are being read by their clients, however slowly, or wait for their turn. */
   streams: number;
 }
 
@@ -95,6 +95,16 @@ export class WorkInFlight {
     const first = { account, requests: 1, streams: 0 };
     this.#holders.set(account, first);
     return first;
+  }
+
+  /** A request that waits for its turn or its client from now on: nobody here is busy with it. */
+  stepAside(holder: Holder): void {
+    holder.streams += 1;
+    this.onRoom();
+  }
+
+  stepBack(holder: Holder): void {
+    holder.streams -= 1;
   }
 
   /** A list that is sent from now on, which nobody can refuse any more. */

@@ -1,4 +1,5 @@
-// `npm run overload -- [--seconds N] [--storms]`: what becomes of a server under more than it can do, in figures.
+// `npm run overload -- [--seconds N] [--storms | --readers]`: what becomes of a server under more than it can do, in figures;
+// of all kinds, of storms alone, or of those who read lists alone.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,6 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { findingsOf, newKey, ServerProcess } from '../load/server-process.ts';
+import { besideReaders, READINGS } from './list-readers.ts';
 import { percentile } from './open-loop.ts';
 import {
   Crowd,
@@ -22,7 +24,9 @@ import {
   watchMemory,
 } from './pressure.ts';
 
-const { values } = parseArgs({ options: { seconds: { type: 'string' }, storms: { type: 'boolean' } } });
+const { values } = parseArgs({
+  options: { seconds: { type: 'string' }, storms: { type: 'boolean' }, readers: { type: 'boolean' } },
+});
 const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
@@ -84,21 +88,21 @@ async function measureGenerator(): Promise<void> {
   }
 }
 
-await measureGenerator();
-await withServer(SLOW_SERVER, async (loaded) => {
-  const load = { times: 10, seconds, connections: 1_024, connectionsMax: CONNECTIONS_MAX };
-  report('A disk on which each batch takes 250 ms', load, await overload(loaded, load));
-});
-for (const times of [2, 10]) {
-  await withServer(null, async (loaded) => {
-    const load = { times, seconds, connections: 64, connectionsMax: CONNECTIONS_MAX };
-    report(`A server at the end of its processor, ${times} times`, load, await overload(loaded, load));
+async function storms(): Promise<void> {
+  await measureGenerator();
+  await withServer(SLOW_SERVER, async (loaded) => {
+    const load = { times: 10, seconds, connections: 1_024, connectionsMax: CONNECTIONS_MAX };
+    report('A disk on which each batch takes 250 ms', load, await overload(loaded, load));
   });
+  for (const times of [2, 10]) {
+    await withServer(null, async (loaded) => {
+      const load = { times, seconds, connections: 64, connectionsMax: CONNECTIONS_MAX };
+      report(`A server at the end of its processor, ${times} times`, load, await overload(loaded, load));
+    });
+  }
 }
 
-if (values.storms) process.exit();
-
-await withServer(SLOW_SERVER, async (loaded) => {
+async function clientsThatLeave(loaded: Loaded): Promise<void> {
   const { server, key } = loaded;
   const endUser = crypto.randomUUID();
   await pipelined(server, [requestOf(key, '/add', { end_user_id: endUser, amount: 10_000 })]);
@@ -121,9 +125,9 @@ await withServer(SLOW_SERVER, async (loaded) => {
   print(
     `4,000 clients that leave after 300 ms: ${10_000 - Number(now)} of their requests are done, the last within ${Math.round(tookMs)} ms`,
   );
-});
+}
 
-await withServer(null, async (loaded) => {
+async function sockets(loaded: Loaded): Promise<void> {
   const { server, key, endUsers } = loaded;
   const calm = await othersWait(loaded, 50);
   print(`At rest others wait ${waits(calm)}`);
@@ -155,27 +159,20 @@ await withServer(null, async (loaded) => {
     `5,000 sockets that send a byte of a header each second: others wait ${waits(others)}, ${crowd.closed} are closed after ${Math.round((performance.now() - started - tookMs) / 1_000)} s, memory at most ${memory().most} MiB`,
   );
   crowd.leave();
+}
 
-  const endUser = crypto.randomUUID();
-  const additions = Array.from({ length: 4_000 }, () => requestOf(key, '/add', { end_user_id: endUser, amount: 1 }));
-  await pipelined(server, additions);
-  memory = watchMemory(server);
-  crowd = await Crowd.of(server, 500);
-  for (const socket of crowd.sockets) {
-    socket.pause();
-    socket.write(readOf(key, '/get-all-user-transactions', endUser).repeat(10));
-  }
-  const beside = await othersWait(loaded, 100);
-  await sleep(5_000);
-  const { most, bySecond } = memory();
-  print(
-    `500 clients that ask for 10 lists of 4,000 transactions and read nothing: others wait ${waits(beside)}, memory at most ${most} MiB, each second ${bySecond.join(' ')}`,
-  );
-  crowd.leave();
-  await sleep(500);
+async function readers(loaded: Loaded): Promise<void> {
+  print('Milliseconds: half, 99 %, all');
+  for await (const line of besideReaders(loaded, READINGS, seconds)) print(line);
   print(`and once they are gone others wait ${waits(await othersWait(loaded, 50))}`);
-});
+}
 
 function waits(sorted: readonly number[]): string {
   return `${[0.5, 0.99].map((share) => percentile(sorted, share).toFixed(1)).join(' and at worst ')} ms`;
 }
+
+const isAll = !values.storms && !values.readers;
+if (isAll || values.storms) await storms();
+if (isAll) await withServer(SLOW_SERVER, clientsThatLeave);
+if (isAll) await withServer(null, sockets);
+if (isAll || values.readers) await withServer(null, readers);

@@ -35,7 +35,7 @@ const NAMES = new Map<string, never>(
 export function cycleOf(row: Row): Cycle {
   const [cycleId, period, type, status, amount, remaining, start, end, validityDays] = row;
   return {
-    id: typeof cycleId === 'string' ? uuidOfHex(cycleId) : uuidOf(cycleId as Uint8Array),
+    id: uuidIn(cycleId),
     period: Number(period),
     type: NAMES.get(type as CycleType) ?? (type as CycleType),
     status: NAMES.get(status as CycleStatus) ?? (status as CycleStatus),
@@ -50,8 +50,8 @@ export function cycleOf(row: Row): Cycle {
 export function postingOf(row: Row): Posting {
   const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note] = row;
   return {
-    transactionId: uuidOf(transactionId as Uint8Array),
-    cycleId: uuidOf(cycleId as Uint8Array),
+    transactionId: uuidIn(transactionId),
+    cycleId: uuidIn(cycleId),
     period: Number(period),
     kind: kind as PostingKind,
     amount: Number(amount),
@@ -60,6 +60,11 @@ export function postingOf(row: Row): Posting {
     actor: actor as string,
     note: note as string | null,
   };
+}
+
+/** From its digits or its bytes, as it was asked for. */
+function uuidIn(value: SQLOutputValue | undefined): string {
+  return typeof value === 'string' ? uuidOfHex(value) : uuidOf(value as Uint8Array);
 }
 
 /** Where an end user's own row stands among its holdings: after every end. */
@@ -119,6 +124,21 @@ export class HoldingsReader {
   }
 }
 
+/** Postings that are read one by one, before who follows a chain is seen to want more than a few. */
+const ONE_BY_ONE = 4;
+/**
+ * How many of the others are read by one statement, at first and at the most. A posting takes 3.9 µs by itself, 4.8 µs in
+ * pieces of 8, 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64; what is read of a piece and not wanted is for nothing.
+ */
+const PIECE_MIN = 16;
+const PIECE_MAX = 64;
+
+/** Digits are read rather than bytes, of which each would be an array outside of the heap. */
+const CHAIN_COLUMNS = `hex(p.transaction_id), hex(p.cycle_id), p.period, p.kind, p.amount, p.created_at, p.expires_at,
+  p.actor, p.note, p.posting, p.previous, p.account = ?2 AND p.end_user = ?3`;
+/** Where these are, behind what `postingOf` reads. */
+const [NUMBER, PREVIOUS, IS_OWN] = [9, 10, 11];
+
 /**
  * Follows the postings of an end user from one back to the first.
  *
@@ -126,22 +146,47 @@ export class HoldingsReader {
  */
 export class ChainReader {
   readonly #get: StatementSync;
+  readonly #piece: StatementSync;
+  readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
-    this.#get = prepare(db, `SELECT ${POSTING_COLUMNS}, account, end_user, previous FROM postings WHERE posting = ?`);
+    this.#get = prepare(db, `SELECT ${CHAIN_COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
+    // What is read of a posting is read outside of the recursion, whose rows are copied. The order of a CROSS JOIN stays.
+    this.#piece = prepare(
+      db,
+      `WITH RECURSIVE chain (posting, previous) AS (
+         SELECT posting, previous FROM postings WHERE posting = ?1
+         UNION ALL
+         SELECT p.posting, p.previous FROM chain CROSS JOIN postings AS p
+         WHERE p.posting = chain.previous AND p.posting < chain.posting
+         LIMIT ?4
+       )
+       SELECT ${CHAIN_COLUMNS} FROM chain CROSS JOIN postings AS p ON p.posting = chain.posting`,
+    );
     this.#get.setReadBigInts(anyInteger);
+    this.#piece.setReadBigInts(anyInteger);
   }
 
   /** Latest first. Ends early where the chain is broken, which the audit finds out. */
-  *from(start: number | null, { account, endUser }: EndUserKey): Generator<{ number: number; posting: Posting }> {
-    for (let number = start; number !== null; ) {
-      const row = this.#get.get(number) as unknown as Row | undefined;
-      const [owner, ownerUser, previous] = row?.slice(-3) ?? [];
-      if (row === undefined || Number(owner) !== account || uuidOf(ownerUser as Uint8Array) !== endUser) return;
-      yield { number, posting: postingOf(row) };
-      const next: number | null = previous === null ? null : Number(previous);
-      if (next !== null && next >= number) return;
-      number = next;
+  *from(start: number | null, user: EndUserKey): Generator<{ number: number; posting: Posting }> {
+    let next = start;
+    for (let length = 1, read = 0; next !== null; read += length) {
+      if (read >= ONE_BY_ONE) length = Math.min(PIECE_MAX, Math.max(PIECE_MIN, 2 * length));
+      const rows: readonly Row[] = this.#rows(next, user, length);
+      if (rows.length === 0) return;
+      for (const row of rows) {
+        const number = Number(row[NUMBER]);
+        assert(number === next, 'a piece of a chain is in the order of the chain');
+        if (!row[IS_OWN]) return;
+        yield { number, posting: postingOf(row) };
+        next = row[PREVIOUS] === null ? null : Number(row[PREVIOUS]);
+        if (next !== null && next >= number) return;
+      }
     }
+  }
+
+  #rows(from: number, { account, endUser }: EndUserKey, length: number): readonly Row[] {
+    const owner = [account, this.#endUser.of(endUser)] as const;
+    return length === 1 ? rowsOf(this.#get, from, ...owner) : rowsOf(this.#piece, from, ...owner, length);
   }
 }

@@ -1,0 +1,89 @@
+// What others notice of those who read long lists, in figures: requests one after the other, each on a new connection,
+// and writers in a closed loop, alone and beside a crowd.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { percentile } from './open-loop.ts';
+import { generatorFor, type Loaded, pipelined, readOf, requestOf, watchMemory } from './pressure.ts';
+import { gather, type ReadingCrowd } from './reading-crowd.ts';
+
+const WRITERS = 16;
+/** Requests on one socket, so that a history is soon there. */
+const AT_ONCE = 5_000;
+
+export interface Reading {
+  readonly clients: number;
+  readonly lists: number;
+  readonly transactions: number;
+  readonly pace: ReadingCrowd['pace'];
+}
+
+/** 4,500 lists are what an account may have in flight, and some room. */
+export const READINGS: readonly Reading[] = [
+  { clients: 500, lists: 9, transactions: 4_000, pace: 'nothing' },
+  { clients: 500, lists: 1, transactions: 20_000, pace: 'nothing' },
+  { clients: 500, lists: 1, transactions: 20_000, pace: 'slowly' },
+  { clients: 200, lists: 20, transactions: 20_000, pace: 'at full speed' },
+];
+
+/** @returns a sentence for each crowd, after one for when nobody reads */
+export async function* besideReaders(
+  loaded: Loaded,
+  readings: readonly Reading[],
+  seconds: number,
+): AsyncGenerator<string> {
+  yield `Nobody reads lists: ${await others(loaded, seconds)}`;
+  for (const { clients, lists, transactions, pace } of readings) {
+    const endUser = await historyOf(loaded, transactions);
+    const memory = watchMemory(loaded.server);
+    const bytes = readOf(loaded.key, '/get-all-user-transactions', endUser).repeat(lists);
+    const leave = await gather({ port: loaded.server.port, clients, bytes, pace });
+    const found = await others(loaded, seconds);
+    const { most } = memory();
+    yield `${clients} clients that ask for ${lists} lists of ${transactions} transactions and read ${pace}: ${found}; memory at most ${most} MiB, ${await leave()} MiB were read`;
+    await sleep(500);
+  }
+}
+
+/** Of one cycle, as most have few. */
+async function historyOf({ server, key }: Loaded, transactions: number): Promise<string> {
+  const end_user_id = crypto.randomUUID();
+  const add = requestOf(key, '/add', { end_user_id, amount: transactions });
+  const subtract = requestOf(key, '/subtract', { end_user_id, amount: 1 });
+  const requests = [add, ...Array.from({ length: transactions - 1 }, () => subtract)];
+  while (requests.length > 0) {
+    const some = requests.splice(0, AT_ONCE);
+    const { answers } = await pipelined(server, some);
+    if (answers.get(200) !== some.length) throw new Error(`a history cannot be written: ${[...answers]}`);
+  }
+  return end_user_id;
+}
+
+async function others(loaded: Loaded, seconds: number): Promise<string> {
+  const { server, key, endUsers } = loaded;
+  const writers = generatorFor(loaded, WRITERS);
+  const end = performance.now() + seconds * 1_000;
+  const written = writers.closedLoop(WRITERS, seconds);
+  const one = async (request: string) => {
+    const waits: number[] = [];
+    while (waits.length === 0 || performance.now() < end) {
+      const asked = performance.now();
+      const { answers } = await pipelined(server, [request]);
+      if (answers.get(200) !== 1) throw new Error(`others are answered ${[...answers.keys()]}`);
+      waits.push(performance.now() - asked);
+    }
+    return spread(waits);
+  };
+  const [reads, writes, { doneInTime, latencies }] = await Promise.all([
+    one(readOf(key, '/get-active-balance', endUsers[0] as string)),
+    one(requestOf(key, '/subtract', { end_user_id: endUsers[1], amount: 1 })),
+    written,
+  ]);
+  writers.close();
+  const rate = Math.round(doneInTime / seconds);
+  return `a balance takes ${reads}, a subtraction ${writes}, ${WRITERS} writers do ${rate}/s, each in ${spread(latencies.get(200) ?? [])}`;
+}
+
+function spread(waits: readonly number[]): string {
+  const sorted = waits.toSorted((a, b) => a - b);
+  return `${[0.5, 0.99, 1].map((share) => percentile(sorted, share).toFixed(1)).join(', ')} ms`;
+}
