@@ -40,6 +40,7 @@ import { InvalidRequest, pointerTo, sendFailure, sendFault, sendInvalid, sendPro
 import { admitAtRate } from './rate-headers.ts';
 import type * as schemas from './schemas.ts';
 import { transactionList } from './transaction-list.ts';
+import type { UnsentAnswers } from './unsent-answers.ts';
 import type { Holder, WorkInFlight } from './work-in-flight.ts';
 
 declare module 'fastify' {
@@ -58,6 +59,7 @@ export interface LedgerRoutesOptions {
   readonly work: WorkInFlight;
   readonly turns: ConnectionTurns;
   readonly listTurns: ListTurns;
+  readonly unsent: UnsentAnswers;
   /** How often each key may call; null or absent where that is not limited. */
   readonly rateLimit?: RateLimit | null;
 }
@@ -192,7 +194,7 @@ function writeRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
 }
 
 function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
-  const { store, work, listTurns } = options;
+  const { store, work, listTurns, unsent } = options;
   const onRequest = admission(options, 'read');
   const preValidation = mergeBodyIntoQuery;
 
@@ -209,7 +211,7 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
         .cycles(user)
         .then(({ now, cycles }) => {
           const current = cyclesAt(cycles, now);
-          sendJson(reply, balanceText(user.endUser, current, activeBalance(current, now)));
+          sendWhole(unsent, request, reply, balanceText(user.endUser, current, activeBalance(current, now)));
         })
         .catch((error) => sendFailure(reply, error));
     },
@@ -225,7 +227,10 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
     (request, reply) => {
       const reader = new ListReader(listTurns, work, request, reply);
       transactionList(store, listRequestOf(endUserOf(request, request.query), request.query), reader)
-        .then((document) => sendJson(reply, typeof document === 'string' ? document : reader.stream(document)))
+        .then((document) => {
+          if (typeof document === 'string') sendWhole(unsent, request, reply, document);
+          else sendJson(reply, reader.stream(document));
+        })
         .catch((error) => {
           if (error instanceof InvalidRequest) sendInvalid(reply, error);
           else if (error === READER_GONE) sendFault(reply, READER_GONE);
@@ -259,6 +264,12 @@ function cycleOf({ endUser }: StartCycle | StopCycle, { cycle }: Accepted): stri
 
 function sendJson(reply: FastifyReply, document: string | Readable): void {
   reply.header('content-type', 'application/json; charset=utf-8').send(document);
+}
+
+/** What is read may be large, and its client slow. */
+function sendWhole(unsent: UnsentAnswers, request: FastifyRequest, reply: FastifyReply, document: string): void {
+  if (unsent.begin(request.caller.account, document.length, reply.raw)) sendJson(reply, document);
+  else sendFault(reply, { code: 'Overloaded' });
 }
 
 type Write = Exclude<Command, { kind: 'renew' }>;

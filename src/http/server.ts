@@ -45,13 +45,14 @@ import {
   type ServerLimits,
 } from './server-limits.ts';
 import { traceRequests } from './trace-requests.ts';
+import { UnsentAnswers } from './unsent-answers.ts';
 import { IN_FLIGHT_MAX, WorkInFlight } from './work-in-flight.ts';
 
 type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured, 'requests'>;
 
 export type HttpServerOptions = Omit<
   RouteOptions,
-  'isDraining' | 'work' | 'turns' | 'listTurns' | 'metrics' | 'rateLimit'
+  'isDraining' | 'work' | 'turns' | 'listTurns' | 'unsent' | 'metrics' | 'rateLimit'
 > & {
   readonly logger: FastifyBaseLogger;
   readonly version: string;
@@ -138,7 +139,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const metrics = metricsOf({ ...options, requests, work });
   const rateLimit = options.rateLimit ? new RateLimit(options.rateLimit) : null;
   const { listTurns = new ListTurns() } = options;
-  const ledger = { ...options, work, turns, listTurns, rateLimit };
+  const ledger = { ...options, work, turns, listTurns, rateLimit, unsent: new UnsentAnswers() };
   for (const schema of COMPONENTS) app.addSchema(schema);
   await describe(app, options.version);
   const guarded = async (scope: FastifyInstance) => {

@@ -22,6 +22,7 @@ const MODULES = [
   'http/server-limits',
   'http/shared-places',
   'http/transaction-list',
+  'http/unsent-answers',
   'http/work-in-flight',
   'ledger/amount',
   'ledger/instant',
