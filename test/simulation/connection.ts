@@ -84,13 +84,15 @@ export class DepartingResponse extends EventEmitter {
   writableEnded = false;
   readonly writable = true;
   destroyed = false;
+  readonly req: ArrivingRequest;
   #headers: Record<string, string> = {};
   #body = '';
   readonly #onReply: (reply: Reply | null) => void;
 
   /** @param onReply called once: with null when the answer breaks off */
-  constructor(onReply: (reply: Reply | null) => void) {
+  constructor(request: ArrivingRequest, onReply: (reply: Reply | null) => void) {
     super();
+    this.req = request;
     this.#onReply = onReply;
   }
 

@@ -11,6 +11,7 @@ import { type Answer, GroupCommit, type QueueLimits } from '../../src/commit/gro
 import { RenewalClock } from '../../src/commit/renewal-clock.ts';
 import type { Rounds } from '../../src/commit/rounds.ts';
 import { Authenticator, type LatestCaller } from '../../src/http/authenticate.ts';
+import { ListTurns, type PageReader } from '../../src/http/page-turns.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
@@ -33,6 +34,7 @@ export class Process implements Owner {
   renewalClock!: RenewalClock;
   answerSweep!: Rounds;
   authenticator!: Authenticator;
+  readonly listTurns = new ListTurns();
   /** What would be waited for in vain after a crash; to be called with the crash, whose answers nobody hears. */
   readonly pending = new Set<(fault: StoreFault) => void>();
   readonly #sockets = new Map<string | null, OpenSocket>();
@@ -109,6 +111,10 @@ export class Routes {
       transactions: (user, page) => waitIn(routes.#running, ({ store }) => store.transactions(user, page)),
       trouble: () => null,
     } satisfies Partial<Store> as unknown as Store;
+    const turnsOf = (which: keyof ListTurns) => ({
+      take: (reader: PageReader, make: () => Promise<unknown>) =>
+        waitIn(routes.#running, ({ listTurns }) => listTurns[which].take(reader, make)),
+    });
     const authenticator = {
       authenticate(request: IncomingMessage, latest: LatestCaller) {
         const process = routes.#running;
@@ -124,6 +130,7 @@ export class Routes {
       logger: SILENT,
       version: 'simulated',
       console: { plugin: async () => {}, addressFor: (url) => url },
+      listTurns: { beginnings: turnsOf('beginnings'), pages: turnsOf('pages') } as unknown as ListTurns,
     });
     await routes.#server.app.ready();
     return routes;
@@ -138,7 +145,7 @@ export class Routes {
       this.#onSubmit = null;
     };
     const request = new ArrivingRequest(sent, served.socketOf(sent), around);
-    const response = new DepartingResponse((reply) => {
+    const response = new DepartingResponse(request, (reply) => {
       if (served.isAlive) answer(reply);
     });
     this.#server.app.routing(request as unknown as IncomingMessage, response as unknown as ServerResponse);
