@@ -16,7 +16,7 @@ const WARM_UP_REQUESTS = 200;
 const REQUESTS = 400;
 
 const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [
-  { what: 'a subtraction', workload: { ...SUBTRACT_SMALL, users: USERS }, bytesMax: 31_000 },
+  { what: 'a subtraction', workload: { ...SUBTRACT_SMALL, users: USERS }, bytesMax: 32_000 },
   { what: 'a balance', workload: { ...BALANCE_SMALL, users: USERS }, bytesMax: 30_000 },
 ];
 

@@ -115,10 +115,10 @@ test('of several batches each is waited for, and one that fails did nothing', as
     for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
   };
   await turns();
-  first.end();
+  writes.end(first);
   await turns();
   assert(!isRead, 'the second is under way still');
-  second.end();
+  writes.end(second);
   await reading;
 });
 
@@ -127,7 +127,7 @@ test('while it is not known what became of a write, no renewal is shown', async 
   const batch = writes.begin([ada.subtract(1)]);
   const reading = read(ada, cycle.end);
   await new Promise(setImmediate);
-  batch.lose();
+  writes.lose(batch);
   const unavailable = (error: unknown) => error instanceof StoreFault && error.code === 'StoreUnavailable';
   await assert.rejects(reading, unavailable);
   await assert.rejects(read(ada, cycle.end), unavailable);

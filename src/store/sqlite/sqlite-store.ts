@@ -141,12 +141,12 @@ class SqliteStore implements Store {
     try {
       const written = await this.#writer.write(commands, onDecided);
       this.#noteWritten(commands, written);
-      underWay.end();
+      this.#writes.end(underWay);
       return written.outcomes;
     } catch (error) {
       this.#trouble = faultOf(error);
-      if (this.#trouble.code === 'OutcomeUnknown') underWay.lose();
-      else underWay.end();
+      if (this.#trouble.code === 'OutcomeUnknown') this.#writes.lose(underWay);
+      else this.#writes.end(underWay);
       throw this.#trouble;
     }
   }

@@ -5,37 +5,37 @@ import type { Command, EndUserKey } from '../../ledger/command.ts';
 import { StoreFault } from '../store.ts';
 
 export interface BatchUnderWay {
-  /** It is answered: what it did is seen, or it did nothing. */
-  end(): void;
-  /** The writer could not say what became of it. */
-  lose(): void;
-}
-
-interface Batch {
   readonly commands: readonly Command[];
-  readonly ended: PromiseWithResolvers<void>;
+  /** Hardly ever does anybody wait for it. */
+  ended: PromiseWithResolvers<void> | null;
+  /** Whether the writer could not say what became of it. */
   isLost: boolean;
 }
 
 export class WritesUnderWay {
   /** Three at the most, but for those that are lost. */
-  readonly #batches = new Set<Batch>();
+  readonly #batches = new Set<BatchUnderWay>();
 
   begin(commands: readonly Command[]): BatchUnderWay {
-    const batch: Batch = { commands, ended: Promise.withResolvers(), isLost: false };
+    const batch = { commands, ended: null, isLost: false };
     this.#batches.add(batch);
-    return {
-      end: () => this.#end(batch),
-      lose: () => {
-        batch.isLost = true;
-        batch.ended.resolve();
-      },
-    };
+    return batch;
+  }
+
+  /** It is answered: what it did is seen, or it did nothing. */
+  end(batch: BatchUnderWay): void {
+    this.#batches.delete(batch);
+    batch.ended?.resolve();
+  }
+
+  lose(batch: BatchUnderWay): void {
+    batch.isLost = true;
+    batch.ended?.resolve();
   }
 
   /** What became of those that were lost is seen by whoever reads. */
   find(): void {
-    for (const batch of this.#batches) if (batch.isLost) this.#end(batch);
+    for (const batch of this.#batches) if (batch.isLost) this.end(batch);
   }
 
   /**
@@ -44,16 +44,13 @@ export class WritesUnderWay {
    * @throws StoreFault when what became of it is not known
    */
   of({ account, endUser }: EndUserKey): Promise<void> | null {
-    for (const { commands, ended, isLost } of this.#batches) {
-      if (!commands.some((command) => command.endUser === endUser && command.account === account)) continue;
-      if (isLost) throw new StoreFault('StoreUnavailable', 'what became of a write of this end user is not known');
-      return ended.promise;
+    for (const batch of this.#batches) {
+      if (!batch.commands.some((command) => command.endUser === endUser && command.account === account)) continue;
+      if (batch.isLost)
+        throw new StoreFault('StoreUnavailable', 'what became of a write of this end user is not known');
+      batch.ended ??= Promise.withResolvers();
+      return batch.ended.promise;
     }
     return null;
-  }
-
-  #end(batch: Batch): void {
-    this.#batches.delete(batch);
-    batch.ended.resolve();
   }
 }
