@@ -12,8 +12,8 @@ import type { ListRequest, PageAsked } from './list-request.ts';
 import { transactionText } from './objects.ts';
 import { strangeCursor, writeCursor } from './page-cursor.ts';
 
-/** How a list begins. It costs little more than a balance, and most lists have no more. */
-export const FIRST_TRANSACTIONS = 50;
+/** How a list begins: with a page of the usual 100, of which one more is read at either end. Most lists have no more. */
+export const FIRST_TRANSACTIONS = 102;
 
 /** Large enough that a read of the store costs more than asking for it, small enough to hold up nothing else. */
 export const READ_TRANSACTIONS = 240;
