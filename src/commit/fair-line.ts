@@ -27,8 +27,8 @@ export class FairLine<T> {
     return this.#waiting.get(account)?.length ?? 0;
   }
 
-  /** Takes out what the first account has waiting for longest among those whose turn it may be; its next turn comes last. */
-  takeOne(mayTake: (account: number) => boolean): T | undefined {
+  /** Takes out what the first account has waiting for longest among those whose turn it may be, by default any; its next turn comes last. */
+  takeOne(mayTake: (account: number) => boolean = () => true): T | undefined {
     for (const [account, own] of this.#waiting) {
       if (!mayTake(account)) continue;
       this.#waiting.delete(account);

@@ -51,7 +51,7 @@ const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
 /** For what is not begun, since nobody waits for it. */
-const ABANDONED = new StoreFault('Overloaded', 'Its client has gone.');
+export const ABANDONED = new StoreFault('Overloaded', 'Its client has gone.');
 
 /** What an account has of the queue. */
 interface Share {

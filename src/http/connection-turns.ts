@@ -229,7 +229,7 @@ export class ConnectionTurns {
     let feared = fearedOfStrangers;
     let waiting = 0;
     for (let tries = this.#held.length; tries > 0 && feared < most; tries--) {
-      const connection = this.#held.takeOne(anyone) as Connection;
+      const connection = this.#held.takeOne() as Connection;
       if (connection.isGone || this.#mayGoOn(connection)) {
         feared += connection.brought;
         this.#letGo(connection);
@@ -289,10 +289,6 @@ export class ConnectionTurns {
     if (isAmidRequest(socket)) return waitingOfAccount < WAITING_MAX;
     return waitingOfAccount === 0 && this.#hasPlace(account) && this.#work.hasRoom(account);
   }
-}
-
-function anyone(): boolean {
-  return true;
 }
 
 function isAmidRequest({ parser }: ParsedSocket): boolean {

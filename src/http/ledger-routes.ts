@@ -11,7 +11,7 @@ import type {
 } from 'fastify';
 import { may, type Scope } from '../accounts/api-key.ts';
 import type { RateLimit } from '../accounts/rate-limit.ts';
-import type { GroupCommit } from '../commit/group-commit.ts';
+import { ABANDONED, type GroupCommit } from '../commit/group-commit.ts';
 import { activeBalance } from '../ledger/balance.ts';
 import type {
   Accepted,
@@ -32,7 +32,7 @@ import { connectionOf } from './connection.ts';
 import type { ConnectionTurns } from './connection-turns.ts';
 import { idempotencyOf } from './idempotency-key.ts';
 import * as operations from './ledger-operations.ts';
-import { ListReader, READER_GONE } from './list-reader.ts';
+import { ListReader } from './list-reader.ts';
 import { listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
 import { balanceText, cycleObject, movedText } from './objects.ts';
 import type { ListTurns } from './page-turns.ts';
@@ -233,7 +233,7 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
         })
         .catch((error) => {
           if (error instanceof InvalidRequest) sendInvalid(reply, error);
-          else if (error === READER_GONE) sendFault(reply, READER_GONE);
+          else if (error === ABANDONED) sendFault(reply, ABANDONED);
           else sendFailure(reply, error);
         });
     },

@@ -4,13 +4,10 @@
 import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { StoreFault } from '../store/store.ts';
+import { ABANDONED } from '../commit/group-commit.ts';
 import type { ListTurns, PageReader, PageTurns } from './page-turns.ts';
 import type { InTurn } from './transaction-list.ts';
 import type { WorkInFlight } from './work-in-flight.ts';
-
-/** Nobody is told, and nothing is wrong. */
-export const READER_GONE = new StoreFault('Overloaded', 'Its client has gone.');
 
 export class ListReader implements PageReader, InTurn {
   readonly account: number;
@@ -31,7 +28,7 @@ export class ListReader implements PageReader, InTurn {
     return this.#request.raw.socket.destroyed;
   }
 
-  /** @throws READER_GONE, and what `make` throws, as does what follows */
+  /** @throws ABANDONED when its client has gone, and what `make` throws, as does what follows */
   begin<Page>(make: () => Promise<Page>): Promise<Page> {
     return this.#take(this.#turns.beginnings, make);
   }
@@ -50,7 +47,7 @@ export class ListReader implements PageReader, InTurn {
 
   async #take<Page>(turns: PageTurns, make: () => Promise<Page>): Promise<Page> {
     const page = await turns.take(this, make);
-    if (page === null) throw READER_GONE;
+    if (page === null) throw ABANDONED;
     return page;
   }
 

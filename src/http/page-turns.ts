@@ -90,14 +90,10 @@ export class PageTurns {
 
   #beginNext(): void {
     while (this.#isFree) {
-      const next = this.#waiting.takeOne(anyone);
+      const next = this.#waiting.takeOne();
       if (next === undefined) return;
       if (next.reader.isGone) next.giveUp();
       else next.begin();
     }
   }
-}
-
-function anyone(): boolean {
-  return true;
 }

@@ -3,7 +3,7 @@
 // hundreds of them made before it reads the first. As with places, an account may fill as much of the room as it leaves free.
 
 import type { ServerResponse } from 'node:http';
-import { connectionOf } from './connection.ts';
+import type { Socket } from 'node:net';
 
 /** Of all accounts; one that is alone has half. */
 export const UNSENT_BYTES_MAX = 128 * 2 ** 20;
@@ -13,8 +13,8 @@ export const LARGE_ANSWER_BYTES = 64 * 1024;
 /** One for the process. */
 export class UnsentAnswers {
   readonly #byAccount = new Map<number, number>();
-  /** What is to be done when a connection closes, by the connection. */
-  readonly #closings = new WeakMap<object, Set<() => void>>();
+  /** What is to be done when a connection closes, by its socket. */
+  readonly #closings = new WeakMap<Socket, Set<() => void>>();
   #bytes = 0;
 
   /**
@@ -45,11 +45,10 @@ export class UnsentAnswers {
 
   /** One listener for a connection, however many answers wait on it: those that never got their turn are told of nothing else. */
   #closingOf({ req: { socket } }: ServerResponse): Set<() => void> {
-    const connection = connectionOf(socket);
-    const known = this.#closings.get(connection);
+    const known = this.#closings.get(socket);
     if (known !== undefined) return known;
     const closing = new Set<() => void>();
-    this.#closings.set(connection, closing);
+    this.#closings.set(socket, closing);
     socket.once('close', () => {
       for (const end of closing) end();
     });
