@@ -15,7 +15,7 @@ export interface Contest {
   readonly workload: Workload;
 }
 
-export interface Rounds {
+export interface IntervalJob {
   readonly connections: number;
   readonly rounds: number;
   readonly seconds: number;
@@ -33,7 +33,7 @@ const MIB = 2 ** 20;
 const run = promisify(execFile);
 
 /** In a closed loop. */
-export async function inTurn(contests: readonly Contest[], settings: Rounds): Promise<Row[]> {
+export async function inTurn(contests: readonly Contest[], settings: IntervalJob): Promise<Row[]> {
   const { connections, seconds, warmUp } = settings;
   for (const { subject, workload } of contests)
     if (warmUp > 0) await closedLoop(subject, workload, { connections, seconds: warmUp });
@@ -46,7 +46,7 @@ export async function inTurn(contests: readonly Contest[], settings: Rounds): Pr
 /** In an open loop, at one rate. */
 export async function inTurnAtRate(
   contests: readonly Contest[],
-  { connections, rounds: count, seconds, rate }: Omit<Rounds, 'warmUp'> & { readonly rate: number },
+  { connections, rounds: count, seconds, rate }: Omit<IntervalJob, 'warmUp'> & { readonly rate: number },
 ): Promise<Row[]> {
   const rounds = await eachInTurn(contests, count, ({ subject, workload }) =>
     measured(subject, () => openLoop(subject, workload, { connections, seconds, rate })),

@@ -9,9 +9,9 @@ import { pipeline } from 'node:stream/promises';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { apiKeySecret, type Scope, SECRET_BYTES } from './accounts/api-key.ts';
 import type { Role } from './accounts/membership.ts';
-import { sweepOfAnswers } from './commit/answer-sweep.ts';
-import { GroupCommit, QUEUE_LIMITS } from './commit/group-commit.ts';
-import { RenewalClock } from './commit/renewal-clock.ts';
+import { GroupCommit, QUEUE_LIMITS } from './batching/group-commit.ts';
+import { idempotencySweep } from './batching/idempotency-sweep.ts';
+import { RenewalJob } from './batching/renewal-job.ts';
 import type { Config, Database } from './config.ts';
 import { readsInTurn } from './http/account-reads-in-turn.ts';
 import { Authenticator } from './http/authenticate.ts';
@@ -66,10 +66,10 @@ export async function startService(
     import('./console/console.ts'),
   ]);
   const commit = new GroupCommit(store, QUEUE_LIMITS, (trouble) => logHealth(logger, trouble));
-  const renewalClock = new RenewalClock(store, commit, (error) =>
+  const renewalJob = new RenewalJob(store, commit, (error) =>
     logger.warn({ err: error }, 'renewals wait for the next tick'),
   );
-  const answerSweep = sweepOfAnswers(store, config.keepAnswersMs, (error) =>
+  const idempotencyJob = idempotencySweep(store, config.idempotencyMs, (error) =>
     logger.warn({ err: error }, 'old answers wait for the next tick'),
   );
   const authenticator = new Authenticator(store.apiKeys);
@@ -93,7 +93,7 @@ export async function startService(
     const server = await buildServer({
       store,
       commit,
-      renewalClock,
+      renewalJob,
       authenticator,
       logger,
       version: VERSION,
@@ -111,12 +111,12 @@ export async function startService(
       throw error;
     });
     url = urlOf(server.app.server.address() as AddressInfo);
-    renewalClock.start();
-    answerSweep.start();
+    renewalJob.start();
+    idempotencyJob.start();
     authenticator.start();
     const stop = async () => {
       await server.drain();
-      await Promise.all([renewalClock.stop(), answerSweep.stop()]);
+      await Promise.all([renewalJob.stop(), idempotencyJob.stop()]);
       await commit.drained();
       await webConsole.close();
       await authenticator.stop();

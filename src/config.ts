@@ -40,7 +40,7 @@ export interface Config {
   readonly database: Database;
   readonly logLevel: string;
   /** How long the answers to idempotency keys are kept, at least. */
-  readonly keepAnswersMs: number;
+  readonly idempotencyMs: number;
   /** Whether each request is a line in the log. */
   readonly logRequests: boolean;
   /** Where `/metrics` is, instead of `port`; on `port` when null. */
@@ -63,8 +63,8 @@ const HOUR_MS = 3_600_000;
 const LOOPBACK_NAME = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
 /** A day, which clients may count on, to a year. */
-export const KEEP_ANSWERS_HOURS_MIN = 24;
-export const KEEP_ANSWERS_HOURS_MAX = 8_760;
+export const IDEMPOTENCY_HOURS_MIN = 24;
+export const IDEMPOTENCY_HOURS_MAX = 8_760;
 /** Beyond what a process answers. */
 export const RATE_LIMIT_MAX = 1_000_000;
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
@@ -76,13 +76,13 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     port: wholeNumber('PORT', environment.PORT || '8080', 0, PORT_MAX),
     database: databaseOf(environment),
     logLevel: oneOf('LOG_LEVEL', environment.LOG_LEVEL || 'info', LOG_LEVELS),
-    keepAnswersMs:
+    idempotencyMs:
       HOUR_MS *
       wholeNumber(
         'IDEMPOTENCY_HOURS',
         environment.IDEMPOTENCY_HOURS || '24',
-        KEEP_ANSWERS_HOURS_MIN,
-        KEEP_ANSWERS_HOURS_MAX,
+        IDEMPOTENCY_HOURS_MIN,
+        IDEMPOTENCY_HOURS_MAX,
       ),
     ...operatorSettings(environment),
     rateLimit: rateLimitOf(environment),

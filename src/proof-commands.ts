@@ -8,7 +8,7 @@ import { databaseOf } from './config.ts';
 import type { Finding } from './ledger/audit.ts';
 import { NobodyReads, printLine } from './output.ts';
 import { counted } from './progress-line.ts';
-import { type ChainDigest, digestsIn, instantText, lineOf } from './store/chain-digest.ts';
+import { digestsIn, instantText, lineOf, type PostingsDigest } from './store/ledger-digest.ts';
 import { CannotOpen, type Store } from './store/store.ts';
 
 export function addProofCommands(to: Command): void {
@@ -31,7 +31,7 @@ async function verify({ digest: file }: { digest?: string }): Promise<void> {
   }
 }
 
-async function verifyStore(store: Store, digests: readonly ChainDigest[]): Promise<void> {
+async function verifyStore(store: Store, digests: readonly PostingsDigest[]): Promise<void> {
   let broken = 0;
   const say = (sentence: string) => {
     broken += 1;
@@ -57,13 +57,13 @@ async function verifyStore(store: Store, digests: readonly ChainDigest[]): Promi
 /** @returns what the ledger no longer holds as it did, a sentence for each digest that it fails */
 async function proveAgainst(
   store: Store,
-  digests: readonly ChainDigest[],
+  digests: readonly PostingsDigest[],
   report: (finding: Finding) => void,
 ): Promise<string[]> {
   const through = digests.map((digest) => digest.through);
   const proof = await store.prove(through, report);
   return digests.flatMap((kept, index) => {
-    const found = proof.digests[index] as ChainDigest;
+    const found = proof.digests[index] as PostingsDigest;
     if (lineOf(found) === lineOf(kept)) return [];
     return [
       `digest of ${instantText(kept.through)}: what happened up to then is no longer what it was; there were ${contents(kept)}, and now there are ${contents(found)}`,
@@ -71,11 +71,11 @@ async function proveAgainst(
   });
 }
 
-function contents({ endUsers, postings, sha256 }: ChainDigest): string {
+function contents({ endUsers, postings, sha256 }: PostingsDigest): string {
   return `${counted(postings, 'posting')} of ${counted(endUsers, 'end user')} with SHA-256 ${sha256.slice(0, 12)}…`;
 }
 
-function unchanged(digests: readonly ChainDigest[]): string {
+function unchanged(digests: readonly PostingsDigest[]): string {
   const latest = digests.reduce((a, b) => (a.through > b.through ? a : b));
   const all = digests.length === 1 ? 'the digest' : `all ${digests.length} digests`;
   return `It agrees with ${all}: ${contents(latest)} up to ${instantText(latest.through)}.`;
@@ -91,11 +91,11 @@ async function printDigest(): Promise<void> {
       throw new CannotOpen(
         `There is no digest of a ledger that is broken (${(broken as Finding).message}); \`scrip verify\` says where.`,
       );
-    process.stdout.write(`${lineOf(digests[0] as ChainDigest)}\n`);
+    process.stdout.write(`${lineOf(digests[0] as PostingsDigest)}\n`);
   });
 }
 
-function readDigests(file: string): readonly ChainDigest[] {
+function readDigests(file: string): readonly PostingsDigest[] {
   let text = '';
   try {
     text = readFileSync(file, 'utf8');

@@ -20,7 +20,7 @@ const FLOORS: readonly (readonly [path: RegExp, floor: number])[] = [
   [/^store\/[^/]+\.ts$/, 1],
   [/^store\//, 2],
   [/^tracing\//, 1],
-  [/^commit\//, 2],
+  [/^batching\//, 2],
   [/^http\//, 3],
   [/^console\/(figures|layout|ghtml\.d)\.ts$/, 1],
   [/^console\/assets\//, 1],

@@ -12,7 +12,7 @@ import pg from 'pg';
 import { copyDatabase, openBeside } from '../src/app.ts';
 import { databaseAt } from '../src/config.ts';
 import type { Command } from '../src/ledger/command.ts';
-import type { ChainDigest } from '../src/store/chain-digest.ts';
+import type { PostingsDigest } from '../src/store/ledger-digest.ts';
 import { openPostgresStore } from '../src/store/postgres/postgres-store.ts';
 import { openSqliteStore, openSqliteStoreBeside } from '../src/store/sqlite/sqlite-store.ts';
 import type { Store } from '../src/store/store.ts';
@@ -323,7 +323,7 @@ test('what comes in while a digest is taken is in it or not: later it is found t
       const own = users.filter(({ key }) => store.lanes.of(key) === lane);
       while (!isOver) await store.write(own.map((user) => user.subtract(1)));
     });
-    const digests: ChainDigest[] = [];
+    const digests: PostingsDigest[] = [];
     for (let round = 0; round < 8; round++) {
       digests.push(...(await store.prove(null, ({ message }) => assert.fail(message))).digests);
       await sleep(20);
@@ -354,15 +354,15 @@ function tampered(sql: string): string {
   return copy;
 }
 
-async function digestOf(ledger: string): Promise<ChainDigest> {
+async function digestOf(ledger: string): Promise<PostingsDigest> {
   const store = openSqliteStoreBeside(ledger);
   const { digests } = await store.prove(null, ({ message }) => assert.fail(message));
   await store.close();
-  return digests[0] as ChainDigest;
+  return digests[0] as PostingsDigest;
 }
 
 /** By which of the three means a ledger is found to be another. */
-async function verdictOn(ledger: string, before: ChainDigest) {
+async function verdictOn(ledger: string, before: PostingsDigest) {
   const store = openSqliteStoreBeside(ledger);
   const { findings, store: faults } = await auditOf(store);
   let broken = 0;

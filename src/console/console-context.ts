@@ -4,7 +4,7 @@
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';
-import type { GroupCommit } from '../commit/group-commit.ts';
+import type { GroupCommit } from '../batching/group-commit.ts';
 import type { ConsoleDatabase } from '../store/console-database.ts';
 import type { Store } from '../store/store.ts';
 import type { Subject } from './identity/attempts.ts';

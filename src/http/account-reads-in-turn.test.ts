@@ -46,7 +46,7 @@ test('behind 500 lists of its own account it waits for one of them at a time', a
   const done: string[] = [];
   const reads = readsInTurn(namedReads(done), turns);
   const list = async () => void done.push('list');
-  const lists = Array.from({ length: 500 }, () => turns.take({ account: ACCOUNT, isGone: false }, list));
+  const lists = Array.from({ length: 500 }, () => turns.take({ account: ACCOUNT, isDisconnected: false }, list));
   await READS.history(reads);
   await READS.cyclesSince(reads);
   assert(done.length <= 8, `${done.length} reads`);

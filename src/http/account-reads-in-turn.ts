@@ -10,7 +10,7 @@ const consoleOf = (account: number) => -account;
 export function readsInTurn(reads: AccountReads, turns: PageTurns): AccountReads {
   // Null is for readers that have gone, and nobody knows of those of the console.
   const inTurn = <Result>(account: number, read: () => Promise<Result>) =>
-    turns.take({ account: consoleOf(account), isGone: false }, read) as Promise<Result>;
+    turns.take({ account: consoleOf(account), isDisconnected: false }, read) as Promise<Result>;
   return {
     nameOf: (account) => reads.nameOf(account),
     endUsers: (account, search) => inTurn(account, () => reads.endUsers(account, search)),

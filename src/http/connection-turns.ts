@@ -11,7 +11,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { FairLine } from '../commit/fair-line.ts';
+import { FairQueue } from '../batching/fair-queue.ts';
 import { type Connection, REQUESTS_A_TURN_MAX } from './connection.ts';
 import { readInPieces } from './reading-in-pieces.ts';
 import { SharedPlaces } from './shared-places.ts';
@@ -65,10 +65,10 @@ export class ConnectionTurns {
   readonly #work: WorkInFlight;
   readonly #handle: RequestHandler;
   readonly #byAccount = new Map<number, Set<Connection>>();
-  readonly #held = new FairLine<Connection>();
+  readonly #held = new FairQueue<Connection>();
   readonly #strangers = new Strangers();
   #strangersTimer: NodeJS.Timeout | null = null;
-  readonly #waiting = new FairLine<Waiting>();
+  readonly #waiting = new FairQueue<Waiting>();
   #turn = 0;
   #broughtInTurn = 0;
   #isScheduled = false;
@@ -194,9 +194,9 @@ export class ConnectionTurns {
       const waiting = this.#waiting.takeOne((account) => this.#hasPlace(account));
       if (waiting === undefined) return;
       const { account, connection, request, response } = waiting;
-      if (request.complete || waiting.wasPassedOver || connection.isGone) {
+      if (request.complete || waiting.wasPassedOver || connection.isDisconnected) {
         connection.waiting -= 1;
-        if (!connection.isGone) this.#handle(request, response);
+        if (!connection.isDisconnected) this.#handle(request, response);
       } else {
         // In a place it would keep others from it until its rest has come.
         waiting.wasPassedOver = true;
@@ -230,7 +230,7 @@ export class ConnectionTurns {
     let waiting = 0;
     for (let tries = this.#held.length; tries > 0 && feared < most; tries--) {
       const connection = this.#held.takeOne() as Connection;
-      if (connection.isGone || this.#mayGoOn(connection)) {
+      if (connection.isDisconnected || this.#mayGoOn(connection)) {
         feared += connection.brought;
         this.#letGo(connection);
       } else {

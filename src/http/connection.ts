@@ -3,7 +3,7 @@
 
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Asker } from '../commit/group-commit.ts';
+import type { Requester } from '../batching/group-commit.ts';
 import type { KnownKey, LatestCaller } from './authenticate.ts';
 
 /** From so many in one turn of the event loop on a connection is held. What had come with them, 64 KiB at the most, is still worked on. */
@@ -15,7 +15,7 @@ const PLACE = Symbol('place among the requests of its connection');
 type TrackedSocket = Socket & { [CONNECTION]?: Connection };
 type PlacedRequest = IncomingMessage & { [PLACE]?: number };
 
-export class Connection implements LatestCaller, Asker {
+export class Connection implements LatestCaller, Requester {
   readonly socket: Socket;
   /** How many requests came. */
   requests = 0;
@@ -71,7 +71,7 @@ export class Connection implements LatestCaller, Asker {
   }
 
   /** Whether nobody hears its answers any more. */
-  get isGone(): boolean {
+  get isDisconnected(): boolean {
     return this.socket.destroyed;
   }
 

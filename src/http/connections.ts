@@ -46,20 +46,20 @@ export function whatIsWrongWith({ httpVersion, headers, rawHeaders }: IncomingMe
 }
 
 /**
- * Answers what the HTTP parser cannot make sense of, which never reaches a route. Every further piece of it on the same
+ * IdempotencyRecords what the HTTP parser cannot make sense of, which never reaches a route. Every further piece of it on the same
  * connection is an error again: only the first is answered.
  */
 export function answerMalformed(error: NodeJS.ErrnoException, socket: AnsweringSocket, requestId: () => string): void {
-  const isGone = error.code === 'ECONNRESET' || !socket.writable;
-  if (isGone) socket.destroy();
+  const isDisconnected = error.code === 'ECONNRESET' || !socket.writable;
+  if (isDisconnected) socket.destroy();
   // What comes behind a request whose answer closes the connection is of no account, and so is the rest of that request.
-  if (isGone || socket[GIVEN_UP] || connectionOf(socket).isEnding) return;
+  if (isDisconnected || socket[GIVEN_UP] || connectionOf(socket).isEnding) return;
   socket[GIVEN_UP] = true;
   whenIdle(socket, () => writeMalformed(error, socket, requestId()));
 }
 
 /**
- * Answers go out in the order of the requests: what is wrong with the bytes behind a whole request waits for its answer.
+ * IdempotencyRecords go out in the order of the requests: what is wrong with the bytes behind a whole request waits for its answer.
  * What is wrong with the request itself is said at once.
  */
 function whenIdle(socket: AnsweringSocket, answer: () => void): void {

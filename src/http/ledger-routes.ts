@@ -11,7 +11,7 @@ import type {
 } from 'fastify';
 import { may, type Scope } from '../accounts/api-key.ts';
 import type { RateLimit } from '../accounts/rate-limit.ts';
-import { ABANDONED, type GroupCommit } from '../commit/group-commit.ts';
+import { CANCELED, type GroupCommit } from '../batching/group-commit.ts';
 import { activeBalance } from '../ledger/balance.ts';
 import type {
   Accepted,
@@ -233,7 +233,7 @@ function readRoutes(app: FastifyInstance, options: LedgerRoutesOptions): void {
         })
         .catch((error) => {
           if (error instanceof InvalidRequest) sendInvalid(reply, error);
-          else if (error === ABANDONED) sendFault(reply, ABANDONED);
+          else if (error === CANCELED) sendFault(reply, CANCELED);
           else sendFailure(reply, error);
         });
     },

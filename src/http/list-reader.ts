@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import type { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { ABANDONED } from '../commit/group-commit.ts';
+import { CANCELED } from '../batching/group-commit.ts';
 import type { ListTurns, PageReader, PageTurns } from './page-turns.ts';
 import type { InTurn } from './transaction-list.ts';
 import type { WorkInFlight } from './work-in-flight.ts';
@@ -24,11 +24,11 @@ export class ListReader implements PageReader, InTurn {
     this.#reply = reply;
   }
 
-  get isGone(): boolean {
+  get isDisconnected(): boolean {
     return this.#request.raw.socket.destroyed;
   }
 
-  /** @throws ABANDONED when its client has gone, and what `make` throws, as does what follows */
+  /** @throws CANCELED when its client has gone, and what `make` throws, as does what follows */
   begin<Page>(make: () => Promise<Page>): Promise<Page> {
     return this.#take(this.#turns.beginnings, make);
   }
@@ -47,7 +47,7 @@ export class ListReader implements PageReader, InTurn {
 
   async #take<Page>(turns: PageTurns, make: () => Promise<Page>): Promise<Page> {
     const page = await turns.take(this, make);
-    if (page === null) throw ABANDONED;
+    if (page === null) throw CANCELED;
     return page;
   }
 
@@ -57,7 +57,7 @@ export class ListReader implements PageReader, InTurn {
     assert(holder, 'its request is still counted');
     this.#work.beginStream(holder);
     stream.once('error', (error) => {
-      if (!this.isGone) log.error({ err: error }, 'a list broke off');
+      if (!this.isDisconnected) log.error({ err: error }, 'a list broke off');
     });
     stream.once('close', () => this.#work.endStream(holder));
     return stream;
@@ -66,7 +66,7 @@ export class ListReader implements PageReader, InTurn {
   /** Node gives an answer its socket when those before it on the connection are sent. */
   async #answering(): Promise<void> {
     const response = this.#reply.raw;
-    if (response.socket !== null || this.isGone) return;
+    if (response.socket !== null || this.isDisconnected) return;
     await new Promise((resolve) => response.once('socket', resolve).once('close', resolve));
   }
 }

@@ -4,7 +4,7 @@
 import type { EndUserKey } from '../ledger/command.ts';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
-import { readCursor, strangeCursor } from './page-cursor.ts';
+import { invalidCursor, readCursor } from './page-cursor.ts';
 import { InvalidRequest, pointerTo } from './problem.ts';
 import { PAGE_LIMIT_DEFAULT, type TransactionListQuery } from './schemas.ts';
 
@@ -70,7 +70,7 @@ export function listRequestOf(user: EndUserKey, query: TransactionListQuery): Li
   if (cursor === undefined) return { user, from, to, page: limit === undefined ? null : { limit, after: null } };
   const kept = readCursor(cursor, user);
   for (const [name, asked] of [['from', from] as const, ['to', to] as const]) {
-    if (asked !== null && asked !== kept[name]) throw strangeCursor(`was given out for another \`${name}\``);
+    if (asked !== null && asked !== kept[name]) throw invalidCursor(`was given out for another \`${name}\``);
   }
   return { user, from: kept.from, to: kept.to, page: { limit: limit ?? PAGE_LIMIT_DEFAULT, after: kept.last } };
 }

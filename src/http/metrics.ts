@@ -2,9 +2,9 @@
 // No label ever holds what a client sent: routes are patterns, and there are as many series as the service has parts.
 
 import { Counter, collectDefaultMetrics, Gauge, type Metric, Registry } from 'prom-client';
-import type { GroupCommit } from '../commit/group-commit.ts';
-import type { RenewalClock } from '../commit/renewal-clock.ts';
-import type { Tally } from '../commit/tally.ts';
+import type { GroupCommit } from '../batching/group-commit.ts';
+import type { Histogram } from '../batching/histogram.ts';
+import type { RenewalJob } from '../batching/renewal-job.ts';
 import type { Store } from '../store/store.ts';
 import type { RequestCounts } from './request-metrics.ts';
 import type { WorkInFlight } from './work-in-flight.ts';
@@ -12,7 +12,7 @@ import type { WorkInFlight } from './work-in-flight.ts';
 export interface Measured {
   readonly store: Store;
   readonly commit: GroupCommit;
-  readonly renewalClock: RenewalClock;
+  readonly renewalJob: RenewalJob;
   readonly requests: RequestCounts;
   readonly work: WorkInFlight;
 }
@@ -25,7 +25,7 @@ interface Sample {
   readonly metricName?: string;
 }
 
-export function metricsOf({ store, commit, renewalClock, requests, work }: Measured): Registry {
+export function metricsOf({ store, commit, renewalJob, requests, work }: Measured): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   const { counts } = commit;
@@ -58,14 +58,14 @@ export function metricsOf({ store, commit, renewalClock, requests, work }: Measu
   counter('scrip_refusals_total', 'Commands that a rule refused', () => counts.refusals);
   counter('scrip_overloads_total', 'Commands turned away since the queue was full', () => counts.overloads);
   counter('scrip_store_faults_total', 'Batches that a fault of the store befell', () => counts.faults);
-  counter('scrip_renewed_end_users_total', 'End users whose due renewals were entered', () => renewalClock.renewed);
+  counter('scrip_renewed_end_users_total', 'End users whose due renewals were entered', () => renewalJob.renewed);
   gauge('scrip_queue_commands', 'Commands waiting for a batch', () => commit.queued);
   gauge('scrip_requests_in_flight', 'Requests being worked on, streamed lists included', () => work.requests);
-  gauge('scrip_renewals_due', 'End users found due by the latest look, 256 at the most', () => renewalClock.due);
+  gauge('scrip_renewals_due', 'End users found due by the latest look, 256 at the most', () => renewalJob.due);
   gauge(
     'scrip_renewals_late_seconds',
     'Seconds since nothing was due: no renewal is entered later than this',
-    () => renewalClock.lateMs() / 1_000,
+    () => renewalJob.lateMs() / 1_000,
   );
   gauge('scrip_store_ready', '1 while writes can be expected to work', () => (store.trouble() === null ? 1 : 0));
   const samples = (type: string, name: string, help: string, read: () => Sample[]) =>
@@ -117,7 +117,7 @@ function byStatus(requests: RequestCounts): Sample[] {
 }
 
 /** In the form of Prometheus: each bucket counts what the ones before it count as well. A route never asked for is left out. */
-function histogram(name: string, { bounds, counts, sum }: Tally, labels: Labels = {}): Sample[] {
+function histogram(name: string, { bounds, counts, sum }: Histogram, labels: Labels = {}): Sample[] {
   let total = 0;
   const buckets = [...counts].map((count, index) => {
     total += count;

@@ -46,7 +46,7 @@ export function readCursor(text: string, user: EndUserKey): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
   // Read back, since what is no base64url is passed over in silence.
   const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
-  if (!isCursor || !checksumOf(bytes, user).equals(bytes.subarray(CHECKSUM_AT))) throw strangeCursor();
+  if (!isCursor || !checksumOf(bytes, user).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
   const hex = bytes.toString('hex', ID_AT, FROM_AT);
   return {
     last: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
@@ -56,7 +56,7 @@ export function readCursor(text: string, user: EndUserKey): PageCursor {
 }
 
 /** For a cursor that was never given out for this list. */
-export function strangeCursor(message = 'is not a `next_cursor` of this end user'): InvalidRequest {
+export function invalidCursor(message = 'is not a `next_cursor` of this end user'): InvalidRequest {
   return new InvalidRequest('InvalidField', `/cursor ${message}; begin again without it.`, [
     { path: '/cursor', message },
   ]);

@@ -9,7 +9,7 @@ const ACME = 1;
 const OTHER = 2;
 const READERS = 20;
 
-const readerOf = (account: number) => ({ account, isGone: false });
+const readerOf = (account: number) => ({ account, isDisconnected: false });
 
 /** @returns in which turn each was read, by its name, when `turns` reads some as a store does: all of a turn in one */
 async function readAll(turns: PageTurns, names: readonly [account: number, name: string][]): Promise<string[][]> {
@@ -96,7 +96,7 @@ test('a store is asked for a few at once, and for the next when one is there', a
 
 test('for a reader that has gone nothing is read, and nobody waits for it', async () => {
   const turns = new PageTurns({ aTurn: 1, atOnce: 4 });
-  const gone = { account: ACME, isGone: false };
+  const gone = { account: ACME, isDisconnected: false };
   let read = 0;
   const page = async () => {
     read += 1;
@@ -104,7 +104,7 @@ test('for a reader that has gone nothing is read, and nobody waits for it', asyn
   const first = turns.take(readerOf(ACME), page);
   const others = Array.from({ length: READERS }, () => turns.take(gone, page));
   const last = turns.take(readerOf(ACME), async () => 'read');
-  gone.isGone = true;
+  gone.isDisconnected = true;
   await first;
   await nextTurn();
   assert.equal(await last, 'read');

@@ -1,9 +1,9 @@
 // Reads of lists take turns, behind all the short requests that have come: some lists begin in a turn of the event loop,
-// and one page of those that are longer is made. Accounts are next to each other as they are everywhere (`fair-line.ts`).
+// and one page of those that are longer is made. Accounts are next to each other as they are everywhere (`fair-queue.ts`).
 // However many read lists, anybody else waits for a few milliseconds of it. Without this, all that had been asked for in a
 // turn was read in it, and 500 lists held everybody up for as long as they were.
 
-import { FairLine } from '../commit/fair-line.ts';
+import { FairQueue } from '../batching/fair-queue.ts';
 
 /** How many are read in a turn of the event loop, and by the store at the same time. */
 export interface TurnBounds {
@@ -20,7 +20,7 @@ export interface PageReader {
   /** Whose turn it is when it is the reader's. */
   readonly account: number;
   /** Whether nobody waits for the page any more. */
-  readonly isGone: boolean;
+  readonly isDisconnected: boolean;
 }
 
 interface Waiting {
@@ -37,7 +37,7 @@ export class ListTurns {
 
 export class PageTurns {
   readonly #bounds: TurnBounds;
-  readonly #waiting = new FairLine<Waiting>();
+  readonly #waiting = new FairQueue<Waiting>();
   #inTurn = 0;
   #underWay = 0;
 
@@ -52,7 +52,7 @@ export class PageTurns {
    * @throws what `make` throws
    */
   take<Page>(reader: PageReader, make: () => Promise<Page>): Promise<Page | null> {
-    if (reader.isGone) return Promise.resolve(null);
+    if (reader.isDisconnected) return Promise.resolve(null);
     if (this.#isFree && this.#waiting.length === 0) return this.#begin(make);
     return new Promise((resolve) => {
       this.#waiting.push(reader.account, {
@@ -92,7 +92,7 @@ export class PageTurns {
     while (this.#isFree) {
       const next = this.#waiting.takeOne();
       if (next === undefined) return;
-      if (next.reader.isGone) next.giveUp();
+      if (next.reader.isDisconnected) next.giveUp();
       else next.begin();
     }
   }

@@ -33,7 +33,7 @@ export class RefusedConnections {
   rest(connection: Connection): void {
     const nowMs = performance.now();
     if (nowMs - this.#lookedAtMs >= LOOK_EVERY_MS) this.#look(nowMs);
-    if (this.#restMs === 0 || connection.isResting || connection.isHeld || connection.isGone) return;
+    if (this.#restMs === 0 || connection.isResting || connection.isHeld || connection.isDisconnected) return;
     connection.isResting = true;
     // Node goes on reading behind each answer, for what it may not have of the request.
     connection.socket.on('resume', pauseAgain);
@@ -60,7 +60,7 @@ export class RefusedConnections {
       connection.isResting = false;
       connection.socket.off('resume', pauseAgain);
       // Who is held as well is let go on by those who hold it.
-      if (!connection.isHeld && !connection.isGone) connection.socket.resume();
+      if (!connection.isHeld && !connection.isDisconnected) connection.socket.resume();
     }
     this.#resting.splice(0, rested);
     this.#timer = this.#resting.length > 0 ? setTimeout(() => this.#letGo(), REST_MS_MIN).unref() : null;

@@ -3,7 +3,7 @@
 // by what was in the path, and there are as many as the service has.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
-import { Tally } from '../commit/tally.ts';
+import { Histogram } from '../batching/histogram.ts';
 import { PROBLEMS, type ProblemCode } from './problem.ts';
 
 declare module 'fastify' {
@@ -29,7 +29,7 @@ const NO_ROUTE = 'none';
 export class RouteCounts {
   readonly route: string;
   readonly byStatus = new Float64Array(STATUS_COUNT);
-  readonly seconds = new Tally(SECONDS_BOUNDS);
+  readonly seconds = new Histogram(SECONDS_BOUNDS);
 
   constructor(route: string) {
     this.route = route;

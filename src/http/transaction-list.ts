@@ -10,7 +10,7 @@ import type { PageCursor } from '../store/loaded.ts';
 import type { Store, TransactionPage } from '../store/store.ts';
 import type { ListRequest, PageAsked } from './list-request.ts';
 import { transactionText } from './objects.ts';
-import { strangeCursor, writeCursor } from './page-cursor.ts';
+import { invalidCursor, writeCursor } from './page-cursor.ts';
 
 /** How a list begins: with a page of the usual 100, of which one more is read at either end. Most lists have no more. */
 export const FIRST_TRANSACTIONS = 102;
@@ -75,7 +75,7 @@ async function pageOf(making: Making | null, request: ListRequest, { limit, afte
       if (found.length >= wanted) break;
     }
   }
-  if (after !== null && found.shift()?.id !== after) throw strangeCursor();
+  if (after !== null && found.shift()?.id !== after) throw invalidCursor();
   const listed = found.slice(0, limit);
   const last = found.length > limit ? listed.at(-1) : undefined;
   const cursor = last && writeCursor({ last: last.id, from: request.from, to: request.to }, request.user);

@@ -4,11 +4,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NO_ANSWERS } from './answer.ts';
 import { audit, type Finding } from './audit.ts';
 import type { Command, EndUserKey } from './command.ts';
 import { burnOrder, type Cycle, hasEnded, renews } from './cycle.ts';
 import { batchOf, fold } from './fold.ts';
+import { NO_RECORDS } from './idempotency.ts';
 import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
 import type { Posting } from './posting.ts';
 import { instantOf, transactionId } from './transaction-id.ts';
@@ -53,7 +53,7 @@ function written(): Ledger {
     const nextId = () => transactionId({ at, sequence: ++sequence, tail: `${sequence}`.padStart(12, 'b') });
     const live = cycles.filter((cycle) => !hasEnded(cycle, at) || renews(cycle)).sort(burnOrder);
     const batch = batchOf([{ ...USER, actor: 'key:7', ...command } as Command]);
-    const { outcomes, changes } = fold(batch, { cycles: [live], answers: NO_ANSWERS }, { now: at, nextId }, 1_000);
+    const { outcomes, changes } = fold(batch, { cycles: [live], answers: NO_RECORDS }, { now: at, nextId }, 1_000);
     assert.equal(outcomes[0]?.refused, null, `day ${day} of the history is accepted`);
     for (const { opened, changed, postings: moved } of changes) {
       cycles = cycles.map((cycle) => changed.find(({ before }) => before === cycle)?.after ?? cycle).concat(opened);

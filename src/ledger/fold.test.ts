@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { NO_ANSWERS } from './answer.ts';
 import { ACCEPTED, type Command } from './command.ts';
 import type { Cycle } from './cycle.ts';
 import { batchOf, type Folded, fold, foldRenewals } from './fold.ts';
+import { NO_RECORDS } from './idempotency.ts';
 import { DAY_MS } from './instant.ts';
 import { transactionId } from './transaction-id.ts';
 
@@ -68,7 +68,7 @@ function foldAll(
   let sequence = 0;
   const moment = { now: NOW, nextId: () => idAt(NOW, ++sequence) };
   const frozen = Object.freeze(loaded.map((cycles) => Object.freeze(cycles)));
-  return fold(batchOf(commands), { cycles: frozen, answers: NO_ANSWERS }, moment, periodsMax);
+  return fold(batchOf(commands), { cycles: frozen, answers: NO_RECORDS }, moment, periodsMax);
 }
 
 /** What each outcome says, in a word. */

@@ -3,10 +3,17 @@
 
 import assert from 'node:assert/strict';
 import { sumToNothing } from './amount.ts';
-import { type Answer, type Answers, idempotencyOf, nameOf, outcomeAgain, requestOf } from './answer.ts';
 import type { Command, EndUserKey, Outcome } from './command.ts';
 import { assertCycle, type Cycle, renews } from './cycle.ts';
 import { decide, type Moment } from './decide.ts';
+import {
+  type IdempotencyRecord,
+  type IdempotencyRecords,
+  idempotencyOf,
+  nameOf,
+  replayedOutcome,
+  requestOf,
+} from './idempotency.ts';
 import type { Instant } from './instant.ts';
 import type { Posting } from './posting.ts';
 import { settle } from './settle.ts';
@@ -36,10 +43,10 @@ export interface Folded {
   readonly outcomes: readonly (Outcome | null)[];
   readonly changes: readonly UserChange[];
   /** To be kept for the keys that were used for the first time. */
-  readonly answers: readonly FreshAnswer[];
+  readonly answers: readonly NewRecord[];
 }
 
-export interface FreshAnswer extends Answer {
+export interface NewRecord extends IdempotencyRecord {
   /** Which of the batch's commands it answers. */
   readonly index: number;
 }
@@ -63,13 +70,13 @@ export interface LoadedBatch {
   /** The cycles of each of `batch.users`, in burn order: those that have not ended, and the one that renews. */
   readonly cycles: readonly (readonly Cycle[])[];
   /** Those of the keys in the batch that were used before. */
-  readonly answers: Answers;
+  readonly answers: IdempotencyRecords;
 }
 
 /** @param periodsMax how many missed periods the batch may enter in all, so that no batch is long */
 export function fold(batch: Batch, loaded: LoadedBatch, moment: Moment, periodsMax: number): Folded {
   assert(loaded.cycles.length === batch.users.length, 'every end user of the batch is loaded');
-  const kept = new KeptAnswers(loaded.answers, moment.now);
+  const kept = new BatchRecords(loaded.answers, moment.now);
   const works = loaded.cycles.map(workOn);
   let periodsLeft = periodsMax;
   const outcomes = batch.commands.map((command, index) => {
@@ -117,12 +124,12 @@ export function foldRenewals(
 }
 
 /** The answers that are known when a command is decided: those that were stored, and those of earlier commands. */
-class KeptAnswers {
-  readonly fresh = new Map<string, FreshAnswer>();
-  readonly #stored: Answers;
+class BatchRecords {
+  readonly fresh = new Map<string, NewRecord>();
+  readonly #stored: IdempotencyRecords;
   readonly #now: Instant;
 
-  constructor(stored: Answers, now: Instant) {
+  constructor(stored: IdempotencyRecords, now: Instant) {
     this.#stored = stored;
     this.#now = now;
   }
@@ -131,7 +138,7 @@ class KeptAnswers {
   outcomeOf(command: Command, name: string | null): Outcome | null {
     if (name === null) return null;
     const answer = this.#stored.get(name) ?? this.fresh.get(name);
-    return answer ? outcomeAgain(answer, command) : null;
+    return answer ? replayedOutcome(answer, command) : null;
   }
 
   keep(name: string, command: Command, index: number, outcome: Outcome): void {

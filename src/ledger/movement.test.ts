@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { AMOUNT_MAX } from './amount.ts';
-import { NO_ANSWERS } from './answer.ts';
 import type { Command } from './command.ts';
 import type { Cycle } from './cycle.ts';
 import { renews } from './cycle.ts';
 import { batchOf, fold } from './fold.ts';
+import { NO_RECORDS } from './idempotency.ts';
 import { DAY_MS, HOUR_MS } from './instant.ts';
 import {
   creditsOf,
@@ -47,7 +47,7 @@ class Books {
       return cycles.filter((cycle) => renews(cycle) || cycle.end > loadedBehind(this.now));
     });
     const nextId = () => transactionId({ at: this.now, sequence: ++this.#sequence, tail: 'aaaaaaaaaaaa' });
-    const { changes } = fold(batch, { cycles: loaded, answers: NO_ANSWERS }, { now: this.now, nextId }, ALL);
+    const { changes } = fold(batch, { cycles: loaded, answers: NO_RECORDS }, { now: this.now, nextId }, ALL);
     this.latest = movementsOf(changes);
     for (const movement of this.latest) this.sums.add(movement);
     for (const { user, opened, changed, postings } of changes) {

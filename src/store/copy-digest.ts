@@ -1,13 +1,13 @@
 // A digest over all rows of a ledger in one order, whatever keeps it: two ledgers are the same when their digests are.
 
 import { createHash, type Hash } from 'node:crypto';
-import type { Answer } from '../ledger/answer.ts';
 import type { Cycle } from '../ledger/cycle.ts';
+import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 import type { Posting } from '../ledger/posting.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
-import { storedOutcome } from './answer-outcome.ts';
 import type { CopySource, LedgerHead, LedgerRecord, Totals } from './ledger-copy.ts';
 import { type PeopleRow, peopleIn } from './people-rows.ts';
+import { storedOutcome } from './stored-outcome.ts';
 
 export interface LedgerDigest extends Totals {
   readonly sha256: string;
@@ -73,7 +73,7 @@ class RecordDigest {
     }
   }
 
-  addAnswer({ account, endUser, key, request, requestId, outcome, answeredAt }: Answer): void {
+  addAnswer({ account, endUser, key, request, requestId, outcome, answeredAt }: IdempotencyRecord): void {
     this.#endTransaction();
     this.#line(['answer', account, endUser, key, request, requestId, storedOutcome(outcome), answeredAt]);
   }

@@ -2,11 +2,11 @@
 // of the service, since a ledger that is copied is not served.
 
 import type { Scope } from '../accounts/api-key.ts';
-import type { Answer } from '../ledger/answer.ts';
 import type { Finding } from '../ledger/audit.ts';
-import type { Head } from '../ledger/chain.ts';
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Cycle } from '../ledger/cycle.ts';
+import type { ChainHash } from '../ledger/hash-chain.ts';
+import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Posting } from '../ledger/posting.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
@@ -53,7 +53,7 @@ export type LedgerRecord =
       readonly user: EndUserKey;
       readonly latest: TransactionId | null;
       /** The head of its chain as stored; null when none is kept. A copy keeps one where its source does. */
-      readonly chain: Head | null;
+      readonly chain: ChainHash | null;
     };
 
 export interface Totals {
@@ -73,7 +73,7 @@ export interface CopySource {
   /** The records of the end users behind `after`, by account and end user, in one snapshot. */
   dump(after: EndUserKey | null): AsyncIterable<readonly LedgerRecord[]>;
   /** The answers to idempotency keys, by account, end user and key in the order of their bytes. */
-  answers(): AsyncIterable<readonly Answer[]>;
+  answers(): AsyncIterable<readonly IdempotencyRecord[]>;
   /** Of the console, by table and key. Few enough to be held in memory. */
   people(): Promise<readonly PeopleRow[]>;
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
@@ -98,7 +98,7 @@ export interface CopyDestination extends CopySource {
   /** Puts what was loaded on stable storage, together with the mark that all up to `last` is there. */
   commit(last: EndUserKey): Promise<void>;
   /** Enters these answers and takes away all others, in one transaction: whoever was interrupted begins anew. */
-  loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void>;
+  loadAnswers(answers: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void>;
   /** Enters these people and takes away all others, in one transaction. */
   loadPeople(people: readonly PeopleRow[]): Promise<void>;
   /** Moves the clock up to `position`, unless it is there already. */

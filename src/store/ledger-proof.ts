@@ -7,14 +7,14 @@
 
 import { createHash, type Hash } from 'node:crypto';
 import type { Finding } from '../ledger/audit.ts';
-import { emptyChain, extend, type Head } from '../ledger/chain.ts';
 import type { EndUserKey } from '../ledger/command.ts';
 import { brokenRules, type Cycle, renews } from '../ledger/cycle.ts';
+import { type ChainHash, emptyHashChain, extend } from '../ledger/hash-chain.ts';
 import type { Posting } from '../ledger/posting.ts';
 import { settle } from '../ledger/settle.ts';
 import { instantOf, SEQUENCE_COUNT, type TransactionId, transactionId } from '../ledger/transaction-id.ts';
-import type { ChainDigest, LedgerProof } from './chain-digest.ts';
 import type { LedgerRecord } from './ledger-copy.ts';
+import type { LedgerProof, PostingsDigest } from './ledger-digest.ts';
 import type { IdPosition } from './transaction-ids.ts';
 
 /** Behind whatever was given out up to `position`, and before all that follows. */
@@ -55,7 +55,7 @@ export class LedgerProver {
     return { digests: this.#cuts.map((cut) => cut.digest()), endUsers: this.#endUsers, chained: this.#chained };
   }
 
-  #end(user: UserChain, stored: Head | null): void {
+  #end(user: UserChain, stored: ChainHash | null): void {
     const head = user.end();
     this.#user = null;
     this.#endUsers += 1;
@@ -72,7 +72,7 @@ export class MissingHeads {
   #user: UserChain | null = null;
 
   /** @returns the head of the end user that is complete with this record, when it has none */
-  take(record: LedgerRecord): Head | null {
+  take(record: LedgerRecord): ChainHash | null {
     if (this.#user === null || !isSame(this.#user.key, record.user)) this.#user = new UserChain(record.user, []);
     if (record.kind === 'posting') this.#user.addPosting(record.posting);
     return record.kind === 'end-user' && record.chain === null ? this.#user.end() : null;
@@ -91,7 +91,7 @@ class Cut {
   }
 
   /** @param head of the postings that are stored, and of which `count` lie before the cut */
-  add({ account, endUser }: EndUserKey, head: Head, count: number, renewing: Cycle | null): void {
+  add({ account, endUser }: EndUserKey, head: ChainHash, count: number, renewing: Cycle | null): void {
     const due = renewing === null ? [] : settle([renewing], instantOf(this.through), Number.POSITIVE_INFINITY).postings;
     const postings = count + due.length;
     if (postings === 0) return;
@@ -100,7 +100,7 @@ class Cut {
     this.#hash.update(`${account} ${endUser} ${postings} ${extend(head, due)}\n`);
   }
 
-  digest(): ChainDigest {
+  digest(): PostingsDigest {
     const sha256 = this.#hash.copy().digest('hex');
     return { through: this.through, endUsers: this.#endUsers, postings: this.#postings, sha256 };
   }
@@ -111,7 +111,7 @@ class UserChain {
   readonly key: EndUserKey;
   readonly #cuts: readonly Cut[];
   #passed = 0;
-  #head: Head;
+  #head: ChainHash;
   #count = 0;
   #transaction: Posting[] = [];
   #renewing: Cycle | null = null;
@@ -119,7 +119,7 @@ class UserChain {
   constructor(key: EndUserKey, cuts: readonly Cut[]) {
     this.key = key;
     this.#cuts = cuts;
-    this.#head = emptyChain(key);
+    this.#head = emptyHashChain(key);
   }
 
   /** A cycle that cannot be is reported by the audit; here it renews nothing. */
@@ -132,7 +132,7 @@ class UserChain {
     this.#transaction.push(posting);
   }
 
-  end(): Head {
+  end(): ChainHash {
     this.#link();
     this.#passBefore(null);
     return this.#head;

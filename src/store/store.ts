@@ -9,7 +9,7 @@ import type { Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
 import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
 import type { AccountReads } from './account-reads.ts';
-import type { LedgerProof } from './chain-digest.ts';
+import type { LedgerProof } from './ledger-digest.ts';
 import type { Loaded, PageCursor } from './loaded.ts';
 
 /**
@@ -154,7 +154,7 @@ export interface Store {
    *
    * @returns how many
    */
-  forgetAnswers(ageMs: number): Promise<number>;
+  deleteExpiredRecords(ageMs: number): Promise<number>;
   readonly apiKeys: ApiKeys;
   readonly accountReads: AccountReads;
   /** Recomputes the invariants of the whole store from its postings, in one snapshot, beside a running server. */

@@ -8,7 +8,7 @@ import { DatabaseSync, StatementSync } from 'node:sqlite';
 import { before, describe, type TestContext, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { endUserId } from '../../bench/workload.ts';
-import { GroupCommit } from '../../src/commit/group-commit.ts';
+import { GroupCommit } from '../../src/batching/group-commit.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { POSTING_LIMITS, type PostingLimits } from '../../src/store/sqlite/unposted.ts';

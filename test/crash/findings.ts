@@ -85,7 +85,7 @@ export async function effectsOf({ url, secret }: Address, endUsers: readonly str
   const ask = async (path: string, endUser: string) => {
     const answer = await fetch(`${url}/${path}?end_user_id=${endUser}`, { headers });
     const text = await answer.text();
-    if (answer.ok) return JSON.parse(text) as Answers;
+    if (answer.ok) return JSON.parse(text) as IdempotencyRecords;
     unread.set(endUser, `/${path} of ${endUser} was answered ${answer.status}: ${text}`);
     return null;
   };
@@ -100,7 +100,7 @@ export async function effectsOf({ url, secret }: Address, endUsers: readonly str
   return { times, stopped, unread };
 }
 
-interface Answers {
+interface IdempotencyRecords {
   readonly transactions: readonly { readonly amount: number }[];
   readonly active_balance_by_cycle: readonly { readonly status: string; readonly starting_amount: number }[];
 }

@@ -3,7 +3,7 @@
 // answered. Whoever records the writes of this process finds the lines between them, in the order of time.
 
 import { openSync, writeSync } from 'node:fs';
-import { GroupCommit } from '../../src/commit/group-commit.ts';
+import { GroupCommit } from '../../src/batching/group-commit.ts';
 import type { Command, Outcome } from '../../src/ledger/command.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';

@@ -10,7 +10,7 @@ const REPOSITORY = join(import.meta.dirname, '../..');
 /** Where the constants are. */
 const MODULES = [
   'accounts/rate-limit',
-  'commit/group-commit',
+  'batching/group-commit',
   'console/pages/adjust-forms',
   'config',
   'http/authenticate',

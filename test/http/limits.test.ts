@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { BATCH_COMMANDS_MAX } from '../../src/commit/group-commit.ts';
+import { BATCH_COMMANDS_MAX } from '../../src/batching/group-commit.ts';
 import { postText, RawConnection, sendRaw } from './raw-connection.ts';
 import { assertFieldRefused, assertProblem, eventually, type Scrip, someone, startScrip } from './running-service.ts';
 import { type StalledWrites, stallWrites } from './stalled-writes.ts';

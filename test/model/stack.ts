@@ -2,8 +2,8 @@
 // machine's clock that is moved by hand. Its answers come in the shapes of the reference model, to be compared.
 
 import assert from 'node:assert/strict';
-import { GroupCommit } from '../../src/commit/group-commit.ts';
-import { RenewalClock } from '../../src/commit/renewal-clock.ts';
+import { GroupCommit } from '../../src/batching/group-commit.ts';
+import { RenewalJob } from '../../src/batching/renewal-job.ts';
 import { activeBalance } from '../../src/ledger/balance.ts';
 import type { Idempotency, Outcome } from '../../src/ledger/command.ts';
 import type { Cycle } from '../../src/ledger/cycle.ts';
@@ -32,7 +32,7 @@ export class Stack {
   wall: number;
   store!: Store;
   commit!: GroupCommit;
-  renewals!: RenewalClock;
+  renewals!: RenewalJob;
   /** What the renewal clock complained about. */
   readonly troubles: unknown[] = [];
   readonly #ledger: NewLedger;
@@ -101,7 +101,7 @@ export class Stack {
   async #open(): Promise<void> {
     this.store = await this.#ledger.open(() => this.wall);
     this.commit = new GroupCommit(this.store);
-    this.renewals = new RenewalClock(this.store, this.commit, (error) => this.troubles.push(error));
+    this.renewals = new RenewalJob(this.store, this.commit, (error) => this.troubles.push(error));
   }
 }
 

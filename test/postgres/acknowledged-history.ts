@@ -3,7 +3,7 @@
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GroupCommit } from '../../src/commit/group-commit.ts';
+import { GroupCommit } from '../../src/batching/group-commit.ts';
 import type { Command, Outcome } from '../../src/ledger/command.ts';
 import { type Store, StoreFault } from '../../src/store/store.ts';
 import { auditOf, EndUser, transactionsOf } from '../store/temporary-ledger.ts';

@@ -27,7 +27,7 @@ export async function openOnMovedClock(
     cycles: beforehand('cycles'),
     transactions: beforehand('transactions'),
     renewalsDue: beforehand('renewalsDue'),
-    forgetAnswers: beforehand('forgetAnswers'),
+    deleteExpiredRecords: beforehand('deleteExpiredRecords'),
     audit: beforehand('audit'),
     apiKeys: {
       create: onKeys('create'),

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { GroupCommit } from '../../src/commit/group-commit.ts';
+import { GroupCommit } from '../../src/batching/group-commit.ts';
 import type { Outcome } from '../../src/ledger/command.ts';
 import type { StoreFault } from '../../src/store/store.ts';
 import { eventually } from '../http/running-service.ts';

@@ -89,10 +89,10 @@ export class Auditor implements Witness {
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
 
-  readonly #keepAnswersMs: number;
+  readonly #idempotencyMs: number;
 
-  constructor(keepAnswersMs: number, trace: (line: string) => void) {
-    this.#keepAnswersMs = keepAnswersMs;
+  constructor(idempotencyMs: number, trace: (line: string) => void) {
+    this.#idempotencyMs = idempotencyMs;
     this.#trace = trace;
   }
 
@@ -169,7 +169,7 @@ export class Auditor implements Witness {
     for (const name of names) {
       const kept = this.#kept.get(name);
       if (kept === undefined) this.#fail(`the answer to ${name} is forgotten, and was never kept`);
-      else if (kept.at >= now - this.#keepAnswersMs) this.#fail(`the answer to ${name} is forgotten before its time`);
+      else if (kept.at >= now - this.#idempotencyMs) this.#fail(`the answer to ${name} is forgotten before its time`);
       this.#kept.delete(name);
       if (kept !== undefined) this.#forgotten.set(name, { kept, at });
     }

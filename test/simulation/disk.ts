@@ -2,11 +2,11 @@
 // what a database server keeps for the processes on it: row locks, and the time, which never goes back.
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
-import type { Answer } from '../../src/ledger/answer.ts';
-import { nameOf } from '../../src/ledger/answer.ts';
 import type { EndUserKey } from '../../src/ledger/command.ts';
 import { type Cycle, hasEnded, inBurnOrder, renews } from '../../src/ledger/cycle.ts';
 import type { Folded, UserChange } from '../../src/ledger/fold.ts';
+import type { IdempotencyRecord } from '../../src/ledger/idempotency.ts';
+import { nameOf } from '../../src/ledger/idempotency.ts';
 import { type Instant, LAST_INSTANT } from '../../src/ledger/instant.ts';
 import { loadedBehind } from '../../src/ledger/movement.ts';
 import type { Posting } from '../../src/ledger/posting.ts';
@@ -47,7 +47,7 @@ export function userName({ account, endUser }: EndUserKey): string {
 
 export class Disk {
   readonly users = new Map<string, UserRows>();
-  readonly answers = new Map<string, Answer>();
+  readonly answers = new Map<string, IdempotencyRecord>();
   readonly apiKeys = new Map<string, ApiKey>();
   readonly ids: TransactionIds;
   /** What the machine's clock says; it jumps. */
@@ -135,7 +135,7 @@ export class Disk {
   }
 
   /** @returns the names of those that it forgot, `max` at the most */
-  forgetAnswers(before: Instant, max: number): string[] {
+  deleteExpiredRecords(before: Instant, max: number): string[] {
     if (before <= this.#answeredFrom) return [];
     const old: string[] = [];
     let oldest = Number.POSITIVE_INFINITY;

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
-import { sweepOfAnswers } from '../../src/commit/answer-sweep.ts';
-import { type Answer, GroupCommit, type QueueLimits } from '../../src/commit/group-commit.ts';
-import { RenewalClock } from '../../src/commit/renewal-clock.ts';
-import type { Rounds } from '../../src/commit/rounds.ts';
+import { GroupCommit, type QueueLimits, type ResultCallback } from '../../src/batching/group-commit.ts';
+import { idempotencySweep } from '../../src/batching/idempotency-sweep.ts';
+import type { IntervalJob } from '../../src/batching/interval-job.ts';
+import { RenewalJob } from '../../src/batching/renewal-job.ts';
 import { Authenticator, type LatestCaller } from '../../src/http/authenticate.ts';
 import { ListTurns, type PageReader } from '../../src/http/page-turns.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
@@ -21,7 +21,7 @@ import type { Owner, VirtualTime } from './virtual-time.ts';
 export interface ProcessOptions {
   readonly store: Store;
   readonly limits: QueueLimits;
-  readonly keepAnswersMs: number;
+  readonly idempotencyMs: number;
   /** What the log would say of troubles. */
   readonly onTrouble: (what: string) => void;
 }
@@ -31,8 +31,8 @@ export class Process implements Owner {
   isAlive = true;
   store!: Store;
   commit!: GroupCommit;
-  renewalClock!: RenewalClock;
-  answerSweep!: Rounds;
+  renewalJob!: RenewalJob;
+  idempotencyJob!: IntervalJob;
   authenticator!: Authenticator;
   readonly listTurns = new ListTurns();
   /** What would be waited for in vain after a crash; to be called with the crash, whose answers nobody hears. */
@@ -48,22 +48,22 @@ export class Process implements Owner {
     return socket;
   }
 
-  start({ store, limits, keepAnswersMs, onTrouble }: ProcessOptions): void {
+  start({ store, limits, idempotencyMs, onTrouble }: ProcessOptions): void {
     this.store = store;
     this.commit = new GroupCommit(store, limits, (trouble) =>
       onTrouble(trouble === null ? 'writes work' : trouble.code),
     );
-    this.renewalClock = new RenewalClock(store, this.commit, () => onTrouble('renewals wait'));
-    this.answerSweep = sweepOfAnswers(store, keepAnswersMs, () => onTrouble('answers wait'));
+    this.renewalJob = new RenewalJob(store, this.commit, () => onTrouble('renewals wait'));
+    this.idempotencyJob = idempotencySweep(store, idempotencyMs, () => onTrouble('answers wait'));
     this.authenticator = new Authenticator(store.apiKeys);
-    this.renewalClock.start();
-    this.answerSweep.start();
+    this.renewalJob.start();
+    this.idempotencyJob.start();
     this.authenticator.start();
   }
 
   /** As `startService` stops it. */
   async stop(): Promise<void> {
-    await Promise.all([this.renewalClock.stop(), this.answerSweep.stop()]);
+    await Promise.all([this.renewalJob.stop(), this.idempotencyJob.stop()]);
     await this.commit.drained();
     await this.authenticator.stop();
     await this.store.close();
@@ -104,7 +104,7 @@ export class Routes {
     const commit = {
       counts,
       pace,
-      submit: (command: Command, answer: Answer) => routes.#submit(command, answer),
+      submit: (command: Command, answer: ResultCallback) => routes.#submit(command, answer),
     };
     const store = {
       cycles: (user) => waitIn(routes.#running, ({ store }) => store.cycles(user)),
@@ -125,7 +125,7 @@ export class Routes {
     routes.#server = await buildServer({
       store,
       commit: commit as unknown as GroupCommit,
-      renewalClock: { renewed: 0, due: 0, lateMs: () => 0 } as RenewalClock,
+      renewalJob: { renewed: 0, due: 0, lateMs: () => 0 } as RenewalJob,
       authenticator,
       logger: SILENT,
       version: 'simulated',
@@ -167,11 +167,11 @@ export class Routes {
     return owner;
   }
 
-  #submit(command: Command, answer: Answer): void {
+  #submit(command: Command, answer: ResultCallback): void {
     assert(this.#onSubmit !== null, 'a handler runs when its body is there');
     this.#onSubmit(command);
     const { commit, pending } = this.#running;
-    const once: Answer = (result) => {
+    const once: ResultCallback = (result) => {
       if (pending.delete(once)) answer(result);
     };
     pending.add(once);

@@ -243,12 +243,12 @@ export class SimulatedStore implements Store {
     return due;
   }
 
-  async forgetAnswers(ageMs: number): Promise<number> {
+  async deleteExpiredRecords(ageMs: number): Promise<number> {
     await this.pause(0.3);
     this.#mayFail('answers cannot be forgotten', 'StoreUnavailable');
     const now = this.disk.tick();
     const before = now - ageMs;
-    const old = this.disk.forgetAnswers(before, FORGOTTEN_MAX);
+    const old = this.disk.deleteExpiredRecords(before, FORGOTTEN_MAX);
     this.options.witness.forgotten(old, now, this.options.time.now);
     await this.pause(0.3);
     return old.length;

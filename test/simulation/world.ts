@@ -5,7 +5,7 @@
 //                               every answer, every commit ──▶ auditor
 
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
-import type { QueueLimits } from '../../src/commit/group-commit.ts';
+import type { QueueLimits } from '../../src/batching/group-commit.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import type { Lanes } from '../../src/store/store.ts';
 import type { ModelUser } from '../model/reference-model.ts';
@@ -73,7 +73,7 @@ export class World {
   readonly #users: readonly ModelUser[];
   readonly #storeOptions: Omit<StoreOptions, 'crash'>;
   readonly #limits: QueueLimits;
-  readonly #keepAnswersMs: number;
+  readonly #idempotencyMs: number;
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
@@ -94,8 +94,8 @@ export class World {
       () => this.#clock.now(),
       () => chance.tail(),
     );
-    this.#keepAnswersMs = chance.pick([HOUR_MS, DAY_MS, 30 * DAY_MS]);
-    this.#auditor = new Auditor(this.#keepAnswersMs, (line) => this.#note(line));
+    this.#idempotencyMs = chance.pick([HOUR_MS, DAY_MS, 30 * DAY_MS]);
+    this.#auditor = new Auditor(this.#idempotencyMs, (line) => this.#note(line));
     this.#users = Array.from({ length: chance.between(2, 16) }, (_, index) => ({
       account: 1 + (index % 2),
       endUser: `5f0c6f7e-0000-4000-8000-00000000000${index >> 1}`,
@@ -255,7 +255,7 @@ export class World {
     process.start({
       store,
       limits: this.#limits,
-      keepAnswersMs: this.#keepAnswersMs,
+      idempotencyMs: this.#idempotencyMs,
       onTrouble: (what) => this.#note(what),
     });
     this.#time.owner = owner;
@@ -295,7 +295,7 @@ export class World {
     }
     if (!this.#disk.isQuiet) return 'rows are locked';
     if (this.#disk.due(1).length > 0) return 'a renewal is due';
-    if (this.#disk.hasAnswersBefore(this.#disk.peek() - this.#keepAnswersMs)) return 'an answer is past its time';
+    if (this.#disk.hasAnswersBefore(this.#disk.peek() - this.#idempotencyMs)) return 'an answer is past its time';
     return null;
   }
 

@@ -90,7 +90,7 @@ class KeyedLedger {
 }
 
 async function forgetAll(store: Store, ageMs: number): Promise<void> {
-  for (let step = 0; step < 400; step++) await store.forgetAnswers(ageMs);
+  for (let step = 0; step < 400; step++) await store.deleteExpiredRecords(ageMs);
 }
 
 test('every answer is found, and no other, whenever the process is killed', async () => {
@@ -149,7 +149,7 @@ test('what is old is forgotten while segments are merged, what is not is kept, a
     await ledger.write(store);
     ledger.wall += MINUTE_MS / 2;
     ledger.kept.splice(0, ledger.kept.length, ...young());
-    await store.forgetAnswers(ageMs);
+    await store.deleteExpiredRecords(ageMs);
     if (step % 60 !== 0) continue;
     await ledger.assertKept(store, young());
     assert.deepEqual(await auditOf(store), WHOLE);
@@ -206,7 +206,7 @@ test('a slip that is forgotten is not written again', async () => {
   await store.write([keyed(ada.add(1), 'a', 'first')]);
   now += 10;
   await store.write([ada.add(1)]);
-  assert.equal(await store.forgetAnswers(5), 1);
+  assert.equal(await store.deleteExpiredRecords(5), 1);
   await store.write([keyed(ada.add(1), 'b', 'second')]);
   assert.deepEqual(await store.write([keyed(ada.add(1), 'a', 'third')]), [ACCEPTED]);
   assert.deepEqual(await auditOf(store), WHOLE);
@@ -266,7 +266,7 @@ test('answers of before there were slips are found, audited, copied and forgotte
   assert.deepEqual(await auditOf(store), WHOLE);
   now += 60 * MINUTE_MS;
   await store.write([ada.add(1)]);
-  assert.equal(await store.forgetAnswers(30 * MINUTE_MS), 2);
+  assert.equal(await store.deleteExpiredRecords(30 * MINUTE_MS), 2);
   assert.deepEqual(await store.write([keyed(ada.add(5), 'k', 'fifth')]), [ACCEPTED]);
   await store.close();
 });

@@ -189,7 +189,7 @@ test('a batch that is refused as a whole takes nothing back that was renewed bef
   assert.equal(outcomes[0]?.refused, 'InsufficientFunds');
   assert.equal(renewedIn(file).length, RENEWAL_SLICE.usersMax);
   writer.renew();
-  assert.equal(writer.forgetAnswers(0), 0);
+  assert.equal(writer.deleteExpiredRecords(0), 0);
   assert.equal(renewedIn(file).length, 2 * RENEWAL_SLICE.usersMax);
   writer.renew();
   writer.close();

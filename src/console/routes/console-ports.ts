@@ -2,7 +2,7 @@
 // writes. The shapes are those of the store's port; whoever puts the console together hands them in.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import type { GroupCommit } from '../../commit/group-commit.ts';
+import type { GroupCommit } from '../../batching/group-commit.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Store } from '../../store/store.ts';
 

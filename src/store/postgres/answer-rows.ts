@@ -1,9 +1,9 @@
 // The answers to idempotency keys as rows: what a batch asks for, and what it enters.
 
-import { type Answer, type Answers, idempotencyOf, nameOf } from '../../ledger/answer.ts';
 import type { Command } from '../../ledger/command.ts';
+import { type IdempotencyRecord, type IdempotencyRecords, idempotencyOf, nameOf } from '../../ledger/idempotency.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
+import { outcomeOf, storedOutcome } from '../stored-outcome.ts';
 import { keyOf } from './key.ts';
 import { RowArrays } from './row-arrays.ts';
 import { exactInteger } from './rows.ts';
@@ -31,11 +31,11 @@ export function keysAsked(statement: Statement, commands: readonly Command[]): R
 }
 
 /** @param rows with the columns of an end user's key but for the bucket, then those of `ANSWER`, as they are written out */
-export function answersOf(rows: readonly TextRow[]): Answers {
+export function answersOf(rows: readonly TextRow[]): IdempotencyRecords {
   return new Map(rows.map(answerOfText).map((answer) => [nameOf(answer, answer.key), answer]));
 }
 
-function answerOfText(columns: TextRow): Answer {
+function answerOfText(columns: TextRow): IdempotencyRecord {
   const [account, endUser, key, request, requestId, outcome, answeredAt] = columns as readonly string[];
   return answerOf({
     account: Number(account),
@@ -48,7 +48,7 @@ function answerOfText(columns: TextRow): Answer {
   });
 }
 
-export function answerOf(row: AnswerRow): Answer {
+export function answerOf(row: AnswerRow): IdempotencyRecord {
   return {
     account: row.account,
     endUser: row.end_user,
@@ -60,6 +60,6 @@ export function answerOf(row: AnswerRow): Answer {
   };
 }
 
-export function answerColumns({ key, request, requestId, outcome, answeredAt }: Answer) {
+export function answerColumns({ key, request, requestId, outcome, answeredAt }: IdempotencyRecord) {
   return [key, request, requestId, storedOutcome(outcome), answeredAt] as const;
 }

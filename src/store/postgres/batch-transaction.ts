@@ -3,11 +3,11 @@
 
 import assert from 'node:assert/strict';
 import type { PoolClient } from 'pg';
-import { idempotencyOf, NO_ANSWERS } from '../../ledger/answer.ts';
-import type { Head } from '../../ledger/chain.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import { assertCycle, type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
 import { batchOf, fold, type UserChange } from '../../ledger/fold.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
+import { idempotencyOf, NO_RECORDS } from '../../ledger/idempotency.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { loadedBehind } from '../../ledger/movement.ts';
 import { instantOf, sequenceOf, type TransactionId } from '../../ledger/transaction-id.ts';
@@ -110,13 +110,13 @@ export class BatchTransaction {
     ]);
     const [locked, clock, held, answered] = results.slice(beginning.length) as Loading;
     const isLocked = keys.map(() => false);
-    const chains: (Head | null)[] = keys.map(() => null);
+    const chains: (ChainHash | null)[] = keys.map(() => null);
     for (const [place, chain] of locked.rows) {
       isLocked[Number(place) - 1] = true;
       // Empty where there is no posting yet; null where no chain is kept.
-      chains[Number(place) - 1] = chain as Head | null;
+      chains[Number(place) - 1] = chain as ChainHash | null;
     }
-    const answers = answered === undefined ? NO_ANSWERS : answersOf(answered.rows);
+    const answers = answered === undefined ? NO_RECORDS : answersOf(answered.rows);
     const now = exactInteger(clock.rows[0]?.[0] as string);
     return { now: this.#clock.notBefore(now), isLocked, chains, rows: held.rows.map(loadedOf), answers };
   }

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import type { QueryConfig } from 'pg';
-import type { Answer } from '../../ledger/answer.ts';
-import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import type { Folded, UserChange } from '../../ledger/fold.ts';
+import { type ChainHash, emptyHashChain, extend } from '../../ledger/hash-chain.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import { movementsOf } from '../../ledger/movement.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
@@ -26,7 +26,7 @@ export interface Write {
 export interface BatchUsers {
   readonly keys: readonly Key[];
   /** The heads of their chains, as loaded: empty where there is no posting yet, null where no chain is kept. */
-  readonly chains: readonly (Head | null)[];
+  readonly chains: readonly (ChainHash | null)[];
 }
 
 /** An end user who spent from one cycle, in one transaction, and nothing else. */
@@ -129,12 +129,12 @@ function chainRows(
     const chain = chains[index] ?? null;
     if (chain === null) continue;
     // A chain that misses a posting would prove nothing, so it ends rather than stand still.
-    rows.add(...(keys[index] as Key), isChained ? extend(chain === '' ? emptyChain(user) : chain, postings) : null);
+    rows.add(...(keys[index] as Key), isChained ? extend(chain === '' ? emptyHashChain(user) : chain, postings) : null);
   }
   return { statement: updateChains, rows };
 }
 
-function answerRows(answers: readonly Answer[], { insertAnswers }: Statements) {
+function answerRows(answers: readonly IdempotencyRecord[], { insertAnswers }: Statements) {
   const rows = new RowArrays(insertAnswers.types);
   for (const answer of answers) rows.add(...keyOf(answer), ...answerColumns(answer));
   return { statement: insertAnswers, rows };

@@ -3,10 +3,10 @@
 
 import assert from 'node:assert/strict';
 import type { Pool, PoolClient } from 'pg';
-import type { Answer } from '../../ledger/answer.ts';
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle } from '../../ledger/cycle.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import {
   type AccountRow,
   type CopyDestination,
@@ -151,7 +151,7 @@ class PostgresCopying implements CopyDestination {
     return scanLedger(this.#pool, after);
   }
 
-  async *answers(): AsyncGenerator<readonly Answer[]> {
+  async *answers(): AsyncGenerator<readonly IdempotencyRecord[]> {
     const client = await this.#pool.connect();
     try {
       await client.query(
@@ -171,7 +171,7 @@ class PostgresCopying implements CopyDestination {
     }
   }
 
-  async loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void> {
+  async loadAnswers(answers: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void> {
     await this.#client.query(BEGIN);
     await this.#client.query('DELETE FROM scrip.answers');
     for await (const batch of answers) {

@@ -4,8 +4,8 @@
 
 import assert from 'node:assert/strict';
 import type { CustomTypesConfig, Pool, PoolClient, QueryResultRow } from 'pg';
-import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { type LedgerRecord, RECORDS_PER_BATCH } from '../ledger-copy.ts';
 import { BUCKETS } from './bucket.ts';
@@ -96,7 +96,9 @@ const postingRecord: RecordOf = (user, row) => ({
 
 /** The row of one who was never given anything is a lock and nothing else. */
 const endUserRecord: RecordOf = (user, row, latest) =>
-  latest === null ? null : { kind: 'end-user', user, latest, chain: (row as UserRow & { chain: Head | null }).chain };
+  latest === null
+    ? null
+    : { kind: 'end-user', user, latest, chain: (row as UserRow & { chain: ChainHash | null }).chain };
 
 interface TableOfBucket {
   readonly table: string;

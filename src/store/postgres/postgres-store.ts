@@ -7,7 +7,7 @@ import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { IdRange, TransactionId } from '../../ledger/transaction-id.ts';
-import type { LedgerProof } from '../chain-digest.ts';
+import type { LedgerProof } from '../ledger-digest.ts';
 import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
@@ -215,7 +215,7 @@ class PostgresStore implements Store {
   }
 
   /** Of one bucket, so that on Citus it concerns one shard; which one is left to chance, since others do the same. */
-  async forgetAnswers(ageMs: number): Promise<number> {
+  async deleteExpiredRecords(ageMs: number): Promise<number> {
     const bucket = Math.floor(Math.random() * BUCKETS);
     const before = this.#clock.latest - ageMs;
     const { rowCount } = await this.#readers

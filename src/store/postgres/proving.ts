@@ -4,7 +4,7 @@
 import type { Pool } from 'pg';
 import type { Finding } from '../../ledger/audit.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
-import type { LedgerProof } from '../chain-digest.ts';
+import type { LedgerProof } from '../ledger-digest.ts';
 import { LedgerProver, MissingHeads, throughInstant } from '../ledger-proof.ts';
 import { CannotOpen } from '../store.ts';
 import { ANY_INTEGER } from './connection.ts';

@@ -33,11 +33,11 @@ import { JournalReader } from './journal.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { creditsOfParts, rangeOf } from './movements.ts';
 import {
-  ChainReader,
   CYCLE_COLUMNS,
   cycleOf,
   END_OF_TIME,
   POSTING_COLUMNS,
+  PostingsReader,
   postingOf,
   prepare,
   type Row,
@@ -68,7 +68,7 @@ export class SqliteAccountReads implements AccountReads {
   readonly #readOf: Reading['readOf'];
   readonly #headOf: Reading['headOf'];
   readonly #journal: JournalReader;
-  readonly #chain: ChainReader;
+  readonly #chain: PostingsReader;
   readonly #name: StatementSync;
   readonly #nextEndUser: StatementSync;
   readonly #latestActivity: StatementSync;
@@ -83,7 +83,7 @@ export class SqliteAccountReads implements AccountReads {
     this.#readOf = readOf;
     this.#headOf = headOf;
     this.#journal = new JournalReader(db);
-    this.#chain = new ChainReader(db);
+    this.#chain = new PostingsReader(db);
     this.#name = prepare(db, 'SELECT name FROM accounts WHERE account = ?');
     this.#nextEndUser = prepare(
       db,

@@ -2,8 +2,8 @@
 // in which they came, since the oldest are forgotten first.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Answer } from '../../ledger/answer.ts';
-import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
+import { outcomeOf, storedOutcome } from '../stored-outcome.ts';
 import { SlipReads } from './answer-slip-reads.ts';
 import { AnswerTable } from './answer-table.ts';
 import { EarlierAnswers } from './earlier-answers.ts';
@@ -22,7 +22,7 @@ const SELECT = 'SELECT account, end_user, key, request, request_id, outcome, ans
 const BATCH = 1_000;
 
 /** By account, end user and key in the order of their bytes, on a connection of its own. */
-export function* answersInOrder(db: DatabaseSync): Generator<Answer> {
+export function* answersInOrder(db: DatabaseSync): Generator<IdempotencyRecord> {
   db.exec(`BEGIN; ${SORTED}`);
   const insert = insertion(db);
   for (const answer of new EarlierAnswers(db).all()) insertAnswer(insert, answer);
@@ -33,7 +33,10 @@ export function* answersInOrder(db: DatabaseSync): Generator<Answer> {
 }
 
 /** Enters these answers and takes away all others, in one transaction. */
-export async function replaceAnswers(db: DatabaseSync, answers: AsyncIterable<readonly Answer[]>): Promise<void> {
+export async function replaceAnswers(
+  db: DatabaseSync,
+  answers: AsyncIterable<readonly IdempotencyRecord[]>,
+): Promise<void> {
   beginToWrite(db);
   db.exec(`
     DELETE FROM answers; DELETE FROM answer_slips; DELETE FROM answer_segments; DELETE FROM answer_buckets;
@@ -41,7 +44,7 @@ export async function replaceAnswers(db: DatabaseSync, answers: AsyncIterable<re
   const insert = insertion(db);
   for await (const batch of answers) for (const answer of batch) insertAnswer(insert, answer);
   const table = new AnswerTable(db);
-  let waiting: Answer[] = [];
+  let waiting: IdempotencyRecord[] = [];
   const enter = () => {
     table.insert(waiting, () => null);
     waiting = [];
@@ -56,12 +59,12 @@ function insertion(db: DatabaseSync): StatementSync {
   return prepare(db, 'INSERT INTO answers_to_sort VALUES (?, ?, ?, ?, ?, ?, ?)');
 }
 
-function insertAnswer(insert: StatementSync, answer: Answer): void {
+function insertAnswer(insert: StatementSync, answer: IdempotencyRecord): void {
   const { account, endUser, key, request, requestId, outcome, answeredAt } = answer;
   insert.run(account, bytesOf(endUser), key, request, requestId, storedOutcome(outcome), answeredAt);
 }
 
-function answerOf([account, endUser, key, request, requestId, outcome, answeredAt]: Row): Answer {
+function answerOf([account, endUser, key, request, requestId, outcome, answeredAt]: Row): IdempotencyRecord {
   return {
     account: account as number,
     endUser: uuidOf(endUser as Uint8Array),

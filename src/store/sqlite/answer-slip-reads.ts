@@ -2,8 +2,8 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Answer } from '../../ledger/answer.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import { answersOn, type SlipAnswer } from './answer-slip.ts';
 import { prepare, rowsOf } from './rows.ts';
 import { uuidOf } from './uuid.ts';
@@ -14,7 +14,7 @@ export interface Slip {
   readonly entries: Uint8Array;
 }
 
-export interface HashedAnswer extends Answer {
+export interface HashedAnswer extends IdempotencyRecord {
   readonly hash: number;
 }
 
@@ -39,7 +39,7 @@ export class SlipReads {
   }
 
   /** Null where it is not on the slip, or the slip is forgotten. */
-  find(slip: number, hash: number, { account, endUser }: EndUserKey, key: string): Answer | null {
+  find(slip: number, hash: number, { account, endUser }: EndUserKey, key: string): IdempotencyRecord | null {
     const row = this.#get.get(slip) as unknown as [Uint8Array] | undefined;
     if (row === undefined) return null;
     for (const found of answersOn(row[0], hash)) {
@@ -66,7 +66,7 @@ export class SlipReads {
     for (const answer of answersOn(entries)) yield this.#whole(answer);
   }
 
-  *all(): Generator<Answer> {
+  *all(): Generator<IdempotencyRecord> {
     for (const { entries } of this.behind(0)) yield* this.on(entries);
   }
 

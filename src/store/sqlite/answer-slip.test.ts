@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Random } from '../../../test/load/random.ts';
-import type { Answer } from '../../ledger/answer.ts';
 import { ACCEPTED, type Outcome } from '../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import { answersOn, OpenSlip, type SlipAnswer, takeHashes } from './answer-slip.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);
@@ -20,14 +20,14 @@ const REQUESTS = [
 ];
 
 interface Written {
-  readonly answer: Answer;
+  readonly answer: IdempotencyRecord;
   readonly hash: number;
   readonly posting: number | null;
 }
 
 function anAnswer(random: Random): Written {
   const keys = [random.uuid(), random.uuid().toUpperCase(), 'k', '☃ "\\', 'x'.repeat(255), '☃'.repeat(255)];
-  const answer: Answer = {
+  const answer: IdempotencyRecord = {
     account: 1 + random.below(3) * 3_000_000_000,
     endUser: random.uuid(),
     key: random.pick(keys),

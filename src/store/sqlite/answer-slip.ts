@@ -1,4 +1,4 @@
-// How answers stand on a slip: as bytes, with as little of each as tells it from the others. Answers of one batch share
+// How answers stand on a slip: as bytes, with as little of each as tells it from the others. IdempotencyRecords of one batch share
 // their instant. Whom an answer belongs to is what a posting says that is there anyway; where there is none, it is said.
 //
 //   slip    = prefix of request ids, instant, (batch | answer)…
@@ -6,10 +6,10 @@
 //   answer  = flags, hash, posting before the batch's | account and end user, key, request id, request, [outcome]
 
 import assert from 'node:assert/strict';
-import type { Answer } from '../../ledger/answer.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { outcomeOf, storedOutcome } from '../answer-outcome.ts';
+import { outcomeOf, storedOutcome } from '../stored-outcome.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
 
 /** A row of this length and what is beside it fill a page of 2 KiB. */
@@ -32,7 +32,7 @@ const UTF8_BYTES_MAX = 3;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /** An answer as a slip has it. */
-export interface SlipAnswer extends Omit<Answer, keyof EndUserKey> {
+export interface SlipAnswer extends Omit<IdempotencyRecord, keyof EndUserKey> {
   readonly hash: number;
   /** Whom it belongs to, or a posting of that end user. */
   readonly owner: EndUserKey | number;
@@ -87,7 +87,7 @@ export class OpenSlip {
   }
 
   /** @returns whether it has found room: a slip that is empty has room for any */
-  add(answer: Answer, hash: number, posting: number | null): boolean {
+  add(answer: IdempotencyRecord, hash: number, posting: number | null): boolean {
     const before = this.#length;
     this.#write(answer, hash, posting);
     if (this.#length > SLIP_BYTES_MAX && this.#answers > 0) {
@@ -98,7 +98,7 @@ export class OpenSlip {
     return true;
   }
 
-  #write(answer: Answer, hash: number, posting: number | null): void {
+  #write(answer: IdempotencyRecord, hash: number, posting: number | null): void {
     const { account, endUser, key, request, requestId } = answer;
     const outcome = storedOutcome(answer.outcome);
     const isUuid = UUID.test(key);

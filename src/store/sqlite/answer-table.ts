@@ -3,8 +3,14 @@
 
 import { AssertionError } from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { type Answer, type Answers, idempotencyOf, NO_ANSWERS, nameOf } from '../../ledger/answer.ts';
 import type { Command, EndUserKey } from '../../ledger/command.ts';
+import {
+  type IdempotencyRecord,
+  type IdempotencyRecords,
+  idempotencyOf,
+  NO_RECORDS,
+  nameOf,
+} from '../../ledger/idempotency.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { CannotOpen } from '../store.ts';
 import { AnswerHash } from './answer-hash.ts';
@@ -56,8 +62,8 @@ export class AnswerTable {
   }
 
   /** Those of the keys of a batch that were used before. */
-  load(commands: readonly Command[]): Answers {
-    let found: Map<string, Answer> | null = null;
+  load(commands: readonly Command[]): IdempotencyRecords {
+    let found: Map<string, IdempotencyRecord> | null = null;
     let isKeyed = false;
     for (const command of commands) {
       const idempotency = idempotencyOf(command);
@@ -69,7 +75,7 @@ export class AnswerTable {
       found.set(nameOf(command, idempotency.key), answer);
     }
     if (isKeyed) this.#index.warm();
-    return found ?? NO_ANSWERS;
+    return found ?? NO_RECORDS;
   }
 
   /**
@@ -77,7 +83,10 @@ export class AnswerTable {
    *
    * @param postingOf a posting of the end user of an answer; null where it has none
    */
-  insert<Entered extends Answer>(answers: readonly Entered[], postingOf: (answer: Entered) => number | null): void {
+  insert<Entered extends IdempotencyRecord>(
+    answers: readonly Entered[],
+    postingOf: (answer: Entered) => number | null,
+  ): void {
     if (answers.length === 0) return;
     const postings = answers.map(postingOf);
     const newest = postings.reduce<number>((latest, posting) => Math.max(latest, posting ?? NONE), NONE);
@@ -136,7 +145,7 @@ export class AnswerTable {
     }
   }
 
-  #find(user: EndUserKey, key: string): Answer | null {
+  #find(user: EndUserKey, key: string): IdempotencyRecord | null {
     const hash = this.#hash.of(user, key);
     let slips: number[] | null = null;
     this.#index.find(hash, (_, slip) => {
@@ -154,7 +163,7 @@ export class AnswerTable {
     return this.#slip !== NONE && instant <= this.#open.beganAt + SLIP_SPAN_MS;
   }
 
-  #begin({ requestId, answeredAt }: Answer): void {
+  #begin({ requestId, answeredAt }: IdempotencyRecord): void {
     this.#store();
     if (this.#index.isFull) this.#index.file(this.#lastSlip);
     this.#slip = ++this.#lastSlip;

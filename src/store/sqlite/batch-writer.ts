@@ -30,7 +30,7 @@ export interface BatchWriter {
   write(commands: readonly Command[], onSent: () => void): Promise<Written>;
   /** Enters some of the renewals that are due, behind whoever writes. */
   renewDue(): Promise<Renewed>;
-  forgetAnswers(ageMs: number): Promise<number>;
+  deleteExpiredRecords(ageMs: number): Promise<number>;
   noteKeyUses(ids: readonly number[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -67,8 +67,8 @@ export class WriterInPlace implements BatchWriter {
     return promise;
   }
 
-  async forgetAnswers(ageMs: number): Promise<number> {
-    return this.#writer.forgetAnswers(ageMs);
+  async deleteExpiredRecords(ageMs: number): Promise<number> {
+    return this.#writer.deleteExpiredRecords(ageMs);
   }
 
   async noteKeyUses(ids: readonly number[]): Promise<void> {
@@ -127,7 +127,7 @@ export class ThreadedWriter implements BatchWriter {
     return this.#ask('renew', this.#renewals);
   }
 
-  async forgetAnswers(ageMs: number): Promise<number> {
+  async deleteExpiredRecords(ageMs: number): Promise<number> {
     const reply = (await this.#ask({ forgetOlderThanMs: ageMs }, this.#answers)) as { readonly forgotten: number };
     return reply.forgotten;
   }

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { EndUserKey } from '../../ledger/command.ts';
-import { ChainReader } from './rows.ts';
+import { PostingsReader } from './rows.ts';
 import { bytesOf } from './uuid.ts';
 
 const ADA: EndUserKey = { account: 1, endUser: '0a5d6e7c-8f90-4123-8456-7890abcdef01' };
@@ -37,7 +37,7 @@ function ledger(): DatabaseSync {
 const latestOf = (user: EndUserKey) => (user === GRACE ? 2 * POSTINGS : 2 * POSTINGS - 1);
 
 function numbersFrom(db: DatabaseSync, user: EndUserKey, start = latestOf(user)): number[] {
-  return Array.from(new ChainReader(db).from(start, user), ({ number }) => number);
+  return Array.from(new PostingsReader(db).from(start, user), ({ number }) => number);
 }
 
 /** Down to the last one, which is among them. */
@@ -55,7 +55,7 @@ test('all postings of one end user come, latest first, wherever the chain begins
 test('a posting is what is stored, read by itself or in a piece, as integers of either kind', () => {
   const db = ledger();
   for (const anyInteger of [false, true]) {
-    const postings = Array.from(new ChainReader(db, { anyInteger }).from(latestOf(ADA), ADA));
+    const postings = Array.from(new PostingsReader(db, { anyInteger }).from(latestOf(ADA), ADA));
     assert.equal(postings.length, POSTINGS);
     for (const { number, posting } of postings)
       assert.deepEqual(posting, {
@@ -73,7 +73,7 @@ test('a posting is what is stored, read by itself or in a piece, as integers of 
 });
 
 test('two chains that are followed at the same time do not disturb each other', () => {
-  const reader = new ChainReader(ledger());
+  const reader = new PostingsReader(ledger());
   const graces = reader.from(latestOf(GRACE), GRACE);
   for (const { number } of reader.from(latestOf(ADA), ADA)) assert.equal(graces.next().value?.number, number + 1);
 });
@@ -102,5 +102,5 @@ test('nothing is read of the chain of somebody else', () => {
   const db = ledger();
   assert.deepEqual(numbersFrom(db, ELSEWHERE, latestOf(ADA)), []);
   assert.deepEqual(numbersFrom(db, GRACE, latestOf(ADA)), []);
-  assert.deepEqual([...new ChainReader(db).from(null, ADA)], []);
+  assert.deepEqual([...new PostingsReader(db).from(null, ADA)], []);
 });

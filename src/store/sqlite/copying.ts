@@ -4,10 +4,10 @@
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import type { Answer } from '../../ledger/answer.ts';
 import type { Finding } from '../../ledger/audit.ts';
-import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
 import {
@@ -29,7 +29,7 @@ import { addUpAgain } from './movements.ts';
 import { clockChecksum } from './open-writer.ts';
 import { enterPeople, peopleOf } from './people-table.ts';
 import { RecordWriter } from './record-writer.ts';
-import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
+import { CYCLE_COLUMNS, cycleOf, PostingsReader, prepare, type Row } from './rows.ts';
 import { beginToWrite, inTurn } from './turn-to-write.ts';
 import { showUnposted } from './unposted-view.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
@@ -110,7 +110,7 @@ class SqliteCopying implements CopyDestination {
     }
   }
 
-  async *answers(): AsyncGenerator<readonly Answer[]> {
+  async *answers(): AsyncGenerator<readonly IdempotencyRecord[]> {
     const db = connect(this.name);
     try {
       yield* inBatches(answersInOrder(db));
@@ -119,7 +119,7 @@ class SqliteCopying implements CopyDestination {
     }
   }
 
-  async loadAnswers(answers: AsyncIterable<readonly Answer[]>): Promise<void> {
+  async loadAnswers(answers: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void> {
     await replaceAnswers(this.#db, answers);
   }
 
@@ -244,7 +244,7 @@ export function* recordsOf(
       latest = posting.transactionId;
       yield { kind: 'posting', user, posting };
     }
-    yield { kind: 'end-user', user, latest, chain: chain as Head | null };
+    yield { kind: 'end-user', user, latest, chain: chain as ChainHash | null };
   }
 }
 
@@ -253,11 +253,11 @@ export function* recordsOf(
  * where each stretch ends, and each stretch is then held and turned around.
  */
 class OldestFirst {
-  readonly #chain: ChainReader;
+  readonly #chain: PostingsReader;
   readonly #previous;
 
   constructor(db: DatabaseSync, options: { anyInteger?: boolean }) {
-    this.#chain = new ChainReader(db, options);
+    this.#chain = new PostingsReader(db, options);
     this.#previous = prepare(db, 'SELECT previous FROM postings WHERE posting = ? AND previous < posting');
   }
 

@@ -4,9 +4,9 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import { CYCLE_COLUMNS_BUT_ID, cycleOf, type Holdings, isCounted, prepare, rowsOf } from './rows.ts';
 import type { Loaded } from './unposted.ts';
@@ -75,7 +75,7 @@ export class DueRenewals {
       const own = {
         latestPosting: latestPosting as number,
         postingCount: row[10] as number,
-        chain: row[9] as Head | null,
+        chain: row[9] as ChainHash | null,
       };
       due.users.push(user);
       due.loaded.push(waiting.load(user, behind, { cycles: inBurnOrder(cycles), ...own }));

@@ -1,11 +1,11 @@
-// Answers as they were stored before there were slips: a row each, found by its key. None are added; they are forgotten a
+// IdempotencyRecords as they were stored before there were slips: a row each, found by its key. None are added; they are forgotten a
 // few at a time, going round the table, and after a day or however long they are kept there are none.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Answer } from '../../ledger/answer.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../ledger/idempotency.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { outcomeOf } from '../answer-outcome.ts';
+import { outcomeOf } from '../stored-outcome.ts';
 import { prepare, rowsOf } from './rows.ts';
 import { bytesOf, uuidOf } from './uuid.ts';
 
@@ -40,13 +40,13 @@ export class EarlierAnswers {
     this.#isEmpty = rowsOf(this.#next, ...START, 1).length === 0;
   }
 
-  find({ account, endUser }: EndUserKey, key: string): Answer | null {
+  find({ account, endUser }: EndUserKey, key: string): IdempotencyRecord | null {
     if (this.#isEmpty) return null;
     const row = this.#get.get(account, bytesOf(endUser), key) as unknown as StoredAnswer | undefined;
     return row === undefined ? null : answerOf(account, endUser, row);
   }
 
-  *all(): Generator<Answer> {
+  *all(): Generator<IdempotencyRecord> {
     for (const each of this.#all.iterate()) {
       const [account, endUser, ...answer] = each as unknown as [number, Uint8Array, ...StoredAnswer];
       yield answerOf(account, uuidOf(endUser), answer);
@@ -70,7 +70,7 @@ export class EarlierAnswers {
   }
 }
 
-function answerOf(account: number, endUser: string, stored: StoredAnswer): Answer {
+function answerOf(account: number, endUser: string, stored: StoredAnswer): IdempotencyRecord {
   const [key, request, requestId, outcome, answeredAt] = stored;
   return { account, endUser, key, request, requestId, outcome: outcomeOf(outcome), answeredAt };
 }

@@ -1,18 +1,18 @@
 // Enters postings in the journal of a ledger file, one behind the other, with the landmarks on their way.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import { emptyChain, extend, type Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { UserChange } from '../../ledger/fold.ts';
+import { type ChainHash, emptyHashChain, extend } from '../../ledger/hash-chain.ts';
 import type { Posting } from '../../ledger/posting.ts';
 import { insertLandmark, isLandmark } from './landmarks.ts';
 import { ManyRows } from './many-rows.ts';
 import { type Holdings, POSTING_COLUMNS } from './rows.ts';
 
 /** The end of an end user's chain, and how long it is. */
-export type ChainEnd = Pick<Holdings, 'latestPosting' | 'postingCount'>;
+export type LatestPosting = Pick<Holdings, 'latestPosting' | 'postingCount'>;
 
-interface Entered extends ChainEnd {
+interface Entered extends LatestPosting {
   readonly latestPosting: number;
 }
 
@@ -42,7 +42,7 @@ export class JournalWriter {
    * @param end of the end user's chain before
    * @returns its end with this posting
    */
-  enter({ account, endUser }: EndUserKey, posting: Posting, end: ChainEnd): Entered {
+  enter({ account, endUser }: EndUserKey, posting: Posting, end: LatestPosting): Entered {
     const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
     const number = ++this.#lastPosting;
     const user = this.#postings.uuid(endUser);
@@ -63,7 +63,7 @@ export class JournalWriter {
 }
 
 /** A chain begins with the first posting, or not at all: one that was not kept meanwhile would prove nothing. */
-export function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): Head | null {
+export function chainAfter({ latestPosting, chain }: Holdings, { user, postings }: UserChange): ChainHash | null {
   if (latestPosting !== null && chain === null) return null;
-  return extend(chain ?? emptyChain(user), postings);
+  return extend(chain ?? emptyHashChain(user), postings);
 }

@@ -6,12 +6,12 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
-import { extend } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { type Cycle, inBurnOrder } from '../../ledger/cycle.ts';
+import { extend } from '../../ledger/hash-chain.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
-import { ChainReader, type Holdings, HoldingsReader, isCounted } from './rows.ts';
+import { type Holdings, HoldingsReader, isCounted, PostingsReader } from './rows.ts';
 
 export interface Redone {
   /** As the file has them. */
@@ -23,11 +23,11 @@ export interface Redone {
 /** Reads the holdings of end users as they are, be they posted or not. */
 export class JournalReader {
   readonly #stored: HoldingsReader;
-  readonly #chain: ChainReader;
+  readonly #chain: PostingsReader;
 
   constructor(db: DatabaseSync) {
     this.#stored = new HoldingsReader(db);
-    this.#chain = new ChainReader(db);
+    this.#chain = new PostingsReader(db);
   }
 
   /**

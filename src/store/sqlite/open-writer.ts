@@ -10,7 +10,7 @@ import type { IdPosition } from '../transaction-ids.ts';
 import type { AnswerLimits } from './answer-index.ts';
 import { AnswerTable } from './answer-table.ts';
 import { DueRenewals } from './due-renewals.ts';
-import { type ChainEnd, chainAfter, JournalWriter } from './journal-writer.ts';
+import { chainAfter, JournalWriter, type LatestPosting } from './journal-writer.ts';
 import { MovementWriter } from './movements.ts';
 import { prepare } from './rows.ts';
 import { type Loaded, type PostingLimits, Unposted } from './unposted.ts';
@@ -65,7 +65,7 @@ export class OpenWriter {
   /** @param loaded what the end user had: the first new posting follows its latest one */
   #store(change: UserChange, loaded: Loaded, isChained: boolean): Standing {
     const { user, postings, cycles } = change;
-    let end: ChainEnd = loaded.holdings;
+    let end: LatestPosting = loaded.holdings;
     for (const posting of postings) {
       const entered = this.#journal.enter(user, posting, end);
       this.movements.noteActivity(user.account, entered.latestPosting);

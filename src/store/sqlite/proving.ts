@@ -4,7 +4,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Finding } from '../../ledger/audit.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
-import type { LedgerProof } from '../chain-digest.ts';
+import type { LedgerProof } from '../ledger-digest.ts';
 import { LedgerProver, MissingHeads, throughPosition } from '../ledger-proof.ts';
 import { recordsOf } from './copying.ts';
 import { connect, lockLedgerFile } from './ledger-file.ts';

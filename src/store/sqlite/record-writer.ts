@@ -2,22 +2,22 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, StatementSync } from 'node:sqlite';
-import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle } from '../../ledger/cycle.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
 import type { LedgerRecord } from '../ledger-copy.ts';
 import { HoldingsWriter } from './holdings-writer.ts';
-import { type ChainEnd, JournalWriter } from './journal-writer.ts';
+import { JournalWriter, type LatestPosting } from './journal-writer.ts';
 import { prepare } from './rows.ts';
 
-const NO_CHAIN: ChainEnd = { latestPosting: null, postingCount: 0 };
+const NO_CHAIN: LatestPosting = { latestPosting: null, postingCount: 0 };
 
 export class RecordWriter {
   readonly #holdings: HoldingsWriter;
   readonly #journal: JournalWriter;
   readonly #savePosted: StatementSync;
   /** Of the chain of the end user whose records come. */
-  #end: ChainEnd = NO_CHAIN;
+  #end: LatestPosting = NO_CHAIN;
 
   constructor(db: DatabaseSync) {
     this.#holdings = new HoldingsWriter(db);
@@ -38,7 +38,7 @@ export class RecordWriter {
     } else this.#writeEndUser(record.user, record.chain);
   }
 
-  #writeEndUser(user: EndUserKey, chain: Head | null): void {
+  #writeEndUser(user: EndUserKey, chain: ChainHash | null): void {
     assert(this.#end.latestPosting !== null, 'an end user has a posting');
     this.#holdings.insertEndUser(user, { ...this.#end, chain });
     this.#end = NO_CHAIN;

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
-import type { Head } from '../../ledger/chain.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
 import { assertCycle, type Cycle, type CycleStatus, type CycleType, inBurnOrder } from '../../ledger/cycle.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { Posting, PostingKind } from '../../ledger/posting.ts';
 import { UuidParameter, uuidOf, uuidOfHex } from './uuid.ts';
@@ -78,7 +78,7 @@ export interface Holdings {
   /** How many postings it has. */
   readonly postingCount: number;
   /** The head of its chain; null where none is kept. */
-  readonly chain: Head | null;
+  readonly chain: ChainHash | null;
 }
 
 /** Whether a decision at `now` needs it; `HoldingsReader` says the same in SQL. */
@@ -106,7 +106,7 @@ export class HoldingsReader {
   read({ account, endUser }: EndUserKey, now: Instant): Holdings {
     let latestPosting: number | null = null;
     let postingCount = 0;
-    let chain: Head | null = null;
+    let chain: ChainHash | null = null;
     const cycles: Cycle[] = [];
     for (const row of rowsOf(this.#load, account, this.#endUser.of(endUser), now)) {
       const latest = row.at(-1);
@@ -116,7 +116,7 @@ export class HoldingsReader {
       }
       latestPosting = latest as number;
       postingCount = row.at(-2) as number;
-      chain = row.at(-3) as Head | null;
+      chain = row.at(-3) as ChainHash | null;
       assert(postingCount > 0, 'the postings of an end user are counted');
     }
     cycles.forEach(assertCycle);
@@ -144,7 +144,7 @@ const [NUMBER, PREVIOUS, IS_OWN] = [9, 10, 11];
  *
  * With `anyInteger` it also reads integers past 2^53−1, rounded: only the audit wants to see those.
  */
-export class ChainReader {
+export class PostingsReader {
   readonly #get: StatementSync;
   readonly #piece: StatementSync;
   readonly #endUser = new UuidParameter();

@@ -7,7 +7,7 @@ import type { Finding } from '../../ledger/audit.ts';
 import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { InvalidCursor } from '../account-reads.ts';
-import type { LedgerProof } from '../chain-digest.ts';
+import type { LedgerProof } from '../ledger-digest.ts';
 import type { Loaded } from '../loaded.ts';
 import {
   type AuditReport,
@@ -30,7 +30,7 @@ import { checkPages, explained, lockLedgerFile, openLedgerFile, refuseUnfinished
 import { addUpAgain } from './movements.ts';
 import { addChainsTo, proveFile } from './proving.ts';
 import { ReadsInTurn } from './reads-in-turn.ts';
-import { ChainReader, type Holdings, prepare, rowsOf } from './rows.ts';
+import { type Holdings, PostingsReader, prepare, rowsOf } from './rows.ts';
 import { faultOf } from './sqlite-error.ts';
 import { transactionPage } from './transaction-page.ts';
 import { beginToWrite } from './turn-to-write.ts';
@@ -82,7 +82,7 @@ export function openSqliteStoreBeside(file: string, { create = true }: { create?
     onPosted: () => {},
     write: refused,
     renewDue: refused,
-    forgetAnswers: refused,
+    deleteExpiredRecords: refused,
     noteKeyUses: async () => {},
     close: async () => {},
   };
@@ -98,7 +98,7 @@ class SqliteStore implements Store {
   readonly #writer: BatchWriter;
   readonly #lock: DatabaseSync | null;
   readonly #journal: JournalReader;
-  readonly #chain: ChainReader;
+  readonly #chain: PostingsReader;
   readonly #places: PlaceFinder;
   readonly #due: StatementSync;
   /** Of the end users that wait to be posted. */
@@ -126,7 +126,7 @@ class SqliteStore implements Store {
     });
     this.#journal = new JournalReader(db);
     this.#heads = heads;
-    this.#chain = new ChainReader(db);
+    this.#chain = new PostingsReader(db);
     this.#places = new PlaceFinder(db);
     this.#due = prepare(
       db,
@@ -195,8 +195,8 @@ class SqliteStore implements Store {
     return this.#renewing > 0;
   }
 
-  forgetAnswers(ageMs: number): Promise<number> {
-    return this.#writer.forgetAnswers(ageMs);
+  deleteExpiredRecords(ageMs: number): Promise<number> {
+    return this.#writer.deleteExpiredRecords(ageMs);
   }
 
   async audit(report: (finding: Finding) => void): Promise<AuditReport> {

@@ -3,8 +3,8 @@
 // objects, since to make objects of a thousand numbers for each subtraction takes longer than all else that is done for it.
 
 import assert from 'node:assert/strict';
-import type { Head } from '../../ledger/chain.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
+import type { ChainHash } from '../../ledger/hash-chain.ts';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import { CycleSlots, type Mark, NEW, NO_CYCLE, SAME, SPENT } from './cycle-slots.ts';
 import type { Heads } from './heads.ts';
@@ -232,7 +232,7 @@ export class WaitingHoldings {
     return { latestPosting: this.#get(slot, LATEST), postingCount: this.#get(slot, COUNT), chain };
   }
 
-  #keepChain(slot: Slot, chain: Head | null): void {
+  #keepChain(slot: Slot, chain: ChainHash | null): void {
     const at = slot * HEAD_LENGTH;
     if (chain === null) {
       if (this.#chains[at] !== 0) this.#chains.fill(0, at, at + HEAD_LENGTH);

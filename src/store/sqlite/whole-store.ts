@@ -11,7 +11,7 @@ import { answerFaults } from './answer-audit.ts';
 import { LandmarkAudit } from './landmarks.ts';
 import { movementFaults } from './movements.ts';
 import { clockChecksum } from './open-writer.ts';
-import { ChainReader, CYCLE_COLUMNS, cycleOf, prepare, type Row } from './rows.ts';
+import { CYCLE_COLUMNS, cycleOf, PostingsReader, prepare, type Row } from './rows.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { showUnposted } from './unposted-view.ts';
 import { uuidOf } from './uuid.ts';
@@ -52,7 +52,7 @@ function auditRows(
   const stored = Number(db.prepare('SELECT count(*) AS count FROM postings').get()?.count);
   const clock = auditClock(db, stored);
   total.store.push(...clock.faults);
-  const chain = new ChainReader(db, { anyInteger: true });
+  const chain = new PostingsReader(db, { anyInteger: true });
   const landmarks = new LandmarkAudit(db);
   const fault = (sentence: string) => void (total.store.length < STORE_FAULTS_MAX && total.store.push(sentence));
   const counted = function* ({ user, latest, count }: EndUserHoldings): Generator<Posting> {

@@ -92,7 +92,7 @@ function serve(writer: Writer, port: MessagePort): void {
       port.close();
     } else if ('commands' in message) renewals.write(message.commands);
     else {
-      // Answers come in the order of the messages.
+      // IdempotencyRecords come in the order of the messages.
       renewals.flush();
       const reply = attempt(() => answerTo(writer, message));
       port.postMessage(reply);
@@ -120,7 +120,7 @@ function writtenTogether(writer: Writer, batches: readonly string[]): { readonly
 }
 
 function answerTo(writer: Writer, message: Exclude<WriterMessage, 'close' | 'renew' | { commands: string }>) {
-  if ('forgetOlderThanMs' in message) return { forgotten: writer.forgetAnswers(message.forgetOlderThanMs) };
+  if ('forgetOlderThanMs' in message) return { forgotten: writer.deleteExpiredRecords(message.forgetOlderThanMs) };
   writer.noteKeyUses(message.usedKeys);
   return { noted: true } as const;
 }

@@ -187,7 +187,7 @@ export class Writer {
    * @returns how many
    * @throws StoreFault
    */
-  forgetAnswers(ageMs: number): number {
+  deleteExpiredRecords(ageMs: number): number {
     if (this.#halted) throw this.#halted;
     const writer = this.#begin();
     try {

@@ -148,8 +148,11 @@ function again(outcome: Outcome, replayOf: string): Outcome {
 }
 
 /** Steps for as long as any store needs to come round to every answer. */
-async function forgetAll(store: { forgetAnswers(ageMs: number): Promise<number> }, ageMs: number): Promise<number> {
+async function forgetAll(
+  store: { deleteExpiredRecords(ageMs: number): Promise<number> },
+  ageMs: number,
+): Promise<number> {
   let forgotten = 0;
-  for (let step = 0; step < 1_500; step++) forgotten += await store.forgetAnswers(ageMs);
+  for (let step = 0; step < 1_500; step++) forgotten += await store.deleteExpiredRecords(ageMs);
   return forgotten;
 }

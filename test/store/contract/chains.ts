@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import type { Finding } from '../../../src/ledger/audit.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
-import type { ChainDigest } from '../../../src/store/chain-digest.ts';
+import type { PostingsDigest } from '../../../src/store/ledger-digest.ts';
 import type { Store } from '../../../src/store/store.ts';
 import type { Contract } from '../store-contract.ts';
 import { EndUser, noted } from '../temporary-ledger.ts';
@@ -48,15 +48,15 @@ export function chainContract({ it, itInTime }: Contract): void {
 }
 
 /** Of all that has happened. */
-async function digestOf(store: Store): Promise<ChainDigest> {
-  return (await proved(store, null))[0] as ChainDigest;
+async function digestOf(store: Store): Promise<PostingsDigest> {
+  return (await proved(store, null))[0] as PostingsDigest;
 }
 
-async function digestsOf(store: Store, through: readonly string[]): Promise<readonly ChainDigest[]> {
+async function digestsOf(store: Store, through: readonly string[]): Promise<readonly PostingsDigest[]> {
   return proved(store, through);
 }
 
-async function proved(store: Store, through: readonly string[] | null): Promise<readonly ChainDigest[]> {
+async function proved(store: Store, through: readonly string[] | null): Promise<readonly PostingsDigest[]> {
   const findings: Finding[] = [];
   const { digests } = await store.prove(through, (finding) => findings.push(finding));
   assert.deepEqual(findings, []);

@@ -6,7 +6,7 @@ export const WINDOW_MS = 250;
 /** What part of the pace is that of the latest window. */
 const LATEST = 1 / 2;
 
-export class Pace {
+export class ThroughputEstimate {
   #sinceMs: number | null = null;
   #done = 0;
   #perMs: number | null = null;

@@ -2,7 +2,7 @@
 // down: what the tests of group commit share.
 
 import assert from 'node:assert/strict';
-import { GroupCommit, type QueueLimits } from '../../src/commit/group-commit.ts';
+import { GroupCommit, type QueueLimits } from '../../src/batching/group-commit.ts';
 import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
 import { ONE_LANE, type Store, StoreFault } from '../../src/store/store.ts';
 

@@ -2,11 +2,11 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Pace, WINDOW_MS } from './pace.ts';
+import { ThroughputEstimate, WINDOW_MS } from './throughput-estimate.ts';
 
 /** Batches, each of which takes so long; the first ends at that time. */
-function paceOf(batches: number, { size, tookMs }: { size: number; tookMs: number }): Pace {
-  const pace = new Pace();
+function paceOf(batches: number, { size, tookMs }: { size: number; tookMs: number }): ThroughputEstimate {
+  const pace = new ThroughputEstimate();
   for (let batch = 1; batch <= batches; batch++) pace.note(size, batch * tookMs);
   return pace;
 }

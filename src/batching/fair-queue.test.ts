@@ -2,10 +2,10 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { FairLine } from './fair-line.ts';
+import { FairQueue } from './fair-queue.ts';
 
-function lineOf(...items: [account: number, item: string][]): FairLine<string> {
-  const line = new FairLine<string>();
+function lineOf(...items: [account: number, item: string][]): FairQueue<string> {
+  const line = new FairQueue<string>();
   for (const [account, item] of items) line.push(account, item);
   return line;
 }

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Store, StoreFault } from '../store/store.ts';
-import { sweepOfAnswers } from './answer-sweep.ts';
+import { idempotencySweep } from './idempotency-sweep.ts';
 
 const KEPT_MS = 86_400_000;
 
@@ -13,14 +13,14 @@ function begin(...forgets: (number | StoreFault)[]) {
   const asked: number[] = [];
   const troubles: unknown[] = [];
   const store = {
-    async forgetAnswers(ageMs: number) {
+    async deleteExpiredRecords(ageMs: number) {
       asked.push(ageMs);
       const forgot = forgets.shift() ?? 0;
       if (forgot instanceof StoreFault) throw forgot;
       return forgot;
     },
   } as unknown as Store;
-  return { asked, troubles, sweep: sweepOfAnswers(store, KEPT_MS, (error) => troubles.push(error)) };
+  return { asked, troubles, sweep: idempotencySweep(store, KEPT_MS, (error) => troubles.push(error)) };
 }
 
 test('a tick asks until there is nothing more to forget, each time for what is older than answers are kept', async () => {

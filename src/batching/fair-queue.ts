@@ -1,7 +1,7 @@
 // A line in which accounts take turns. What one account puts in comes out in its order; between accounts, whoever has
 // much waiting gets what those leave who have little. With one account it is a plain queue.
 
-export class FairLine<T> {
+export class FairQueue<T> {
   /** The account whose turn is next comes first. None is empty. */
   readonly #waiting = new Map<number, T[]>();
   #length = 0;

@@ -7,10 +7,10 @@ import type { EndUserKey } from './command.ts';
 import type { Posting } from './posting.ts';
 
 /** A SHA-256 in base64url, 43 characters. The head of no posting at all names the end user instead. */
-export type Head = string;
+export type ChainHash = string;
 
 /** No two end users have a chain in common: postings that are moved from one to the other are found. */
-export function emptyChain({ account, endUser }: EndUserKey): Head {
+export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
   return `scrip ${account} ${endUser}`;
 }
 
@@ -19,7 +19,7 @@ export function emptyChain({ account, endUser }: EndUserKey): Head {
  *
  * @param postings those of one transaction side by side, from the first transaction to the latest
  */
-export function extend(head: Head, postings: readonly Posting[]): Head {
+export function extend(head: ChainHash, postings: readonly Posting[]): ChainHash {
   let current = head;
   for (let start = 0; start < postings.length; ) {
     const { transactionId } = postings[start] as Posting;
@@ -32,7 +32,7 @@ export function extend(head: Head, postings: readonly Posting[]): Head {
 }
 
 /** @param transaction the postings of one */
-function linked(head: Head, transaction: Posting[]): Head {
+function linked(head: ChainHash, transaction: Posting[]): ChainHash {
   let text = head;
   if (transaction.length > 1) transaction.sort(byCycle);
   for (const posting of transaction) text += encoded(posting);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { emptyChain, extend } from './chain.ts';
+import { emptyHashChain, extend } from './hash-chain.ts';
 import type { Posting } from './posting.ts';
 import { transactionId } from './transaction-id.ts';
 
@@ -27,11 +27,11 @@ const POSTING: Posting = {
 test('a head is a SHA-256 of the head before it and of all that a posting says', () => {
   const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} 5 - key:1`;
   const first = hash('sha256', text, 'base64url');
-  assert.equal(extend(emptyChain(ADA), [POSTING]), first);
+  assert.equal(extend(emptyHashChain(ADA), [POSTING]), first);
   const second = { ...POSTING, transactionId: idAt(8), note: 'ticket 4711' };
   const more = `${first}\n${second.transactionId} ${second.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} 5 11 key:1ticket 4711`;
   assert.equal(extend(first, [second]), hash('sha256', more, 'base64url'));
-  assert.equal(extend(emptyChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
+  assert.equal(extend(emptyHashChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
 });
 
 test('the postings of a transaction are taken by cycle, then by period, in whatever order they come', () => {
@@ -40,7 +40,7 @@ test('the postings of a transaction are taken by cycle, then by period, in whate
   const line = ({ cycleId, period }: Posting) =>
     `\n${POSTING.transactionId} ${cycleId} ${period} subtract -12 ${NOON} ${NOON + 1} 5 - key:1`;
   const [a, b, c] = [earlierCycle, POSTING, nextPeriod];
-  const head = hash('sha256', `${emptyChain(ADA)}${[a, b, c].map(line).join('')}`, 'base64url');
+  const head = hash('sha256', `${emptyHashChain(ADA)}${[a, b, c].map(line).join('')}`, 'base64url');
   for (const postings of [
     [a, b, c],
     [a, c, b],
@@ -49,11 +49,11 @@ test('the postings of a transaction are taken by cycle, then by period, in whate
     [c, a, b],
     [c, b, a],
   ])
-    assert.equal(extend(emptyChain(ADA), postings), head);
+    assert.equal(extend(emptyHashChain(ADA), postings), head);
 });
 
 test('no posting leaves the head as it is', () => {
-  assert.equal(extend(emptyChain(ADA), []), emptyChain(ADA));
+  assert.equal(extend(emptyHashChain(ADA), []), emptyHashChain(ADA));
 });
 
 const CHANGES: readonly Partial<Posting>[] = [
@@ -73,7 +73,7 @@ const CHANGES: readonly Partial<Posting>[] = [
 for (const change of CHANGES) {
   test(`another ${Object.keys(change)} (${Object.values(change)}) leads to another head`, () => {
     const later = { ...POSTING, transactionId: idAt(9) };
-    const heads = [POSTING, { ...POSTING, ...change }].map((posting) => extend(emptyChain(ADA), [posting, later]));
+    const heads = [POSTING, { ...POSTING, ...change }].map((posting) => extend(emptyHashChain(ADA), [posting, later]));
     assert.notEqual(heads[0], heads[1]);
   });
 }
@@ -82,8 +82,8 @@ test('what moves from the actor to the note is seen', () => {
   const [a, b] = [
     { actor: 'key:1', note: '2' },
     { actor: 'key:12', note: null },
-  ].map((free) => extend(emptyChain(ADA), [{ ...POSTING, ...free }]));
-  const c = extend(emptyChain(ADA), [{ ...POSTING, actor: 'key:', note: '12' }]);
+  ].map((free) => extend(emptyHashChain(ADA), [{ ...POSTING, ...free }]));
+  const c = extend(emptyHashChain(ADA), [{ ...POSTING, actor: 'key:', note: '12' }]);
   assert.equal(new Set([a, b, c]).size, 3);
 });
 
@@ -92,7 +92,7 @@ test('the same postings of somebody else are another chain', () => {
     { ...ADA, account: 2 },
     { ...ADA, endUser: '00000000-0000-4000-8000-000000000002' },
   ];
-  assert.equal(new Set([ADA, ...others].map((user) => extend(emptyChain(user), [POSTING]))).size, 3);
+  assert.equal(new Set([ADA, ...others].map((user) => extend(emptyHashChain(user), [POSTING]))).size, 3);
 });
 
 const someText = fc.string({ minLength: 1, maxLength: 4, unit: 'binary' });
@@ -115,10 +115,10 @@ const someTransactions = fc
 test('transactions lead to one head, however they come in batches and their postings in an order', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(8), (transactions, split) => {
-      const whole = extend(emptyChain(ADA), transactions.flat());
+      const whole = extend(emptyHashChain(ADA), transactions.flat());
       const [first, second] = [transactions.slice(0, split), transactions.slice(split)];
       const turned = second.map((postings) => postings.toReversed());
-      assert.equal(extend(extend(emptyChain(ADA), first.flat()), turned.flat()), whole);
+      assert.equal(extend(extend(emptyHashChain(ADA), first.flat()), turned.flat()), whole);
     }),
   );
 });
@@ -127,13 +127,13 @@ test('a transaction that is left out, exchanged with the next, or joined to it l
   fc.assert(
     fc.property(someTransactions, fc.nat(7), (transactions, at) => {
       const place = at % transactions.length;
-      const whole = extend(emptyChain(ADA), transactions.flat());
-      assert.notEqual(extend(emptyChain(ADA), transactions.toSpliced(place, 1).flat()), whole);
+      const whole = extend(emptyHashChain(ADA), transactions.flat());
+      assert.notEqual(extend(emptyHashChain(ADA), transactions.toSpliced(place, 1).flat()), whole);
       const [one, next] = transactions.slice(place, place + 2);
       if (one === undefined || next === undefined) return;
-      assert.notEqual(extend(emptyChain(ADA), transactions.toSpliced(place, 2, next, one).flat()), whole);
+      assert.notEqual(extend(emptyHashChain(ADA), transactions.toSpliced(place, 2, next, one).flat()), whole);
       const joined = next.map((posting) => ({ ...posting, transactionId: (one[0] as Posting).transactionId }));
-      assert.notEqual(extend(emptyChain(ADA), transactions.toSpliced(place + 1, 1, joined).flat()), whole);
+      assert.notEqual(extend(emptyHashChain(ADA), transactions.toSpliced(place + 1, 1, joined).flat()), whole);
     }),
   );
 });
@@ -141,6 +141,6 @@ test('a transaction that is left out, exchanged with the next, or joined to it l
 test('postings that were given are not put into another order', () => {
   const postings = [5, 2, 4].map((cycle) => ({ ...POSTING, cycleId: idAt(cycle) }));
   const before = [...postings];
-  extend(emptyChain(ADA), postings);
+  extend(emptyHashChain(ADA), postings);
   assert.deepEqual(postings, before);
 });

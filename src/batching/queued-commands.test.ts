@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/commit/stalled-store.ts';
+import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/batching/stalled-store.ts';
 import { ACCEPTED, type Command } from '../ledger/command.ts';
 import { StoreFault } from '../store/store.ts';
 import { BATCH_COMMANDS_MAX, QUEUE_LIMITS } from './group-commit.ts';
@@ -190,15 +190,15 @@ test('what nobody waits for any more is not begun, and what the others wait for 
   const { store, commit, answers, submit } = begin();
   submit(1);
   await nextTurn();
-  const clients = upTo(4).map(() => ({ isGone: false }));
+  const clients = upTo(4).map(() => ({ isDisconnected: false }));
   clients.forEach((client, index) => {
     commit.submit(subtraction(10 + index), (result) => answers.push([10 + index, nameOf(result)]), client);
   });
-  for (const index of [0, 2]) Object.assign(clients[index] as object, { isGone: true });
+  for (const index of [0, 2]) Object.assign(clients[index] as object, { isDisconnected: true });
   store.batch(0).finish();
   await nextTurn();
   assert.deepEqual(store.batches.map(amountsOf), [[1], [11, 13]]);
-  Object.assign(clients[1] as object, { isGone: true });
+  Object.assign(clients[1] as object, { isDisconnected: true });
   store.batch(1).finish();
   await commit.drained();
   const expected = [
@@ -214,7 +214,7 @@ test('what nobody waits for any more is not begun, and what the others wait for 
 test('when all have gone nothing is written, and nothing is waited for', async () => {
   const { store, commit, answers } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
   for (const amount of [1, 2])
-    commit.submit(subtraction(amount), (result) => answers.push([amount, nameOf(result)]), { isGone: true });
+    commit.submit(subtraction(amount), (result) => answers.push([amount, nameOf(result)]), { isDisconnected: true });
   await commit.drained();
   assert.deepEqual(answers, [
     [1, 'Overloaded'],
@@ -275,7 +275,7 @@ test('after a pause renewals begin in a small batch again', async () => {
 
 test('the places in a batch of those who have gone are filled up, and no more than those', async () => {
   const { store, commit, submit } = begin();
-  for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isGone: true });
+  for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isDisconnected: true });
   for (const amount of upTo(600)) submit(amount);
   await nextTurn();
   assert.deepEqual(store.sizes(), [512]);

@@ -7,7 +7,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { ACCEPTED, type Command, type EndUserKey } from '../ledger/command.ts';
 import { ONE_LANE, type RenewedSome, type Store, StoreFault } from '../store/store.ts';
 import { GroupCommit } from './group-commit.ts';
-import { RenewalClock } from './renewal-clock.ts';
+import { RenewalJob } from './renewal-job.ts';
 
 const TICK_MS = 1_000;
 /** That a store renews in one go. */
@@ -78,12 +78,12 @@ class RenewingStore extends DueStore {
 function begin(store: DueStore) {
   const troubles: unknown[] = [];
   const commit = new GroupCommit(store as unknown as Store);
-  const clock = new RenewalClock(store as unknown as Store, commit, (error) => troubles.push(error));
+  const clock = new RenewalJob(store as unknown as Store, commit, (error) => troubles.push(error));
   return { clock, commit, troubles };
 }
 
 /** Starts the clock on timers that the test moves. */
-function startedIn(test: TestContext, clock: RenewalClock): () => Promise<void> {
+function startedIn(test: TestContext, clock: RenewalJob): () => Promise<void> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   clock.start();
   return async () => {
@@ -194,7 +194,7 @@ test('a queue that is full is trouble for this round only, and said once', async
   const store = new DueStore(3);
   const commit = new GroupCommit(store as unknown as Store, { commandsMax: 0, bytesMax: 0 });
   const troubles: unknown[] = [];
-  const clock = new RenewalClock(store as unknown as Store, commit, (error) => troubles.push(error));
+  const clock = new RenewalJob(store as unknown as Store, commit, (error) => troubles.push(error));
   await clock.tick();
   assert.equal(troubles.length, 1);
   assert((troubles[0] as StoreFault).code === 'Overloaded');

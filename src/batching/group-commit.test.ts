@@ -12,7 +12,7 @@ import {
   subtraction,
   USER,
   upTo,
-} from '../../test/commit/stalled-store.ts';
+} from '../../test/batching/stalled-store.ts';
 import { ACCEPTED } from '../ledger/command.ts';
 import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
 import { BATCH_COMMANDS_MAX, GroupCommit } from './group-commit.ts';

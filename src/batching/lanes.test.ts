@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { amountsOf, StalledStore, subtraction } from '../../test/commit/stalled-store.ts';
+import { amountsOf, StalledStore, subtraction } from '../../test/batching/stalled-store.ts';
 import type { Lanes, Store } from '../store/store.ts';
 import { GroupCommit } from './group-commit.ts';
 

@@ -12,16 +12,16 @@ import assert from 'node:assert/strict';
 import type { Command, Outcome } from '../ledger/command.ts';
 import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
-import { FairLine } from './fair-line.ts';
-import { Pace } from './pace.ts';
-import { Tally } from './tally.ts';
+import { FairQueue } from './fair-queue.ts';
+import { Histogram } from './histogram.ts';
+import { ThroughputEstimate } from './throughput-estimate.ts';
 
-export type Answer = (result: Outcome | StoreFault) => void;
+export type ResultCallback = (result: Outcome | StoreFault) => void;
 
 /** Whoever waits for an answer. */
-export interface Asker {
+export interface Requester {
   /** Whether nobody hears it any more. What nobody waits for is not begun. */
-  readonly isGone: boolean;
+  readonly isDisconnected: boolean;
 }
 
 export interface QueueLimits {
@@ -51,7 +51,7 @@ const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
 /** For what is not begun, since nobody waits for it. */
-export const ABANDONED = new StoreFault('Overloaded', 'Its client has gone.');
+export const CANCELED = new StoreFault('Overloaded', 'Its client has gone.');
 
 /** What an account has of the queue. */
 interface Share {
@@ -63,13 +63,13 @@ interface Share {
 
 interface Waiting {
   readonly command: Command;
-  readonly answer: Answer;
-  readonly asker: Asker | null;
+  readonly answer: ResultCallback;
+  readonly requester: Requester | null;
   readonly share: Share;
 }
 
 interface Lane {
-  readonly requests: FairLine<Waiting>;
+  readonly requests: FairQueue<Waiting>;
   readonly renewals: Waiting[];
   /** How many of them the next batch takes: few beside requests, more and more while nobody asks for anything. */
   renewalsMax: number;
@@ -101,9 +101,9 @@ export interface CommitCounts {
   /** Of the faults, how many of each kind. */
   readonly faultsByKind: Record<FaultCode, number>;
   /** Commands in a batch. */
-  readonly sizes: Tally;
+  readonly sizes: Histogram;
   /** Seconds that a batch took. */
-  readonly times: Tally;
+  readonly times: Histogram;
 }
 
 function noCounts(): CommitCounts {
@@ -115,15 +115,15 @@ function noCounts(): CommitCounts {
     faults: 0,
     seconds: 0,
     faultsByKind: { Overloaded: 0, StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
-    sizes: new Tally([1, 2, 4, 8, 16, 32, 64, 128, 256, BATCH_COMMANDS_MAX]),
-    times: new Tally([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]),
+    sizes: new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, BATCH_COMMANDS_MAX]),
+    times: new Histogram([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]),
   };
 }
 
 export class GroupCommit {
   readonly counts: CommitCounts = noCounts();
   /** Of the store, while more waits for it than it takes at once. */
-  readonly pace = new Pace();
+  readonly pace = new ThroughputEstimate();
   /** Told of each batch before its commands are answered, and with null once they all are. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: Store;
@@ -151,7 +151,7 @@ export class GroupCommit {
     this.#limits = limits;
     this.#onHealth = onHealth;
     this.#lanes = Array.from({ length: store.lanes.count }, () => ({
-      requests: new FairLine<Waiting>(),
+      requests: new FairQueue<Waiting>(),
       renewals: [],
       renewalsMax: RENEWALS_BESIDE_REQUESTS_MAX,
       underWay: 0,
@@ -168,9 +168,9 @@ export class GroupCommit {
   /**
    * Calls `answer` once: with an outcome when the command is durable or refused, with a fault when it is neither.
    *
-   * @param asker null where it is to be done whoever hears of it
+   * @param requester null where it is to be done whoever hears of it
    */
-  submit(command: Command, answer: Answer, asker: Asker | null = null): void {
+  submit(command: Command, answer: ResultCallback, requester: Requester | null = null): void {
     const bytes = bytesOf(command);
     const share = this.#shares.get(command.account) ?? { account: command.account, commands: 0, bytes: 0 };
     if (!this.#hasRoom(command, share, bytes)) {
@@ -182,7 +182,7 @@ export class GroupCommit {
     share.bytes += bytes;
     this.#bytes += bytes;
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
-    this.#enqueue(lane, { command, answer, asker, share });
+    this.#enqueue(lane, { command, answer, requester, share });
     if (this.#isScheduled || !this.#isReady(lane)) return;
     // After the current turn of the event loop, so that all requests which arrived in it share a batch.
     this.#isScheduled = true;
@@ -299,7 +299,7 @@ export class GroupCommit {
     const batch: Waiting[] = [];
     while (batch.length < BATCH_COMMANDS_MAX && requests.length > 0)
       for (const waiting of this.#leave(requests.take(BATCH_COMMANDS_MAX - batch.length))) {
-        if (waiting.asker?.isGone) this.#finish(waiting, ABANDONED);
+        if (waiting.requester?.isDisconnected) this.#finish(waiting, CANCELED);
         else batch.push(waiting);
       }
     lane.renewalsMax =

@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Answer, idempotencyOf, NO_ANSWERS, nameOf, requestOf } from './answer.ts';
 import { ACCEPTED, type Command } from './command.ts';
 import { batchOf, type Folded, fold } from './fold.ts';
+import { type IdempotencyRecord, idempotencyOf, NO_RECORDS, nameOf, requestOf } from './idempotency.ts';
 import { transactionId } from './transaction-id.ts';
 
 const NOON = Date.UTC(2026, 0, 31, 12);
@@ -19,12 +19,12 @@ const add = (amount: number, rest = {}): Command => ({ kind: 'add', ...ADA, amou
 const subtract = (amount: number, rest = {}): Command => ({ kind: 'subtract', ...ADA, amount, ...rest });
 
 /** Decides commands of end users who hold nothing. */
-function folded(commands: readonly Command[], stored: readonly Answer[] = []): Folded {
+function folded(commands: readonly Command[], stored: readonly IdempotencyRecord[] = []): Folded {
   let sequence = 0;
   const nextId = () => transactionId({ at: NOON, sequence: ++sequence, tail: '0123456789ab' });
   const batch = batchOf(commands);
   const answers =
-    stored.length === 0 ? NO_ANSWERS : new Map(stored.map((answer) => [nameOf(answer, answer.key), answer]));
+    stored.length === 0 ? NO_RECORDS : new Map(stored.map((answer) => [nameOf(answer, answer.key), answer]));
   return fold(batch, { cycles: batch.users.map(() => []), answers }, { now: NOON, nextId }, 1_000);
 }
 

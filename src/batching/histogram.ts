@@ -1,7 +1,7 @@
 // Counts how often a value fell between which bounds, as a few additions into plain numbers: cheap enough for every
 // request. Whoever wants to see it, sums it up.
 
-export class Tally {
+export class Histogram {
   /** Upper bounds, each inclusive, rising. */
   readonly bounds: readonly number[];
   /** How many fell into each, not summed; the last one is for what lies beyond all bounds. */

@@ -4,7 +4,7 @@
 import { instantOf, type TransactionId } from '../ledger/transaction-id.ts';
 
 /** What all postings up to one come to. */
-export interface ChainDigest {
+export interface PostingsDigest {
   /** Of any transaction later than these, the id sorts behind this one. */
   readonly through: TransactionId;
   /** Those that have postings. */
@@ -15,7 +15,7 @@ export interface ChainDigest {
 
 export interface LedgerProof {
   /** One for each of the positions that were asked for, in their order. */
-  readonly digests: readonly ChainDigest[];
+  readonly digests: readonly PostingsDigest[];
   readonly endUsers: number;
   /** Those of whom a head is stored beside their postings. */
   readonly chained: number;
@@ -27,7 +27,7 @@ const LINE =
 /** More would be read at once than anybody keeps: one an hour for a year. */
 const LINES_MAX = 10_000;
 
-export function lineOf({ through, endUsers, postings, sha256 }: ChainDigest): string {
+export function lineOf({ through, endUsers, postings, sha256 }: PostingsDigest): string {
   const at = instantText(through);
   return `scrip-digest-1 at=${at} end_users=${endUsers} postings=${postings} through=${through} sha256=${sha256}`;
 }
@@ -37,14 +37,14 @@ export function instantText(through: string): string {
 }
 
 /** @returns the digests of a text, one a line; null when it is anything else */
-export function digestsIn(text: string): readonly ChainDigest[] | null {
+export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   if (lines.length === 0 || lines.length > LINES_MAX) return null;
   const digests = lines.map(digestOf);
   return digests.every((digest) => digest !== null) ? digests : null;
 }
 
-function digestOf(line: string): ChainDigest | null {
+function digestOf(line: string): PostingsDigest | null {
   const found = LINE.exec(line.trim())?.groups as Record<string, string> | undefined;
   if (found === undefined) return null;
   const { at, through, sha256 } = found as { at: string; through: string; sha256: string };

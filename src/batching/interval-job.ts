@@ -3,7 +3,7 @@
 
 const TICK_MS = 1_000;
 
-export class Rounds {
+export class IntervalJob {
   readonly #work: () => Promise<void>;
   readonly #onTrouble: (error: unknown) => void;
   #timer: NodeJS.Timeout | undefined;

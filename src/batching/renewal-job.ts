@@ -5,7 +5,7 @@
 import type { EndUserKey } from '../ledger/command.ts';
 import { type Store, StoreFault } from '../store/store.ts';
 import type { GroupCommit } from './group-commit.ts';
-import { Rounds } from './rounds.ts';
+import { IntervalJob } from './interval-job.ts';
 
 /** End users renewed in one go, and as many while the next are looked for: the writer never waits for that. */
 const END_USERS_MAX = 512;
@@ -18,7 +18,7 @@ interface UnderWay {
 
 const NOTHING: UnderWay = { users: new Set(), done: Promise.resolve() };
 
-export class RenewalClock {
+export class RenewalJob {
   /** End users whose due renewals it has entered. */
   renewed = 0;
   /** End users that the latest look found due; the store gives no more than a bounded number. */
@@ -28,14 +28,14 @@ export class RenewalClock {
   readonly #store: Store;
   readonly #commit: GroupCommit;
   /** Clocks are compared: a timer set for the next renewal would fire at once beyond 2^31 ms, and miss a clock that jumps. */
-  readonly #rounds: Rounds;
+  readonly #rounds: IntervalJob;
   #isStopped = false;
 
   /** @param onTrouble told of a round that fails when the one before did not: a store that is away fails one a second */
   constructor(store: Store, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
-    this.#rounds = new Rounds(() => this.#renewAll(), onTrouble);
+    this.#rounds = new IntervalJob(() => this.#renewAll(), onTrouble);
   }
 
   /** How long ago it was that nothing was due. No renewal that is due now has been so for longer, but for a tick. */

@@ -5,17 +5,17 @@ import type { Command, EndUserKey, Idempotency, Outcome } from './command.ts';
 import type { Instant } from './instant.ts';
 
 /** What became of the first request with a key. */
-export interface Answer extends EndUserKey, Idempotency {
+export interface IdempotencyRecord extends EndUserKey, Idempotency {
   /** What was asked, so that the same key with another request is told apart. */
   readonly request: string;
   readonly outcome: Outcome;
   readonly answeredAt: Instant;
 }
 
-/** Answers by the names that `nameOf` gives. */
-export type Answers = ReadonlyMap<string, Answer>;
+/** IdempotencyRecords by the names that `nameOf` gives. */
+export type IdempotencyRecords = ReadonlyMap<string, IdempotencyRecord>;
 
-export const NO_ANSWERS: Answers = new Map();
+export const NO_RECORDS: IdempotencyRecords = new Map();
 
 /** Unlike that of any other key of any end user: the first two parts have no slash. */
 export function nameOf({ account, endUser }: EndUserKey, key: string): string {
@@ -43,7 +43,7 @@ export function requestOf(command: Command): string {
 }
 
 /** The outcome of a request whose key was used before. */
-export function outcomeAgain(answer: Answer, command: Command): Outcome {
+export function replayedOutcome(answer: IdempotencyRecord, command: Command): Outcome {
   if (answer.request !== requestOf(command)) return { refused: 'IdempotencyKeyReused' };
   return { ...answer.outcome, replayOf: answer.requestId };
 }
