@@ -14,7 +14,7 @@ export interface Row {
   readonly loop: 'closed' | 'open';
   readonly connections: number;
   readonly rounds: number;
-  /** IdempotencyRecords a second; in an open loop, what was asked for. */
+  /** Answers a second; in an open loop, what was asked for. */
   readonly rate: number;
   /** Of all threads and processes of the subject, for each request. */
   readonly cpuMicros: number;

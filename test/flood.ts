@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 
 const [port = '', key = '', connections = '', pipelined = ''] = process.argv.slice(2);
 
-/** IdempotencyRecords by their status. */
+/** Answers by their status. */
 const counts: Record<string, number> = {};
 
 /** For so many end users: of one who is given something thousands of times, each time costs more. */

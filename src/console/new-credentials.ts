@@ -33,7 +33,7 @@ export async function newCredentialsOf(request: FastifyRequest, accountName: str
   };
 }
 
-/** IdempotencyRecords of which the time must not tell anything take at least this long. */
+/** Answers of which the time must not tell anything take at least this long. */
 export async function inEqualTime<Result>(work: Promise<Result>): Promise<Result> {
   const pause = new Promise((resolve) => setTimeout(resolve, ANSWER_MS));
   const [result] = await Promise.all([work, pause]);

@@ -61,9 +61,9 @@ export type Handler<Name extends RouteName> = (
 
 export interface Doorkeeper {
   viewerOf(request: FastifyRequest): Promise<Viewer | null>;
-  /** IdempotencyRecords somebody who is not signed in. */
+  /** Answers somebody who is not signed in. */
   askToSignIn(request: FastifyRequest, reply: FastifyReply): unknown;
-  /** IdempotencyRecords a member who would have to be an owner. */
+  /** Answers a member who would have to be an owner. */
   refuse(reply: FastifyReply, viewer: Viewer): unknown;
 }
 

@@ -46,7 +46,7 @@ export function whatIsWrongWith({ httpVersion, headers, rawHeaders }: IncomingMe
 }
 
 /**
- * IdempotencyRecords what the HTTP parser cannot make sense of, which never reaches a route. Every further piece of it on the same
+ * Answers what the HTTP parser cannot make sense of, which never reaches a route. Every further piece of it on the same
  * connection is an error again: only the first is answered.
  */
 export function answerMalformed(error: NodeJS.ErrnoException, socket: AnsweringSocket, requestId: () => string): void {
@@ -59,7 +59,7 @@ export function answerMalformed(error: NodeJS.ErrnoException, socket: AnsweringS
 }
 
 /**
- * IdempotencyRecords go out in the order of the requests: what is wrong with the bytes behind a whole request waits for its answer.
+ * Answers go out in the order of the requests: what is wrong with the bytes behind a whole request waits for its answer.
  * What is wrong with the request itself is said at once.
  */
 function whenIdle(socket: AnsweringSocket, answer: () => void): void {

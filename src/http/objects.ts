@@ -1,4 +1,4 @@
-// IdempotencyRecords in the words of the interface. Timestamps are UTC in milliseconds and end in `Z`, but for `created_at` of a
+// Answers in the words of the interface. Timestamps are UTC in milliseconds and end in `Z`, but for `created_at` of a
 // cycle object, which has no suffix. What is asked for most is written as text at once: a serializer escapes each string by
 // itself, and there is nothing to escape in UUIDs, timestamps and our own words.
 

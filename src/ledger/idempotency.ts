@@ -12,7 +12,7 @@ export interface IdempotencyRecord extends EndUserKey, Idempotency {
   readonly answeredAt: Instant;
 }
 
-/** IdempotencyRecords by the names that `nameOf` gives. */
+/** Answers by the names that `nameOf` gives. */
 export type IdempotencyRecords = ReadonlyMap<string, IdempotencyRecord>;
 
 export const NO_RECORDS: IdempotencyRecords = new Map();

@@ -69,7 +69,7 @@ export class Generator {
     await sleep(ACCEPTING_MS);
   }
 
-  /** IdempotencyRecords a second at most, with so many connections, each of which waits for its answer. */
+  /** Answers a second at most, with so many connections, each of which waits for its answer. */
   async closedLoop(connections: number, seconds: number): Promise<Outcome> {
     await this.connect(connections);
     this.#reset();

@@ -43,7 +43,7 @@ interface Client {
   readonly servedBy: Set<Backend>;
   /** Sent by the client, and not yet by the pooler. */
   waiting: Buffer[];
-  /** IdempotencyRecords that are still to come before its transaction can be over. */
+  /** Answers that are still to come before its transaction can be over. */
   unanswered: number;
   /** In the middle of an extended query. */
   isUnsynced: boolean;
@@ -110,7 +110,7 @@ export class TransactionPooler {
     });
   }
 
-  /** IdempotencyRecords the start-up by itself: what the client asks for its session is not handed on. */
+  /** Answers the start-up by itself: what the client asks for its session is not handed on. */
   async #start(socket: Socket, startup: Buffer): Promise<void> {
     assert.equal(startup.readInt32BE(4), PROTOCOL);
     const parameters = startup.subarray(8).toString().split('\0');

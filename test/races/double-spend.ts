@@ -89,7 +89,7 @@ export interface DoubleSpends {
   readonly requests: number;
   /** Requests beyond the credits that were granted one. */
   readonly overGrants: number;
-  /** IntervalJob that were answered in any other way than a hundred times 200 and otherwise 402. */
+  /** Rounds that were answered in any other way than a hundred times 200 and otherwise 402. */
   readonly faults: readonly string[];
 }
 

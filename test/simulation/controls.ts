@@ -81,7 +81,7 @@ class BelievesTheWallClock extends SimulatedStore {
   }
 }
 
-/** IdempotencyRecords go to whoever is next in the batch. */
+/** Answers go to whoever is next in the batch. */
 class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);

@@ -1,4 +1,4 @@
-// What a test does to a ledger from another process, which it can then kill: `node other-process.ts WORK FILE`. IdempotencyRecords
+// What a test does to a ledger from another process, which it can then kill: `node other-process.ts WORK FILE`. Answers
 // go to standard output, a line of JSON each.
 
 import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';

@@ -142,7 +142,7 @@ export class People {
     return user.id;
   }
 
-  /** IdempotencyRecords at once, and looks for the user afterwards. */
+  /** Answers at once, and looks for the user afterwards. */
   requestReset(email: string): void {
     this.#later(async () => {
       const found = await this.library.records.findUserByEmail(email);

@@ -11,7 +11,7 @@ import { RecentAnswers, type TakeEntry } from './recent-answers.ts';
 import { SegmentBuild } from './segment-build.ts';
 
 export interface AnswerLimits {
-  /** IdempotencyRecords that memory knows of, twice: 16 bytes each. A start reads as many. */
+  /** Answers that memory knows of, twice: 16 bytes each. A start reads as many. */
   readonly recentMax: number;
   /** So many segments of one level are put together. */
   readonly fanOut: number;
@@ -56,7 +56,7 @@ export class AnswerIndex {
     this.#cold = this.#segments.whole.toSorted((a, b) => b.entries - a.entries);
   }
 
-  /** IdempotencyRecords of slips behind it are to be added: nothing on the disk knows of them. */
+  /** Answers of slips behind it are to be added: nothing on the disk knows of them. */
   get coveredSlip(): number {
     return this.#segments.coveredSlip;
   }

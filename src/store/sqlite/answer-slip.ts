@@ -1,4 +1,4 @@
-// How answers stand on a slip: as bytes, with as little of each as tells it from the others. IdempotencyRecords of one batch share
+// How answers stand on a slip: as bytes, with as little of each as tells it from the others. Answers of one batch share
 // their instant. Whom an answer belongs to is what a posting says that is there anyway; where there is none, it is said.
 //
 //   slip    = prefix of request ids, instant, (batch | answer)…

@@ -1,4 +1,4 @@
-// IdempotencyRecords as they were stored before there were slips: a row each, found by its key. None are added; they are forgotten a
+// Answers as they were stored before there were slips: a row each, found by its key. None are added; they are forgotten a
 // few at a time, going round the table, and after a day or however long they are kept there are none.
 
 import type { DatabaseSync, StatementSync } from 'node:sqlite';

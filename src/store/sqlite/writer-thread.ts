@@ -92,7 +92,7 @@ function serve(writer: Writer, port: MessagePort): void {
       port.close();
     } else if ('commands' in message) renewals.write(message.commands);
     else {
-      // IdempotencyRecords come in the order of the messages.
+      // Answers come in the order of the messages.
       renewals.flush();
       const reply = attempt(() => answerTo(writer, message));
       port.postMessage(reply);

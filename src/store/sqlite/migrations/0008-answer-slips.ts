@@ -1,4 +1,4 @@
-// IdempotencyRecords to idempotency keys, one behind the other: a slip holds as many as a page does, in the order in which they came.
+// Answers to idempotency keys, one behind the other: a slip holds as many as a page does, in the order in which they came.
 // Where the answer to a key may be is found by a hash: of the latest ones in memory, of the others in segments, each of
 // which was written once, in the order of the hashes. What `answers` holds stays there until it is forgotten.
 
