@@ -1,4 +1,4 @@
-// The chart for the README: requests a second of all that was compared, as an SVG that reads on light and dark pages.
+// The chart of the benchmarks: requests a second of every system that is compared, as an SVG for light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,11 +1,10 @@
-// What V8 has written down of where a thread's time went, as a tree of calls with times.
+// A CPU profile of V8, read as a tree of calls with their times.
 
 import { readFileSync } from 'node:fs';
-import { sep } from 'node:path';
 
 export interface Frame {
   readonly name: string;
-  /** The last two parts of the file's path, and the line; empty for what is not JavaScript. */
+  /** The file's path within `src`, or the end of its path, and the line; empty for what is not JavaScript. */
   readonly place: string;
   /** Microseconds in the function itself. */
   self: number;
@@ -26,22 +25,22 @@ interface Profile {
   readonly startTime: number;
 }
 
-/** A stretch of the same clock, which `process.hrtime` tells, too. */
+/** A range of the same clock, which `process.hrtime` shows as well. */
 export interface Stretch {
   readonly from: number;
   readonly until: number;
 }
 
-/** The thread waits: no time was spent. */
+/** The thread is idle. */
 const IDLE = '(idle)';
 
-/** The root of the calls within a stretch of time, idle time left out. */
+/** The root of the calls within a range of time, without idle time. */
 export function readProfile(file: string, { from, until }: Stretch): Frame {
   const { nodes, samples, timeDeltas, startTime } = JSON.parse(readFileSync(file, 'utf8')) as Profile;
   const frames = new Map<number, Frame>();
   for (const { id, callFrame } of nodes) {
     const { functionName, url, lineNumber } = callFrame;
-    const path = url.split(sep).slice(-2).join('/');
+    const path = pathOf(url);
     const place = path === '' ? '' : `${path}:${lineNumber + 1}`;
     frames.set(id, { name: functionName || '(anonymous)', place, self: 0, total: 0, children: [] });
   }
@@ -58,13 +57,19 @@ export function readProfile(file: string, { from, until }: Stretch): Frame {
   return root;
 }
 
+function pathOf(url: string): string {
+  const parts = url.split('/');
+  const source = parts.lastIndexOf('src');
+  return parts.slice(source === -1 ? -2 : source + 1).join('/');
+}
+
 export interface FunctionTime {
   readonly name: string;
   readonly place: string;
   readonly micros: number;
 }
 
-/** By function, whoever called it; the longest first. */
+/** By function, whichever function called it; the longest first. */
 export function selfTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, self, children }: Frame): void => {

@@ -1,5 +1,5 @@
-// How fast the disk takes what has to be on stable storage, by itself: on a shared machine this changes from minute to
-// minute, and every durable write waits for it.
+// Measures how fast the disk brings data to stable storage. On a shared machine this changes from minute to minute, and
+// every durable write waits for it.
 
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// What a request would cost without a ledger: the same framework, schemas and answers, and nothing done. It is the
+// What a request costs without a ledger: the same framework, schemas and responses, and nothing done. It is the
 // denominator of the ratios.
 
 import Fastify from 'fastify';
@@ -10,7 +10,7 @@ import {
   EndUserQuery,
   Subtraction,
   SubtractRequest,
-} from '../src/http/schemas.ts';
+} from '../src/http/api/schemas.ts';
 
 /** As long as Scrip's. */
 const CYCLE = {

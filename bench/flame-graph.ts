@@ -1,5 +1,5 @@
-// Draws a tree of calls as a flame graph, an SVG by itself: a bar for each function, as wide as its time and that of all
-// that it called, callers below, with name, place and time in the tooltip.
+// Draws a tree of calls as a flame graph, one SVG file: a bar for each function, as wide as its time and that of all
+// that it called, callers below, with name, location and time in the tooltip.
 
 import type { Frame } from './cpu-profile.ts';
 
@@ -10,13 +10,13 @@ const HEAD = 34;
 /** Narrower bars are left out. */
 const WIDTH_MIN = 0.7;
 
-/** By what a frame belongs to. The first pattern that fits its place counts. */
+/** The first pattern that matches the location of a frame decides. */
 const COLOURS: readonly (readonly [pattern: RegExp, colour: string])[] = [
   [/^$/, '#b9bec7'],
   [/^node:/, '#8fb7d9'],
   [/^ledger\//, '#7cc48a'],
-  [/^(?:sqlite|postgres|store)\//, '#e0a458'],
-  [/^commit\//, '#c99be0'],
+  [/^store\//, '#e0a458'],
+  [/^batching\//, '#c99be0'],
   [/^http\//, '#e58a8a'],
 ];
 const OTHER = '#d9d3a7';

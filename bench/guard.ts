@@ -1,5 +1,5 @@
-// The guard: compares the ratios of a quick run with those that were kept, says so loudly where one has become worse, and
-// never fails, since a shared machine is noisy. What does not depend on noise is counted in test/bench.
+// The guard: compares the ratios of a quick run with the baseline, and marks those that have become worse. It never fails,
+// since a shared machine is noisy. Costs that do not depend on noise are counted in test/ratchets.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

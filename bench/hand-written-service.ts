@@ -1,13 +1,13 @@
 // What a careful developer writes by hand instead: credits in lots that expire, on PostgreSQL, one transaction a
-// request, the lots of the end user locked before they are read. It spends no credit twice, and its answers are on
-// stable storage. It leaves out what takes longer to get right: cycles and renewals, replacing and stopping them, the
-// bound on a balance, accounts and revocable keys, ids that sort, which lots a transaction drew on, a clock that jumps
-// back, a COMMIT without an answer, and any way to verify the whole.
+// request, the lots of the end user locked before they are read. It spends no credit twice, and its responses are on
+// stable storage. It leaves out what takes longer to get right: cycles and renewals, replacing and stopping them, a
+// maximum balance, accounts and revocable keys, ids that sort, which lots a transaction drew on, a clock that jumps
+// back, a COMMIT without a reply, and any way to verify the whole.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import pg from 'pg';
-import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/schemas.ts';
+import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/schemas.ts';
 
 const CONNECTIONS = 16;
 
@@ -74,7 +74,7 @@ app.post<{ Body: SubtractRequest }>(
   },
 );
 
-/** @returns false when the lots cannot cover it: nothing is drawn in part */
+/** @returns false if the lots do not cover it: nothing is drawn in part */
 async function subtract(client: pg.PoolClient, endUser: string, amount: number): Promise<boolean> {
   const { rows: lots } = await client.query({ ...LOTS, values: [endUser] });
   const available = lots.reduce((sum, lot) => sum + Number(lot.remaining), 0);

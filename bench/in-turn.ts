@@ -1,5 +1,5 @@
-// Loads several subjects in turn, round after round, so that whatever else the machine does befalls all of them alike, and
-// takes the medians.
+// Loads several subjects one after the other, round after round, so that other work of the machine affects all of them
+// alike, and takes the medians.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -15,7 +15,7 @@ export interface Contest {
   readonly workload: Workload;
 }
 
-export interface IntervalJob {
+export interface Rounds {
   readonly connections: number;
   readonly rounds: number;
   readonly seconds: number;
@@ -33,7 +33,7 @@ const MIB = 2 ** 20;
 const run = promisify(execFile);
 
 /** In a closed loop. */
-export async function inTurn(contests: readonly Contest[], settings: IntervalJob): Promise<Row[]> {
+export async function inTurn(contests: readonly Contest[], settings: Rounds): Promise<Row[]> {
   const { connections, seconds, warmUp } = settings;
   for (const { subject, workload } of contests)
     if (warmUp > 0) await closedLoop(subject, workload, { connections, seconds: warmUp });
@@ -46,7 +46,7 @@ export async function inTurn(contests: readonly Contest[], settings: IntervalJob
 /** In an open loop, at one rate. */
 export async function inTurnAtRate(
   contests: readonly Contest[],
-  { connections, rounds: count, seconds, rate }: Omit<IntervalJob, 'warmUp'> & { readonly rate: number },
+  { connections, rounds: count, seconds, rate }: Omit<Rounds, 'warmUp'> & { readonly rate: number },
 ): Promise<Row[]> {
   const rounds = await eachInTurn(contests, count, ({ subject, workload }) =>
     measured(subject, () => openLoop(subject, workload, { connections, seconds, rate })),
@@ -80,7 +80,7 @@ async function measured({ pids }: Subject, load: () => Promise<Answered>): Promi
   };
 }
 
-/** What the one before has left for the disk to write is written now, and not on the account of the next. */
+/** Writes what the previous subject left for the disk now, so that it does not slow the next one down. */
 async function writeBack(): Promise<void> {
   await run('sync').catch(() => {});
 }

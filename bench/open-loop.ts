@@ -1,9 +1,10 @@
-// Load in an open loop: requests fall due at a fixed rate, whatever the server does, and each one's latency counts from
-// when it was due. A server that stands still for a second is charged for all that came due meanwhile: a closed loop, in
-// which nobody asks while nobody is answered, would leave them out (coordinated omission).
+// Load in an open loop: requests fall due at a fixed rate, whatever the server does, and the latency of each counts
+// from when it was due. A server that stalls for a second is charged for all requests that fell due meanwhile. A closed
+// loop, in which no client sends while it waits, would leave them out (coordinated omission).
 //
-// What falls due within a millisecond is sent at its beginning. A request that finds no connection free waits here, on
-// the clock. The generator's own lateness counts too; the echo, measured by the same, shows how much that is.
+// Requests that fall due within a millisecond are sent at its beginning. A request that finds no free connection is
+// queued here while its time counts. The lateness of the generator itself counts too; the echo, measured in the same
+// way, shows how much that is.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -16,11 +17,11 @@ export interface OpenLoop {
   /** Requests a second. */
   readonly rate: number;
   readonly seconds: number;
-  /** Fixed; without pipelining, so that no more requests than this are under way. */
+  /** Fixed; without pipelining, so that no more requests than this are in flight. */
   readonly connections: number;
 }
 
-/** How long answers are waited for after the last request. Those that have not come by then are failures. */
+/** How long to wait for responses after the last request. Those that have not arrived by then are failures. */
 const REST_MS = 10_000;
 const OK = 200;
 
@@ -40,7 +41,7 @@ class OpenLoopGenerator {
   readonly #source: RequestSource;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
-  /** When those were due that wait for a connection, the first in front; before `#taken` they are gone. */
+  /** Due times of the requests that are queued for a connection, oldest first; those before `#taken` have been sent. */
   readonly #waiting: number[] = [];
   #taken = 0;
   readonly #latencies: Float64Array;

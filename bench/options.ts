@@ -1,4 +1,4 @@
-// What the command line of the benchmarks says.
+// The command line of the benchmarks.
 
 import { parseArgs } from 'node:util';
 
@@ -8,13 +8,13 @@ export interface Options {
   readonly rounds: number;
   readonly seconds: number;
   readonly connections: number | null;
-  /** Print the ratios of a minute, and how they compare with those that were kept. */
+  /** Print the ratios of a minute, and compare them with those that were kept. */
   readonly quick: boolean;
-  /** Keep what `quick` measures as what later runs are compared with. */
+  /** Keep what `quick` measures, for later runs to be compared with. */
   readonly keep: boolean;
-  /** Draw the chart from what was measured before, and measure nothing. */
+  /** Draw the chart from stored results, and measure nothing. */
   readonly chart: boolean;
-  /** Put what was measured before into the documentation, and measure nothing. */
+  /** Write stored results into the documentation, and measure nothing. */
   readonly publish: boolean;
 }
 
@@ -28,7 +28,7 @@ export const USAGE = `npm run bench -- [options]
   --publish            put the tables into docs/benchmarks.md, with docs/benchmarks.json and docs/benchmarks.svg
 `;
 
-/** @throws TypeError for an option that there is not */
+/** @throws TypeError for an unknown option */
 export function optionsOf(args: readonly string[]): Options {
   const { values } = parseArgs({
     args: [...args],

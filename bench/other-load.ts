@@ -1,8 +1,9 @@
-// What else a machine was busy with while a part was measured. On a shared one, a figure without this says little.
+// Measures the processor time that other processes used while a part was measured. On a shared machine, a figure
+// without it says little.
 
 import { readFileSync } from 'node:fs';
 
-/** Ticks since the machine started, and of this process with the children that it has waited for. */
+/** Ticks since the machine started, and those of this process with the children that it has waited for. */
 interface Ticks {
   readonly at: number;
   readonly busy: number;
@@ -11,9 +12,9 @@ interface Ticks {
 }
 
 export interface OtherLoad {
-  /** By how many cores' worth other processes were busy, on average. */
+  /** Cores that other processes used, on average. */
   readonly othersCores: number;
-  /** As much that a hypervisor gave to somebody else. */
+  /** Cores that the hypervisor gave to other machines, on average. */
   readonly stolenCores: number;
 }
 

@@ -1,5 +1,5 @@
-// What Node's own HTTP costs, without a framework: a body is parsed, two fields are looked at, and sent back. Nothing on
-// Node answers over this server in less.
+// What Node's own HTTP costs, without a framework: a body is parsed, two fields are read and sent back. No server on
+// Node responds in less.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,5 +1,5 @@
-// What processes have cost so far, with all their threads and children, as Linux counts it under /proc. Where there is no
-// /proc, everything is 0, and the tables show no figure.
+// What processes have cost so far, with all their threads and children, as Linux counts it under /proc. Without /proc,
+// everything is 0 and the tables show no figure.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -35,7 +35,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** Of memory that processes share, as those of PostgreSQL do, each one's part; all of it where that is not told. */
+/** Of memory that processes share, as those of PostgreSQL do, each one's part; all of it if the system does not say. */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -53,7 +53,7 @@ function treeOf(roots: readonly number[]): number[] {
   return tree;
 }
 
-/** Threads that have ended count on in the process. */
+/** Threads that have ended still count in the process. */
 function cpuMicrosOf(stat: string): number {
   const fields = fieldsBehindName(stat);
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;
@@ -69,7 +69,7 @@ function field(path: string, pattern: RegExp): number {
   return Number(pattern.exec(read(path))?.[1] ?? 0);
 }
 
-/** Empty for a process that has ended in between. */
+/** Empty for a process that has ended meanwhile. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

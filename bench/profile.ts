@@ -18,7 +18,7 @@ const WARM_UP_SECONDS = 2;
 const FUNCTIONS_SHOWN = 25;
 /** Regular expressions are functions with long names. */
 const NAME_MAX = 60;
-const OURS = /^(?:ledger|accounts|store|sqlite|postgres|commit|http|tracing)\//;
+const OURS = /^(?:ledger|accounts|batching|store|http|tracing|events)\//;
 const GROUP = workloads.CROWD_MEDIUM;
 const LOADS: Readonly<Record<string, workloads.Workload>> = {
   subtract: workloads.SUBTRACT_MEDIUM,
@@ -57,7 +57,7 @@ async function startedWith(flags: readonly string[]): Promise<Subject> {
 async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
   const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
   const pid = subject.pids[0] as number;
-  // What is slow only at first is left out: it is the same however long a server runs.
+  // The beginning is left out: it costs the same however long a server runs.
   await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
   const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
   const from = monotonicMicros();
@@ -98,7 +98,7 @@ function show(thread: string, root: Frame, requests: number): void {
       ]);
   const head = ['µs a request', 'share', 'function', 'where'];
   print(asText({ title: `${busy}; functions by themselves`, head, lines: linesOf(selfTimes(root)) }));
-  // What the source of Scrip is answerable for, with what it calls.
+  // Functions of Scrip, with all that they call.
   const ours = totalTimes(root).filter(({ place }) => OURS.test(place));
   print(asText({ title: `${thread}: functions of Scrip with what they call`, head, lines: linesOf(ours) }));
   const path = join(RESULTS, `flame-${values.on}-${values.load}-${thread}.svg`);

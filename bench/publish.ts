@@ -11,7 +11,7 @@ import { targetTable } from './targets.ts';
 const DOCS = join(import.meta.dirname, '..', 'docs');
 const PAGE = join(DOCS, 'benchmarks.md');
 
-/** A mark is a comment that names what stands behind it, up to the next `<!-- end -->`. */
+/** A mark is a comment that names the text behind it, up to the next `<!-- end -->`. */
 const MARK = /<!-- (machine|targets|part [\w-]+) -->[\s\S]*?<!-- end -->/g;
 
 export function publish(results: Results): void {

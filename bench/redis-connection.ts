@@ -1,5 +1,5 @@
-// As much of the protocol of Redis as a benchmark needs: commands of one turn of the event loop go out together, and
-// answers come back in their order.
+// As much of the protocol of Redis as a benchmark needs: commands of one turn of the event loop are sent together, and
+// replies come back in their order.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

@@ -1,10 +1,10 @@
-// What a developer builds on Redis: a counter for each end user, which a script looks at and lowers, and a stream that says
-// what happened. No expiry by bundle, no cycles, no idempotency, one number a user. How much of it outlives a crash is up
-// to `appendfsync`, which the benchmark names.
+// What a developer builds on Redis: a counter for each end user, which a script checks and lowers, and a stream of
+// changes. No expiry, no cycles, no idempotency, one number for each end user. How much of it survives a crash depends
+// on `appendfsync`, which the benchmark names.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
-import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/schemas.ts';
+import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/schemas.ts';
 import { RedisConnection } from './redis-connection.ts';
 
 const SUBTRACT = `

@@ -1,5 +1,5 @@
-// What a run has measured, as it stands in JSON. A run of one part replaces that part alone, so that a long run may be
-// made in pieces; each piece says when it was made, and of which commit.
+// The results of a run, as stored in JSON. A run of one part replaces that part alone, so that a long run can be made
+// in pieces; each piece says when it was made, and from which commit.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ export interface Row {
   readonly loop: 'closed' | 'open';
   readonly connections: number;
   readonly rounds: number;
-  /** Answers a second; in an open loop, what was asked for. */
+  /** Responses a second; in an open loop, the requested rate. */
   readonly rate: number;
   /** Of all threads and processes of the subject, for each request. */
   readonly cpuMicros: number;
@@ -29,7 +29,7 @@ export interface Row {
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }
 
-/** A figure that is no load: seconds, bytes, renewals a second. */
+/** A figure that is not a load: seconds, bytes, renewals a second. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
@@ -40,7 +40,7 @@ export interface PartResult {
   readonly measuredAt: string;
   readonly commit: string;
   readonly tookSeconds: number;
-  /** What else the machine was busy with meanwhile; absent where that was not looked at. */
+  /** Other load of the machine; absent if it was not measured. */
   readonly othersCores?: number;
   readonly stolenCores?: number;
   readonly rows: readonly Row[];
@@ -96,7 +96,7 @@ export function keepPart(file: string, name: string, part: PartResult): Results 
   return results;
 }
 
-/** Cores that somebody else may use before a figure says more about them than about what is measured. */
+/** Cores that other processes may use before a figure says more about them than about the subject. */
 const OTHERS_MAX = 0.2;
 
 export function isQuiet({ othersCores = 0, stolenCores = 0 }: PartResult): boolean {
@@ -110,7 +110,7 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
-/** The median of what `a` is to `b` round by round: what the machine does meanwhile befalls both. */
+/** The median of the ratios of `a` to `b` in each round: other work of the machine affects both. */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));
 }

@@ -1,5 +1,5 @@
-// What is measured and what it is compared with: each a server in a process of its own, on a ledger or database of its own
-// in a temporary folder, and all of them ended when the part is over.
+// What is measured and what it is compared with: each a server in a process of its own, on a ledger or database of its
+// own in a temporary folder. All of them are ended with the part.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,9 +8,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { openBeside } from '../src/app.ts';
 import { databaseOf, type PostgresDatabase } from '../src/config.ts';
-import { freePort, PostgresServer } from '../test/postgres/postgres-server.ts';
+import { openTools } from '../src/open-tools.ts';
+import { freePort, PostgresServer } from '../test/store/postgres/postgres-server.ts';
+import { auditOf, problemsOf } from '../test/store/temporary-ledger.ts';
 import { RedisConnection } from './redis-connection.ts';
 import { type Seeded, seedLedger } from './seed.ts';
 import { CREDITS, endUserId, type Group } from './workload.ts';
@@ -34,7 +35,7 @@ export interface Subject {
 
 const NO_SECRET = 'none';
 const ENDED_WITHIN_MS = 10_000;
-/** At least what the ledger grants its own: by default PostgreSQL has 128 MB. */
+/** At least as much as the ledger uses for its own cache: by default PostgreSQL has 128 MB. */
 const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
 const PIPELINED = 1_000;
 
@@ -59,7 +60,7 @@ export class Subjects {
   /** @param file where its ledger is; made by `seed` before */
   async scripOnSqlite(file: string, secret: string, flags: readonly string[] = []): Promise<Subject> {
     const settings = { DATABASE_URL: `file:${file}` };
-    return this.#serve('Scrip on SQLite', '../src/cli.ts', secret, { settings, commands: ['serve'], flags });
+    return this.#serve('Scrip on SQLite', '../src/main.ts', secret, { settings, commands: ['serve'], flags });
   }
 
   async seed(name: string, groups: readonly Group[], dueAt?: number): Promise<Seeded & { readonly file: string }> {
@@ -73,7 +74,7 @@ export class Subjects {
     const { secret } = await seedLedger(database, groups);
     await this.#analyze(url);
     const options = { settings: { DATABASE_URL: url }, commands: ['serve'], flags };
-    const subject = await this.#serve('Scrip on PostgreSQL', '../src/cli.ts', secret, options);
+    const subject = await this.#serve('Scrip on PostgreSQL', '../src/main.ts', secret, options);
     return { ...subject, pids: [...subject.pids, this.#postmaster()] };
   }
 
@@ -171,15 +172,11 @@ interface ServerOptions {
   readonly flags: readonly string[];
 }
 
-/** A figure counts only if the ledger is whole after it. */
+/** A figure counts only if the ledger passes its audit afterwards. */
 export async function assertWhole(file: string): Promise<void> {
-  const store = await openBeside({ kind: 'file', path: file }, { create: false });
-  let findings = 0;
-  const { store: faults } = await store.audit(() => {
-    findings += 1;
-  });
-  await store.close();
-  if (findings + faults.length > 0) throw new Error(`the ledger is broken after the load, in ${findings} places`);
+  const { tools } = await openTools({ kind: 'file', path: file }, { create: false });
+  const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
+  if (problems.length > 0) throw new Error(`the ledger is broken after the load: ${problems.join('; ')}`);
 }
 
 export function hasRedis(): boolean {
@@ -191,7 +188,7 @@ export function hasRedis(): boolean {
   }
 }
 
-/** What the environment says of lanes holds for all of a run. */
+/** The lanes that the environment sets apply to the whole run. */
 function laneSettings(): Record<string, string> {
   const { DATABASE_LANES } = process.env;
   return DATABASE_LANES === undefined ? {} : { DATABASE_LANES };

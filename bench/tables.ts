@@ -1,4 +1,4 @@
-// Tables of what was measured, as text for a terminal and as Markdown for the documentation.
+// Tables of results, as text for a terminal and as Markdown for the documentation.
 
 import type { Part } from './parts/part.ts';
 import { type PartResult, type Row, ratioOf } from './results.ts';
@@ -68,7 +68,7 @@ function openTable(title: string, rows: readonly Row[]): Table {
   return { title, head, lines };
 }
 
-/** Against the echo under the same load; nothing where there was none. */
+/** Compared with the echo under the same load; empty where there was none. */
 function ofEcho(row: Row, rows: readonly Row[]): string {
   const echo = rows.find(
     ({ subject, workload, connections }) =>
@@ -77,7 +77,7 @@ function ofEcho(row: Row, rows: readonly Row[]): string {
   return echo === undefined || echo === row ? '' : ratioOf(row, echo, 'rate').toFixed(2);
 }
 
-/** With three digits that count, and commas. */
+/** Three significant digits, with commas. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));

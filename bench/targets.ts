@@ -1,4 +1,4 @@
-// What Scrip sets out to reach, each with the figure that was measured for it and whether that is enough.
+// The targets of Scrip, each with the figure that was measured for it and whether it is met.
 
 import { type Figure, type Results, type Row, ratioOf } from './results.ts';
 import { figure, type Table } from './tables.ts';

@@ -1,10 +1,10 @@
-// The loads of the benchmarks, as data: which end users there are, how many cycles and transactions they have, and what is
-// asked about them in which shares. Pure, so that the simulation may use them too; who sends what is described here is
-// elsewhere. `load.lua` computes the same ids for wrk.
+// The loads of the benchmarks, as data: which end users there are, how many cycles and transactions they have, and
+// which requests are sent, in which shares. Pure, so that the simulation can use them too; requests are sent elsewhere.
+// `load.lua` computes the same ids for wrk.
 
 export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 
-/** End users who are alike. Their numbers go from `first` on. */
+/** End users that are alike. Their numbers go from `first` on. */
 export interface Group {
   readonly first: number;
   readonly users: number;
@@ -17,31 +17,31 @@ export interface Group {
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** Of how many of the group anything is asked; all when absent. */
+  /** How many of the group get requests; all when absent. */
   readonly users?: number;
   /** In per cent, 100 together. */
   readonly shares: Readonly<Partial<Record<Call, number>>>;
-  /** Whether writes bring an idempotency key, each a new one. */
+  /** Whether writes have an idempotency key, a new one each. */
   readonly keyed?: boolean;
 }
 
 /** Numbers of end users stay below this: `load.lua` multiplies them in 53 bits. */
 const NUMBER_MAX = 3_000_000;
-/** 2^32 divided by the golden ratio: numbers that follow each other give ids far apart, as random ids are. */
+/** 2^32 divided by the golden ratio: successive numbers give ids that are far apart, as random ids are. */
 const SPREAD = 2_654_435_761;
 
-/** Enough for all that is taken away in a benchmark. */
+/** Enough for all that a benchmark subtracts. */
 export const CREDITS = 1_000_000_000_000;
 export const PAGE_LIMIT = 100;
 
-/** The crowds have two transactions each: a first one and one that has happened since. */
+/** The crowds have two transactions each: one from the start and one since then. */
 const crowd = (users: number): Group => ({ first: 0, users, cycles: 1, transactions: 2 });
 
 export const CROWD_SMALL = crowd(10_000);
 export const CROWD_MEDIUM = crowd(100_000);
 export const CROWD_LARGE = crowd(1_000_000);
 
-/** Beside a crowd: a few end users with much. */
+/** Beside a crowd: a few end users with many cycles or transactions. */
 export const TEN_CYCLES: Group = { first: 2_000_000, users: 200, cycles: 10, transactions: 11 };
 export const FIFTY_CYCLES: Group = { first: 2_010_000, users: 200, cycles: 50, transactions: 51 };
 export const THOUSAND_CYCLES: Group = { first: 2_020_000, users: 200, cycles: 1_000, transactions: 1_001 };
@@ -114,7 +114,7 @@ export interface Request {
   readonly idempotencyKey: string | null;
 }
 
-/** Gives out the requests of a workload, each drawn by lot. */
+/** Makes the requests of a workload, each chosen at random. */
 export class RequestSource {
   readonly #workload: Workload;
   readonly #random: () => number;
@@ -122,7 +122,7 @@ export class RequestSource {
   readonly #keyPrefix: string;
   #keys = 0;
 
-  /** @param random from 0 up to, and without, 1 */
+  /** @param random from 0, less than 1 */
   constructor(workload: Workload, random: () => number) {
     this.#workload = workload;
     this.#random = random;

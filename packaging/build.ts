@@ -1,5 +1,5 @@
-// Makes `dist`, the compiled JavaScript that the npm package is made of: Node strips no types below `node_modules`. What
-// lies in `src` and is not TypeScript comes along as it is.
+// Compiles src to dist, the JavaScript of the npm package: Node.js does not strip types from files below node_modules.
+// Files in src that are not TypeScript are copied unchanged.
 
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, rmSync } from 'node:fs';

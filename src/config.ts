@@ -1,72 +1,68 @@
-// What the environment says, read and checked once. Each setting is documented in README.md.
+// Reads the settings from environment variables and validates them, once, at start. docs/settings.md documents each of them.
+// An error names the variable, but never repeats a value that may contain a secret.
 
-import { SIGN_UP_POLICIES, type SignUpPolicy } from './accounts/membership.ts';
+import { SIGN_UP_POLICIES } from './accounts/membership.ts';
 import type { RateLimitSettings } from './accounts/rate-limit.ts';
+import type { ConsoleSettings } from './console/console-context.ts';
+import type { MailSettings } from './console/identity/mailer.ts';
+import { isLoopback } from './console/session-cookie.ts';
+import { CONNECTIONS_MAX, SERVER_LIMITS } from './http/limits.ts';
+import { DAY_MS, HOUR_MS } from './ledger/instant.ts';
+import type { IdempotencyRetention } from './store/ledger-store.ts';
 import type { TracingSettings } from './tracing/tracer.ts';
-
-export interface FileDatabase {
-  readonly kind: 'file';
-  readonly path: string;
-  /** Whether the chains of end users are kept. */
-  readonly chained?: boolean;
-}
 
 export interface PostgresDatabase {
   readonly kind: 'postgres';
   readonly url: string;
-  /** Batches written at the same time, a connection each. */
+  /** Batches written concurrently, each on its own connection. */
   readonly lanes: number;
+  /** Whether statements are prepared once per connection. */
   readonly prepared: boolean;
-  /** Null: found out from the database. */
+  /** Null: detected by asking the database. */
   readonly citus: boolean | null;
+  /** Whether to start although the server's settings can lose committed writes. */
   readonly acceptUnsafe: boolean;
-  /** Whether the chains of end users are kept. */
-  readonly chained?: boolean;
 }
 
-export type Database = FileDatabase | PostgresDatabase;
-
-export interface ConsoleSettings {
-  /** The origin at which people reach Scrip, when it is not the one at which it listens. */
-  readonly publicUrl: string | null;
-  readonly signUp: SignUpPolicy;
-  /** Null without a mail server. */
-  readonly mail: { readonly smtpUrl: string; readonly from: string } | null;
-}
+export type Database = { readonly kind: 'file'; readonly path: string } | PostgresDatabase;
 
 export interface Config {
   readonly host: string;
   readonly port: number;
   readonly database: Database;
   readonly logLevel: string;
-  /** How long the answers to idempotency keys are kept, at least. */
-  readonly idempotencyMs: number;
-  /** Whether each request is a line in the log. */
+  /** How long idempotency records are kept, at least. */
+  readonly idempotency: IdempotencyRetention;
+  /** Whether each request is logged. */
   readonly logRequests: boolean;
-  /** Where `/metrics` is, instead of `port`; on `port` when null. */
+  /** Port of `/metrics`; null if it is served on `port`. */
   readonly metricsPort: number | null;
-  /** How often each API key may call; null where that is not limited. */
+  /** Client connections of this process. */
+  readonly maxConnections: number;
+  /** Limit per API key; null if unlimited. */
   readonly rateLimit: RateLimitSettings | null;
-  /** Where spans go; nowhere when null. */
+  /** Null if no traces are sent. */
   readonly tracing: TracingSettings | null;
   readonly console: ConsoleSettings;
 }
 
-/** A setting that cannot be used, as a sentence that names it. */
+/** A setting with an invalid value. The message is a sentence that names the setting. */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
 }
 
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
-const HOUR_MS = 3_600_000;
-const LOOPBACK_NAME = /^(?:localhost|[a-z0-9.-]+\.localhost|127(?:\.\d{1,3}){3}|\[::1\])$/;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
-/** A day, which clients may count on, to a year. */
+/** Documented minimum: clients rely on being able to retry for a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
+/** One year. */
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
-/** Beyond what a process answers. */
+/** Of grants. Ten years. */
+export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
+/** More requests per second than one process can answer. */
 export const RATE_LIMIT_MAX = 1_000_000;
+const CONNECTIONS = String(SERVER_LIMITS.connectionsMax);
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
 
 /** @throws InvalidSetting */
@@ -76,19 +72,20 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     port: wholeNumber('PORT', environment.PORT || '8080', 0, PORT_MAX),
     database: databaseOf(environment),
     logLevel: oneOf('LOG_LEVEL', environment.LOG_LEVEL || 'info', LOG_LEVELS),
-    idempotencyMs:
-      HOUR_MS *
-      wholeNumber(
-        'IDEMPOTENCY_HOURS',
-        environment.IDEMPOTENCY_HOURS || '24',
-        IDEMPOTENCY_HOURS_MIN,
-        IDEMPOTENCY_HOURS_MAX,
-      ),
-    ...operatorSettings(environment),
+    idempotency: idempotencyOf(environment),
+    logRequests: isOn('REQUEST_LOG', environment.REQUEST_LOG || 'no'),
+    metricsPort: environment.METRICS_PORT ? wholeNumber('METRICS_PORT', environment.METRICS_PORT, 0, PORT_MAX) : null,
+    maxConnections: wholeNumber('MAX_CONNECTIONS', environment.MAX_CONNECTIONS || CONNECTIONS, 1, CONNECTIONS_MAX),
     rateLimit: rateLimitOf(environment),
     tracing: tracingSettings(environment),
     console: consoleOf(environment),
   };
+}
+
+/** The URL at which this machine reaches a server that listens on `host` and `port`. */
+export function originAt(host: string, port: number): string {
+  const name = host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  return `http://${name}:${port}`;
 }
 
 function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
@@ -99,24 +96,24 @@ function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
   };
 }
 
-/** Over plain HTTP a session could be read on its way, but on this machine. */
+/** Plain HTTP is accepted for this machine only: on a network, session cookies could be read in transit. */
 function publicUrlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
-  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && LOOPBACK_NAME.test(url.hostname));
+  const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.host));
   const isOrigin = url && url.pathname === '/' && url.search === '' && url.hash === '' && url.username === '';
   if (isSafe && isOrigin) return url.origin;
   throw new InvalidSetting(
-    'PUBLIC_URL must be https://HOST or https://HOST:PORT with nothing behind it; http is for localhost only.',
+    'PUBLIC_URL must be https://HOST or https://HOST:PORT without a path; http:// is allowed only for localhost.',
   );
 }
 
-/** The URL may have a password in it, which must not come back in the message. */
-function mailOf(smtpUrl: string, from: string): { smtpUrl: string; from: string } {
+/** The URL may contain a password, so the message does not repeat it. */
+function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
     throw new InvalidSetting('SMTP_URL must be smtp://… or smtps://….');
   if (!MAIL_ADDRESS.test(from))
     throw new InvalidSetting(
-      'MAIL_FROM must be an address, or a name and an address, such as Scrip <scrip@example.com>.',
+      'MAIL_FROM must be an email address, or a name with one, such as Scrip <scrip@example.com>.',
     );
   return { smtpUrl, from };
 }
@@ -126,14 +123,15 @@ export function databaseOf(environment: NodeJS.ProcessEnv): Database {
 }
 
 /**
- * @param name what said so, for the message, in which a password of the URL must not come back
+ * @param name the variable or option that holds `text`, for the message, which does not repeat `text`: it may contain a
+ * password
  * @throws InvalidSetting
  */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
   if (/^postgres(ql)?:\/\//.test(text)) return postgresOf(text, environment);
   const path = text.startsWith('file:') ? text.slice('file:'.length).replace(/^\/\/(?=\/)/, '') : '';
   if (path === '') throw new InvalidSetting(`${name} must be file:PATH or postgres://….`);
-  return { kind: 'file', path, chained: isChained(environment) };
+  return { kind: 'file', path };
 }
 
 function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDatabase {
@@ -142,15 +140,19 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
     kind: 'postgres',
     url,
     lanes: wholeNumber('DATABASE_LANES', environment.DATABASE_LANES || '1', 1, LANES_MAX),
-    prepared: oneOf('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes', ['yes', 'no']) === 'yes',
+    prepared: isOn('DATABASE_PREPARED', environment.DATABASE_PREPARED || 'yes'),
     citus: citus === 'auto' ? null : citus === 'yes',
-    chained: isChained(environment),
-    acceptUnsafe: oneOf('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no', ['yes', 'no']) === 'yes',
+    acceptUnsafe: isOn('DATABASE_ACCEPT_UNSAFE', environment.DATABASE_ACCEPT_UNSAFE || 'no'),
   };
 }
 
-function isChained(environment: NodeJS.ProcessEnv): boolean {
-  return oneOf('LEDGER_CHAIN', environment.LEDGER_CHAIN || 'no', ['yes', 'no']) === 'yes';
+/** Payment providers repeat a webhook for days, so records of grants are kept longer. */
+function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
+  const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
+  const hours = environment.IDEMPOTENCY_HOURS || '24';
+  const othersMs = HOUR_MS * wholeNumber('IDEMPOTENCY_HOURS', hours, IDEMPOTENCY_HOURS_MIN, IDEMPOTENCY_HOURS_MAX);
+  const grantsMs = DAY_MS * wholeNumber('IDEMPOTENCY_GRANT_DAYS', days, 1, IDEMPOTENCY_GRANT_DAYS_MAX);
+  return { grantsMs: Math.max(grantsMs, othersMs), othersMs };
 }
 
 function wholeNumber(name: string, text: string, min: number, max: number): number {
@@ -160,39 +162,33 @@ function wholeNumber(name: string, text: string, min: number, max: number): numb
 }
 
 function oneOf<Value extends string>(name: string, value: string, values: readonly Value[]): Value {
-  const found = values.find((one) => one === value);
+  const found = values.find((candidate) => candidate === value);
   if (found !== undefined) return found;
   throw new InvalidSetting(`${name} is ${JSON.stringify(value)}; it must be one of ${values.join(', ')}.`);
 }
 
-function operatorSettings(environment: NodeJS.ProcessEnv): Pick<Config, 'logRequests' | 'metricsPort'> {
-  const metricsPort = environment.METRICS_PORT || null;
-  return {
-    logRequests: oneOf('REQUEST_LOG', environment.REQUEST_LOG || 'no', ['yes', 'no']) === 'yes',
-    metricsPort: metricsPort === null ? null : wholeNumber('METRICS_PORT', metricsPort, 0, PORT_MAX),
-  };
+function isOn(name: string, text: string): boolean {
+  return oneOf(name, text, ['yes', 'no']) === 'yes';
 }
 
-/** The burst is at least what may come in a second, and that when nothing is said. */
+/** The burst defaults to the requests of one second and cannot be less. */
 function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
-  const rate = environment.RATE_LIMIT || null;
-  const burst = environment.RATE_LIMIT_BURST || rate;
-  if (rate === null) {
-    if (burst !== null) throw new InvalidSetting('RATE_LIMIT_BURST is set and RATE_LIMIT is not: nothing is limited.');
-    return null;
-  }
+  const rate = environment.RATE_LIMIT;
+  const burst = environment.RATE_LIMIT_BURST;
+  if (!rate && burst) throw new InvalidSetting('RATE_LIMIT_BURST has no effect without RATE_LIMIT.');
+  if (!rate) return null;
   const perSecond = wholeNumber('RATE_LIMIT', rate, 1, RATE_LIMIT_MAX);
-  return { perSecond, burst: wholeNumber('RATE_LIMIT_BURST', burst ?? rate, perSecond, RATE_LIMIT_MAX) };
+  return { perSecond, burst: wholeNumber('RATE_LIMIT_BURST', burst || rate, perSecond, RATE_LIMIT_MAX) };
 }
 
-/** The usual variables of OpenTelemetry: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */
+/** The standard OpenTelemetry variables: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */
 function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null {
   const endpoint = traceEndpoint(environment);
   const isOff = environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || environment.OTEL_TRACES_EXPORTER === 'none';
   if (endpoint === null || isOff) return null;
   const protocol = environment.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL || environment.OTEL_EXPORTER_OTLP_PROTOCOL || '';
   if (protocol === 'grpc')
-    throw new InvalidSetting('OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; Scrip sends traces over HTTP only: http/json.');
+    throw new InvalidSetting('OTEL_EXPORTER_OTLP_PROTOCOL is "grpc"; Scrip supports only http/json.');
   const headers = environment.OTEL_EXPORTER_OTLP_TRACES_HEADERS || environment.OTEL_EXPORTER_OTLP_HEADERS;
   const sampler = environment.OTEL_TRACES_SAMPLER || 'parentbased_always_on';
   const resource = pairs('OTEL_RESOURCE_ATTRIBUTES', environment.OTEL_RESOURCE_ATTRIBUTES);
@@ -201,7 +197,7 @@ function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null
     endpoint,
     headers: pairs('OTEL_EXPORTER_OTLP_HEADERS', headers),
     resource: { ...resource, 'service.name': name },
-    ratio: sampledShare(sampler, environment.OTEL_TRACES_SAMPLER_ARG),
+    ratio: sampledRatio(sampler, environment.OTEL_TRACES_SAMPLER_ARG),
     followsParent: sampler.startsWith('parentbased_'),
   };
 }
@@ -215,7 +211,7 @@ function traceEndpoint(environment: NodeJS.ProcessEnv): string | null {
   throw new InvalidSetting('OTEL_EXPORTER_OTLP_ENDPOINT must be http://… or https://….');
 }
 
-function sampledShare(sampler: string, argument = '1'): number {
+function sampledRatio(sampler: string, argument = '1'): number {
   const kind = sampler.replace(/^parentbased_/, '');
   oneOf('OTEL_TRACES_SAMPLER', kind, ['always_on', 'always_off', 'traceidratio']);
   if (kind !== 'traceidratio') return kind === 'always_on' ? 1 : 0;
@@ -224,20 +220,18 @@ function sampledShare(sampler: string, argument = '1'): number {
   throw new InvalidSetting(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(argument)}; it must be a number from 0 to 1.`);
 }
 
-/** `name=value,name=value`, percent-encoded. What is wrong with it is said without it: there may be a secret in it. */
+/** `name=value,name=value`, percent-encoded. The message does not repeat the value: headers may contain a secret. */
 function pairs(name: string, text = ''): Record<string, string> {
-  const entries = text
-    .split(',')
-    .filter((pair) => pair.trim() !== '')
-    .map((pair) => /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(pair)?.slice(1));
   try {
+    const entries = text.split(',').filter((pair) => pair.trim() !== '');
     return Object.fromEntries(
       entries.map((entry) => {
-        if (entry === undefined) throw new URIError();
-        return [entry[0] as string, decodeURIComponent(entry[1] as string)];
+        const [, key, value] = /^\s*([^=\s]+)\s*=\s*(.*?)\s*$/.exec(entry) ?? [];
+        if (key === undefined || value === undefined) throw new URIError(entry);
+        return [key, decodeURIComponent(value)];
       }),
     );
   } catch {
-    throw new InvalidSetting(`${name} must be like name=value,name=value.`);
+    throw new InvalidSetting(`${name} must be of the form name=value,name=value.`);
   }
 }

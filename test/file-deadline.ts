@@ -1,7 +1,7 @@
-// Loaded before each test file: what a file leaves open when its tests are over would keep it, and all of the run, for
-// ever. Exiting at the end of the tests would be simpler, and loses those of their results that are still on their way.
+// Loaded before each test file: anything that a file leaves open after its tests would keep the file, and the whole
+// run, from ending. Exiting at the end of the tests would be simpler, but loses results that are still being written.
 
-/** The longest file takes about a minute on a machine that does nothing else. */
+/** The longest file takes about a minute on an idle machine. */
 const FILE_MS_MAX = 300_000;
 
 const deadline = setTimeout(() => {

@@ -1,59 +1,36 @@
-// Runs all tests: `npm test`, or some of them: `npm test -- FILE...`. Those that take longest begin first, so that no core
-// stands idle at the end, and the files share a folder for what is the same for all of them.
+// Runs all tests: `npm test`, or some of them: `npm test -- FILE...`. The files that took longest in the last run begin
+// first, so that no core is idle at the end, and all files share a folder for what is the same for all of them.
 
 import assert from 'node:assert/strict';
-import { chmodSync, existsSync, globSync, mkdtempSync, rmSync } from 'node:fs';
+import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { run } from 'node:test';
 import { spec } from 'node:test/reporters';
 import { pathToFileURL } from 'node:url';
 import { RUN_FOLDER_VARIABLE } from './run-folder.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const TESTS = ['src/**/*.test.ts', 'test/**/*.test.ts'];
-/** One more than the cores of a small machine: most files wait now and then. */
+/** Without a last run: the tests of the whole product before those of one file, which are short. */
+const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
+/** The seconds that each file took when it last ran here. */
+const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
+/** One more than the cores of a small machine: most files wait for something now and then. */
 const FILES_AT_ONCE = 3;
-/** For a test or a group of them that says nothing else; the longest takes 74 s. */
+/** For a test or a suite that does not set its own; the longest takes 74 s. */
 const TEST_MS_MAX = 240_000;
-/** How many files are named at the end, with their time. */
+/** How many files are listed at the end, with their times. */
 const LONGEST = 20;
 
-/** The longest first; those that mostly wait among those that mostly compute. */
-const FIRST: readonly string[] = [
-  'test/crash/kill.test.ts',
-  'test/postgres/postgres.contract.test.ts',
-  'test/crash/full-disk.test.ts',
-  'test/postgres/citus.test.ts',
-  'test/postgres/standby-away.test.ts',
-  'test/model/model.test.ts',
-  'test/copy.test.ts',
-  'test/browser/console.test.ts',
-  'test/postgres/half-open.test.ts',
-  'test/overload/overload.test.ts',
-  'test/races/races.test.ts',
-  'test/postgres/pooler.test.ts',
-  'test/same-key.test.ts',
-  'test/backup.test.ts',
-  'test/postgres/audit.test.ts',
-  'test/simulation/simulation.test.ts',
-  'test/console/look.test.ts',
-  'test/interrupted-copy.test.ts',
-  'test/http/transaction-stream.test.ts',
-  'test/postgres/network.test.ts',
-  'test/package.test.ts',
-  'test/console/sign-up.test.ts',
-  'test/console/sign-in.test.ts',
-  'test/postgres/failover.test.ts',
-  'test/cli.test.ts',
-  'test/export.test.ts',
-  'test/fuzz/fuzz.test.ts',
-];
+const lastSeconds = new Map<string, number>(
+  existsSync(SECONDS_FILE) ? Object.entries(JSON.parse(readFileSync(SECONDS_FILE, 'utf8'))) : [],
+);
 
 function filesInOrder(): string[] {
-  const all = globSync(TESTS, { cwd: ROOT }).sort();
-  for (const path of FIRST) assert(all.includes(path), `${path} is to begin early, and is not there`);
-  return [...FIRST, ...all.filter((path) => !FIRST.includes(path))];
+  const all = TESTS.flatMap((pattern) => globSync(pattern, { cwd: ROOT }).sort());
+  // A file that has not run yet may take long.
+  const seconds = (path: string) => lastSeconds.get(path) ?? Number.POSITIVE_INFINITY;
+  return all.sort((a, b) => (seconds(a) === seconds(b) ? 0 : seconds(b) - seconds(a)));
 }
 
 const chosen = process.argv.slice(2);
@@ -61,7 +38,7 @@ for (const path of chosen) assert(existsSync(path), `${path} is not there`);
 const files = chosen.length > 0 ? chosen : filesInOrder();
 
 const folder = mkdtempSync(join(tmpdir(), 'scrip-tests-'));
-// PostgreSQL may run as somebody else.
+// PostgreSQL may run as another user.
 chmodSync(folder, 0o755);
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const interruption = new AbortController();
@@ -87,4 +64,6 @@ run({ cwd: ROOT, files, ...limits, signal: interruption.signal })
 process.once('exit', () => {
   const longest = took.sort(([, a], [, b]) => b - a).slice(0, LONGEST);
   process.stdout.write(`ℹ longest: ${longest.map(([path, seconds]) => `${path} ${seconds} s`).join(', ')}\n`);
+  mkdirSync(dirname(SECONDS_FILE), { recursive: true });
+  writeFileSync(SECONDS_FILE, JSON.stringify(Object.fromEntries([...lastSeconds, ...took])));
 });

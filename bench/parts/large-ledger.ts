@@ -1,5 +1,5 @@
-// A ledger of a million end users: how long it takes to come up, and what it holds of memory. And what an operation takes
-// on disk.
+// A ledger of a million end users: how long it takes to start, and how much memory it uses. And how much disk an
+// operation takes.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ import {
 } from '../workload.ts';
 import type { Part } from './part.ts';
 
-const CLI = join(import.meta.dirname, '..', '..', 'src', 'cli.ts');
+const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const STARTS = 5;
 const MIB = 2 ** 20;
 const CONNECTIONS = 64;
@@ -95,7 +95,7 @@ async function bytesOfOperations(
   const written = costsOf(subject.pids).writtenBytes;
   const { requests } = await closedLoop(subject, workload, { connections: CONNECTIONS, seconds: 2 * seconds });
   const writtenBytes = costsOf(subject.pids).writtenBytes - written;
-  // What the log holds is in the file once the server has ended.
+  // The log is in the file once the server has ended.
   await subjects.end(subject);
   return [
     { name: `SQLite, ${what}, kept`, value: (stored() - before) / requests, unit: 'bytes' },

@@ -9,7 +9,7 @@ import { type Part, WARM_UP_SECONDS } from './part.ts';
 
 const CONNECTIONS = 64;
 const RATES = [1_000, 2_000, 5_000, 10_000, 20_000];
-/** Of what a service answers at most, in a closed loop: beyond it an open loop measures nothing but how long it runs. */
+/** Share of the closed-loop throughput. At higher rates an open loop measures nothing but how long it runs. */
 const SHARE_MAX = 0.8;
 
 export const latency: Part = {

@@ -1,4 +1,4 @@
-// Subtractions over 100,000 end users, on everything that there is to compare.
+// Subtractions over 100,000 end users, on every system that is compared.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';

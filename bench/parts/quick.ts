@@ -1,4 +1,4 @@
-// A minute for the guard: the ratios that a change is most likely to spoil.
+// A minute for the guard: the ratios that a change is most likely to make worse.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';

@@ -1,5 +1,6 @@
-// A million cycles that are due to renew at one instant, beside requests that go on as before: how fast they are entered,
-// what the requests notice of it, and whether an end user whose renewal still waits is answered as if it had been entered.
+// A million cycles that are due to renew at one instant, beside requests that continue as before: how fast the renewals
+// are stored, how much slower the requests become, and whether an end user whose renewal is not stored yet gets the
+// right balance.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -10,11 +11,11 @@ import { CREDITS, CROWD_SMALL, endUserId, RENEWING, SUBTRACT_SMALL } from '../wo
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** Enough that requests which take longer while renewals are entered wait in the server, and not here. */
+/** Enough that requests which take longer during the renewals are queued in the server, and not here. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;
-/** Seeding takes about so long; what is left of it is waited for. */
+/** Seeding takes about this long; the rest of it is waited for. */
 const SEEDING_SECONDS = 45;
 const READY_SECONDS = 2 * ALONE_SECONDS;
 const PROBE_MS = 100;
@@ -35,7 +36,7 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // Where seeding took so long that they were due already, the quiet after the storm stands for the one before it.
+    // If seeding took so long that they were due already, the time after the storm stands for the time before it.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals entered', value: RENEWING.users / seconds, unit: 'a second' },
@@ -59,7 +60,10 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
   ];
 }
 
-/** Asks, until all is entered, for the balance of end users who come last, since those of one instant are renewed by id. */
+/**
+ * Asks for the balances of the end users that are renewed last, until all are stored: those of one instant are renewed
+ * in the order of their ids.
+ */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();
   const deadline = Date.now() + PATIENCE_MS;

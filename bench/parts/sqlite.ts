@@ -1,4 +1,4 @@
-// What the embedded store holds of the echo's throughput: writes and reads, and a subtraction for a whole minute.
+// The embedded store, compared with the echo: writes and reads, and subtractions for a whole minute.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';
@@ -28,7 +28,7 @@ const calls: Part = {
   },
 };
 
-/** The echo before and behind it, since the machine may change within a minute. */
+/** The echo before and after it, since the machine may change within a minute. */
 const sustainedAt = (connections: number): Part => ({
   name: `sustained-${connections}`,
   title: `Subtractions over 100,000 end users for a minute, ${connections} connections`,

@@ -1,5 +1,5 @@
-// A subscription: its credits come anew each period, until it is canceled. What is left of a period that was paid for
-// stays usable until its end.
+// A subscription: credits renew every period until the subscription is canceled. The credits of a period that was paid
+// for stay usable until it ends.
 
 import { CycleAlreadyActive, CycleNotFound, Scrip } from '@scrip/client';
 
@@ -14,13 +14,13 @@ async function onSubscribed(user: string): Promise<void> {
     const cycle = await scrip.startCycle({ end_user_id: user, ...BASIC });
     console.log(`${cycle.amount} credits now and each ${BASIC.validity_days} days.`);
   } catch (error) {
-    // A subscriber who is told so twice gets one subscription.
+    // A repeated event must not start a second subscription.
     if (!(error instanceof CycleAlreadyActive)) throw error;
     console.log(`Already subscribed to ${error.cycle.amount} credits.`);
   }
 }
 
-/** Stops the one and starts the other in one step; what is left of the old one stays usable until its end. */
+/** Replaces the cycle in one step. The remaining credits of the old one stay usable until it ends. */
 async function onUpgraded(user: string): Promise<void> {
   const cycle = await scrip.startCycle({ end_user_id: user, ...PRO, on_active: 'replace' });
   console.log(`${cycle.amount} credits now and each ${PRO.validity_days} days.`);

@@ -1,5 +1,5 @@
-// A free trial: whoever signs up gets credits for two weeks, and each use takes some. When they are used up or have
-// expired, it is time to ask for money.
+// A free trial: a new user gets credits for two weeks, and each image costs some. When the credits are used up or have
+// expired, the trial is over.
 
 import { InsufficientFunds, Scrip } from '@scrip/client';
 
@@ -10,14 +10,14 @@ const TRIAL = { amount: 100, validity_days: 14 };
 const CREDITS_PER_IMAGE = 40;
 
 async function signUp(): Promise<string> {
-  // Any UUID of yours: keep it with the user in your own database.
+  // Any UUID. Store it with the user in your own database.
   const user = crypto.randomUUID();
-  // A trial is given once, also if signing up is tried again after an error.
+  // The idempotency key prevents a second trial if signing up is retried after an error.
   await scrip.add({ end_user_id: user, ...TRIAL }, { idempotencyKey: 'trial' });
   return user;
 }
 
-/** Subtracts first and works then, so that two requests at once cannot spend the same credits. */
+/** Subtracts before it works, so that two requests at once cannot spend the same credits. */
 async function drawImage(user: string): Promise<string> {
   try {
     await scrip.subtract({ end_user_id: user, amount: CREDITS_PER_IMAGE });

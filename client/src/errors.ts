@@ -1,38 +1,39 @@
-// What can go wrong, a class each: the errors that the service names, and those that befall a call on its way. A name
-// that this client does not know, from a newer service, is a ScripError like the others. No API key is in any of them.
+// One class per error: those that the service returns, and those of the connection. An error of a newer service that this
+// client does not know is a plain ScripError. Errors never contain the API key.
 
 import type { Cycle, ErrorName, Problem } from './generated.ts';
 
 export interface ErrorFacts {
-  /** Of the answer; 0 when there was none. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number;
-  /** The name to program against. */
+  /** The name of the error. */
   readonly error: string;
   readonly title: string;
-  /** What is particular to this occurrence. */
+  /** Describes this occurrence. */
   readonly detail: string;
   readonly problem?: Problem;
-  /** Of a write: the same call with this key is the same write, done at most once. */
+  /** Set for writes: calling again with this key applies the write at most once. */
   readonly idempotencyKey?: string;
-  /** For how long the service asked not to be called again. */
+  /** From the `Retry-After` header. */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
 }
 
 export class ScripError extends Error {
-  /** Of the answer; 0 when there was none. */
+  /** The HTTP status; 0 without a response. */
   readonly status: number;
-  /** The name to program against. */
+  /** The name of the error, such as `InsufficientFunds`. */
   readonly error: string;
   readonly title: string;
+  /** Describes this occurrence. */
   readonly detail: string;
-  /** To be found again in the log of the service; absent when it was not the service that answered. */
+  /** Identifies the request in the log of the service; undefined when the response is not from Scrip. */
   readonly requestId: string | undefined;
-  /** The whole answer; absent when it was not one of the service. */
+  /** The problem document of the response; undefined when the response is not from Scrip. */
   readonly problem: Problem | undefined;
-  /** Of a write: the same call with this key is the same write, done at most once. */
+  /** Set for writes: calling again with this key applies the write at most once. */
   readonly idempotencyKey: string | undefined;
-  /** For how long the service asked not to be called again; absent when it did not. */
+  /** From the `Retry-After` header; undefined without one. */
   readonly retryAfterMs: number | undefined;
 
   constructor({ status, error, title, detail, problem, idempotencyKey, retryAfterMs, cause }: ErrorFacts) {
@@ -65,7 +66,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user has an active cycle, which is in the error. Nothing was changed. */
+/** The end user already has an active cycle, in `cycle`. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 
@@ -75,7 +76,7 @@ export class CycleAlreadyActive extends ScripError {
   }
 }
 
-/** The end user would hold more than 2^53−1 credits; `available` is what does fit. Nothing was added. */
+/** The balance would exceed 2^53−1 credits; `available` is how many can be added. Nothing was added. */
 export class BalanceTooLarge extends ScripError {
   readonly requested: number;
   readonly available: number;
@@ -88,7 +89,7 @@ export class BalanceTooLarge extends ScripError {
   }
 }
 
-/** A field is missing, unknown or out of bounds; `errors` names each. */
+/** Fields are missing, unknown or out of bounds; `errors` lists them. */
 export class InvalidField extends ScripError {
   readonly errors: readonly { readonly path: string; readonly message: string }[];
 
@@ -98,23 +99,23 @@ export class InvalidField extends ScripError {
   }
 }
 
-/** There is no cycle to stop. */
+/** The end user has no cycle to stop. */
 export class CycleNotFound extends ScripError {}
 /** The API key is missing, malformed, unknown or revoked. */
 export class Unauthorized extends ScripError {}
-/** The API key may only read. */
+/** The API key has the scope `read`. */
 export class Forbidden extends ScripError {}
 /** The idempotency key was used for another request of this end user. */
 export class IdempotencyKeyReused extends ScripError {}
-/** The API key has made too many requests; `retryAfterMs` says when to come back. Nothing happened. */
+/** The API key has reached its rate limit; `retryAfterMs` says when to retry. Nothing was changed. */
 export class TooManyRequests extends ScripError {}
-/** Too much is waiting. Nothing happened. */
+/** The service is overloaded. Nothing was changed. */
 export class Overloaded extends ScripError {}
-/** The ledger cannot be written or read just now. Nothing happened. */
+/** The store of the service is unavailable. Nothing was changed. */
 export class StoreUnavailable extends ScripError {}
-/** The write may have happened or not; the same call with `idempotencyKey` does it once in any case. */
+/** The write may or may not have been applied. Calling again with `idempotencyKey` applies it once in either case. */
 export class OutcomeUnknown extends ScripError {}
-/** The service failed. */
+/** The service failed. Its log has the reason, under `requestId`. */
 export class Internal extends ScripError {}
 export class BadRequest extends ScripError {}
 export class ExpectationFailed extends ScripError {}
@@ -126,17 +127,17 @@ export class PayloadTooLarge extends ScripError {}
 export class RequestTimeout extends ScripError {}
 export class UnsupportedMediaType extends ScripError {}
 
-/** No answer came, or it broke off. A write may have happened or not. */
+/** No response arrived, or an incomplete one. A write may or may not have been applied. */
 export class ConnectionFailed extends ScripError {}
-/** No whole answer came in time. A write may have happened or not. */
+/** No complete response arrived within `timeoutMs`. A write may or may not have been applied. */
 export class TimedOut extends ScripError {}
-/** The answer is none of Scrip's: a page of a proxy, a redirect, an empty body. A write may have happened or not. */
+/** The response is not from Scrip: a page of a proxy, a redirect, an empty body. A write may or may not have been applied. */
 export class UnexpectedAnswer extends ScripError {}
 
 type ErrorClass = new (facts: ErrorFacts) => ScripError;
 
-/** The names that the service documents, and those that come before there is an operation or with a newer service. */
-type Named =
+/** The errors that the service documents for its operations, and those that any request can get. */
+type KnownErrorName =
   | ErrorName
   | 'ExpectationFailed'
   | 'IdempotencyKeyReused'
@@ -144,8 +145,8 @@ type Named =
   | 'NotFound'
   | 'TooManyRequests';
 
-/** Does not compile when the service documents an error that has no class. */
-export const ERROR_CLASSES: Readonly<Record<Named, ErrorClass>> = {
+/** Does not compile if a documented error has no class. */
+export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   BadRequest,
   BalanceTooLarge,
   CycleAlreadyActive,
@@ -170,17 +171,17 @@ export const ERROR_CLASSES: Readonly<Record<Named, ErrorClass>> = {
   UnsupportedMediaType,
 };
 
-/** What a class promises beyond a ScripError must be in the answer. */
-const NEEDED: ReadonlyMap<string, readonly (keyof Problem)[]> = new Map([
+/** The members of the problem document that a class reads. Without them, the error is a plain ScripError. */
+const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Map([
   ['BalanceTooLarge', ['requested', 'available']],
   ['CycleAlreadyActive', ['cycle']],
   ['InsufficientFunds', ['requested', 'available', 'shortfall']],
 ]);
 
-/** The error that a problem document stands for. */
+/** The error for a problem document. */
 export function errorOf(facts: ErrorFacts & { readonly problem: Problem }): ScripError {
   const { error, problem } = facts;
-  const isWhole = (NEEDED.get(error) ?? []).every((member) => problem[member] !== undefined);
-  const known = Object.hasOwn(ERROR_CLASSES, error) && isWhole ? ERROR_CLASSES[error as Named] : ScripError;
+  const isComplete = (REQUIRED_MEMBERS.get(error) ?? []).every((member) => problem[member] !== undefined);
+  const known = Object.hasOwn(ERROR_CLASSES, error) && isComplete ? ERROR_CLASSES[error as KnownErrorName] : ScripError;
   return new known(facts);
 }

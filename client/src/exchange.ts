@@ -1,19 +1,18 @@
-// One call, from the request to its answer: sent, timed, understood, and sent again where that may help and can do no
-// harm. A write goes with the same idempotency key each time, so that the service does it once however often it is sent.
+// Sends a call, with a timeout per attempt, parses the response, and retries where that is safe and can help. A write has
+// the same idempotency key in every attempt, so the service applies it once.
 
 import { ConnectionFailed, type ErrorFacts, errorOf, ScripError, TimedOut, UnexpectedAnswer } from './errors.ts';
 import type { Problem } from './generated.ts';
 
-/** How to reach the service. */
 export interface Connection {
-  /** Without a slash at the end. */
+  /** Without a trailing slash. */
   readonly baseUrl: string;
-  /** The header. */
+  /** The value of the `Authorization` header. */
   readonly authorization: string;
   readonly fetch: typeof globalThis.fetch;
-  /** For each attempt, until the answer is there as a whole. */
+  /** Per attempt, for the complete response. */
   readonly timeoutMs: number;
-  /** How often a call is sent again, at most. */
+  /** Maximum number of retries. */
   readonly retries: number;
 }
 
@@ -26,38 +25,38 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The first wait is half of this to all of it, and each further one twice as long. */
+/** The first delay is a random time from half of this to all of it; each further one is twice as long. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
-/** A service that asks for a longer pause is not called again: whoever waits for the answer is told so instead. */
+/** If `Retry-After` asks for more, the error is thrown instead: no caller should wait that long. */
 const RETRY_AFTER_MS_MAX = 30_000;
-/** Spread over clients that were all told to come back at the same time. */
-const RETRY_AFTER_SPREAD_MS = 250;
+/** Spreads clients that were all given the same `Retry-After`. */
+const RETRY_AFTER_JITTER_MS = 250;
 
-/** Turned away, or no answer of the service: what a proxy says when it could not reach the service is 502, 503 or 504. */
+/** 429 and 503: the service refused the request. 502, 503 and 504: a proxy could not reach the service. */
 const STATUSES_TO_RETRY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** @throws {ScripError} of the last attempt, which is the first one when another would not help */
-export async function exchange<Answer>(connection: Connection, call: Call): Promise<Answer> {
+/** @throws {ScripError} of the last attempt */
+export async function exchange<Result>(connection: Connection, call: Call): Promise<Result> {
   for (let attempt = 0; ; attempt += 1) {
     call.signal?.throwIfAborted();
     try {
-      return (await sendOnce(connection, call)) as Answer;
+      return (await sendOnce(connection, call)) as Result;
     } catch (error) {
-      const waitMs = error instanceof ScripError ? waitBeforeNext(error, attempt) : null;
-      if (waitMs === null || attempt >= connection.retries) throw error;
-      await sleep(waitMs, call.signal);
+      const delayMs = error instanceof ScripError ? retryDelayMs(error, attempt) : null;
+      if (delayMs === null || attempt >= connection.retries) throw error;
+      await sleep(delayMs, call.signal);
     }
   }
 }
 
-/** @returns null when another attempt would not help, or only later than a caller would want to wait */
-function waitBeforeNext(error: ScripError, attempt: number): number | null {
-  const hasNoAnswer = error instanceof ConnectionFailed || error instanceof TimedOut;
-  if (!hasNoAnswer && !STATUSES_TO_RETRY.has(error.status)) return null;
+/** @returns null if a retry would not help, or only after too long a delay */
+function retryDelayMs(error: ScripError, attempt: number): number | null {
+  const hasNoResponse = error instanceof ConnectionFailed || error instanceof TimedOut;
+  if (!hasNoResponse && !STATUSES_TO_RETRY.has(error.status)) return null;
   const { retryAfterMs } = error;
   if (retryAfterMs !== undefined) {
-    return retryAfterMs > RETRY_AFTER_MS_MAX ? null : retryAfterMs + Math.random() * RETRY_AFTER_SPREAD_MS;
+    return retryAfterMs > RETRY_AFTER_MS_MAX ? null : retryAfterMs + Math.random() * RETRY_AFTER_JITTER_MS;
   }
   const longest = Math.min(BACKOFF_MS * 2 ** attempt, BACKOFF_MS_MAX);
   return longest * (0.5 + Math.random() / 2);
@@ -66,7 +65,7 @@ function waitBeforeNext(error: ScripError, attempt: number): number | null {
 async function sendOnce(connection: Connection, call: Call): Promise<object> {
   const { signal } = call;
   const controller = new AbortController();
-  const address = addressOf(connection, call);
+  const url = urlOf(connection, call);
   const request = requestOf(connection, call, controller.signal);
   const stop = () => controller.abort(signal?.reason);
   let isLate = false;
@@ -75,34 +74,34 @@ async function sendOnce(connection: Connection, call: Call): Promise<object> {
     controller.abort();
   }, connection.timeoutMs);
   signal?.addEventListener('abort', stop, { once: true });
-  // A `fetch` that does not heed the signal holds nobody up either.
+  // Also ends the wait for a `fetch` that ignores the signal.
   const stopped = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true });
   });
-  let received: Received;
+  let received: ReceivedResponse;
   try {
-    received = await Promise.race([receive(connection.fetch(address, request)), stopped]);
+    received = await Promise.race([receive(connection.fetch(url, request)), stopped]);
   } catch (cause) {
     signal?.throwIfAborted();
-    throw isLate ? late(connection, call) : unreached(call, cause);
+    throw isLate ? timedOut(connection, call) : connectionFailed(call, cause);
   } finally {
     clearTimeout(timer);
     signal?.removeEventListener('abort', stop);
   }
-  return understood(call, received);
+  return parseResponse(call, received);
 }
 
-interface Received {
-  readonly answer: Response;
+interface ReceivedResponse {
+  readonly response: Response;
   readonly text: string;
 }
 
-async function receive(answering: Promise<Response>): Promise<Received> {
-  const answer = await answering;
-  return { answer, text: await answer.text() };
+async function receive(pending: Promise<Response>): Promise<ReceivedResponse> {
+  const response = await pending;
+  return { response, text: await response.text() };
 }
 
-function addressOf({ baseUrl }: Connection, { path, query }: Call): string {
+function urlOf({ baseUrl }: Connection, { path, query }: Call): string {
   return query === undefined ? baseUrl + path : `${baseUrl}${path}?${new URLSearchParams(query)}`;
 }
 
@@ -110,34 +109,34 @@ function requestOf({ authorization }: Connection, call: Call, signal: AbortSigna
   const { method, body, idempotencyKey } = call;
   const headers: Record<string, string> = { authorization, accept: 'application/json' };
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
-  // A redirect is not followed: the API key is for this address and no other.
+  // Redirects are not followed: the API key must not be sent to another address.
   const request: RequestInit = { method, headers, signal, redirect: 'manual' };
   if (body === undefined) return request;
   headers['content-type'] = 'application/json';
   return { ...request, body: JSON.stringify(body) };
 }
 
-function understood(call: Call, { answer: { status, headers }, text }: Received): object {
-  const fields = parsed(text);
+function parseResponse(call: Call, { response: { status, headers }, text }: ReceivedResponse): object {
+  const fields = parseJson(text);
   if (status === 200 && typeof fields?.end_user_id === 'string') return fields;
   const retryAfterMs = retryAfterOf(headers);
-  const wait = retryAfterMs === undefined ? {} : { retryAfterMs };
+  const retryAfter = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (status >= 400 && typeof fields?.error === 'string') {
     const problem = fields as Problem;
     const { error, title = '', detail = '' } = problem;
-    throw errorOf({ status, error, title, detail, problem, ...wait, ...keyOf(call) });
+    throw errorOf({ status, error, title, detail, problem, ...retryAfter, ...keyOf(call) });
   }
   throw new UnexpectedAnswer({
     status,
     error: 'UnexpectedAnswer',
-    title: 'The answer is none of Scrip',
-    detail: `${call.method} ${call.path} was answered ${status} with ${text.length} characters that Scrip would not have sent.`,
-    ...wait,
+    title: 'Unexpected response',
+    detail: `The response to ${call.method} ${call.path} is not from Scrip: status ${status}, ${text.length} characters.`,
+    ...retryAfter,
     ...keyOf(call),
   });
 }
 
-function parsed(text: string): (Partial<Problem> & { end_user_id?: unknown }) | null {
+function parseJson(text: string): (Partial<Problem> & { end_user_id?: unknown }) | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' ? value : null;
@@ -146,7 +145,7 @@ function parsed(text: string): (Partial<Problem> & { end_user_id?: unknown }) | 
   }
 }
 
-/** Seconds, or a date (RFC 9110, section 10.2.3). What is neither says nothing. */
+/** Seconds or a date (RFC 9110, section 10.2.3); undefined for anything else. */
 function retryAfterOf(headers: Headers): number | undefined {
   const header = headers.get('retry-after')?.trim() ?? '';
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
@@ -154,14 +153,14 @@ function retryAfterOf(headers: Headers): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now());
 }
 
-function late({ timeoutMs }: Connection, call: Call): TimedOut {
-  const detail = `${call.method} ${call.path} had no whole answer within ${timeoutMs} ms.`;
-  return new TimedOut({ status: 0, error: 'TimedOut', title: 'No answer came in time', detail, ...keyOf(call) });
+function timedOut({ timeoutMs }: Connection, call: Call): TimedOut {
+  const detail = `${call.method} ${call.path} got no complete response within ${timeoutMs} ms.`;
+  return new TimedOut({ status: 0, error: 'TimedOut', title: 'Request timed out', detail, ...keyOf(call) });
 }
 
-function unreached(call: Call, cause: unknown): ConnectionFailed {
-  const detail = `${call.method} ${call.path} had no answer, or one that broke off.`;
-  const title = 'The connection failed';
+function connectionFailed(call: Call, cause: unknown): ConnectionFailed {
+  const detail = `${call.method} ${call.path} got no response, or an incomplete one.`;
+  const title = 'Connection failed';
   return new ConnectionFailed({ status: 0, error: 'ConnectionFailed', title, detail, cause, ...keyOf(call) });
 }
 

@@ -1,5 +1,5 @@
-// The client: one method a call of the interface, and an iterator over all transactions. It uses what every runtime of
-// JavaScript has (fetch, AbortController, crypto, URL) and nothing else. How a call is sent is in exchange.ts.
+// The client: one method per API call, and an iterator over all transactions. It needs only what every JavaScript runtime
+// has: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
 
 import { UnexpectedAnswer } from './errors.ts';
 import { type Call, type Connection, exchange } from './exchange.ts';
@@ -20,27 +20,27 @@ export * from './errors.ts';
 export type * from './generated.ts';
 
 export interface ScripOptions {
-  /** A secret: it belongs in a backend, never in a browser or an app. */
+  /** A secret: keep it in your backend, never in a browser or an app. */
   readonly apiKey: string;
-  /** Where Scrip is, with a path if it is below one: `https://credits.example`. */
+  /** The address of Scrip, with its path if it has one, such as `https://credits.example`. */
   readonly baseUrl: string;
-  /** For each attempt, until the answer is there as a whole: 1 to 2147483647, 10,000 when absent. */
+  /** Per attempt, for the complete response: 1 to 2147483647. Default: 10,000. */
   readonly timeoutMs?: number;
-  /** How often a call is sent again, at most: 0 to 10, 3 when absent. */
+  /** Maximum number of retries per call: 0 to 10. Default: 3. */
   readonly retries?: number;
-  /** Instead of the `fetch` of the runtime. */
+  /** Replaces the global `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
 export interface ReadOptions {
-  /** Ends the call with the reason of the signal. */
+  /** Aborting it rejects the call with the reason of the signal. */
   readonly signal?: AbortSignal;
 }
 
 export interface WriteOptions extends ReadOptions {
   /**
-   * 1 to 255 characters that name this write: the same write with the same key is done once, however often it is sent.
-   * Best taken from what caused it, like the id of a payment. When absent, each call has a key of its own.
+   * 1 to 255 characters that identify this write: it is applied once, however often it is sent with this key. Best taken
+   * from its cause, such as the id of a payment. By default, each call has a random key.
    */
   readonly idempotencyKey?: string;
 }
@@ -50,117 +50,117 @@ export interface EndUserQuery {
 }
 
 export interface TransactionsQuery extends EndUserQuery {
-  /** The first instant of the transactions. */
+  /** Only transactions at or after this instant. */
   readonly from?: Date | string;
-  /** The instant before which the transactions were made. */
+  /** Only transactions before this instant. */
   readonly to?: Date | string;
 }
 
 export interface TransactionPageQuery extends TransactionsQuery {
-  /** 1 to 1000 transactions; all of them when neither this nor `cursor` is given. */
+  /** 1 to 1000. Without this and `cursor`, all transactions are returned. */
   readonly limit?: number;
-  /** The `next_cursor` of the page before. */
+  /** The `next_cursor` of the previous page. */
   readonly cursor?: string;
 }
 
-/** `next_cursor` is there when `limit` or `cursor` was given, and null on the last page. */
+/** `next_cursor` is present if `limit` or `cursor` was given, and null on the last page. */
 export type TransactionPage = TransactionList & { readonly next_cursor?: string | null };
 
 export interface IterationOptions extends ReadOptions {
-  /** How many transactions are asked for at once: 1 to 1000, 500 when absent. */
+  /** Transactions per request: 1 to 1000. Default: 500. */
   readonly pageSize?: number;
 }
 
 const TIMEOUT_MS = 10_000;
-/** What a timer can hold: beyond it, one fires at once. */
+/** With a longer delay, timers fire at once. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const RETRIES = 3;
 const RETRIES_MAX = 10;
 const PAGE_TRANSACTIONS = 500;
 
-/** Of what a header can carry. */
+/** Both are sent as headers. */
 const API_KEY = /^[\x21-\x7e]+$/;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 
 export class Scrip {
-  // Private, so that no log and no inspection of this object shows the API key.
+  // Private, so that logging or inspecting this object does not show the API key.
   readonly #connection: Connection;
 
-  /** @throws {TypeError} when an option cannot be right; the message never has the API key in it */
+  /** @throws {TypeError} if an option is invalid; the message never contains the API key */
   constructor({ apiKey, baseUrl, timeoutMs = TIMEOUT_MS, retries = RETRIES, fetch }: ScripOptions) {
     if (typeof apiKey !== 'string' || !API_KEY.test(apiKey))
-      throw new TypeError('apiKey must be an API key of Scrip: text without spaces or line ends.');
-    assertWhole('timeoutMs', timeoutMs, 1, TIMEOUT_MS_MAX);
-    assertWhole('retries', retries, 0, RETRIES_MAX);
+      throw new TypeError('apiKey must be an API key of Scrip, without spaces or line breaks.');
+    assertInteger('timeoutMs', timeoutMs, 1, TIMEOUT_MS_MAX);
+    assertInteger('retries', retries, 0, RETRIES_MAX);
     this.#connection = {
       baseUrl: baseOf(baseUrl),
       authorization: `Bearer ${apiKey}`,
-      // Some runtimes refuse a `fetch` that is called as the method of another object.
+      // Some runtimes refuse to call `fetch` as a method of another object.
       fetch: fetch ? (input, init) => fetch(input, init) : (input, init) => globalThis.fetch(input, init),
       timeoutMs,
       retries,
     };
   }
 
-  /** Adds credits that expire after their validity and are not renewed. */
+  /** Adds credits that expire at the end of their validity and do not renew. */
   add(request: AddRequest, options: WriteOptions = {}): Promise<Addition> {
     return this.#write('/add', request, options);
   }
 
   /**
-   * Subtracts credits, the oldest first, all or nothing.
+   * Subtracts credits, oldest first, all or nothing.
    *
-   * @throws {InsufficientFunds} when the balance does not cover them
+   * @throws {InsufficientFunds} if the balance does not cover them
    */
   subtract(request: SubtractRequest, options: WriteOptions = {}): Promise<Subtraction> {
     return this.#write('/subtract', request, options);
   }
 
   /**
-   * Starts a recurring cycle, which renews at the end of its validity until it is stopped.
+   * Starts a recurring cycle, which renews at the end of each period until it is stopped.
    *
-   * @throws {CycleAlreadyActive} when there is one, and the request does not say `on_active: 'replace'`
+   * @throws {CycleAlreadyActive} if a cycle is active and the request does not have `on_active: 'replace'`
    */
   startCycle(request: StartCycleRequest, options: WriteOptions = {}): Promise<Cycle> {
     return this.#write('/start-cycle', request, options);
   }
 
   /**
-   * Stops the current cycle: its credits stay usable until its end, and it is not renewed.
+   * Stops the current cycle: it does not renew, and its credits stay usable until it ends.
    *
-   * @throws {CycleNotFound} when there is none
+   * @throws {CycleNotFound} if there is none
    */
   stopCycle(request: StopCycleRequest, options: WriteOptions = {}): Promise<Cycle> {
     return this.#write('/stop-cycle', request, options);
   }
 
-  /** What the end user can spend now, in all and by cycle; zero for one never heard of. */
+  /** The current balance, in total and by cycle. An unknown end user has a balance of zero. */
   getActiveBalance({ end_user_id }: EndUserQuery, { signal }: ReadOptions = {}): Promise<Balance> {
     return exchange(this.#connection, { method: 'GET', path: '/get-active-balance', query: { end_user_id }, signal });
   }
 
-  /** All transactions, most recent first, or a page of them. Use `transactions` when there may be many. */
+  /** All transactions, newest first, or a page of them. Use `transactions` if there may be many. */
   async getAllUserTransactions(request: TransactionPageQuery, { signal }: ReadOptions = {}): Promise<TransactionPage> {
     const query = queryOf(request);
     return exchange(this.#connection, { method: 'GET', path: '/get-all-user-transactions', query, signal });
   }
 
-  /** Each transaction, most recent first, asked for a page at a time as they are taken: `for await (const one of …)`. */
+  /** Iterates over all transactions, newest first. Pages are requested as they are needed. */
   async *transactions(
     query: TransactionsQuery,
     { pageSize = PAGE_TRANSACTIONS, signal }: IterationOptions = {},
   ): AsyncGenerator<Transaction, void, undefined> {
     const options = signal ? { signal } : {};
     for (let cursor: string | null | undefined; cursor !== null; ) {
-      const at = cursor === undefined ? {} : { cursor };
-      const page = await this.getAllUserTransactions({ ...query, limit: pageSize, ...at }, options);
-      const next = nextOf(page, cursor);
+      const start = cursor === undefined ? {} : { cursor };
+      const page = await this.getAllUserTransactions({ ...query, limit: pageSize, ...start }, options);
+      const next = nextCursorOf(page, cursor);
       yield* page.transactions;
       cursor = next;
     }
   }
 
-  #write<Answer>(path: string, body: object, { idempotencyKey, signal }: WriteOptions): Promise<Answer> {
+  #write<Result>(path: string, body: object, { idempotencyKey, signal }: WriteOptions): Promise<Result> {
     const key = idempotencyKey ?? crypto.randomUUID();
     if (!IDEMPOTENCY_KEY.test(key))
       return Promise.reject(new TypeError('idempotencyKey must be 1 to 255 characters of ASCII.'));
@@ -169,15 +169,15 @@ export class Scrip {
   }
 }
 
-/** Every page leads on or is the last: a list that would end early or never is an error, not a shorter list. */
-function nextOf({ transactions, next_cursor: next }: TransactionPage, cursor: string | undefined): string | null {
-  const leadsOn = next === null || (typeof next === 'string' && next !== cursor);
-  if (leadsOn && Array.isArray(transactions)) return next;
+/** @throws {UnexpectedAnswer} if the list would end early or never end */
+function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, cursor: string | undefined): string | null {
+  const isValid = next === null || (typeof next === 'string' && next !== cursor);
+  if (isValid && Array.isArray(transactions)) return next;
   throw new UnexpectedAnswer({
     status: 200,
     error: 'UnexpectedAnswer',
-    title: 'The answer is none of Scrip',
-    detail: 'A page of transactions does not say where the next one begins.',
+    title: 'Unexpected response',
+    detail: 'A page of transactions has no valid next_cursor.',
   });
 }
 
@@ -192,13 +192,13 @@ function queryOf(request: TransactionPageQuery): Record<string, string> {
 function baseOf(baseUrl: string): string {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
-    throw new TypeError('baseUrl must be the address of Scrip, like https://credits.example.');
+    throw new TypeError('baseUrl must be the address of Scrip, such as https://credits.example.');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
-    throw new TypeError('baseUrl must have no user, no query and no fragment.');
+    throw new TypeError('baseUrl must not have a user, a query or a fragment.');
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-function assertWhole(name: string, value: number, least: number, most: number): void {
+function assertInteger(name: string, value: number, least: number, most: number): void {
   if (!Number.isSafeInteger(value) || value < least || value > most)
-    throw new TypeError(`${name} must be a whole number from ${least} to ${most}.`);
+    throw new TypeError(`${name} must be an integer from ${least} to ${most}.`);
 }

@@ -1,5 +1,5 @@
-// Takes the pictures of the console in this folder: starts Scrip on a ledger of its own, lets an invented business sell
-// credits through the API for a month of ledger time, and photographs what the console shows of it.
+// Takes the screenshots of the console in this folder: starts Scrip with a test clock and a ledger of its own, lets an
+// example business sell credits through the API for 47 days, and captures the pages of the console.
 //
 //   npm run screenshots
 
@@ -8,20 +8,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { launchBrowser, PHONE } from '../../test/browser/browser.ts';
-import { ConsoleVisitor } from '../../test/browser/console-visitor.ts';
+import { launchBrowser, PHONE } from '../../test/console/browser/browser.ts';
+import { ConsoleVisitor } from '../../test/console/browser/console-visitor.ts';
 import { MovableClock, type Scrip, startScrip } from '../../test/http/running-service.ts';
 
 const DAY_MS = 86_400_000;
-/** Longer than a tick of the clock that enters renewals. */
+/** Longer than the interval of the renewal job. */
 const SETTLE_MS = 1_100;
-/** Renewals show where they belong whenever they are entered; this is often enough for none to be late in the end. */
+/** How often the renewal job gets time to run, which is in real time. */
 const DAYS_BETWEEN_TICKS = 4;
 const DAYS = 47;
 const END_USERS = 40;
 const BEGIN = '2026-10-04T08:12:41.307Z';
 const OWNER = { email: 'ada@lumen.example', accountName: 'Lumen Pictures' };
-const DESK: BrowserContextOptions = { viewport: { width: 1280, height: 1000 }, deviceScaleFactor: 1.5 };
+const DESKTOP: BrowserContextOptions = { viewport: { width: 1440, height: 1080 }, deviceScaleFactor: 1.35 };
 
 const folder = import.meta.dirname;
 const temporary = await mkdtemp(join(tmpdir(), 'scrip-screenshots-'));
@@ -32,7 +32,7 @@ const browser = await launchBrowser();
 try {
   const secret = await signUpAndMakeKeys(browser, scrip);
   await sellCredits(scrip, secret);
-  // The use of a key is noted once a minute, of the machine's time. A Scrip that has just started notes the next one.
+  // The last use of a key is stored once a minute of real time; after a restart, with the next request.
   await scrip.stop();
   scrip = await start();
   await scrip.post('/subtract', { end_user_id: endUserAt(0), amount: 1 }, { key: secret });
@@ -52,14 +52,14 @@ async function signUpAndMakeKeys(browser: Browser, { url }: Scrip): Promise<stri
   await visitor.createKey('First prototype');
   await visitor.follow('API keys');
   await visitor.follow('Revoke');
-  await visitor.press('Revoke');
+  await visitor.press('Revoke key');
   const secret = await visitor.createKey('Production backend');
   await visitor.leave();
   return secret;
 }
 
-/** The same each time: chances come from a sequence of numbers, not from the machine. */
-function chances(): () => number {
+/** Pseudo-random numbers from 0 to 1, the same in every run. */
+function randomNumbers(): () => number {
   let state = 20_261_120;
   return () => {
     state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
@@ -72,42 +72,41 @@ function endUserAt(index: number): string {
 }
 
 async function sellCredits(scrip: Scrip, key: string): Promise<void> {
-  const chance = chances();
+  const random = randomNumbers();
   const call = (path: string, fields: object) => scrip.post(path, fields, { key });
   const begin = Date.parse(BEGIN);
   for (let day = 0; day < DAYS; day++) {
     const isWeekend = day % 7 >= 5;
     const customers = Math.min(END_USERS, 7 + Math.floor(day * 0.8));
     for (let index = 0; index < customers; index++) {
-      clock.set(begin + Math.round((day + (index + chance()) / (customers + 1)) * DAY_MS));
+      clock.set(begin + Math.round((day + (index + random()) / (customers + 1)) * DAY_MS));
       const end_user_id = endUserAt(index);
-      if (chance() < 0.06) await call('/start-cycle', { end_user_id, amount: 1_000 });
-      if (chance() < 0.09)
-        await call('/add', { end_user_id, amount: 250 + Math.floor(chance() * 4) * 250, validity_days: 14 });
-      if (chance() < (isWeekend ? 0.35 : 0.8))
-        await call('/subtract', { end_user_id, amount: 20 + Math.floor(chance() * 160) });
+      if (random() < 0.06) await call('/start-cycle', { end_user_id, amount: 1_000 });
+      if (random() < 0.09)
+        await call('/add', { end_user_id, amount: 250 + Math.floor(random() * 4) * 250, validity_days: 14 });
+      if (random() < (isWeekend ? 0.35 : 0.8))
+        await call('/subtract', { end_user_id, amount: 20 + Math.floor(random() * 160) });
     }
-    // The renewal clock ticks in real time.
     if (day % DAYS_BETWEEN_TICKS === 0) await sleep(SETTLE_MS);
   }
 }
 
 async function takeAll(browser: Browser, scrip: Scrip, key: string): Promise<void> {
   const busy = await busiest(scrip, key);
-  await take(browser, scrip, { ...DESK, colorScheme: 'light' }, [
+  await take(browser, scrip, { ...DESKTOP, colorScheme: 'light' }, [
     ['overview-light', '/console/overview'],
     ['end-user', `/console/end-users/${busy}`],
     ['end-users', '/console/end-users'],
     ['api-keys', '/console/api-keys'],
   ]);
-  await take(browser, scrip, { ...DESK, colorScheme: 'dark' }, [
+  await take(browser, scrip, { ...DESKTOP, colorScheme: 'dark' }, [
     ['overview-dark', '/console/overview'],
     ['end-user-dark', `/console/end-users/${busy}`],
   ]);
   await take(browser, scrip, { ...PHONE, deviceScaleFactor: 2 }, [['phone', `/console/end-users/${busy}`]]);
 }
 
-/** Whose page shows most. */
+/** The end user with the most cycles. */
 async function busiest(scrip: Scrip, key: string): Promise<string> {
   let found = endUserAt(0);
   let most = 0;
@@ -124,11 +123,11 @@ async function take(
   browser: Browser,
   { url }: Scrip,
   options: BrowserContextOptions,
-  pictures: readonly (readonly [name: string, path: string])[],
+  screenshots: readonly (readonly [name: string, path: string])[],
 ): Promise<void> {
   const visitor = await ConsoleVisitor.arrive(browser, url, options);
   await visitor.signIn(OWNER);
-  for (const [name, path] of pictures) {
+  for (const [name, path] of screenshots) {
     await visitor.open(path);
     await visitor.page.screenshot({ path: join(folder, `${name}.png`), fullPage: false });
   }

@@ -1,10 +1,10 @@
-// API keys: their form and checksum, what is kept of them, and what they may do.
+// API keys: format, checksum, stored hash, hint and scopes.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { apiKeySecret, hashOf, hintOf, isWellFormed, may, SCOPES, SECRET_BYTES } from './api-key.ts';
+import { apiKeySecret, hashOf, hintOf, isWellFormed, SCOPES, SECRET_BYTES } from './api-key.ts';
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
@@ -12,11 +12,11 @@ const scope = fc.constantFrom(...SCOPES);
 const random = fc.uint8Array({ minLength: SECRET_BYTES, maxLength: SECRET_BYTES });
 const secret = fc.tuple(scope, random).map((parts) => apiKeySecret(...parts));
 
-test('192 random bits make a key', () => {
+test('an API key has 192 random bits', () => {
   assert.equal(SECRET_BYTES * 8, 192);
 });
 
-test('a key says what it is for, and is well-formed', () => {
+test('an API key contains its scope and is well-formed', () => {
   fc.assert(
     fc.property(scope, random, (scope, random) => {
       const secret = apiKeySecret(scope, random);
@@ -27,13 +27,13 @@ test('a key says what it is for, and is well-formed', () => {
   );
 });
 
-/** The digits between the scope and the checksum, as the number that they write. */
+/** The base-62 number between the scope and the checksum. */
 function numberIn(secret: string): bigint {
   const digits = secret.split('_')[2] as string;
   return [...digits].reduce((sum, digit) => sum * 62n + BigInt(DIGITS.indexOf(digit)), 0n);
 }
 
-test('a key holds all of its random bits', () => {
+test('an API key encodes all of its random bits', () => {
   const bytes = fc.oneof(
     random,
     fc.constant(new Uint8Array(SECRET_BYTES)),
@@ -46,7 +46,7 @@ test('a key holds all of its random bits', () => {
   );
 });
 
-test('a key with any one character mistyped is turned away', () => {
+test('an API key with one mistyped character is not well-formed', () => {
   fc.assert(
     fc.property(secret, fc.nat(), fc.constantFrom(...DIGITS, '_', '-', ' ', 'é'), (secret, place, typed) => {
       const at = place % secret.length;
@@ -60,27 +60,27 @@ test('a key with any one character mistyped is turned away', () => {
 const KEY = apiKeySecret('read', new Uint8Array(SECRET_BYTES).fill(7));
 
 const MALFORMED: readonly (readonly [what: string, secret: string])[] = [
-  ['nothing', ''],
-  ['a key with its scope changed', KEY.replace('read', 'write')],
-  ['a key with a scope that does not exist', KEY.replace('read', 'admin')],
-  ['a key of another product', KEY.replace('scrip', 'stripe')],
-  ['a key without its last character', KEY.slice(0, -1)],
-  ['a key without its checksum', KEY.slice(0, -7)],
-  ['a key with a character more', `${KEY}0`],
-  ['a key with a line break behind it', `${KEY}\n`],
-  ['a key with a space before it', ` ${KEY}`],
-  ['a key in upper case', KEY.toUpperCase()],
+  ['an empty API key', ''],
+  ['an API key with its scope changed', KEY.replace('read', 'write')],
+  ['an API key with an unknown scope', KEY.replace('read', 'admin')],
+  ['an API key of another product', KEY.replace('scrip', 'stripe')],
+  ['an API key without its last character', KEY.slice(0, -1)],
+  ['an API key without its checksum', KEY.slice(0, -7)],
+  ['an API key with a character appended', `${KEY}0`],
+  ['an API key followed by a line break', `${KEY}\n`],
+  ['an API key after a space', ` ${KEY}`],
+  ['an API key in upper case', KEY.toUpperCase()],
 ];
 
 for (const [what, secret] of MALFORMED) {
-  test(`${what} is turned away`, () => assert.equal(isWellFormed(secret), false));
+  test(`${what} is not well-formed`, () => assert.equal(isWellFormed(secret), false));
 }
 
-test('the key that the malformed ones are made of is well-formed', () => {
+test('the API key that the malformed examples derive from is well-formed', () => {
   assert(isWellFormed(KEY));
 });
 
-test('of a key only its SHA-256 is kept', () => {
+test('the stored hash of an API key is its SHA-256', () => {
   assert.equal(hashOf('abc'), 'ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad');
   fc.assert(
     fc.property(secret, (secret) => {
@@ -89,7 +89,7 @@ test('of a key only its SHA-256 is kept', () => {
   );
 });
 
-test('a hint shows six of the 33 random digits, and no checksum', () => {
+test('the hint of an API key shows six of its 33 random digits and no checksum', () => {
   fc.assert(
     fc.property(scope, random, (scope, random) => {
       const secret = apiKeySecret(scope, random);
@@ -99,14 +99,7 @@ test('a hint shows six of the 33 random digits, and no checksum', () => {
   );
 });
 
-test('a read key reads, and a write key also writes', () => {
-  assert.equal(may('read', 'read'), true);
-  assert.equal(may('read', 'write'), false);
-  assert.equal(may('write', 'read'), true);
-  assert.equal(may('write', 'write'), true);
-});
-
-test('the bytes that a secret is made from are left as they are', () => {
+test('creating an API key does not modify the random bytes', () => {
   const bytes = Buffer.alloc(SECRET_BYTES, 0xa5);
   apiKeySecret('write', bytes);
   assert.deepEqual(bytes, Buffer.alloc(SECRET_BYTES, 0xa5));

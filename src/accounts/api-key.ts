@@ -1,20 +1,23 @@
-// What an API key looks like, what is kept of it, and what it may do.
+// The format of API keys, and the hash that is stored of a key.
 //
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
-// The random part is 33 digits in base 62, the checksum 6: the CRC-32 of what precedes it, so that a mistyped or
-// invented key is turned away, and a leaked one is recognised, without a look-up. Of the key only the SHA-256 is kept:
-// 192 random bits need no slow hash.
+// The random part is 33 base-62 digits. The checksum is 6 digits: the CRC-32 of everything before it. It lets Scrip reject
+// mistyped keys, and secret scanners recognise leaked ones, without a look-up. Only the SHA-256 of a key is stored: with
+// 192 random bits, a slow hash would add nothing.
 
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** `write` also reads. */
+/** `write` includes `read`. */
 export type Scope = 'read' | 'write';
 
 export const SCOPES: readonly Scope[] = ['read', 'write'];
 
 export const SECRET_BYTES = 24;
+
+/** Longest name of a key, in code points, on the command line and in the console alike. */
+export const KEY_NAME_CHARACTERS_MAX = 100;
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const SECRET_DIGITS = 33;
@@ -27,29 +30,25 @@ export interface ApiKey {
   readonly scope: Scope;
 }
 
-/** @param random 24 bytes from a cryptographic source */
+/** @param random `SECRET_BYTES` bytes from a cryptographic source */
 export function apiKeySecret(scope: Scope, random: Uint8Array): string {
   const body = `scrip_${scope}_${base62(random, SECRET_DIGITS)}`;
   return `${body}_${checksum(body)}`;
 }
 
-/** Whether this can be a key at all: its form, and its checksum. */
+/** Whether the format and the checksum are right. The key need not exist. */
 export function isWellFormed(secret: string): boolean {
   return FORM.test(secret) && secret.slice(-CHECKSUM_DIGITS) === checksum(secret.slice(0, -CHECKSUM_DIGITS - 1));
 }
 
-/** What is stored of a key: 64 hexadecimal digits of SHA-256. */
+/** SHA-256 as 64 hexadecimal digits: what is stored instead of the key. */
 export function hashOf(secret: string): string {
   return hash('sha256', secret, 'hex');
 }
 
-/** Enough of a key to tell it from others in a list, too little to use it: `scrip_write_Ab3dE6…`. */
+/** Identifies a key in a list without revealing it: `scrip_write_Ab3dE6…`. */
 export function hintOf(secret: string): string {
   return `${secret.slice(0, secret.lastIndexOf('_') - SECRET_DIGITS + 6)}…`;
-}
-
-export function may(held: Scope, wanted: Scope): boolean {
-  return held === wanted || held === 'write';
 }
 
 function checksum(body: string): string {
@@ -61,7 +60,7 @@ function checksum(body: string): string {
 function base62(bytes: Uint8Array, digits: number): string {
   const quotient = Uint8Array.from(bytes);
   let text = '';
-  // By hand, from the last digit on: ten times as fast as with a BigInt.
+  // Long division, from the last digit to the first: ten times as fast as a BigInt.
   for (let place = 0; place < digits; place++) {
     let remainder = 0;
     for (let index = 0; index < quotient.length; index++) {

@@ -1,15 +1,16 @@
-// Who may do what in an account, and who may make one. A person is a member of one account.
+// Roles of console users in an account, and who may sign up. A user belongs to one account.
 
-/** An owner also invites, removes, and changes roles. Every account has one, from its first member on. */
+/** Owners can also invite and remove members and change roles. An account with members has at least one owner. */
 export type Role = 'owner' | 'member';
 
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
-/** Whether anybody may sign up, only the first who does, or nobody without an invitation. */
+/** `open`: anyone can sign up. `first`: only the first user can. `closed`: users need an invitation. */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 
 export const SIGN_UP_POLICIES: readonly SignUpPolicy[] = ['open', 'first', 'closed'];
 
-/** How long the name of an account may be. One that signed up keeps room for what tells it from a namesake. */
+/** In characters. */
 export const ACCOUNT_NAME_MAX = 200;
+/** Shorter, because a suffix is added to a name that is already taken. */
 export const SIGN_UP_NAME_MAX = 100;

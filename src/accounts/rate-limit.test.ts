@@ -1,4 +1,4 @@
-// The bucket of a key: how many are let in at once and in the long run, what it says of itself, and what it forgets.
+// The token bucket of the rate limit: bursts, the average rate, the reported state, and the bound on stored buckets.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,53 +6,54 @@ import { LIMITED_KEYS_MAX, RateLimit } from './rate-limit.ts';
 
 const KEY = 7;
 
-/** How many of so many requests are let in at this moment. */
-function letIn(limit: RateLimit, tries: number, now: number, key = KEY): number {
-  return Array.from({ length: tries }, () => limit.take(key, now)).filter((one) => one.retryAfterSeconds === null)
-    .length;
+/** @returns how many of `tries` requests at the instant `now` are allowed */
+function allowed(limit: RateLimit, tries: number, now: number, key = KEY): number {
+  return Array.from({ length: tries }, () => limit.take(key, now)).filter(
+    ({ retryAfterSeconds }) => retryAfterSeconds === null,
+  ).length;
 }
 
-test('a burst is let in at once, and not one more', () => {
+test('the rate limit allows a full burst at once and no request more', () => {
   const limit = new RateLimit({ perSecond: 5, burst: 8 });
-  assert.equal(letIn(limit, 8, 1_000), 8);
-  assert.equal(letIn(limit, 3, 1_000), 0);
+  assert.equal(allowed(limit, 8, 1_000), 8);
+  assert.equal(allowed(limit, 3, 1_000), 0);
 });
 
-test('a place is free again after its share of a second, not before', () => {
+test('the rate limit allows the next request after 1/rate seconds, not before', () => {
   const limit = new RateLimit({ perSecond: 4, burst: 4 });
-  assert.equal(letIn(limit, 9, 0), 4);
-  assert.equal(letIn(limit, 9, 249), 0);
-  assert.equal(letIn(limit, 9, 250), 1);
-  assert.equal(letIn(limit, 9, 750), 2);
+  assert.equal(allowed(limit, 9, 0), 4);
+  assert.equal(allowed(limit, 9, 249), 0);
+  assert.equal(allowed(limit, 9, 250), 1);
+  assert.equal(allowed(limit, 9, 750), 2);
 });
 
-test('in the long run it is the rate, whether in vain tries come between or not', () => {
+test('rejected requests do not lower the average rate of a key', () => {
   for (const perSecond of [1, 3, 7, 100, 333]) {
     const limit = new RateLimit({ perSecond, burst: perSecond });
     let count = 0;
-    for (let now = 0; now < 60_000; now += 0.7) count += letIn(limit, 1, now);
+    for (let now = 0; now < 60_000; now += 0.7) count += allowed(limit, 1, now);
     assert(Math.abs(count - 61 * perSecond) <= perSecond / 100 + 2, `${count} in a minute at ${perSecond}`);
   }
 });
 
-test('idle time fills the bucket and no more than that', () => {
+test('a key that was idle for long gets one burst, not more', () => {
   const limit = new RateLimit({ perSecond: 2, burst: 5 });
-  assert.equal(letIn(limit, 9, 0), 5);
-  assert.equal(letIn(limit, 9, 3_600_000), 5);
+  assert.equal(allowed(limit, 9, 0), 5);
+  assert.equal(allowed(limit, 9, 3_600_000), 5);
 });
 
-test('what it says: what is left, and the seconds until all is there, or until the next one is let in', () => {
+test('the rate limit reports the remaining requests and the seconds until the bucket is full or not empty', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 3 });
-  const said = (now: number) => Object.values(limit.take(KEY, now));
-  assert.deepEqual(said(0), [null, 2, 1]);
-  assert.deepEqual(said(0), [null, 1, 2]);
-  assert.deepEqual(said(0), [null, 0, 1]);
-  assert.deepEqual(said(0), [1, 0, 1]);
-  assert.deepEqual(said(999), [1, 0, 1]);
-  assert.deepEqual(said(1_000), [null, 0, 1]);
+  const state = (now: number) => Object.values(limit.take(KEY, now));
+  assert.deepEqual(state(0), [null, 2, 1]);
+  assert.deepEqual(state(0), [null, 1, 2]);
+  assert.deepEqual(state(0), [null, 0, 1]);
+  assert.deepEqual(state(0), [1, 0, 1]);
+  assert.deepEqual(state(999), [1, 0, 1]);
+  assert.deepEqual(state(1_000), [null, 0, 1]);
 });
 
-test('whoever waits for the seconds that it is told is let in', () => {
+test('a key that waits for retryAfterSeconds is allowed', () => {
   const limit = new RateLimit({ perSecond: 3, burst: 10 });
   let now = 0.3;
   for (let count = 0; count < 500; count++) {
@@ -63,17 +64,17 @@ test('whoever waits for the seconds that it is told is let in', () => {
   }
 });
 
-test('one key takes nothing from another', () => {
+test('the rate limit of one key does not affect another key', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 1 });
-  assert.equal(letIn(limit, 5, 0, 1), 1);
-  assert.equal(letIn(limit, 5, 0, 2), 1);
+  assert.equal(allowed(limit, 5, 0, 1), 1);
+  assert.equal(allowed(limit, 5, 0, 2), 1);
 });
 
-test('keys that are idle are forgotten, and those that are not are bounded', () => {
+test('buckets of idle keys are dropped, and the number of buckets is bounded', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 1 });
   for (let key = 0; key < 5_000; key++) limit.take(key, key * 2_000);
-  assert(limit.remembered <= 1_000, `${limit.remembered} of keys that each called once, long ago`);
+  assert(limit.size <= 1_000, `${limit.size} buckets of keys that were idle for long`);
   for (let key = 0; key < 100_000; key++) limit.take(key, 20_000_000);
-  assert(limit.remembered <= LIMITED_KEYS_MAX + 1_000, `${limit.remembered} of keys that all call now`);
-  assert.equal(letIn(limit, 1, 20_000_000, 99_999), 0, 'the latest are still known');
+  assert(limit.size <= LIMITED_KEYS_MAX + 1_000, `${limit.size} buckets of active keys`);
+  assert.equal(allowed(limit, 1, 20_000_000, 99_999), 0, 'the newest buckets are kept');
 });

@@ -1,78 +1,77 @@
-// How often an API key may call, where that is limited: a bucket of places for each key, which fills again at an even
-// rate. What is kept of a key is one number, the moment at which its bucket is full again; once that has passed there is
-// nothing to remember.
+// Rate limit per API key: a token bucket for each key. The state of a bucket is one number, the time at which it will be
+// full again, so a key whose bucket is full needs no state. (This is the generic cell rate algorithm, GCRA.)
 
 import assert from 'node:assert/strict';
 
 export interface RateLimitSettings {
-  /** Requests a second of one key, in the long run. */
+  /** Requests per second and key, on average. */
   readonly perSecond: number;
-  /** How many may come at once, after a time without any. */
+  /** Size of the bucket: requests that a key may send at once after a pause. */
   readonly burst: number;
 }
 
-/** Where a key stands after a request. */
-export interface Standing {
-  /** Seconds until another request is let in; null when this one was. */
+/** The state of a key's bucket after a request. */
+export interface BucketState {
+  /** Seconds until the next request is allowed; null if this one was. */
   readonly retryAfterSeconds: number | null;
-  /** Requests that would be let in now. */
+  /** Requests that would be allowed now. */
   readonly remaining: number;
-  /** Seconds until `remaining` is the whole burst again, or until it is no longer 0. */
+  /** Seconds until the bucket is full, or, if `remaining` is 0, until it is not. */
   readonly resetSeconds: number;
 }
 
-/** Keys that are not back to a full bucket, remembered at once: beyond it the longest known start with a full one. */
+/** Buckets kept at once. Beyond this, the oldest are dropped, which fills them. */
 export const LIMITED_KEYS_MAX = 10_000;
 
-/** What adding fractions of milliseconds may lose. */
-const LOST_MS = 1e-6;
+/** Tolerance for rounding errors of sums of fractional milliseconds. */
+const ROUNDING_MS = 1e-6;
 
 export class RateLimit {
   readonly settings: RateLimitSettings;
   readonly #intervalMs: number;
   readonly #burstMs: number;
-  /** By key, when its bucket is full again. */
+  /** For each key, when its bucket will be full. */
   readonly #fullAt = new Map<number, number>();
   #sweepAt = 1_000;
 
   constructor(settings: RateLimitSettings) {
     const { perSecond, burst } = settings;
-    assert(burst >= perSecond, 'what may come in a second may come at once');
+    assert(burst >= perSecond, 'the bucket holds at least one second of requests');
     this.settings = settings;
     this.#intervalMs = 1_000 / perSecond;
     this.#burstMs = burst * this.#intervalMs;
   }
 
-  /** How many keys are remembered. */
-  get remembered(): number {
+  /** Buckets that are kept. */
+  get size(): number {
     return this.#fullAt.size;
   }
 
   /**
-   * Counts a request, unless the key has none left: then it costs nothing, and trying in vain makes nothing worse.
+   * Takes a token for a request. A request that finds none takes none, so that retrying does not extend the wait.
    *
-   * @param now in milliseconds, by a clock that only goes forwards
+   * @param now in milliseconds, of a monotonic clock
    */
-  take(key: number, now: number): Standing {
+  take(key: number, now: number): BucketState {
     const owedMs = Math.max(0, (this.#fullAt.get(key) ?? 0) - now);
-    const isLetIn = owedMs + this.#intervalMs <= this.#burstMs + LOST_MS;
-    const afterMs = isLetIn ? owedMs + this.#intervalMs : owedMs;
-    if (isLetIn) this.#remember(key, now + afterMs, now);
-    const remaining = Math.max(0, Math.floor((this.#burstMs - afterMs + LOST_MS) / this.#intervalMs));
+    const isAllowed = owedMs + this.#intervalMs <= this.#burstMs + ROUNDING_MS;
+    const afterMs = isAllowed ? owedMs + this.#intervalMs : owedMs;
+    if (isAllowed) this.#store(key, now + afterMs, now);
+    const remaining = Math.max(0, Math.floor((this.#burstMs - afterMs + ROUNDING_MS) / this.#intervalMs));
     const waitMs = remaining > 0 ? afterMs : afterMs + this.#intervalMs - this.#burstMs;
-    const resetSeconds = Math.max(1, Math.ceil((waitMs - LOST_MS) / 1_000));
-    return { retryAfterSeconds: isLetIn ? null : resetSeconds, remaining, resetSeconds };
+    const resetSeconds = Math.max(1, Math.ceil((waitMs - ROUNDING_MS) / 1_000));
+    return { retryAfterSeconds: isAllowed ? null : resetSeconds, remaining, resetSeconds };
   }
 
-  #remember(key: number, fullAt: number, now: number): void {
+  #store(key: number, fullAt: number, now: number): void {
     this.#fullAt.set(key, fullAt);
     if (this.#fullAt.size < this.#sweepAt) return;
-    for (const [one, at] of this.#fullAt) if (at <= now) this.#fullAt.delete(one);
-    for (const one of this.#fullAt.keys()) {
+    for (const [known, at] of this.#fullAt) if (at <= now) this.#fullAt.delete(known);
+    for (const oldest of this.#fullAt.keys()) {
       if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
-      this.#fullAt.delete(one);
+      this.#fullAt.delete(oldest);
     }
-    // Not again before as many have come as were looked at: a request pays for one step of the sweep.
+    // The next sweep waits until as many keys were added as this one visited, so that its cost per request is constant.
     this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
   }
 }

@@ -1,5 +1,5 @@
-// Group commit against a store that does what the test says: when batches form, and that what befalls one command never
-// reaches another. What waits is the matter of another file.
+// Group commit on a store that does what the test says: when batches form, and that one command never gets the result of
+// another.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,42 +7,42 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   amountsOf,
   begin,
-  type Result,
+  ledgerStoreOf,
   StalledStore,
   subtraction,
   USER,
   upTo,
 } from '../../test/batching/stalled-store.ts';
 import { ACCEPTED } from '../ledger/command.ts';
-import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
-import { BATCH_COMMANDS_MAX, GroupCommit } from './group-commit.ts';
+import { type FaultCode, StoreFault } from '../store/store-fault.ts';
+import { type CommitResult, GroupCommit } from './group-commit.ts';
 
-test('a lone command waits for nobody: it is with the store in the next turn', async () => {
-  const { store, answers, submit } = begin();
+test('a lone command is written in the next turn of the event loop', async () => {
+  const { store, results, submit } = begin();
   submit(1);
-  assert.equal(store.batches.length, 0, 'whoever comes in the same turn shares the batch');
+  assert.equal(store.batches.length, 0, 'commands of the same turn will share the batch');
   await nextTurn();
   assert.deepEqual(store.sizes(), [1]);
-  assert.deepEqual(answers, [], 'it is answered when it is durable, not before');
+  assert.deepEqual(results, [], 'it is answered when it is durable, and not before');
   store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(answers, [[1, 'accepted']]);
+  assert.deepEqual(results, [[1, 'accepted']]);
 });
 
-test('commands of one turn share a batch, in the order in which they came', async () => {
-  const { store, answers, submit } = begin();
+test('commands that arrive in one turn share a batch, in their order', async () => {
+  const { store, results, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
   assert.deepEqual(store.batches.map(amountsOf), [[1, 2, 3]]);
   store.batch(0).finish();
   await nextTurn();
   assert.deepEqual(
-    answers.map(([amount]) => amount),
+    results.map(([amount]) => amount),
     [1, 2, 3],
   );
 });
 
-test('what arrives while a batch is being written makes up the next one; two are never written at once', async () => {
+test('commands that arrive while a batch is being written make up the next batch', async () => {
   const { store, submit } = begin();
   submit(1);
   await nextTurn();
@@ -56,7 +56,7 @@ test('what arrives while a batch is being written makes up the next one; two are
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2, 3, 4]]);
 });
 
-test('the next batch is with the store before the last one is answered', async () => {
+test('the next batch is begun before the commands of the last one are answered', async () => {
   const { store, submit } = begin();
   let begunWhenAnswered = 0;
   submit(1, USER, () => {
@@ -69,7 +69,7 @@ test('the next batch is with the store before the last one is answered', async (
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('a batch that is decided is followed by one that is as large, and not by a third', async () => {
+test('a batch that is decided is followed by another one that is no smaller, and not by a third', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
@@ -90,30 +90,7 @@ test('a batch that is decided is followed by one that is as large, and not by a 
   assert.deepEqual(store.sizes(), [2, 2, 3]);
 });
 
-test('a store that writes batches together has them at once, until they make up a whole one', async () => {
-  const { store, answers, submit } = begin();
-  store.joins = true;
-  for (const amount of upTo(3)) {
-    submit(amount);
-    await nextTurn();
-  }
-  assert.deepEqual(store.batches.map(amountsOf), [[1], [2], [3]]);
-  for (const amount of upTo(BATCH_COMMANDS_MAX - 3)) submit(amount);
-  await nextTurn();
-  submit(4);
-  await nextTurn();
-  assert.deepEqual(store.sizes(), [1, 1, 1, BATCH_COMMANDS_MAX - 3], 'more would make its COMMIT a long one');
-  store.batch(0).finish();
-  await nextTurn();
-  assert.deepEqual(store.sizes().slice(4), [1]);
-  assert.deepEqual(answers, [[1, 'accepted']]);
-  store.joins = false;
-  submit(5);
-  await nextTurn();
-  assert.equal(store.batches.length, 5, 'then it has the next one when it is done');
-});
-
-test('what is less than the batch that is decided waits until that is durable, or until there is as much', async () => {
+test('fewer commands than the batch that is decided stay queued until it is durable', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -133,28 +110,28 @@ test('what is less than the batch that is decided waits until that is durable, o
   submit(7);
   store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(store.sizes(), [3, 3], 'there is one in front of it that is not durable');
+  assert.deepEqual(store.sizes(), [3, 3], 'the batch in front of it is not durable');
   store.batch(1).finish();
   await nextTurn();
   assert.deepEqual(store.sizes(), [3, 3, 1]);
 });
 
-test('what befalls a batch does not befall the one that follows it', async () => {
-  const { store, answers, submit } = begin();
+test('a fault of one batch is not that of the batch behind it', async () => {
+  const { store, results, submit } = begin();
   submit(1);
   await nextTurn();
   submit(2);
   store.batch(0).decide();
-  store.batch(0).fail(new StoreFault('OutcomeUnknown', 'the line is cut'));
+  store.batch(0).fail(new StoreFault('OutcomeUnknown', 'the connection is lost'));
   store.batch(1).finish();
   await nextTurn();
-  assert.deepEqual(answers, [
+  assert.deepEqual(results, [
     [1, 'OutcomeUnknown'],
     [2, 'accepted'],
   ]);
 });
 
-test('a batch has at most 512 commands; the others wait for the next', async () => {
+test('a batch has at most 512 commands, and the others come in the next ones', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(1_100)) submit(amount);
   await nextTurn();
@@ -167,20 +144,20 @@ test('a batch has at most 512 commands; the others wait for the next', async () 
   assert.deepEqual(store.batches.flatMap(amountsOf), upTo(1_100));
 });
 
-test('renewals go behind every request that waits, whenever they came', async () => {
-  const { store, submit, renew } = begin();
-  for (const user of ['a', 'b']) renew(user);
+test('due end users are settled behind all requests that are queued', async () => {
+  const { store, submit, settle } = begin();
+  for (const user of ['a', 'b']) settle(user);
   for (const amount of upTo(600)) submit(amount);
   await nextTurn();
   assert.deepEqual(amountsOf(store.batch(0)), upTo(512));
   store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'renew', 'renew']);
+  assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
 });
 
-test('renewals come in larger batches while nobody asks for anything, and in small ones beside requests', async () => {
-  const { store, submit, renew } = begin();
-  for (let user = 0; user < 4_000; user++) renew(`user ${user}`);
+test('due end users are settled in growing batches while there are no requests, and a few at a time beside requests', async () => {
+  const { store, submit, settle } = begin();
+  for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   const sizes: number[] = [];
   const finishNext = async () => {
     await nextTurn();
@@ -192,16 +169,16 @@ test('renewals come in larger batches while nobody asks for anything, and in sma
   assert.deepEqual(sizes, [48, 96, 192, 384, 512, 512]);
   submit(1);
   for (let turn = 0; turn < 3; turn++) await finishNext();
-  assert.deepEqual(sizes.slice(-3), [512, 25, 48], 'a request waits for the batch that is being written, and no other');
+  assert.deepEqual(sizes.slice(-3), [512, 25, 48], 'a request waits only for the batch that is being written');
 });
 
-test('a refusal goes to the one who is refused, and disturbs no neighbour', async () => {
-  const { store, commit, answers, submit } = begin();
+test('a refusal reaches the command that is refused, and its neighbours are accepted', async () => {
+  const { store, commit, results, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
   store.batch(0).finish([ACCEPTED, { refused: 'InsufficientFunds', requested: 2, available: 1 }, ACCEPTED]);
   await nextTurn();
-  assert.deepEqual(answers, [
+  assert.deepEqual(results, [
     [1, 'accepted'],
     [2, 'InsufficientFunds'],
     [3, 'accepted'],
@@ -210,9 +187,9 @@ test('a refusal goes to the one who is refused, and disturbs no neighbour', asyn
   assert.deepEqual({ commands, refusals, faults, batches }, { commands: 3, refusals: 1, faults: 0, batches: 1 });
 });
 
-for (const code of ['Overloaded', 'StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
-  test(`a store that fails a batch with ${code} answers all of that batch so, and none of the next`, async () => {
-    const { store, commit, answers, submit } = begin();
+for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
+  test(`when a store fails a batch with ${code}, all commands of that batch get the fault, and none of the next`, async () => {
+    const { store, commit, results, submit } = begin();
     for (const amount of [1, 2]) submit(amount);
     await nextTurn();
     submit(3);
@@ -220,23 +197,23 @@ for (const code of ['Overloaded', 'StoreUnavailable', 'OutcomeUnknown', 'Interna
     await nextTurn();
     store.batch(1).finish();
     await nextTurn();
-    assert.deepEqual(answers, [
+    assert.deepEqual(results, [
       [1, code],
       [2, code],
       [3, 'accepted'],
     ]);
     assert.deepEqual([commit.counts.faults, commit.counts.commands], [1, 1]);
-    const none = { Overloaded: 0, StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 };
+    const none = { StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 };
     assert.deepEqual(commit.counts.faultsByKind, { ...none, [code]: 1 });
   });
 }
 
-test('whoever watches hears of trouble when it begins, when it becomes another and when it is over, and not in between', async () => {
+test('trouble is reported when it begins, when it changes and when it is over, and not in between', async () => {
   const store = new StalledStore();
   const heard: (FaultCode | null)[] = [];
-  const commit = new GroupCommit(store as unknown as Store, undefined, (trouble) => heard.push(trouble?.code ?? null));
-  const befalls: (FaultCode | null)[] = [null, 'StoreUnavailable', 'StoreUnavailable', 'OutcomeUnknown', null, null];
-  for (const [index, code] of befalls.entries()) {
+  const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
+  const faults: (FaultCode | null)[] = [null, 'StoreUnavailable', 'StoreUnavailable', 'OutcomeUnknown', null, null];
+  for (const [index, code] of faults.entries()) {
     commit.submit(subtraction(1), () => {});
     await nextTurn();
     if (code === null) store.batch(index).finish();
@@ -246,39 +223,39 @@ test('whoever watches hears of trouble when it begins, when it becomes another a
   assert.deepEqual(heard, ['StoreUnavailable', 'OutcomeUnknown', null]);
 });
 
-test('a store that fails in a way nobody foresaw is Internal, with the reason kept', async () => {
+test('an unexpected error of a store becomes the fault Internal, with its message', async () => {
   const { store, commit } = begin();
-  let fault: Result = ACCEPTED;
+  let fault: CommitResult = ACCEPTED;
   commit.submit(subtraction(1), (result) => {
     fault = result;
   });
   await nextTurn();
   store.batch(0).fail(new TypeError('x is not a function'));
   await nextTurn();
-  assert((fault as Result) instanceof StoreFault);
+  assert((fault as CommitResult) instanceof StoreFault);
   assert.equal((fault as unknown as StoreFault).code, 'Internal');
   assert.match((fault as unknown as StoreFault).message, /x is not a function/);
 });
 
-test('a command whose end user is still catching up is asked again, and answered once; neighbours do not wait for it', async () => {
-  const { store, commit, answers, submit, renew } = begin();
+test('a command whose end user has more due than fits is sent again and answered once, while its neighbours are answered at once', async () => {
+  const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
-  renew('a');
+  settle('a');
   await nextTurn();
   store.batch(0).finish([null, ACCEPTED, null]);
   await nextTurn();
-  assert.deepEqual(answers, [[2, 'accepted']]);
+  assert.deepEqual(results, [[2, 'accepted']]);
   submit(3);
   store.batch(1).finish([null, ACCEPTED]);
   await nextTurn();
   assert.deepEqual(store.batches.map(amountsOf), [
-    [1, 2, 'renew'],
-    [1, 'renew'],
+    [1, 2, 'settle'],
+    [1, 'settle'],
     [3, 1],
   ]);
   store.batch(2).finish();
   await nextTurn();
-  assert.deepEqual(answers, [
+  assert.deepEqual(results, [
     [2, 'accepted'],
     [0, 'accepted'],
     [3, 'accepted'],
@@ -287,8 +264,8 @@ test('a command whose end user is still catching up is asked again, and answered
   assert.equal(commit.queued, 0);
 });
 
-test('drained is resolved when all that was submitted is answered, and at once when nothing was', async () => {
-  const { store, commit, answers, submit } = begin();
+test('draining resolves when everything submitted is answered, and at once when nothing was submitted', async () => {
+  const { store, commit, results, submit } = begin();
   await commit.drained();
   submit(1);
   let isDrained = false;
@@ -303,15 +280,15 @@ test('drained is resolved when all that was submitted is answered, and at once w
   assert.equal(isDrained, false);
   store.batch(1).fail(new StoreFault('StoreUnavailable', 'for the test'));
   await drained;
-  assert.deepEqual(answers, [
+  assert.deepEqual(results, [
     [2, 'StoreUnavailable'],
     [1, 'StoreUnavailable'],
   ]);
   await commit.drained();
 });
 
-test('drained waits for what is being written, also when nothing else waits', async () => {
-  const { store, commit, answers, submit } = begin();
+test('draining waits for the batch that is being written', async () => {
+  const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();
   assert.equal(commit.queued, 0);
@@ -323,11 +300,11 @@ test('drained waits for what is being written, also when nothing else waits', as
   assert.equal(isDrained, false);
   store.batch(0).finish();
   await drained;
-  assert.deepEqual(answers, [[1, 'accepted']]);
+  assert.deepEqual(results, [[1, 'accepted']]);
 });
 
-test('a command that is submitted in answer to another is written like any other, and waited for', async () => {
-  const { store, commit, answers, submit } = begin();
+test('a command that is submitted when another one is answered is written, and draining waits for it', async () => {
+  const { store, commit, results, submit } = begin();
   submit(1, USER, () => submit(2));
   let isDrained = false;
   const drained = commit.drained().then(() => {
@@ -341,16 +318,18 @@ test('a command that is submitted in answer to another is written like any other
   assert.equal(isDrained, false);
   store.batch(1).finish();
   await drained;
-  assert.deepEqual(answers, [
+  assert.deepEqual(results, [
     [1, 'accepted'],
     [2, 'accepted'],
   ]);
 });
 
-test('each batch is counted: how long it took, how many commands it had', async (t) => {
+test('each batch is reported with its commands and its seconds', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, submit } = begin();
+  const heard: [commands: number, seconds: number][] = [];
+  commit.onBatch = (...batch) => heard.push(batch);
   for (const [index, commands] of [3, 1].entries()) {
     for (const amount of upTo(commands)) submit(amount);
     await nextTurn();
@@ -358,19 +337,19 @@ test('each batch is counted: how long it took, how many commands it had', async 
     store.batch(index).finish();
     await nextTurn();
   }
-  const { batches, seconds, sizes, times } = commit.counts;
-  assert.deepEqual([batches, seconds, times.sum, sizes.sum], [2, 0.72, 0.72, 4]);
-  const bounded = ({ bounds, counts }: typeof sizes) => bounds.filter((_, index) => (counts[index] as number) > 0);
-  assert.deepEqual(bounded(sizes), [1, 4]);
-  assert.deepEqual(bounded(times), [0.025, 1]);
+  assert.deepEqual(heard, [
+    [3, 0.02],
+    [1, 0.7],
+  ]);
+  assert.equal(commit.counts.batches, 2);
 });
 
-test('whoever traces hears of a batch before its commands are answered, and that they all are', async (t) => {
+test('a tracer gets each batch before its commands are answered, and null behind them', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
-  const { store, commit, answers, submit } = begin();
+  const { store, commit, results, submit } = begin();
   const heard: unknown[] = [];
-  commit.onAnswering = (batch) => heard.push([batch, answers.length]);
+  commit.onAnswering = (batch) => heard.push([batch, results.length]);
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
   nowMs = 5_030;

@@ -1,94 +1,79 @@
-// The one way in for writes. Commands that arrive while a batch is being written wait, and make up the next batch: one
-// fsync for all of them, and no timer, so that a lone command waits for nobody.
+// The one way in for writes. Commands that arrive while a batch is being written are queued, and make up the next batch:
+// one fsync for all of them, and no timer, so that a lone command is written at once.
 //
-//   submit ──▶ waiting ──▶ in the batch ──▶ durable ──▶ answered
-//      └── no room: Overloaded, at once         └── still catching up with missed periods: waiting again
+//   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
+//      └── no room: Overloaded   └── more due than fits: queued again
 //
-// The store says in how many lanes it takes batches. All that concerns an end user goes through one of them, in order.
-// A store may take the next batch of a lane once it has decided the one before, while that is becoming durable. In a
-// lane the accounts take turns, and of the room there is an account may fill as much as it leaves free.
+// The store says how many lanes it has. Everything about an end user goes through one of them, in order. A lane takes the
+// next batch once the one before is decided, which may be before that is durable. Within a lane, each account gets an
+// equal share of every batch.
 
 import assert from 'node:assert/strict';
 import type { Command, Outcome } from '../ledger/command.ts';
-import { type FaultCode, type Store, StoreFault } from '../store/store.ts';
+import type { LedgerStore } from '../store/ledger-store.ts';
+import { type FaultCode, StoreFault } from '../store/store-fault.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
 import { FairQueue } from './fair-queue.ts';
-import { Histogram } from './histogram.ts';
+import { QUEUE_LIMITS, type QueueLimits, QueueSpace } from './queue-space.ts';
 import { ThroughputEstimate } from './throughput-estimate.ts';
 
-export type ResultCallback = (result: Outcome | StoreFault) => void;
+/** Why a command was not begun. It has changed nothing. */
+export class NotBegun extends Error {
+  override readonly name = 'NotBegun';
+  /** `Overloaded`: the queue is full. `Canceled`: its client has disconnected. */
+  readonly code: 'Overloaded' | 'Canceled';
 
-/** Whoever waits for an answer. */
+  constructor(code: NotBegun['code'], reason: string) {
+    super(reason);
+    this.code = code;
+  }
+}
+
+const OVERLOADED = new NotBegun('Overloaded', 'the queue is full');
+export const CANCELED = new NotBegun('Canceled', 'the client has disconnected');
+
+/** What became of a command: decided, failed by the store, or not begun. */
+export type CommitResult = Outcome | StoreFault | NotBegun;
+
+export type ResultCallback = (result: CommitResult) => void;
+
+/** The client of a command. */
 export interface Requester {
-  /** Whether nobody hears it any more. What nobody waits for is not begun. */
+  /** Its commands that are not begun are canceled then. */
   readonly isDisconnected: boolean;
 }
 
-export interface QueueLimits {
-  /** Of all accounts; one that is alone has half. */
-  readonly commandsMax: number;
-  /** As well. */
-  readonly bytesMax: number;
-}
-
-/** A third of a second of work at 30,000 commands a second: who would wait longer is better told at once. */
-export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
-
-/** Past this, a larger batch saves nothing more of the fsync and makes everybody in it wait longer. */
+/** Beyond that, a larger batch saves no more of the fsync, and its clients wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** With fewer waiting, how fast they are done says little of how fast more would be. */
-const PACE_QUEUED_MIN = BATCH_COMMANDS_MAX;
+/** With fewer commands in the queue, the throughput says little about what the store could do. */
+const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
-/** Less than a millisecond of work: whoever waits for a batch is not to wait for many renewals as well. */
-const RENEWALS_BESIDE_REQUESTS_MAX = 24;
+/** End users that a batch settles beside requests: less than a millisecond of work. */
+const SETTLED_BESIDE_REQUESTS_MAX = 24;
+/** With each batch without requests; so a request that comes in between does not wait for a long batch. */
+const SETTLED_GROWTH = 2;
 
-/** With each batch in which nobody asked for anything: a request between two others does not wait for a long batch. */
-const RENEWALS_GROWTH = 2;
+/** A third batch would only wait behind the second. */
+const BATCHES_PER_LANE_MAX = 2;
 
-/** What a waiting command costs beside its strings: the object, its fields and its place in the queue. */
-const COMMAND_BYTES = 256;
-const CHARACTER_BYTES = 2;
-
-/** For what is not begun, since nobody waits for it. */
-export const CANCELED = new StoreFault('Overloaded', 'Its client has gone.');
-
-/** What an account has of the queue. */
-interface Share {
-  readonly account: number;
-  commands: number;
-  /** What is being written included. */
-  bytes: number;
-}
-
-interface Waiting {
+interface Entry {
   readonly command: Command;
   readonly answer: ResultCallback;
   readonly requester: Requester | null;
-  readonly share: Share;
 }
 
 interface Lane {
-  readonly requests: FairQueue<Waiting>;
-  readonly renewals: Waiting[];
-  /** How many of them the next batch takes: few beside requests, more and more while nobody asks for anything. */
-  renewalsMax: number;
-  /** Batches: one, or two when the second follows one that is decided and not yet durable. */
-  underWay: number;
-  /** Commands in them. */
-  commands: number;
-  /** The batch that was sent off last. */
-  last: Batch | null;
+  readonly requests: FairQueue<Entry>;
+  /** The renewal job's commands. */
+  readonly settlements: Entry[];
+  /** How many of them the next batch takes: few beside requests, more and more while there are none. */
+  settledMax: number;
+  /** Being written. */
+  batches: number;
+  /** The batch that was begun last. */
+  last: { readonly size: number; isDecided: boolean } | null;
 }
-
-interface Batch {
-  readonly size: number;
-  /** Whether the store takes the next one. */
-  isDecided: boolean;
-}
-
-/** A third batch would only wait behind the second. */
-const UNDER_WAY_MAX = 2;
 
 export interface CommitCounts {
   batches: number;
@@ -96,195 +81,167 @@ export interface CommitCounts {
   refusals: number;
   overloads: number;
   faults: number;
-  /** Seconds that batches took from the first load to stable storage, summed. */
-  seconds: number;
-  /** Of the faults, how many of each kind. */
   readonly faultsByKind: Record<FaultCode, number>;
-  /** Commands in a batch. */
-  readonly sizes: Histogram;
-  /** Seconds that a batch took. */
-  readonly times: Histogram;
 }
 
-function noCounts(): CommitCounts {
-  return {
+export class GroupCommit {
+  readonly counts: CommitCounts = {
     batches: 0,
     commands: 0,
     refusals: 0,
     overloads: 0,
     faults: 0,
-    seconds: 0,
-    faultsByKind: { Overloaded: 0, StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
-    sizes: new Histogram([1, 2, 4, 8, 16, 32, 64, 128, 256, BATCH_COMMANDS_MAX]),
-    times: new Histogram([0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5]),
+    faultsByKind: { StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
   };
-}
-
-export class GroupCommit {
-  readonly counts: CommitCounts = noCounts();
-  /** Of the store, while more waits for it than it takes at once. */
-  readonly pace = new ThroughputEstimate();
-  /** Told of each batch before its commands are answered, and with null once they all are. */
+  readonly throughput = new ThroughputEstimate();
+  /** Called with the size of each batch, and how long it took from the first load to stable storage. */
+  onBatch: ((commands: number, seconds: number) => void) | null = null;
+  /** Called with each batch before its commands are answered, and with null behind them. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
-  readonly #store: Store;
-  readonly #limits: QueueLimits;
+  readonly #store: LedgerStore;
   readonly #onHealth: (trouble: StoreFault | null) => void;
+  readonly #space: QueueSpace;
   readonly #lanes: readonly Lane[];
-  /** Of each account that has something in the queue or being written. */
-  readonly #shares = new Map<number, Share>();
-  /** The lane that is looked at first, each in its turn. */
-  #turn = 0;
-  #queued = 0;
-  #bytes = 0;
+  /** The lane that is looked at first: each in turn. */
+  #firstLane = 0;
+  /** Lanes that are writing. */
   #writing = 0;
   #isScheduled = false;
   #trouble: StoreFault | null = null;
   readonly #whenEmpty: (() => void)[] = [];
 
-  /** @param onHealth told of a fault that befalls a batch when the one before had another or none, and with null of its end */
+  /** @param onHealth called with the fault of a batch when the batch before had another or none, and with null when it is over */
   constructor(
-    store: Store,
+    store: LedgerStore,
     limits: QueueLimits = QUEUE_LIMITS,
     onHealth: (trouble: StoreFault | null) => void = () => {},
   ) {
     this.#store = store;
-    this.#limits = limits;
     this.#onHealth = onHealth;
+    this.#space = new QueueSpace(limits);
     this.#lanes = Array.from({ length: store.lanes.count }, () => ({
-      requests: new FairQueue<Waiting>(),
-      renewals: [],
-      renewalsMax: RENEWALS_BESIDE_REQUESTS_MAX,
-      underWay: 0,
-      commands: 0,
+      requests: new FairQueue<Entry>(),
+      settlements: [],
+      settledMax: SETTLED_BESIDE_REQUESTS_MAX,
+      batches: 0,
       last: null,
     }));
   }
 
-  /** How many commands are waiting. */
+  /** Commands in the queue. */
   get queued(): number {
-    return this.#queued;
+    return this.#space.commands;
   }
 
   /**
-   * Calls `answer` once: with an outcome when the command is durable or refused, with a fault when it is neither.
+   * Calls `answer` once: with an outcome when the command is durable or refused, else with why it is neither.
    *
-   * @param requester null where it is to be done whoever hears of it
+   * @param requester null if it must run even if the client disconnects
    */
   submit(command: Command, answer: ResultCallback, requester: Requester | null = null): void {
-    const bytes = bytesOf(command);
-    const share = this.#shares.get(command.account) ?? { account: command.account, commands: 0, bytes: 0 };
-    if (!this.#hasRoom(command, share, bytes)) {
+    if (!this.#space.hasRoomFor(command)) {
       this.counts.overloads += 1;
-      answer(new StoreFault('Overloaded', 'Too many writes are waiting.'));
+      answer(OVERLOADED);
       return;
     }
-    if (share.bytes === 0) this.#shares.set(command.account, share);
-    share.bytes += bytes;
-    this.#bytes += bytes;
+    this.#space.take(command);
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
-    this.#enqueue(lane, { command, answer, requester, share });
+    enqueue(lane, { command, answer, requester });
     if (this.#isScheduled || !this.#isReady(lane)) return;
     // After the current turn of the event loop, so that all requests which arrived in it share a batch.
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
       this.#writeBatches();
-      // Perhaps nobody waits any more for what there was.
-      this.#tellIfEmpty();
+      // All of the queue may have been canceled.
+      this.#resolveIfEmpty();
     });
   }
 
   /** Resolves when all that was submitted is answered. */
   async drained(): Promise<void> {
-    if (this.#queued === 0 && this.#writing === 0) return;
+    if (this.queued === 0 && this.#writing === 0) return;
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
-  /** An account fills the queue as far as it leaves as much free. Renewals are the ledger's own, and few. */
-  #hasRoom(command: Command, share: Share, bytes: number): boolean {
-    const commandsFree = this.#limits.commandsMax - this.#queued;
-    const bytesFree = this.#limits.bytesMax - this.#bytes;
-    if (command.kind === 'renew') return commandsFree > 0 && bytesFree >= bytes;
-    return share.commands < commandsFree && share.bytes + bytes <= bytesFree;
-  }
-
-  #enqueue(lane: Lane, waiting: Waiting): void {
-    this.#queued += 1;
-    waiting.share.commands += 1;
-    if (waiting.command.kind === 'renew') lane.renewals.push(waiting);
-    else lane.requests.push(waiting.command.account, waiting);
-  }
-
-  /** Sends off as many batches as the store takes at once. */
+  /** Begins as many batches as the store takes at the same time. */
   #writeBatches(): void {
     const { length } = this.#lanes;
     for (let step = 0; step < length; step++) {
-      const lane = this.#lanes[(this.#turn + step) % length] as Lane;
+      const lane = this.#lanes[(this.#firstLane + step) % length] as Lane;
       if (this.#isReady(lane)) this.#writeNext(lane);
     }
-    this.#turn = (this.#turn + 1) % length;
+    this.#firstLane = (this.#firstLane + 1) % length;
   }
 
   /**
-   * A batch that follows another one before that is durable is no smaller: what waits would otherwise be spread over more
-   * batches, which costs more than it saves. Where the store writes them together all the same, it has them at once,
-   * as many as make up one.
+   * A batch that follows another one before that is durable is no smaller than that: the commands would otherwise be spread
+   * over more batches, which costs more than it saves.
    */
-  #isReady({ requests, renewals, underWay, commands, last }: Lane): boolean {
-    const waiting = requests.length + renewals.length;
-    if (waiting === 0) return false;
-    if (underWay === 0) return this.#writing < this.#store.lanes.atOnce;
-    if (this.#store.isJoining?.()) return commands < BATCH_COMMANDS_MAX;
-    return underWay < UNDER_WAY_MAX && last !== null && last.isDecided && waiting >= last.size;
+  #isReady({ requests, settlements, batches, last }: Lane): boolean {
+    const queued = requests.length + settlements.length;
+    if (queued === 0) return false;
+    if (batches === 0) return this.#writing < this.#store.lanes.atOnce;
+    return batches < BATCHES_PER_LANE_MAX && last !== null && last.isDecided && queued >= last.size;
   }
 
   #writeNext(lane: Lane): void {
-    const batch = this.#take(lane);
-    if (batch.length > 0) this.#writeBatch(lane, batch);
+    const entries = this.#take(lane);
+    if (entries.length > 0) this.#write(lane, entries);
   }
 
-  #writeBatch(lane: Lane, batch: readonly Waiting[]): void {
-    if (lane.underWay === 0) this.#writing += 1;
-    lane.underWay += 1;
-    lane.commands += batch.length;
-    const last: Batch = { size: batch.length, isDecided: false };
-    lane.last = last;
-    const started = performance.now();
-    const done = (results: readonly (Outcome | StoreFault | null)[], fault: StoreFault | null) => {
-      this.counts.batches += 1;
-      const ended = performance.now();
-      const seconds = (ended - started) / 1_000;
-      this.counts.seconds += seconds;
-      this.counts.times.add(seconds);
-      this.counts.sizes.add(batch.length);
-      if (this.#queued >= PACE_QUEUED_MIN) this.pace.note(batch.length, ended);
-      else this.pace.forget();
-      lane.underWay -= 1;
-      lane.commands -= batch.length;
-      if (lane.underWay === 0) this.#writing -= 1;
-      this.#notice(fault);
-      const traced = { startedMs: started, endedMs: ended, commands: batch.length, fault: fault?.code ?? null };
-      this.#finishBatch(lane, batch, results, traced);
-    };
+  #write(lane: Lane, entries: readonly Entry[]): void {
+    if (lane.batches === 0) this.#writing += 1;
+    lane.batches += 1;
+    const batch = { size: entries.length, isDecided: false };
+    lane.last = batch;
+    const startedMs = performance.now();
     const onDecided = () => {
-      last.isDecided = true;
+      batch.isDecided = true;
       if (this.#isReady(lane)) this.#writeNext(lane);
     };
-    const commands = batch.map(({ command }) => command);
+    const commands = entries.map(({ command }) => command);
     this.#store.write(commands, onDecided).then(
-      (outcomes) => done(outcomes, null),
-      (error) => {
-        const fault = error instanceof StoreFault ? error : new StoreFault('Internal', String(error));
-        done(
-          batch.map(() => fault),
-          fault,
-        );
-      },
+      (outcomes) => this.#finish(lane, entries, startedMs, outcomes),
+      (error) => this.#finish(lane, entries, startedMs, faultOf(error)),
     );
   }
 
-  /** Tells of a change only: a store that is down fails every batch, and a log line for each would be a second outage. */
-  #notice(fault: StoreFault | null): void {
+  /** The next batch is begun before this one is answered, so that the store does not wait for the responses. */
+  #finish(
+    lane: Lane,
+    entries: readonly Entry[],
+    startedMs: number,
+    results: readonly (Outcome | null)[] | StoreFault,
+  ): void {
+    const fault = results instanceof StoreFault ? results : null;
+    const endedMs = performance.now();
+    this.#count(entries.length, (endedMs - startedMs) / 1_000, fault);
+    if (this.queued >= ESTIMATED_QUEUE_MIN) this.throughput.note(entries.length, endedMs);
+    else this.throughput.forget();
+    lane.batches -= 1;
+    if (lane.batches === 0) this.#writing -= 1;
+    const resultOf = (index: number) => (results instanceof StoreFault ? results : (results[index] as Outcome | null));
+    assert(fault !== null || (results as readonly unknown[]).length === entries.length, 'every command has an outcome');
+    entries.forEach((entry, index) => {
+      if (resultOf(index) !== null) return;
+      this.#space.enqueue(entry.command);
+      enqueue(lane, entry);
+    });
+    this.#writeBatches();
+    this.onAnswering?.({ startedMs, endedMs, commands: entries.length, fault: fault?.code ?? null });
+    entries.forEach((entry, index) => {
+      const result = resultOf(index);
+      if (result !== null) this.#answer(entry, result);
+    });
+    this.onAnswering?.(null);
+    this.#resolveIfEmpty();
+  }
+
+  /** Reports changes of health only: a store that is down fails every batch. */
+  #count(size: number, seconds: number, fault: StoreFault | null): void {
+    this.counts.batches += 1;
+    this.onBatch?.(size, seconds);
     if (fault !== null) {
       this.counts.faults += 1;
       this.counts.faultsByKind[fault.code] += 1;
@@ -293,68 +250,45 @@ export class GroupCommit {
     this.#trouble = fault;
   }
 
-  /** Requests come first: renewals have all the time that nobody asks for. Of requests, those that somebody waits for. */
-  #take(lane: Lane): Waiting[] {
-    const { requests, renewals } = lane;
-    const batch: Waiting[] = [];
-    while (batch.length < BATCH_COMMANDS_MAX && requests.length > 0)
-      for (const waiting of this.#leave(requests.take(BATCH_COMMANDS_MAX - batch.length))) {
-        if (waiting.requester?.isDisconnected) this.#finish(waiting, CANCELED);
-        else batch.push(waiting);
+  /** Requests come first. Those whose client has disconnected are canceled, and others take their place. */
+  #take(lane: Lane): Entry[] {
+    const { requests, settlements } = lane;
+    const entries: Entry[] = [];
+    while (entries.length < BATCH_COMMANDS_MAX && requests.length > 0)
+      for (const entry of requests.take(BATCH_COMMANDS_MAX - entries.length)) {
+        this.#space.dequeue(entry.command);
+        if (entry.requester?.isDisconnected) this.#answer(entry, CANCELED);
+        else entries.push(entry);
       }
-    lane.renewalsMax =
-      batch.length > 0
-        ? RENEWALS_BESIDE_REQUESTS_MAX
-        : Math.min(RENEWALS_GROWTH * lane.renewalsMax, BATCH_COMMANDS_MAX);
-    batch.push(...this.#leave(renewals.splice(0, Math.min(lane.renewalsMax, BATCH_COMMANDS_MAX - batch.length))));
-    return batch;
+    lane.settledMax =
+      entries.length > 0 ? SETTLED_BESIDE_REQUESTS_MAX : Math.min(SETTLED_GROWTH * lane.settledMax, BATCH_COMMANDS_MAX);
+    for (const entry of settlements.splice(0, Math.min(lane.settledMax, BATCH_COMMANDS_MAX - entries.length))) {
+      this.#space.dequeue(entry.command);
+      entries.push(entry);
+    }
+    return entries;
   }
 
-  #leave(taken: Waiting[]): Waiting[] {
-    this.#queued -= taken.length;
-    for (const { share } of taken) share.commands -= 1;
-    return taken;
-  }
-
-  /** The next batch is sent off before this one is answered, so that the store never waits for the answers to be written. */
-  #finishBatch(
-    lane: Lane,
-    batch: readonly Waiting[],
-    results: readonly (Outcome | StoreFault | null)[],
-    traced: TracedBatch,
-  ): void {
-    assert(results.length === batch.length, 'the store answers every command');
-    batch.forEach((waiting, index) => {
-      if (results[index] === null) this.#enqueue(lane, waiting);
-    });
-    this.#writeBatches();
-    this.onAnswering?.(traced);
-    batch.forEach((waiting, index) => {
-      const result = results[index] as Outcome | StoreFault | null;
-      if (result !== null) this.#finish(waiting, result);
-    });
-    this.onAnswering?.(null);
-    this.#tellIfEmpty();
-  }
-
-  #tellIfEmpty(): void {
-    if (this.#queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
-  }
-
-  #finish({ command, answer, share }: Waiting, result: Outcome | StoreFault): void {
-    const bytes = bytesOf(command);
-    this.#bytes -= bytes;
-    share.bytes -= bytes;
-    if (share.bytes === 0) this.#shares.delete(share.account);
-    if (!(result instanceof StoreFault)) {
+  #answer({ command, answer }: Entry, result: CommitResult): void {
+    this.#space.release(command);
+    if (!(result instanceof Error)) {
       this.counts.commands += 1;
       if (result.refused !== null) this.counts.refusals += 1;
     }
     answer(result);
   }
+
+  #resolveIfEmpty(): void {
+    if (this.queued === 0 && this.#writing === 0) for (const resolve of this.#whenEmpty.splice(0)) resolve();
+  }
 }
 
-function bytesOf(command: Command): number {
-  const characters = command.kind === 'renew' ? 0 : command.actor.length + (command.note?.length ?? 0);
-  return COMMAND_BYTES + CHARACTER_BYTES * (command.endUser.length + characters);
+function enqueue(lane: Lane, entry: Entry): void {
+  const { command } = entry;
+  if (command.kind === 'settle') lane.settlements.push(entry);
+  else lane.requests.push(command.account, entry);
+}
+
+function faultOf(error: unknown): StoreFault {
+  return error instanceof StoreFault ? error : new StoreFault('Internal', String(error));
 }

@@ -1,54 +1,57 @@
-// The sweep of old answers against a store that says how many it forgot: that it goes on while there are more, that a
-// tick does not hold up writers for long, and that trouble is told when it begins.
+// The sweep of idempotency records on a store that says whether there are more.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type Store, StoreFault } from '../store/store.ts';
+import { ledgerStoreOf } from '../../test/batching/stalled-store.ts';
+import type { IdempotencyRetention } from '../store/ledger-store.ts';
+import { StoreFault } from '../store/store-fault.ts';
 import { idempotencySweep } from './idempotency-sweep.ts';
 
-const KEPT_MS = 86_400_000;
+const RETENTION = { grantsMs: 30 * 86_400_000, othersMs: 86_400_000 };
 
-/** @param forgets what the store forgets each time that it is asked; then nothing more */
-function begin(...forgets: (number | StoreFault)[]) {
-  const asked: number[] = [];
+/** @param steps whether there are more records after each step, or why it fails; no more after the last */
+function begin(...steps: (boolean | StoreFault)[]) {
+  const calls: IdempotencyRetention[] = [];
   const troubles: unknown[] = [];
-  const store = {
-    async deleteExpiredRecords(ageMs: number) {
-      asked.push(ageMs);
-      const forgot = forgets.shift() ?? 0;
-      if (forgot instanceof StoreFault) throw forgot;
-      return forgot;
+  const store = ledgerStoreOf({
+    async deleteExpiredRecords(retention) {
+      calls.push(retention);
+      const step = steps.shift() ?? false;
+      if (step instanceof StoreFault) throw step;
+      return step;
     },
-  } as unknown as Store;
-  return { asked, troubles, sweep: idempotencySweep(store, KEPT_MS, (error) => troubles.push(error)) };
+  });
+  return { calls, troubles, sweep: idempotencySweep(store, RETENTION, (error) => troubles.push(error)) };
 }
 
-test('a tick asks until there is nothing more to forget, each time for what is older than answers are kept', async () => {
-  const { asked, sweep } = begin(500, 500, 3);
+test('a sweep deletes expired records until there are no more', async () => {
+  const { calls, sweep } = begin(true, true, false);
   await sweep.tick();
-  assert.deepEqual(asked, [KEPT_MS, KEPT_MS, KEPT_MS, KEPT_MS]);
+  assert.deepEqual(calls, [RETENTION, RETENTION, RETENTION]);
 });
 
-test('where there is nothing to forget a tick asks once', async () => {
-  const { asked, sweep } = begin();
+test('a sweep takes ten steps at most, and the next one goes on', async () => {
+  const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   await sweep.tick();
-  assert.equal(asked.length, 1);
+  assert.equal(calls.length, 10);
+  await sweep.tick();
+  assert.equal(calls.length, 16);
 });
 
-test('of very many a tick forgets ten steps, and the next tick goes on', async () => {
-  const { asked, sweep } = begin(...Array<number>(15).fill(500));
-  await sweep.tick();
-  assert.equal(asked.length, 10);
-  await sweep.tick();
-  assert.equal(asked.length, 16);
+test('a sweep that is stopped ends with the step that is running', async () => {
+  const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
+  const round = sweep.tick();
+  await sweep.stop();
+  await round;
+  assert.equal(calls.length, 1);
 });
 
-test('trouble is told when it begins, not again while it lasts, and again when it comes back', async () => {
+test('a sweep that fails is reported, not again while it keeps failing, and again the next time', async () => {
   const fault = new StoreFault('StoreUnavailable', 'for the test');
-  const { asked, troubles, sweep } = begin(fault, fault, 0, fault);
-  for (const told of [1, 1, 1, 2]) {
+  const { calls, troubles, sweep } = begin(fault, fault, false, fault);
+  for (const reported of [1, 1, 1, 2]) {
     await sweep.tick();
-    assert.equal(troubles.length, told);
+    assert.equal(troubles.length, reported);
   }
-  assert.equal(asked.length, 4, 'a tick that fails asks no more');
+  assert.equal(calls.length, 4, 'a round that fails ends');
 });

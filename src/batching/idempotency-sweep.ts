@@ -1,17 +1,19 @@
-// Forgets the answers to idempotency keys that are past their time, in the background and in small steps.
+// Deletes expired idempotency records, in the background and in small steps.
 
-import type { Store } from '../store/store.ts';
+import type { IdempotencyRetention, LedgerStore } from '../store/ledger-store.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/** Taken at one tick, so that where many expire at once, writers have the store to themselves for most of the time. */
+/** Of one tick: when many records expire at once, writes still have the store for most of the time. */
 const STEPS_MAX = 10;
 
-/**
- * @param keptMs how long an answer is kept, at least
- * @param onTrouble told of a round that fails when the one before did not
- */
-export function idempotencySweep(store: Store, keptMs: number, onTrouble: (error: unknown) => void): IntervalJob {
-  return new IntervalJob(async () => {
-    for (let step = 0; step < STEPS_MAX; step++) if ((await store.deleteExpiredRecords(keptMs)) === 0) return;
+/** @param onTrouble called for a round that fails if the one before did not */
+export function idempotencySweep(
+  store: LedgerStore,
+  retention: IdempotencyRetention,
+  onTrouble: (error: unknown) => void,
+): IntervalJob {
+  return new IntervalJob(async (stopping) => {
+    for (let step = 0; step < STEPS_MAX && !stopping.aborted; step++)
+      if (!(await store.deleteExpiredRecords(retention))) return;
   }, onTrouble);
 }

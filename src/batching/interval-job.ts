@@ -1,17 +1,20 @@
-// Work that is looked for once a second, in the background: one round at a time, and a round that fails is taken up by
-// the next tick.
+// Background work, once a second: one round at a time. A round that fails is repeated by the next tick.
 
 const TICK_MS = 1_000;
 
 export class IntervalJob {
-  readonly #work: () => Promise<void>;
+  readonly #work: (stopping: AbortSignal) => Promise<void>;
   readonly #onTrouble: (error: unknown) => void;
+  readonly #stopping = new AbortController();
   #timer: NodeJS.Timeout | undefined;
   #round: Promise<void> | null = null;
-  #isTroubled = false;
+  #hasTrouble = false;
 
-  /** @param onTrouble told of a round that fails when the one before did not: a store that is away fails one a second */
-  constructor(work: () => Promise<void>, onTrouble: (error: unknown) => void) {
+  /**
+   * @param work one round; ends early when `stopping` is aborted
+   * @param onTrouble called for a round that fails if the one before did not: a store that is down fails one each second
+   */
+  constructor(work: (stopping: AbortSignal) => Promise<void>, onTrouble: (error: unknown) => void) {
     this.#work = work;
     this.#onTrouble = onTrouble;
   }
@@ -20,21 +23,23 @@ export class IntervalJob {
     this.#timer = setInterval(() => void this.tick(), TICK_MS);
   }
 
+  /** Waits for the round that is running. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
+    this.#stopping.abort();
     await this.#round;
   }
 
-  /** A tick during a round joins it. */
+  /** Runs a round, or joins the one that is running. */
   tick(): Promise<void> {
-    this.#round ??= this.#work()
+    this.#round ??= this.#work(this.#stopping.signal)
       .then(
         () => {
-          this.#isTroubled = false;
+          this.#hasTrouble = false;
         },
         (error) => {
-          if (!this.#isTroubled) this.#onTrouble(error);
-          this.#isTroubled = true;
+          if (!this.#hasTrouble) this.#onTrouble(error);
+          this.#hasTrouble = true;
         },
       )
       .finally(() => {

@@ -1,33 +1,18 @@
-// Group commit on a store with several lanes: that an end user stays in one, that no more lanes write at once than the
-// store takes, and that each has its turn.
+// Group commit on a store with several lanes: an end user stays in one, and the lanes take turns.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { amountsOf, StalledStore, subtraction } from '../../test/batching/stalled-store.ts';
-import type { Lanes, Store } from '../store/store.ts';
-import { GroupCommit } from './group-commit.ts';
+import { amountsOf, begin as beginOn, StalledStore } from '../../test/batching/stalled-store.ts';
 
 /** The last digit of an end user is its lane. */
-class LanedStore extends StalledStore {
-  override readonly lanes: Lanes;
-
-  constructor(count: number, atOnce: number) {
-    super();
-    this.lanes = { count, atOnce, of: ({ endUser }) => Number(endUser.at(-1)) };
-    // One that writes no batches together need not say so.
-    Object.assign(this, { isJoining: undefined });
-  }
-}
-
 function begin(count: number, atOnce: number) {
-  const store = new LanedStore(count, atOnce);
-  const commit = new GroupCommit(store as unknown as Store);
-  const submit = (lane: number, amount: number) => commit.submit(subtraction(amount, `user ${lane}`), () => {});
-  return { store, commit, submit };
+  const lanes = { count, atOnce, of: ({ endUser }: { endUser: string }) => Number(endUser.at(-1)) };
+  const { submit, ...begun } = beginOn(undefined, new StalledStore(lanes));
+  return { ...begun, submit: (lane: number, amount: number) => submit(amount, `user ${lane}`) };
 }
 
-test('lanes write beside each other, each what is its own', async () => {
+test('lanes write at the same time, each the commands of its own end users', async () => {
   const { store, submit } = begin(2, 2);
   for (const [lane, amount] of [
     [0, 1],
@@ -39,7 +24,7 @@ test('lanes write beside each other, each what is its own', async () => {
   assert.deepEqual(store.batches.map(amountsOf), [[1, 3], [2]]);
 });
 
-test('of lanes that all have something waiting no more write at once than the store takes, and all have their turn', async () => {
+test('no more lanes write at the same time than the store takes, and each gets its share', async () => {
   const { store, submit } = begin(3, 1);
   for (const round of [0, 1, 2, 3]) for (const lane of [0, 1, 2]) submit(lane, 10 * lane + round);
   await nextTurn();
@@ -56,7 +41,7 @@ test('of lanes that all have something waiting no more write at once than the st
   for (const lane of [0, 1, 2]) assert.equal(lanes.filter((one) => one === lane).length, 3, `${lanes}`);
 });
 
-test('a lane that has two batches under way is still writing when the first of them is durable', async () => {
+test('a lane with two batches is still writing when the first of them is durable', async () => {
   const { store, submit } = begin(2, 1);
   submit(0, 1);
   await nextTurn();
@@ -71,7 +56,7 @@ test('a lane that has two batches under way is still writing when the first of t
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2], [3]]);
 });
 
-test('drained waits for every lane', async () => {
+test('draining waits for every lane', async () => {
   const { store, commit, submit } = begin(2, 2);
   submit(0, 1);
   submit(1, 2);

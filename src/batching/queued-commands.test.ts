@@ -1,23 +1,23 @@
-// What waits for group commit: that it is bounded, in commands and in bytes, and that no account takes the places or the
-// turns of another.
+// The queue of group commit: bounded in commands and in bytes, and shared fairly among accounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/batching/stalled-store.ts';
 import { ACCEPTED, type Command } from '../ledger/command.ts';
-import { StoreFault } from '../store/store.ts';
-import { BATCH_COMMANDS_MAX, QUEUE_LIMITS } from './group-commit.ts';
+import { StoreFault } from '../store/store-fault.ts';
+import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
+import { QUEUE_LIMITS } from './queue-space.ts';
 
-test('past so many waiting commands the next is Overloaded at once, and all others are answered once the store goes on', async () => {
+test('when the queue is full the next command is Overloaded at once, and the queued ones are answered', async () => {
   // Half of them for an account that is alone.
-  const { store, commit, answers, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
+  const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
   await nextTurn();
   for (const amount of [2, 3, 4]) submit(amount);
-  assert.deepEqual(answers, []);
+  assert.deepEqual(results, []);
   for (const amount of [5, 6]) submit(amount);
-  assert.deepEqual(answers, [
+  assert.deepEqual(results, [
     [5, 'Overloaded'],
     [6, 'Overloaded'],
   ]);
@@ -28,7 +28,7 @@ test('past so many waiting commands the next is Overloaded at once, and all othe
   await nextTurn();
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2, 3, 4]]);
   assert.deepEqual(
-    answers.slice(2),
+    results.slice(2),
     [1, 2, 3, 4].map((amount) => [amount, 'accepted']),
   );
   submit(7);
@@ -41,7 +41,7 @@ function room({ commit }: ReturnType<typeof begin>, command: Command): number {
   for (let taken = 0; ; taken++) {
     let isRefused = false;
     commit.submit(command, (result) => {
-      isRefused = result instanceof StoreFault && result.code === 'Overloaded';
+      isRefused = result instanceof NotBegun && result.code === 'Overloaded';
     });
     if (isRefused) return taken;
     assert(taken < 100_000, 'the queue has a bound');
@@ -50,7 +50,7 @@ function room({ commit }: ReturnType<typeof begin>, command: Command): number {
 
 const BYTES_MAX = 50_000;
 
-test('past so many bytes the next is Overloaded at once, sooner when the commands are larger', async () => {
+test('the queue is bounded in bytes, so it holds fewer commands when they are larger', async () => {
   const small = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const large = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const smallRoom = room(small, subtraction(1));
@@ -58,10 +58,10 @@ test('past so many bytes the next is Overloaded at once, sooner when the command
   assert(smallRoom > 50 && smallRoom < BYTES_MAX / USER.length / 2, `${smallRoom} small ones`);
   assert(largeRoom >= 1 && largeRoom <= BYTES_MAX / 10_000, `${largeRoom} large ones`);
   await nextTurn();
-  assert.deepEqual(large.store.sizes(), [largeRoom], 'what was taken is written');
+  assert.deepEqual(large.store.sizes(), [largeRoom], 'the queued commands are written');
 });
 
-test('what is being written still takes up bytes, and gives them back when it is answered, whatever the answer', async () => {
+test('commands that are being written keep their bytes until they are answered, with any result', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const { store, commit } = tried;
   const all = room(tried, subtraction(1));
@@ -82,7 +82,7 @@ test('what is being written still takes up bytes, and gives them back when it is
   }
 });
 
-test('the bounds in use hold what is waiting to a few megabytes', async () => {
+test('by default the queue holds 10,000 commands in 16 MiB, half of it for an account that is alone', async () => {
   const tried = begin();
   const taken = room(tried, subtraction(1));
   assert.equal(taken, QUEUE_LIMITS.commandsMax / 2, 'an account that is alone leaves as much free as it takes');
@@ -92,7 +92,7 @@ test('the bounds in use hold what is waiting to a few megabytes', async () => {
 /** Amounts of account 1 are below this, and those of account n begin at n times it. */
 const OF_ACCOUNT = 100_000;
 
-test('of an account that floods the queue and one that asks for ten, the ten are in the next batch, in their order', async () => {
+test('ten commands of one account are in the next batch although another account floods the queue', async () => {
   const { store, submitOf } = begin({ commandsMax: 20_000, bytesMax: Infinity });
   submitOf(1, 1);
   await nextTurn();
@@ -111,7 +111,7 @@ test('of an account that floods the queue and one that asks for ten, the ten are
   assert.deepEqual(flood, upTo(503).slice(1));
 });
 
-test('accounts that all have much waiting get the same share of every few batches, each in its own order', async () => {
+test('accounts with long queues get equal shares of the batches, each in its own order', async () => {
   const { store, commit, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   const accounts = [1, 2, 3];
   submitOf(4, 1);
@@ -131,7 +131,7 @@ test('accounts that all have much waiting get the same share of every few batche
   assert(commit.queued > 0, 'all of the time all three had some waiting');
 });
 
-test('a thousand accounts with one command each, behind a flood, are served before the flood is', async () => {
+test('a thousand accounts with one command each, behind a flood of another one, are served within two batches', async () => {
   const { store, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   submitOf(1, 1);
   await nextTurn();
@@ -146,19 +146,19 @@ test('a thousand accounts with one command each, behind a flood, are served befo
   assert.equal(served.length, 1_000);
 });
 
-test('an account that fills the queue is Overloaded, and another one still gets in, and another', () => {
-  const { commit, answers, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
+test('an account that fills its share of the queue is Overloaded, and others still get in', () => {
+  const { commit, results, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
   const held: number[] = [];
   for (const account of [1, 2, 3, 4]) {
     const before = commit.queued;
     for (let count = 0; count < 2_000; count++) submitOf(account, account);
     held.push(commit.queued - before);
   }
-  assert.deepEqual(held, [500, 250, 125, 63], 'each has as much as it leaves free');
-  assert.deepEqual([...new Set(answers.map(([, answer]) => answer))], ['Overloaded']);
+  assert.deepEqual(held, [500, 250, 125, 62], 'each has as much as it leaves free');
+  assert.deepEqual([...new Set(results.map(([, answer]) => answer))], ['Overloaded']);
 });
 
-test('bytes are shared as places are: long names of one account leave room for another', () => {
+test('bytes are shared as commands are: large commands of one account leave room for another', () => {
   const { commit, submitOf } = begin({ commandsMax: Infinity, bytesMax: 100_000 });
   for (let count = 0; count < 100; count++) submitOf(1, 1, 'x'.repeat(1_000));
   const before = commit.queued;
@@ -167,7 +167,7 @@ test('bytes are shared as places are: long names of one account leave room for a
   assert.equal(commit.queued, before + 1);
 });
 
-test('an account that had its share gets it again once it is answered', async () => {
+test('an account gets its whole share again once its commands are answered', async () => {
   const { store, commit, submitOf } = begin({ commandsMax: 100, bytesMax: 1_000_000 });
   for (const round of [0, 1, 2]) {
     for (let count = 0; count < 80; count++) submitOf(1, 1);
@@ -179,20 +179,20 @@ test('an account that had its share gets it again once it is answered', async ()
   }
 });
 
-test('renewals of an account that has its share of the queue still get in', async () => {
-  const { commit, renew, submit } = begin({ commandsMax: 100, bytesMax: Infinity });
+test('end users of an account that has filled its share of the queue are still settled', async () => {
+  const { commit, settle, submit } = begin({ commandsMax: 100, bytesMax: Infinity });
   for (let count = 0; count < 80; count++) submit(1);
-  renew(USER);
+  settle(USER);
   assert.equal(commit.queued, 51);
 });
 
-test('what nobody waits for any more is not begun, and what the others wait for is', async () => {
-  const { store, commit, answers, submit } = begin();
+test('a command whose client has disconnected is canceled unless it is begun, and the others are written', async () => {
+  const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();
   const clients = upTo(4).map(() => ({ isDisconnected: false }));
   clients.forEach((client, index) => {
-    commit.submit(subtraction(10 + index), (result) => answers.push([10 + index, nameOf(result)]), client);
+    commit.submit(subtraction(10 + index), (result) => results.push([10 + index, nameOf(result)]), client);
   });
   for (const index of [0, 2]) Object.assign(clients[index] as object, { isDisconnected: true });
   store.batch(0).finish();
@@ -202,23 +202,23 @@ test('what nobody waits for any more is not begun, and what the others wait for 
   store.batch(1).finish();
   await commit.drained();
   const expected = [
-    [10, 'Overloaded'],
-    [12, 'Overloaded'],
+    [10, 'Canceled'],
+    [12, 'Canceled'],
     [1, 'accepted'],
     [11, 'accepted'],
     [13, 'accepted'],
   ];
-  assert.deepEqual(answers, expected, 'what was begun is done, whoever has gone');
+  assert.deepEqual(results, expected, 'a command that was begun is written all the same');
 });
 
-test('when all have gone nothing is written, and nothing is waited for', async () => {
-  const { store, commit, answers } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
+test('when all clients have disconnected nothing is written, and drained() resolves', async () => {
+  const { store, commit, results } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
   for (const amount of [1, 2])
-    commit.submit(subtraction(amount), (result) => answers.push([amount, nameOf(result)]), { isDisconnected: true });
+    commit.submit(subtraction(amount), (result) => results.push([amount, nameOf(result)]), { isDisconnected: true });
   await commit.drained();
-  assert.deepEqual(answers, [
-    [1, 'Overloaded'],
-    [2, 'Overloaded'],
+  assert.deepEqual(results, [
+    [1, 'Canceled'],
+    [2, 'Canceled'],
   ]);
   assert.deepEqual([store.batches.length, commit.queued], [0, 0]);
 });
@@ -230,9 +230,9 @@ for (const [what, command, bytes] of [
   ['a command', subtraction(1), BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`${what} takes up what its texts do: two of an account need room for three, to the byte`, () => {
-    assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 3 * bytes }), command), 2);
-    assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 3 * bytes - 1 }), command), 1);
+  test(`the queue counts the bytes of the texts of ${what}, and an account that is alone leaves as many free`, () => {
+    assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
+    assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });
 }
 
@@ -247,33 +247,33 @@ test('an account keeps its share of the bytes while some of its commands are sti
   assert.equal(room(tried, subtraction(1)), 1, 'the place that became free');
 });
 
-test('renewals fill all that is left of the queue, in commands and in bytes, and no more', () => {
-  const renewalBytes = 256 + 2 * 'a'.length;
+test('the renewal job fills what is left of the queue, in commands and in bytes, and no more', () => {
+  const settleBytes = 256 + 2 * 'a'.length;
   for (const limits of [
     { commandsMax: 2, bytesMax: Infinity },
-    { commandsMax: Infinity, bytesMax: 2 * renewalBytes },
-    { commandsMax: Infinity, bytesMax: 3 * renewalBytes - 1 },
+    { commandsMax: Infinity, bytesMax: 2 * settleBytes },
+    { commandsMax: Infinity, bytesMax: 3 * settleBytes - 1 },
   ]) {
-    const { commit, answers, renew } = begin(limits);
-    for (const endUser of ['a', 'b', 'c']) renew(endUser);
-    assert.deepEqual([commit.queued, answers], [2, [[0, 'Overloaded']]]);
+    const { commit, results, settle } = begin(limits);
+    for (const endUser of ['a', 'b', 'c']) settle(endUser);
+    assert.deepEqual([commit.queued, results], [2, [[0, 'Overloaded']]]);
   }
 });
 
-test('after a pause renewals begin in a small batch again', async () => {
-  const { store, submit, renew } = begin();
+test('behind requests, due end users are settled in a small batch again', async () => {
+  const { store, submit, settle } = begin();
   for (let batch = 0; batch < 5; batch++) {
     submit(1);
     await nextTurn();
     store.batch(batch).finish();
     await nextTurn();
   }
-  for (let user = 0; user < 4_000; user++) renew(`user ${user}`);
+  for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   await nextTurn();
   assert.equal(store.batch(5).commands.length, 48);
 });
 
-test('the places in a batch of those who have gone are filled up, and no more than those', async () => {
+test('a batch is filled up with the next commands where clients have disconnected', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isDisconnected: true });
   for (const amount of upTo(600)) submit(amount);
@@ -282,7 +282,7 @@ test('the places in a batch of those who have gone are filled up, and no more th
   assert.equal(commit.queued, 600 - 512);
 });
 
-test('how fast the store is, is known while more waits than it takes at once, and not for longer', async (t) => {
+test('the throughput is estimated while the queue is longer than a batch, and unknown otherwise', async (t) => {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, submit } = begin({ commandsMax: 10_000, bytesMax: Infinity });
@@ -293,7 +293,7 @@ test('how fast the store is, is known while more waits than it takes at once, an
     nowMs += 1_000;
     store.batch(batch).finish();
     await nextTurn();
-    known.push(commit.pace.perMs);
+    known.push(commit.throughput.perMs);
   }
   assert.deepEqual(known, [null, BATCH_COMMANDS_MAX / 1_000, null]);
 });

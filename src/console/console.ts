@@ -1,40 +1,39 @@
-// The web console, as a part of the HTTP server with its own headers, its own form bodies and its own pages for what goes
-// wrong; nothing of it reaches the API, and nothing of the API reaches it. To add pages: give their routes a row each in
-// permissions.ts, write a file of routes like member-routes.ts, and call its function in `registerRoutes`.
+// The web console as a Fastify plugin, with headers, body parsers and error pages of its own: it does not affect the API,
+// and the API does not affect it. To add a page, give its routes a row each in permissions.ts, write a file of routes
+// such as routes/members.ts, and call it in `registerRoutes`.
 
 import formbody from '@fastify/formbody';
 import helmet, { type FastifyHelmetOptions } from '@fastify/helmet';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { html } from 'ghtml';
-import { accountRoutes } from './account-routes.ts';
-import { ConsoleContext, type ConsoleOptions, goTo, show } from './console-context.ts';
+import { ASSET_CACHING, ASSET_FILES } from './assets/asset-files.ts';
+import { ConsoleContext, type ConsoleOptions } from './console-context.ts';
 import { isCrossOrigin } from './cross-origin.ts';
-import type { Viewer } from './identity/sessions.ts';
 import { CONTENT_SECURITY_POLICY } from './layout.ts';
-import { memberRoutes } from './member-routes.ts';
-import { errorPage } from './pages/error.ts';
-import { passwordRoutes, resetRoutes } from './password-routes.ts';
-import { ConsoleRoutes, type Doorkeeper } from './permissions.ts';
-import { sendPage } from './routes/console-ports.ts';
-import { clearCookie } from './session.ts';
-import { signInRoutes, verifyRoutes } from './sign-in-routes.ts';
-import { signUpRoutes } from './sign-up-routes.ts';
+import { type On, routesOf } from './permissions.ts';
+import { pathField, redirectTo, sendError } from './request-reply.ts';
+import { apiKeyRoutes } from './routes/api-keys.ts';
+import { endUserRoutes } from './routes/end-user.ts';
+import { endUserListRoutes } from './routes/end-users.ts';
+import { memberRoutes } from './routes/members.ts';
+import { overviewRoutes } from './routes/overview.ts';
+import { passwordResetRoutes, passwordRoutes } from './routes/passwords.ts';
+import { confirmEmailRoutes, signInRoutes } from './routes/sign-in.ts';
+import { signUpRoutes } from './routes/sign-up.ts';
 
 const PREFIX = '/console';
-/** Of a part of an address, as Fastify has it; ours are shorter. */
-const PART_MAX = 100;
+/** The limit of Fastify for a part of a path. Paths of the console are shorter. */
+const PATH_PART_CHARACTERS_MAX = 100;
 
 export interface Console {
-  /** To be registered with the server. */
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** For an address below `/console` that no route can read, one at which there is nothing. */
+  readonly prefix: string;
+  /** Replaces a URL of the console that the router cannot parse by one that leads to "Page not found". */
   readonly addressFor: (url: string) => string;
   close(): Promise<void>;
 }
 
 export function createConsole(options: ConsoleOptions): Console {
   const context = new ConsoleContext(options);
-  const doorkeeper = doorkeeperOf(context);
   return {
     async plugin(app) {
       await app.register(helmet, headers(context));
@@ -42,31 +41,32 @@ export function createConsole(options: ConsoleOptions): Console {
         reply.header('cache-control', 'no-store');
         done();
       });
-      new ConsoleRoutes(app, '', doorkeeper).on('GET /', (_request, reply) => goTo(reply, PREFIX));
+      routesOf(app, '', context)('GET /', (_request, reply) => redirectTo(reply, PREFIX));
       await app.register(
         async (scope) => {
-          await takeForms(scope);
-          scope.setNotFoundHandler((request, reply) => answerUnrouted(context, request, reply));
+          await parseFormsOnly(scope);
+          scope.setNotFoundHandler((request, reply) => answerNotFound(context, request, reply));
           scope.setErrorHandler((error: FastifyError, request, reply) => answerError(error, request, reply));
           refuseCrossOrigin(scope, context);
-          registerRoutes(new ConsoleRoutes(scope, PREFIX, doorkeeper), context);
+          registerRoutes(routesOf(scope, PREFIX, context), context);
         },
         { prefix: PREFIX },
       );
     },
+    prefix: `${PREFIX}/`,
     addressFor,
     close: () => context.close(),
   };
 }
 
-/** The router answers these itself, and knows nothing of pages. */
+/** Without this, the router would answer such URLs itself, with a JSON error. */
 function addressFor(url: string): string {
-  if (!url.startsWith(`${PREFIX}/`)) return url;
   const [path = ''] = url.split('?', 1);
-  return isReadable(path) && path.split('/').every((part) => part.length <= PART_MAX) ? url : `${PREFIX}/unreadable`;
+  const isParsable = isDecodable(path) && path.split('/').every((part) => part.length <= PATH_PART_CHARACTERS_MAX);
+  return isParsable ? url : `${PREFIX}/not-found`;
 }
 
-function isReadable(path: string): boolean {
+function isDecodable(path: string): boolean {
   try {
     decodeURIComponent(path);
     return true;
@@ -75,42 +75,34 @@ function isReadable(path: string): boolean {
   }
 }
 
-function registerRoutes(routes: ConsoleRoutes, context: ConsoleContext): void {
-  routes.on('GET /console', async (request, reply) => {
+function registerRoutes(on: On, context: ConsoleContext): void {
+  on('GET /console', async (request, reply) => {
     const isSignedIn = (await context.viewerOf(request)) !== null;
-    return goTo(reply, isSignedIn ? '/console/overview' : '/console/sign-in');
+    return redirectTo(reply, isSignedIn ? '/console/overview' : '/console/sign-in');
   });
-  signUpRoutes(routes, context);
-  signInRoutes(routes, context);
-  passwordRoutes(routes, context);
-  memberRoutes(routes, context);
-  accountRoutes(routes, context);
+  on('GET /console/assets/:name', (request, reply) => {
+    const url = `/console/assets/${pathField(request, 'name')}`;
+    const file = ASSET_FILES.find((one) => one.url === url);
+    if (file === undefined) return reply.callNotFound();
+    return reply.header('content-type', file.contentType).header('cache-control', ASSET_CACHING).send(file.body);
+  });
+  signUpRoutes(on, context);
+  signInRoutes(on, context);
+  passwordRoutes(on, context);
+  memberRoutes(on, context);
+  overviewRoutes(on, context);
+  endUserListRoutes(on, context);
+  endUserRoutes(on, context);
+  apiKeyRoutes(on, context);
   if (!context.hasMail) return;
-  verifyRoutes(routes, context);
-  resetRoutes(routes, context);
+  confirmEmailRoutes(on, context);
+  passwordResetRoutes(on, context);
 }
 
-function doorkeeperOf(context: ConsoleContext): Doorkeeper {
-  return {
-    viewerOf: (request) => context.viewerOf(request),
-    askToSignIn(request, reply) {
-      const cookie = context.cookieOf(request);
-      // One that has ended, or was made up.
-      if (cookie !== null && context.sessionOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
-      return goTo(reply, '/console/sign-in');
-    },
-    refuse: (reply, viewer) => showOwnersOnly(reply, viewer),
-  };
-}
-
-/** Nothing from elsewhere, nothing inline, nobody's frame. */
 function headers({ settings }: ConsoleContext): FastifyHelmetOptions {
   return {
     global: true,
-    contentSecurityPolicy: {
-      useDefaults: false,
-      directives: CONTENT_SECURITY_POLICY,
-    },
+    contentSecurityPolicy: { useDefaults: false, directives: CONTENT_SECURITY_POLICY },
     referrerPolicy: { policy: 'no-referrer' },
     xFrameOptions: { action: 'deny' },
     strictTransportSecurity: settings.publicUrl?.startsWith('https:')
@@ -119,8 +111,7 @@ function headers({ settings }: ConsoleContext): FastifyHelmetOptions {
   };
 }
 
-/** And nothing else: JSON is for the API. */
-async function takeForms(scope: FastifyInstance): Promise<void> {
+async function parseFormsOnly(scope: FastifyInstance): Promise<void> {
   scope.removeAllContentTypeParsers();
   await scope.register(formbody);
 }
@@ -128,43 +119,38 @@ async function takeForms(scope: FastifyInstance): Promise<void> {
 function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext): void {
   scope.addHook('onRequest', async (request, reply) => {
     if (!isCrossOrigin(request.method, request.headers, settings.publicUrl)) return;
-    await show(reply.code(403), {
-      title: 'Not from here',
-      body: '<p>This request came from another site, so it was refused. Nothing was changed.</p>',
-    });
+    const detail = 'This request came from another website. Nothing was changed.';
+    await sendError(reply, 403, { title: 'Request blocked', detail });
   });
 }
 
-/** Addresses that take forms, and before them where the form stands. */
-const FORM =
+/** URLs that only accept forms; the captured part is the page of the form. */
+const FORM_PATH =
   /^(\/console)\/sign-out$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$/;
 
-/** A slash at the end is forgiven, and who asks for the address of a form finds the form; anything else is said in the frame that the viewer knows. */
-async function answerUnrouted(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
+/** Redirects from a trailing slash, and from the URL of a form to its page, as after going back in the browser. */
+async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
-  if (path.endsWith('/')) return goTo(reply, path.replace(/\/+$/, ''));
-  const form = request.method === 'GET' ? FORM.exec(path)?.slice(1).find(Boolean) : undefined;
-  if (form !== undefined) return goTo(reply, form);
+  if (path.endsWith('/')) return redirectTo(reply, path.replace(/\/+$/, ''));
+  const formPage = request.method === 'GET' ? FORM_PATH.exec(path)?.slice(1).find(Boolean) : undefined;
+  if (formPage !== undefined) return redirectTo(reply, formPage);
   const viewer = await context.viewerOf(request).catch(() => null);
-  const view = { title: 'There is nothing here', detail: 'The address is mistyped, or the page has moved.' };
-  return sendPage(reply, errorPage({ ...view, requestId: null }, { viewer }), 404);
+  return sendError(reply, 404, { title: 'Page not found', detail: 'Check the address.' }, viewer);
 }
 
-function showOwnersOnly(reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const body = html`<p>Only an owner of ${viewer.accountName} may do this.</p>`;
-  return show(reply.code(403), { title: 'For owners', viewer, body });
-}
-
-/** What was typed is in no log: an error says what failed, not with what. */
 function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 400 && status < 500) {
-    const body = html`<p>The request could not be read: ${error.message}.</p>`;
-    return show(reply.code(status), { title: 'Not understood', body });
+    const detail = `The server could not read this request: ${error.message}.`;
+    return sendError(reply, status, { title: 'Invalid request', detail });
   }
-  const isBusy = error.name === 'TooBusy';
+  // Neither the log nor the page contains what was entered.
+  const isBusy = error.name === 'PasswordHasherBusy';
   if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'the console failed');
-  const body =
-    '<p>The console cannot answer just now. Nothing is lost; try again in a moment. The API is not affected.</p>';
-  return show(reply.code(503).header('retry-after', 1), { title: 'Not just now', body });
+  const detail = isBusy
+    ? 'The server is busy. Try again in a moment.'
+    : 'Something went wrong in the console. Try again in a moment. The API is not affected.';
+  reply.header('retry-after', 1);
+  const view = { title: 'Temporarily unavailable', detail, ...(isBusy ? {} : { requestId: request.id }) };
+  return sendError(reply, 503, view);
 }

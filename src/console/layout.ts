@@ -1,22 +1,34 @@
-// The frame around every page of the console: the head, the way around for who is signed in, what was just done, and
-// the page itself. It loads a stylesheet and a script from this origin and nothing else.
+// The HTML document around every page of the console: head, navigation, notice, content; and the page for errors. Pages
+// load one stylesheet, one script and one icon, all from this origin.
 
 import { html } from 'ghtml';
+import type { Role } from '../accounts/membership.ts';
 import { ICON, SCRIPT, STYLESHEET } from './assets/asset-files.ts';
+
+/** The signed-in user. The account of every query comes from here, never from the request. */
+export interface Viewer {
+  readonly userId: string;
+  readonly email: string;
+  readonly account: number;
+  readonly accountName: string;
+  readonly role: Role;
+}
 
 export interface Page {
   readonly title: string;
-  /** Null when nobody is signed in. */
-  readonly viewer: { readonly email: string; readonly accountName: string; readonly role: 'owner' | 'member' } | null;
-  /** The place in the navigation that the page belongs to. */
-  readonly current: 'overview' | 'end-users' | 'api-keys' | 'members' | null;
-  /** What was just done, in a sentence. */
-  readonly notice: string | null;
-  /** Trusted HTML. Its heading is the title, unless it brings its own `<h1>`. */
+  /** Null when no user is signed in. */
+  readonly viewer: Pick<Viewer, 'email' | 'accountName' | 'role'> | null;
+  /** The section that the navigation marks as current. */
+  readonly current?: (typeof SECTIONS)[number]['key'];
+  /** The result of the form that led here, in a sentence. */
+  readonly notice?: string | null;
+  /** Trusted HTML. The title is its heading, unless it has an `<h1>` of its own. */
   readonly body: string;
 }
 
-/** Nothing inline, nothing from elsewhere, and no page of another origin around ours. */
+export type PageContext = Required<Pick<Page, 'viewer' | 'notice'>>;
+
+/** Allows nothing inline, nothing from another origin, and no frame of another origin around the console. */
 export const CONTENT_SECURITY_POLICY = {
   defaultSrc: ["'none'"],
   styleSrc: ["'self'"],
@@ -27,7 +39,7 @@ export const CONTENT_SECURITY_POLICY = {
   baseUri: ["'none'"],
 };
 
-const PLACES = [
+const SECTIONS = [
   { key: 'overview', path: '/console/overview', label: 'Overview', icon: 'M3 17V9m6 8V3m6 14v-6' },
   {
     key: 'end-users',
@@ -47,9 +59,15 @@ const PLACES = [
     label: 'Members',
     icon: 'M7 9a2.5 2.5 0 1 0 0-5 2.5 2.5 0 0 0 0 5Zm-5 7c0-2.6 2.2-4.3 5-4.3s5 1.7 5 4.3M12 4.3a2.5 2.5 0 0 1 0 4.5M13.5 12c2 .5 3 2 3 4',
   },
+  {
+    key: 'api-reference',
+    path: '/docs',
+    label: 'API reference',
+    icon: 'M4 3h7l3 3v11H4Zm7 0v3h3M7 10h4M7 13h4',
+  },
 ] as const;
 
-export function page({ title, viewer, current, notice, body }: Page): string {
+export function page({ title, viewer, current, notice = null, body }: Page): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -65,8 +83,8 @@ export function page({ title, viewer, current, notice, body }: Page): string {
 <body class="${viewer === null ? 'signed-out' : 'signed-in'}">
 <a class="skip" href="#content">Skip to content</a>
 <header class="bar">
-<a class="brand" href="${viewer === null ? '/console/sign-in' : '/console/overview'}">!${BRAND}Scrip</a>
-!${viewer === null ? door(title, body) : wayAround(viewer, current)}
+<a class="brand" href="${viewer === null ? '/console/sign-in' : '/console/overview'}">!${LOGO}Scrip</a>
+!${viewer === null ? '' : navigation(viewer, current)}
 </header>
 <main id="content" tabindex="-1">
 !${notice === null ? '' : html`<p class="notice" role="status">${notice}</p>`}
@@ -77,28 +95,38 @@ export function page({ title, viewer, current, notice, body }: Page): string {
 `;
 }
 
-const BRAND =
-  '<svg class="mark" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="8"/><path d="M8 11h16M8 16h11M8 21h6"/></svg>';
-
-/**
- * The way in, where the page does not offer it itself: the same link twice is one too many, also for who hears it. Signing
- * up may be closed, so the page on which one signs in offers it, or does not.
- */
-function door(title: string, body: string): string {
-  const isOffered = title === 'Sign in' || body.includes('href="/console/sign-in"');
-  return isOffered ? '' : '<nav class="doors" aria-label="Account"><a href="/console/sign-in">Sign in</a></nav>';
+export interface ErrorView {
+  readonly title: string;
+  /** What went wrong, and what to do. */
+  readonly detail: string;
+  /** Given when the server logged the error, so that the entry can be found. */
+  readonly requestId?: string;
 }
 
-/** Members of the account are its owners' business. */
-function wayAround({ email, accountName, role }: NonNullable<Page['viewer']>, current: Page['current']): string {
+export function errorPage({ title, detail, requestId }: ErrorView, viewer: Page['viewer']): string {
+  const [path, label] = viewer === null ? ['/console/sign-in', 'Sign in'] : ['/console/overview', 'Go to overview'];
+  const body = html`<section class="card narrow">
+<p>${detail}</p>
+!${requestId === undefined ? '' : html`<p class="muted small">Request ID <span class="mono">${requestId}</span></p>`}
+<p><a class="button secondary" href="${path}">${label}</a></p>
+</section>`;
+  return page({ title, viewer, body });
+}
+
+const LOGO =
+  '<svg class="mark" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="8"/><path d="M8 11h16M8 16h11M8 21h6"/></svg>';
+
+function navigation({ email, accountName, role }: NonNullable<Page['viewer']>, current: Page['current']): string {
+  // Only owners may open the page of members.
+  const sections = SECTIONS.filter(({ key }) => key !== 'members' || role === 'owner');
   return html`<p class="account">${accountName}</p>
-<nav class="places" aria-label="Console">
-!${PLACES.filter(({ key }) => key !== 'members' || role === 'owner').map(
+<nav class="sections" aria-label="Console">
+!${sections.map(
     ({ key, path, label, icon }) =>
       html`<a href="${path}"!${key === current ? ' aria-current="page"' : ''}><svg viewBox="0 0 18 20" width="16" height="18" aria-hidden="true"><path d="${icon}"/></svg>${label}</a>`,
   )}
 </nav>
-<div class="who">
+<div class="user">
 <p class="email" title="${email}">${email}</p>
 <a class="button quiet" href="/console/password">Change password</a>
 <form method="post" action="/console/sign-out"><button class="button quiet" type="submit">Sign out</button></form>

@@ -1,15 +1,18 @@
-// Who may do what in the console: one row for each route. Routes are made through this table alone, so that one without
-// a row does not compile, and does not start either. An API key opens nothing here, and a session nothing of the API.
+// Who may use which route of the console, one row per route. Routes are registered through this table only: a route
+// without a row does not compile. API keys give no access to the console, and sessions none to the API.
 //
-//   anyone      also who is not signed in
-//   signed-in   concerns nobody but the person
-//   member      whoever belongs to the account
-//   owner       who also says who belongs to it
+//   anyone      with or without a session
+//   signed-in   any user, for settings of their own
+//   member      any member of the account
+//   owner       owners of the account
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Viewer } from './identity/sessions.ts';
+import type { ConsoleContext } from './console-context.ts';
+import type { Viewer } from './layout.ts';
+import { redirectTo, sendError } from './request-reply.ts';
+import { clearCookie } from './session-cookie.ts';
 
-export type Who = 'anyone' | 'signed-in' | 'member' | 'owner';
+export type Access = 'anyone' | 'signed-in' | 'member' | 'owner';
 
 export const PERMISSIONS = {
   'GET /': 'anyone',
@@ -47,57 +50,51 @@ export const PERMISSIONS = {
   'GET /console/members/:user/remove': 'owner',
   'POST /console/members/:user/remove': 'owner',
   'POST /console/members/:user/role': 'owner',
-} as const satisfies Record<string, Who>;
+} as const satisfies Record<string, Access>;
 
 type Permissions = typeof PERMISSIONS;
 export type RouteName = keyof Permissions;
 
-/** Handlers of what anyone may do get no viewer: to find out who it is costs a look-up. */
+/** Handlers of routes for anyone get no viewer, which would cost a query. */
 export type Handler<Name extends RouteName> = (
   request: FastifyRequest,
   reply: FastifyReply,
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-export interface Doorkeeper {
-  viewerOf(request: FastifyRequest): Promise<Viewer | null>;
-  /** Answers somebody who is not signed in. */
-  askToSignIn(request: FastifyRequest, reply: FastifyReply): unknown;
-  /** Answers a member who would have to be an owner. */
-  refuse(reply: FastifyReply, viewer: Viewer): unknown;
-}
+/** Registers a route of the table. */
+export type On = <Name extends RouteName>(name: Name, handle: Handler<Name>) => void;
 
-export class ConsoleRoutes {
-  readonly #app: FastifyInstance;
-  readonly #prefix: string;
-  readonly #doorkeeper: Doorkeeper;
-
-  /** @param prefix with which the routes of `app` begin anyway */
-  constructor(app: FastifyInstance, prefix: string, doorkeeper: Doorkeeper) {
-    this.#app = app;
-    this.#prefix = prefix;
-    this.#doorkeeper = doorkeeper;
-  }
-
-  on<Name extends RouteName>(name: Name, handle: Handler<Name>): void {
-    const who: Who | undefined = PERMISSIONS[name];
-    if (who === undefined) throw new Error(`${name} has no row that says who may do it`);
+/** @param prefix that `app` adds to its routes */
+export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleContext): On {
+  return (name, handle) => {
+    const access: Access = PERMISSIONS[name];
     const [method, path] = name.split(' ') as [string, string];
-    this.#app.route({
+    app.route({
       method,
-      url: path.slice(this.#prefix.length) || '/',
+      url: path.slice(prefix.length) || '/',
       prefixTrailingSlash: 'no-slash',
       schema: { hide: true },
       exposeHeadRoute: method === 'GET',
-      handler: (request, reply) => this.#open(who, request, reply, handle as Handler<RouteName>),
+      async handler(request, reply) {
+        if (access === 'anyone') return handle(request, reply, null as never);
+        const viewer = await context.viewerOf(request);
+        if (viewer === null) return redirectToSignIn(context, request, reply);
+        if (access === 'owner' && viewer.role !== 'owner') return refuseNonOwner(reply, viewer);
+        return handle(request, reply, viewer as never);
+      },
     });
-  }
+  };
+}
 
-  async #open(who: Who, request: FastifyRequest, reply: FastifyReply, handle: Handler<RouteName>): Promise<unknown> {
-    if (who === 'anyone') return handle(request, reply, null as never);
-    const viewer = await this.#doorkeeper.viewerOf(request);
-    if (viewer === null) return this.#doorkeeper.askToSignIn(request, reply);
-    if (who === 'owner' && viewer.role !== 'owner') return this.#doorkeeper.refuse(reply, viewer);
-    return handle(request, reply, viewer as never);
-  }
+function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const cookie = context.cookieFor(request);
+  // The session has ended, or the token was made up.
+  if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
+  return redirectTo(reply, '/console/sign-in');
+}
+
+function refuseNonOwner(reply: FastifyReply, viewer: Viewer): FastifyReply {
+  const detail = `Only owners of ${viewer.accountName} can do this.`;
+  return sendError(reply, 403, { title: 'Owners only', detail }, viewer);
 }

@@ -1,8 +1,7 @@
-// The HTTP server: which routes there are, what bounds them, and how everything that goes wrong becomes a problem
-// document, Fastify's own refusals and the parser's included.
+// Builds the HTTP server: connections, hooks and routes. Every error becomes a problem document, including those of Fastify
+// and of the HTTP parser.
 
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import swagger from '@fastify/swagger';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import Fastify, {
   type FastifyBaseLogger,
   type FastifyError,
@@ -11,150 +10,125 @@ import Fastify, {
   type FastifyRequest,
   LogController,
 } from 'fastify';
-import type { Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { RateLimit, type RateLimitSettings } from '../accounts/rate-limit.ts';
+import { FairShare } from '../batching/fair-share.ts';
+import type { GroupCommit } from '../batching/group-commit.ts';
+import type { RenewalJob } from '../batching/renewal-job.ts';
+import type { LedgerStore } from '../store/ledger-store.ts';
 import type { Tracer } from '../tracing/tracer.ts';
-import { connectionOf } from './connection.ts';
-import { ConnectionTurns, type RequestHandler } from './connection-turns.ts';
-import { answerMalformed, boundConnections, whatIsWrongWith } from './connections.ts';
-import { FrontDoor } from './front-door.ts';
-import { answerHalfClosed } from './half-closed.ts';
-import { readJson } from './json-body.ts';
-import { type LedgerRoutesOptions, ledgerRoutes } from './ledger-routes.ts';
-import { type Measured, metricsOf } from './metrics.ts';
-import { type OperatorRoutesOptions, operatorRoutes } from './operator-routes.ts';
-import { ListTurns } from './page-turns.ts';
-import {
-  type FieldError,
-  InvalidRequest,
-  PROBLEM_TYPE,
-  PROBLEMS,
-  pointerTo,
-  problemDocument,
-  sendFailure,
-  sendInvalid,
-  sendProblem,
-} from './problem.ts';
-import { RequestCounts } from './request-metrics.ts';
-import { COMPONENTS } from './schemas.ts';
-import {
-  BODY_BYTES_MAX,
-  FIELD_ERRORS_MAX,
-  HEADER_BYTES_MAX,
-  SERVER_LIMITS,
-  type ServerLimits,
-} from './server-limits.ts';
-import { traceRequests } from './trace-requests.ts';
-import { UnsentAnswers } from './unsent-answers.ts';
-import { IN_FLIGHT_MAX, WorkInFlight } from './work-in-flight.ts';
+import { Connections, connectionOf } from './admission/connections.ts';
+import { answerMalformed } from './admission/malformed.ts';
+import type { PageQueue } from './admission/page-queue.ts';
+import { invalidRequestOf } from './api/invalid-request.ts';
+import { readJson } from './api/json-body.ts';
+import { describe, hidden } from './api/openapi.ts';
+import { readRoutes } from './api/read-routes.ts';
+import { writeRoutes } from './api/write-routes.ts';
+import type { Authenticator } from './auth/authenticator.ts';
+import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, SERVER_LIMITS, type ServerLimits } from './limits.ts';
+import { collectMetrics } from './metrics/metrics.ts';
+import { operatorRoutes } from './metrics/operator-routes.ts';
+import { RequestMetrics } from './metrics/request-metrics.ts';
+import { traceRequests } from './metrics/request-tracing.ts';
+import { sendError, sendInvalid, sendProblem } from './problem-reply.ts';
+import { InvalidRequest, PROBLEMS } from './problems.ts';
 
-type RouteOptions = LedgerRoutesOptions & OperatorRoutesOptions & Omit<Measured, 'requests'>;
-
-export type HttpServerOptions = Omit<
-  RouteOptions,
-  'isDraining' | 'work' | 'turns' | 'listTurns' | 'unsent' | 'metrics' | 'rateLimit'
-> & {
+export interface HttpServerOptions {
+  readonly ledger: LedgerStore;
+  readonly commit: GroupCommit;
+  readonly renewalJob: RenewalJob;
+  readonly authenticator: Authenticator;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
+  readonly console: OtherPages;
+  /** Shared with the console. */
+  readonly pages: PageQueue;
   /** Whether each request is a line in the log. */
   readonly logRequests?: boolean;
-  /** Who records a span for each request. */
+  /** Records a span for each request. */
   readonly tracer?: Tracer | null;
-  /** How often each key may call; null or absent where that is not limited. */
+  /** Whether the metrics have a port of their own. */
+  readonly metricsElsewhere?: boolean;
+  /** How often each key may call; null or absent if that is not limited. */
   readonly rateLimit?: RateLimitSettings | null;
-  /** Others than `SERVER_LIMITS`, for tests. */
+  /** Other bounds than `SERVER_LIMITS`. */
   readonly limits?: Partial<ServerLimits>;
-  readonly console: OtherPages;
-  /** Those that the console takes as well; of the API alone when absent. */
-  readonly listTurns?: ListTurns;
-};
+}
 
-/** What else is served: it comes with its own routes, parsers and answers to what goes wrong, and changes none of these. */
+/** Pages beside the API, with routes, parsers and errors of their own. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** The address to answer in the place of one that no route can read, so that it is answered in its own words. */
+  /** Addresses that begin with it are theirs, such as `/console/`. */
+  readonly prefix: string;
+  /** Replaces an address of theirs that no route can decode, so that they can answer it. */
   readonly addressFor: (url: string) => string;
 }
 
 export interface HttpServer {
   readonly app: FastifyInstance;
   readonly metrics: Registry;
-  /** Of all that is served, as `GET /healthz`. */
+  /** All routes, such as `GET /healthz`. */
   readonly routes: readonly string[];
-  /** Stops accepting, answers what is in flight, and closes what is still open after ten seconds. */
+  /** Stops accepting connections, answers the requests in flight, and closes connections that are open after ten seconds. */
   drain(): Promise<void>;
 }
 
-/** How often connections are closed that have nothing under way any more. */
+/** How often connections without a request are closed while draining. */
 const DRAIN_IDLE_MS = 100;
 
 /** Any version, either case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
+/** Answered on connections beyond `MAX_CONNECTIONS` too: a busy process is alive. */
+const OPERATOR_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
+
 export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
+  const { commit, logger } = options;
   let isDraining = false;
   const limits = { ...SERVER_LIMITS, ...options.limits };
-  const work = new WorkInFlight(IN_FLIGHT_MAX, () => options.commit.pace.perMs);
-  const handle: RequestHandler = (request, response) => app.routing(request, response);
-  const turns = new ConnectionTurns(work, handle);
-  const genReqId = requestIds();
-  const requests = new RequestCounts(options.logRequests ? options.logger : null);
-  const door = new FrontDoor({
-    authenticator: options.authenticator,
-    work,
-    turns,
-    requests,
-    requestId: genReqId,
-    handle,
-  });
-  const app = bareServer({ ...options, limits, genReqId, turns, door });
-  requests.watch(app);
+  const app = bareServer(options, limits);
+  const metrics = new Registry();
+  const requests = new RequestMetrics(metrics, options.logRequests ? logger : null);
+  requests.decorate(app);
   if (options.tracer) traceRequests(app, options.tracer);
   app.setErrorHandler(answerError);
   takeJsonOnly(app);
-  const routes = listRoutes(app);
-  answerUnrouted(app);
-  app.addHook('onRequest', (request, reply, done) => {
-    request.startedAt = performance.now();
-    const wrong = whatIsWrongWith(request.raw);
-    if (wrong === null) return done();
-    sendProblem(reply.header('connection', 'close'), wrong.code, { detail: wrong.detail });
-  });
-  app.decorateRequest('holder', null);
-  // All that is to be done for an answer, in one hook: each hook of its own costs a request as much as what it does.
+  const methodsOf = answerUnrouted(app);
+  refuseMalformed(app, limits);
+  const inFlight = new FairShare(limits.inFlightMax);
+  app.decorateRequest('isInFlight', false);
+  // One hook for all that a response needs: each hook of its own costs a request as much as what it does.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
-    if (request.holder !== null) {
-      work.leave(request.holder);
-      request.holder = null;
-    }
+    if (request.isInFlight) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    // Not on an earlier one: the answers to those that were pipelined behind it would be lost.
-    if (isDraining && connection.isLatest(request.raw)) reply.header('connection', 'close');
-    if (reply.getHeader('connection') === 'close') connection.endsWith(request.raw);
+    // Fastify closes a connection behind any answer while it is closing: requests that were pipelined are answered first.
+    if (isDraining && connection.pipelined.length > 0) reply.raw.removeHeader('connection');
+    else if (isDraining || connection.isSurplus) reply.header('connection', 'close');
+    if (reply.getHeader('connection') === 'close') connection.isClosing = true;
     done();
   });
 
-  const metrics = metricsOf({ ...options, requests, work });
   const rateLimit = options.rateLimit ? new RateLimit(options.rateLimit) : null;
-  const { listTurns = new ListTurns() } = options;
-  const ledger = { ...options, work, turns, listTurns, rateLimit, unsent: new UnsentAnswers() };
-  for (const schema of COMPONENTS) app.addSchema(schema);
+  const unsent = new FairShare(limits.unsentBytesMax);
+  const calls = { ...options, throughput: commit.throughput, rateLimit, inFlight, unsent };
+  collectMetrics(metrics, { ...options, inFlight });
   await describe(app, options.version);
-  const guarded = async (scope: FastifyInstance) => {
-    scope.addHook('onRoute', ({ url }) => door.guard(url));
-    ledgerRoutes(scope, ledger);
+  const api = async (scope: FastifyInstance) => {
+    writeRoutes(scope, calls);
+    readRoutes(scope, calls);
   };
-  await app.register(guarded);
-  await app.register(async (scope) => guarded(hidden(scope)), { prefix: '/v1' });
+  await app.register(api);
+  await app.register(async (scope) => api(hidden(scope)), { prefix: '/v1' });
   await app.register((scope) => operatorRoutes(scope, { ...options, metrics, isDraining: () => isDraining }));
   await app.register(options.console.plugin);
 
   return {
     app,
     metrics,
-    routes,
+    routes: [...methodsOf].flatMap(([path, methods]) => [...methods].map((method) => `${method} ${path}`)),
     async drain() {
       isDraining = true;
       const deadline = setTimeout(() => app.server.closeAllConnections(), limits.drainMs);
@@ -166,74 +140,91 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   };
 }
 
-interface ServerParts {
-  readonly logger: FastifyBaseLogger;
-  readonly limits: ServerLimits;
-  readonly console: OtherPages;
-  readonly genReqId: () => string;
-  readonly turns: ConnectionTurns;
-  readonly door: FrontDoor;
-}
-
-/** Fastify, as we need it: everything that it refuses is answered by us. */
-function bareServer(parts: ServerParts): FastifyInstance {
-  const { logger, console, genReqId } = parts;
-  return Fastify({
-    // A logger of its own would have it listen to the end of every answer, to log it.
-    childLoggerFactory: () => logger,
-    logController: new LogController({ disableRequestLogging: true }),
-    serverFactory: () => listenFor(parts),
-    genReqId,
-    rewriteUrl: ({ url = '/' }) => console.addressFor(url),
-    bodyLimit: BODY_BYTES_MAX,
-    exposeHeadRoutes: false,
-    forceCloseConnections: 'idle',
-    // While draining, what still arrives on an open connection is answered like any other, and the connection closed.
-    return503OnClosing: false,
-    ajv: {
-      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
-      // The library's own notion of a UUID takes `urn:uuid:` before it.
-      onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
-    },
-    frameworkErrors: answerError,
-    clientErrorHandler: (error, socket) => answerMalformed(error, socket, genReqId),
+/** Refuses malformed requests, and those of connections beyond `MAX_CONNECTIONS`. */
+function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits): void {
+  const detail = `Nothing was changed. This process has ${connectionsMax} open connections, which is its MAX_CONNECTIONS; use fewer, or raise the setting.`;
+  app.addHook('onRequest', (request, reply, done) => {
+    request.startedAt = performance.now();
+    const malformed = malformedIn(request.raw);
+    if (malformed !== null) {
+      sendInvalid(reply.header('connection', 'close'), malformed);
+    } else if (connectionOf(request.raw.socket).isSurplus && !OPERATOR_PATHS.has(request.url)) {
+      sendProblem(reply, 'Overloaded', { detail });
+    } else {
+      done();
+    }
   });
 }
 
-/** The server of Node, with all that is looked at before Fastify is asked. */
-function listenFor({ logger, limits, genReqId, turns, door }: ServerParts): Server {
+/** As Node looks for it, to answer `100 Continue`. */
+const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
+
+/** Malformed requests that Node accepts. */
+function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): InvalidRequest | null {
+  if (rawHeaders.length > 2 * HEADERS_MAX)
+    return new InvalidRequest('HeadersTooLarge', PROBLEMS.HeadersTooLarge.detail);
+  // A request line without a version is HTTP/0.9, whose answers have no status.
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return new InvalidRequest('BadRequest', 'Send the request as HTTP/1.1 or HTTP/1.0.');
+  const { host, expect, 'transfer-encoding': encoding } = headers;
+  // RFC 9112, section 3.2: a proxy may have routed by the other of two, which Node joins with a comma and a space.
+  if (host === undefined ? httpVersion !== '1.0' : host.includes(', '))
+    return new InvalidRequest('BadRequest', 'Send exactly one Host header.');
+  if (expect !== undefined && !CONTINUE.test(expect))
+    return new InvalidRequest('ExpectationFailed', PROBLEMS.ExpectationFailed.detail(expect));
+  if (encoding !== undefined && encoding.toLowerCase() !== 'chunked')
+    return new InvalidRequest('BadRequest', 'The only supported Transfer-Encoding is chunked.');
+  return null;
+}
+
+/** Fastify without its own errors, log and server. */
+function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits): FastifyInstance {
+  const genReqId = requestIds();
+  const connections = new Connections(limits);
+  return Fastify({
+    // With a logger of its own, Fastify would add listeners to every response, to log it.
+    childLoggerFactory: () => logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    serverFactory: (handler) => {
+      const server = nodeServer(limits).on('listening', () => logger.info('Scrip is listening'));
+      connections.attach(server, handler as RequestListener);
+      return server;
+    },
+    clientErrorHandler: (error, socket) => answerMalformed(connections, error, socket, genReqId),
+    genReqId,
+    rewriteUrl: ({ url = '/' }) => (url.startsWith(console.prefix) ? console.addressFor(url) : url),
+    bodyLimit: BODY_BYTES_MAX,
+    exposeHeadRoutes: false,
+    forceCloseConnections: 'idle',
+    // While draining, requests on open connections are answered like any other, and the connection closed.
+    return503OnClosing: false,
+    ajv: {
+      customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
+      // The format of the library takes `urn:uuid:` before it.
+      onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
+    },
+    frameworkErrors: answerError,
+  });
+}
+
+function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // Node's own refusal would have no body; ours is below.
+    // Node would refuse such a request without a body; `malformedIn` does it with a problem.
     requireHostHeader: false,
+    // Node would keep the first of two `Authorization` or `Host` headers, and drop the other.
+    joinDuplicateHeaders: true,
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: limits.headersTimeoutMs,
     requestTimeout: limits.requestTimeoutMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.connectionsCheckMs,
   });
-  boundConnections(server, limits);
-  server.on('listening', () => logger.info('Scrip listens'));
-  server.on('connection', (socket) => turns.arrive(connectionOf(socket)));
-  answerHalfClosed(server);
-  server.on('request', (request, response) => door.enter(request, response));
-  server.on('checkExpectation', (request, response) => {
-    const connection = connectionOf(request.socket);
-    connection.take(request);
-    turns.count(connection);
-    connection.endsWith(request);
-    answerExpectation(request, response, genReqId());
-  });
+  // Node would drop further headers; `malformedIn` refuses the request.
+  server.maxHeadersCount = 0;
   return server;
 }
 
-function answerExpectation(request: IncomingMessage, response: ServerResponse, requestId: string): void {
-  const detail = `Scrip does not know the expectation ${request.headers.expect}.`;
-  const body = problemDocument('ExpectationFailed', requestId, { detail });
-  const headers = { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body), connection: 'close' };
-  response.writeHead(PROBLEMS.ExpectationFailed.status, headers).end(body);
-}
-
-/** Unique in this process, and told apart from those of others by their start. */
+/** Unique in this process; the prefix differs between processes and starts. */
 function requestIds(): () => string {
   const prefix = `${Date.now().toString(36)}-${process.pid.toString(36)}-`;
   let count = 0;
@@ -254,114 +245,31 @@ function takeJsonOnly(app: FastifyInstance): void {
   });
 }
 
-function listRoutes(app: FastifyInstance): readonly string[] {
-  const routes: string[] = [];
-  app.addHook('onRoute', ({ url, method }) => void routes.push(...[method].flat().map((one) => `${one} ${url}`)));
-  return routes;
-}
-
-/** 404, or 405 where the path exists with other methods. */
-function answerUnrouted(app: FastifyInstance): void {
+/**
+ * Answers 404, or 405 if the path has other methods.
+ *
+ * @returns the methods of each path that is added from now on
+ */
+function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<string>> {
   const methodsOf = new Map<string, Set<string>>();
   app.addHook('onRoute', ({ url, method }) => {
-    const methods = methodsOf.get(url) ?? new Set();
-    for (const one of [method].flat()) methods.add(one);
-    methodsOf.set(url, methods);
+    methodsOf.set(url, new Set([...(methodsOf.get(url) ?? []), ...[method].flat()]));
   });
   app.setNotFoundHandler((request, reply) => {
     const path = request.url.split('?', 1)[0] as string;
     const methods = methodsOf.get(path);
     if (methods === undefined) {
-      sendProblem(reply, 'NotFound', { detail: `There is nothing at ${path}. The paths are listed at /docs.` });
+      sendProblem(reply, 'NotFound', { detail: PROBLEMS.NotFound.detail(path) });
       return;
     }
     const allow = [...methods].join(', ');
-    sendProblem(reply.header('allow', allow), 'MethodNotAllowed', {
-      detail: `${path} takes ${allow}, not ${request.method}.`,
-    });
+    const detail = PROBLEMS.MethodNotAllowed.detail({ path, allow, method: request.method });
+    sendProblem(reply.header('allow', allow), 'MethodNotAllowed', { detail });
   });
+  return methodsOf;
 }
 
-/** Whatever a hook, a parser, a validator or Fastify itself refuses. */
-function answerError(error: FastifyError | InvalidRequest, request: FastifyRequest, reply: FastifyReply): void {
-  const invalid = invalidRequestOf(error, request);
-  if (invalid) sendInvalid(reply, invalid);
-  else sendFailure(reply, error);
-}
-
-function invalidRequestOf(error: FastifyError | InvalidRequest, request: FastifyRequest): InvalidRequest | null {
-  if (error instanceof InvalidRequest) return error;
-  if (error.validation) return invalidFields(error, request);
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') {
-    return new InvalidRequest('PayloadTooLarge', `A body may have ${BODY_BYTES_MAX} bytes.`);
-  }
-  if (error.code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') {
-    return new InvalidRequest('UnsupportedMediaType', 'Send the body with `Content-Type: application/json`.');
-  }
-  const status = error.statusCode ?? 500;
-  return status >= 400 && status < 500 ? new InvalidRequest('BadRequest', error.message) : null;
-}
-
-function invalidFields(error: FastifyError, request: FastifyRequest): InvalidRequest {
-  if (error.validationContext === 'body' && request.body === undefined) {
-    return new InvalidRequest('InvalidJson', 'The body is empty; send a JSON object.');
-  }
-  const errors = (error.validation ?? []).slice(0, FIELD_ERRORS_MAX).map(fieldError);
-  const detail = errors.map(({ path, message }) => `${path || 'the body'} ${message}`).join('; ');
-  return new InvalidRequest('InvalidField', detail, errors);
-}
-
-function fieldError({
-  keyword,
-  instancePath,
-  params,
-  message,
-}: NonNullable<FastifyError['validation']>[number]): FieldError {
-  switch (keyword) {
-    case 'required':
-      return { path: instancePath + pointerTo(String(params.missingProperty)), message: 'is required' };
-    case 'additionalProperties':
-      return { path: instancePath + pointerTo(String(params.additionalProperty)), message: 'is not a known field' };
-    case 'pattern':
-    case 'format':
-      return { path: instancePath, message: 'must be a UUID' };
-    case 'const':
-      return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` };
-    default:
-      return { path: instancePath, message: message ?? 'is not valid' };
-  }
-}
-
-async function describe(app: FastifyInstance, version: string): Promise<void> {
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: {
-        title: 'Scrip',
-        version,
-        description:
-          'A credit ledger: it keeps the credits of each end user, adds and subtracts them, and renews them in cycles.',
-        license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
-      },
-      servers: [
-        { url: '/', description: 'These paths are frozen.' },
-        { url: '/v1', description: 'The same, by version.' },
-      ],
-      tags: [
-        { name: 'Credits', description: 'Add, subtract, look up.' },
-        { name: 'Cycles', description: 'Credits that renew.' },
-      ],
-      components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' } } },
-      security: [{ apiKey: [] }],
-    },
-    refResolver: { buildLocalReference: (schema, _base, _fragment, index) => String(schema.$id ?? `schema-${index}`) },
-  });
-}
-
-/** The alias is the same routes again; the OpenAPI document has it as a server. */
-function hidden(scope: FastifyInstance): FastifyInstance {
-  scope.addHook('onRoute', (route) => {
-    route.schema = { ...route.schema, hide: true };
-  });
-  return scope;
+/** Answers errors of hooks, parsers, validators and Fastify itself. */
+function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
+  sendError(reply, invalidRequestOf(error, request) ?? error);
 }

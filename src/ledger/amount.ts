@@ -9,13 +9,3 @@ export const AMOUNT_MAX: Amount = Number.MAX_SAFE_INTEGER;
 export function isAmount(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 1;
 }
-
-/** Whether these integers, each of them exact, add up to 0: exactly, whatever they come to in between. */
-export function sumToNothing(numbers: readonly number[]): boolean {
-  let total = 0;
-  for (const each of numbers) {
-    total += each;
-    if (!Number.isSafeInteger(total)) return numbers.reduce((so, one) => so + BigInt(one), 0n) === 0n;
-  }
-  return total === 0;
-}

@@ -1,110 +1,69 @@
-// Additions and subtractions: oldest first, all or nothing, and never more than 2^53−1 for anyone.
+// Additions and subtractions: oldest first, all or nothing, and never more than 2^53−1 for an end user.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import {
+  add as addition,
+  daysAgo,
+  drawing,
+  idAt,
+  momentAt,
+  NOW,
+  oneTime,
+  opening,
+  recurring,
+  settling,
+  stateOf,
+  subtract as subtraction,
+} from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
-import type { Add, Subtract } from './command.ts';
+import { applyAll } from './apply.ts';
 import { burnOrder, type Cycle, hasEnded } from './cycle.ts';
 import { type Decision, decide } from './decide.ts';
-import { DAY_MS, endOf, INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
-import { transactionId } from './transaction-id.ts';
+import { INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
 
-const NOW = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-const USER = { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001', actor: 'key:7' };
-const NEW_ID = idAt(NOW, 1);
-
-function idAt(at: number, sequence: number): string {
-  return transactionId({ at, sequence, tail: 'aaaaaaaaaaaa' });
+function add(cycles: readonly Cycle[], amount: number, validityDays = 31): Decision {
+  return decide(stateOf(...cycles), addition(amount, { validityDays }), momentAt(NOW));
 }
 
-function momentAt(now: number) {
-  let sequence = 0;
-  return { now, nextId: () => idAt(now, ++sequence) };
+function subtract(cycles: readonly Cycle[], amount: number): Decision {
+  return decide(stateOf(...cycles), subtraction(amount), momentAt(NOW));
 }
 
-/** A one-time cycle that started `daysAgo`, in the order of `place` where several did at once. */
-function cycle(daysAgo: number, change: Partial<Cycle> = {}, place = 1): Cycle {
-  const start = NOW - daysAgo * DAY_MS;
-  const validityDays = change.validityDays ?? 31;
-  const amount = change.amount ?? 100;
-  return Object.freeze({
-    id: idAt(start, place),
-    period: 0,
-    type: 'one-time',
-    status: 'active',
-    amount,
-    remaining: amount,
-    start,
-    end: endOf(start, validityDays),
-    validityDays,
-    ...change,
-  });
+function cyclesAfter(cycles: readonly Cycle[], { postings }: Decision): readonly Cycle[] {
+  return applyAll(stateOf(...cycles), postings).cycles;
 }
 
-function add(cycles: readonly Cycle[], amount: number, validityDays = 31, now = NOW): Decision {
-  const command: Add = { ...USER, kind: 'add', amount, validityDays };
-  return decide(Object.freeze(cycles), command, momentAt(now));
+/** What is left in each cycle once so much is subtracted. */
+function left(cycles: readonly Cycle[], amount: number): number[] {
+  const decision = subtract(cycles, amount);
+  assert.deepEqual(decision.outcome, ACCEPTED);
+  return cyclesAfter(cycles, decision).map(({ remaining }) => remaining);
 }
 
-function subtract(cycles: readonly Cycle[], amount: number, now = NOW): Decision {
-  const command: Subtract = { ...USER, kind: 'subtract', amount };
-  return decide(Object.freeze(cycles), command, momentAt(now));
-}
-
-function left(decision: Decision): number[] {
-  return decision.cycles.map(({ remaining }) => remaining);
-}
-
-function assertRefused(decision: Decision, cycles: readonly Cycle[], refusal: object): void {
-  assert.deepEqual(decision.outcome, refusal);
-  assert.equal(decision.cycles, cycles, 'a refusal changes nothing');
-  assert.deepEqual(decision.postings, []);
+function assertRefused(decision: Decision, refusal: object): void {
+  assert.deepEqual(decision, { outcome: refusal, postings: [] });
 }
 
 const ACCEPTED = { refused: null, cycle: null };
 
 test('an addition opens a one-time cycle from now on, behind all others, with one posting', () => {
-  const before = [cycle(1)];
-  const { outcome, cycles, postings } = add(before, 25, 7);
-  assert.deepEqual(outcome, ACCEPTED);
-  assert.equal(cycles[0], before[0]);
-  assert.deepEqual(cycles.slice(1), [
-    {
-      id: NEW_ID,
-      period: 0,
-      type: 'one-time',
-      status: 'active',
-      amount: 25,
-      remaining: 25,
-      start: NOW,
-      end: NOW + 7 * DAY_MS,
-      validityDays: 7,
-    },
-  ]);
-  assert.deepEqual(postings, [
-    {
-      transactionId: NEW_ID,
-      cycleId: NEW_ID,
-      period: 0,
-      kind: 'add',
-      amount: 25,
-      createdAt: NOW,
-      expiresAt: NOW + 7 * DAY_MS,
-      actor: 'key:7',
-      note: null,
-    },
-  ]);
+  const before = [oneTime({ start: daysAgo(1) })];
+  const cycle = oneTime({ amount: 25, validityDays: 7 });
+  const decision = add(before, 25, 7);
+  assert.deepEqual(decision, { outcome: ACCEPTED, postings: [opening(cycle)] });
+  assert.deepEqual(cyclesAfter(before, decision), [...before, cycle]);
 });
 
-test('an addition without end lasts to the last instant of the year 9999', () => {
+test('an addition for as long as there are days lasts to the last instant of the year 9999', () => {
   assert.equal(add([], 1, VALIDITY_DAYS_MAX).postings[0]?.expiresAt, INSTANT_MAX);
 });
 
 for (const amount of [0, -1, 0.5]) {
-  test(`an amount of ${amount} never gets as far as the rules`, () => {
+  test(`an amount of ${amount} is refused by the API, and stops the ledger if it gets further`, () => {
     assert.throws(() => add([], amount), { name: 'AssertionError' });
-    assert.throws(() => subtract([cycle(1)], amount), { name: 'AssertionError' });
+    assert.throws(() => subtract([oneTime()], amount), { name: 'AssertionError' });
   });
 }
 
@@ -112,47 +71,56 @@ for (const amount of [0, -1, 0.5]) {
 
 const FULL_BUT_30 = AMOUNT_MAX - 30;
 
-function active(daysAgo: number, change: Partial<Cycle> = {}): Cycle {
-  return cycle(daysAgo, { type: 'recurring', ...change });
+function bought(days: number, change: Partial<Cycle> = {}): Cycle {
+  return oneTime({ start: daysAgo(days), ...change });
+}
+
+function active(days: number, change: Partial<Cycle> = {}): Cycle {
+  return recurring({ start: daysAgo(days), ...change });
+}
+
+/** A cycle of 31 days that ends so many milliseconds from now. */
+function endingIn(ms: number, amount = 100): Cycle {
+  return bought(31, { amount, start: daysAgo(31) + ms });
 }
 
 /** Each row is refused at `available + 1`, with these numbers, and accepted at `available`. */
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], validityDays: number, available: number])[] = [
-  ['who has nothing may get all there is', [], 31, AMOUNT_MAX],
-  ['what one has counts', [cycle(1, { amount: FULL_BUT_30 })], 31, 30],
-  ['all cycles count', [cycle(2, { amount: FULL_BUT_30 }), cycle(1, { amount: 12 })], 31, 18],
-  ['what is spent does not count', [cycle(1, { amount: FULL_BUT_30, remaining: 5 })], 31, AMOUNT_MAX - 5],
-  ['who is full gets nothing', [cycle(1, { amount: AMOUNT_MAX })], 31, 0],
+  ['an end user without credits has room for 2^53−1', [], 31, AMOUNT_MAX],
+  ['credits held before count', [bought(1, { amount: FULL_BUT_30 })], 31, 30],
+  ['the credits of all cycles count', [bought(2, { amount: FULL_BUT_30 }), bought(1, { amount: 12 })], 31, 18],
+  ['spent credits do not count', [bought(1, { amount: FULL_BUT_30, remaining: 5 })], 31, AMOUNT_MAX - 5],
+  ['an end user with 2^53−1 credits has no room', [bought(1, { amount: AMOUNT_MAX })], 31, 0],
   ['a cycle that ends in a millisecond counts', [endingIn(1, FULL_BUT_30)], 31, 30],
   ['a cycle that ends now does not count', [endingIn(0, FULL_BUT_30)], 31, AMOUNT_MAX],
   ['a cycle that ended a millisecond ago does not count', [endingIn(-1, FULL_BUT_30)], 31, AMOUNT_MAX],
   [
-    'room is kept for what the active cycle gets when it renews',
+    'room is kept for the credits of the active cycle when it renews',
     [active(1, { amount: FULL_BUT_30, remaining: 0 })],
     31,
     30,
   ],
   [
-    'what is over when the active cycle renews needs no such room',
+    'credits that end when the active cycle renews need no such room',
     [active(1, { amount: FULL_BUT_30, remaining: 0 })],
     30,
     AMOUNT_MAX,
   ],
   [
-    'what others still have at the renewal counts',
-    [cycle(0, { amount: 7 }), active(1, { amount: FULL_BUT_30, remaining: 0 })],
+    'credits of other cycles that outlast the renewal count',
+    [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 7 })],
     31,
     23,
   ],
   [
-    'what others lose at the renewal or before does not count',
-    [cycle(1, { amount: 7 }), cycle(2, { amount: 7 }), active(1, { amount: FULL_BUT_30, remaining: 0 })],
+    'credits of other cycles that end at the renewal or before do not count',
+    [bought(2, { amount: 7 }), bought(1, { amount: 7 }), active(1, { amount: FULL_BUT_30, remaining: 0 })],
     31,
     30,
   ],
   [
-    'what is left now counts when it is more than at the renewal',
-    [cycle(1, { amount: 7 }), active(1, { amount: FULL_BUT_30 })],
+    'the credits of today count when they are more than those at the renewal',
+    [bought(1, { amount: 7 }), active(1, { amount: FULL_BUT_30 })],
     31,
     23,
   ],
@@ -163,141 +131,117 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], validity
     AMOUNT_MAX,
   ],
   [
-    'a cycle that never comes to its end needs no room for a renewal',
+    'a cycle that lasts to the year 9999 needs no room for a renewal',
     [active(1, { amount: FULL_BUT_30, remaining: 0, validityDays: VALIDITY_DAYS_MAX })],
     VALIDITY_DAYS_MAX,
     AMOUNT_MAX,
   ],
 ];
 
-function endingIn(ms: number, amount = 100): Cycle {
-  return cycle(31, { amount, start: NOW - 31 * DAY_MS + ms, end: NOW + ms });
-}
-
 for (const [why, cycles, validityDays, available] of ROOMS) {
-  test(`an addition may take an end user to 2^53−1 and no further: ${why}`, () => {
+  test(`an addition may take an end user to 2^53−1 credits and no further: ${why}`, () => {
     if (available < AMOUNT_MAX) {
       const requested = available + 1;
-      const refusal = { refused: 'BalanceTooLarge', requested, available };
-      assertRefused(add(cycles, requested, validityDays), cycles, refusal);
+      assertRefused(add(cycles, requested, validityDays), { refused: 'BalanceTooLarge', requested, available });
     }
     if (available > 0) assert.deepEqual(add(cycles, available, validityDays).outcome, ACCEPTED);
   });
 }
 
-test('whose next renewal would go past 2^53−1, which no addition allows, is not written to', () => {
-  const cycles = [cycle(0, { amount: 31 }), active(1, { amount: FULL_BUT_30, remaining: 0 })];
+test('a renewal that would go past 2^53−1, which no addition allows, stops the ledger at the next addition', () => {
+  const cycles = [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 31 })];
   assert.throws(() => add(cycles, 1, 32), { name: 'AssertionError' });
 });
 
 // Subtractions.
 
 test('a subtraction drains the cycle that started first, then the next', () => {
-  const decision = subtract([cycle(3), cycle(2), cycle(1)], 150);
-  assert.deepEqual(decision.outcome, ACCEPTED);
-  assert.deepEqual(left(decision), [0, 50, 100]);
+  assert.deepEqual(left([bought(3), bought(2), bought(1)], 150), [0, 50, 100]);
 });
 
 test('a subtraction is one posting for each cycle that it draws on, all of one transaction', () => {
-  const [oldest, newest] = [cycle(3, { validityDays: 90 }), cycle(1)];
+  const [oldest, newest] = [bought(3, { validityDays: 90 }), bought(1)];
   assert.deepEqual(subtract([oldest, newest], 130).postings, [
-    {
-      transactionId: NEW_ID,
-      cycleId: oldest.id,
-      period: 0,
-      kind: 'subtract',
-      amount: -100,
-      createdAt: NOW,
-      expiresAt: oldest.end,
-      actor: 'key:7',
-      note: null,
-    },
-    {
-      transactionId: NEW_ID,
-      cycleId: newest.id,
-      period: 0,
-      kind: 'subtract',
-      amount: -30,
-      createdAt: NOW,
-      expiresAt: newest.end,
-      actor: 'key:7',
-      note: null,
-    },
+    drawing(oldest, 100, NOW, 1),
+    drawing(newest, 30, NOW, 1),
   ]);
+  assert.deepEqual(subtract([oldest, newest], 100).postings, [drawing(oldest, 100, NOW, 1)]);
 });
 
-test('the order of spending is the order of starting, not of ending', () => {
-  assert.deepEqual(left(subtract([cycle(3, { validityDays: 90 }), cycle(2, { validityDays: 3 })], 60)), [40, 100]);
+test('credits are spent in the order in which cycles start, not in which they end', () => {
+  assert.deepEqual(left([bought(3, { validityDays: 90 }), bought(2, { validityDays: 3 })], 60), [40, 100]);
 });
 
 test('of cycles that started together, the one created first is drained first', () => {
-  const cycles = [cycle(1, {}, 3), cycle(1, {}, 1), cycle(1, {}, 2)].sort(burnOrder);
+  const start = daysAgo(1);
+  const cycles = [oneTime({ start }, 3), oneTime({ start }, 1), oneTime({ start }, 2)].sort(burnOrder);
   assert.deepEqual(
-    subtract(cycles, 110).cycles.map(({ id, remaining }) => [id, remaining]),
+    cyclesAfter(cycles, subtract(cycles, 110)).map(({ id, remaining }) => [id, remaining]),
     [
-      [idAt(NOW - DAY_MS, 1), 0],
-      [idAt(NOW - DAY_MS, 2), 90],
-      [idAt(NOW - DAY_MS, 3), 100],
+      [idAt(start, 1), 0],
+      [idAt(start, 2), 90],
+      [idAt(start, 3), 100],
     ],
   );
 });
 
-test('canceled and recurring cycles are spent like one-time ones', () => {
-  const cycles = [active(3, { status: 'canceled' }), active(2), cycle(1)];
-  assert.deepEqual(left(subtract(cycles, 250)), [0, 0, 50]);
+test('canceled, superseded and recurring cycles are spent like one-time ones', () => {
+  const cycles = [active(4, { status: 'superseded' }), active(3, { status: 'canceled' }), active(2), bought(1)];
+  assert.deepEqual(left(cycles, 350), [0, 0, 0, 50]);
 });
 
-test('a cycle that is used up is passed over, without a posting', () => {
-  const decision = subtract([cycle(3, { remaining: 0 }), cycle(2)], 1);
-  assert.deepEqual(left(decision), [0, 99]);
-  assert.equal(decision.postings.length, 1);
+test('a used-up cycle is passed over, without a posting', () => {
+  const cycles = [bought(3, { remaining: 0 }), bought(2)];
+  assert.deepEqual(left(cycles, 1), [0, 99]);
+  assert.equal(subtract(cycles, 1).postings.length, 1);
 });
 
 test('a cycle that ends in a millisecond is spent', () => {
-  const cycles = [endingIn(1), cycle(1)];
-  assert.deepEqual(left(subtract(cycles, 1)), [99, 100]);
+  assert.deepEqual(left([endingIn(1), bought(1)], 1), [99, 100]);
 });
 
 for (const ms of [0, -1]) {
   test(`a cycle that ended ${-ms} ms ago is not spent`, () => {
-    const cycles = [endingIn(ms), cycle(1)];
-    assert.deepEqual(left(subtract(cycles, 1)), [100, 99]);
-    const refusal = { refused: 'InsufficientFunds', requested: 101, available: 100 };
-    assertRefused(subtract(cycles, 101), cycles, refusal);
+    const cycles = [endingIn(ms), bought(1)];
+    assert.deepEqual(left(cycles, 1), [100, 99]);
+    assertRefused(subtract(cycles, 101), { refused: 'InsufficientFunds', requested: 101, available: 100 });
   });
 }
 
-test('all credits can be spent, and not one more: a subtraction that is not covered changes nothing', () => {
-  const cycles = [cycle(3), cycle(2, { remaining: 20 })];
-  assert.deepEqual(left(subtract(cycles, 120)), [0, 0]);
-  assertRefused(subtract(cycles, 121), cycles, { refused: 'InsufficientFunds', requested: 121, available: 120 });
+test('all credits can be spent, and a subtraction of one more changes nothing', () => {
+  const cycles = [bought(3), bought(2, { remaining: 20 })];
+  assert.deepEqual(left(cycles, 120), [0, 0]);
+  assertRefused(subtract(cycles, 121), { refused: 'InsufficientFunds', requested: 121, available: 120 });
 });
 
-test('an end user never heard of has insufficient funds', () => {
-  const cycles: Cycle[] = [];
-  assertRefused(subtract(cycles, 1), cycles, { refused: 'InsufficientFunds', requested: 1, available: 0 });
+test('an unknown end user has insufficient funds', () => {
+  assertRefused(subtract([], 1), { refused: 'InsufficientFunds', requested: 1, available: 0 });
 });
 
 test('2^53−1 credits can be spent at once', () => {
-  const cycles = [cycle(2, { amount: AMOUNT_MAX - 1 }), cycle(1, { amount: 1 })];
-  assert.deepEqual(left(subtract(cycles, AMOUNT_MAX)), [0, 0]);
+  assert.deepEqual(left([bought(2, { amount: AMOUNT_MAX - 1 }), bought(1, { amount: 1 })], AMOUNT_MAX), [0, 0]);
 });
 
-test('a renewal as such decides nothing: settling is what enters it', () => {
-  const cycles = [cycle(1)];
-  const { account, endUser } = USER;
-  assertRefused(decide(cycles, { kind: 'renew', account, endUser }, momentAt(NOW)), cycles, ACCEPTED);
+test('settling decides nothing by itself, and is always accepted', () => {
+  assertRefused(decide(stateOf(bought(1)), settling(), momentAt(NOW)), ACCEPTED);
 });
 
-test('whatever is spent comes from the oldest credits, in full or not at all', () => {
+test('a refusal takes no id, and a transaction takes one', () => {
+  const moment = momentAt(NOW);
+  const state = stateOf(bought(1));
+  decide(state, subtraction(101), moment);
+  decide(state, addition(AMOUNT_MAX), moment);
+  assert.equal(decide(state, subtraction(1), moment).postings[0]?.transactionId, idAt(NOW, 1));
+  assert.equal(decide(state, addition(1), moment).postings[0]?.transactionId, idAt(NOW, 2));
+});
+
+test('a subtraction takes the oldest credits that have not ended, in full or not at all', () => {
   const many = fc
-    .array(fc.tuple(fc.integer({ min: 0, max: 40 }), fc.integer({ min: 1, max: 50 }), fc.nat({ max: 50 })), {
-      maxLength: 6,
-    })
+    .array(fc.tuple(fc.nat({ max: 40 }), fc.integer({ min: 1, max: 50 }), fc.nat({ max: 50 })), { maxLength: 6 })
     .map((rows) =>
       rows
-        .map(([daysAgo, amount, spent], place) =>
-          cycle(daysAgo, { amount, remaining: Math.max(amount - spent, 0) }, place + 1),
+        .map(([days, amount, spent], index) =>
+          oneTime({ start: daysAgo(days), amount, remaining: Math.max(amount - spent, 0) }, index + 1),
         )
         .sort(burnOrder),
     );
@@ -305,40 +249,33 @@ test('whatever is spent comes from the oldest credits, in full or not at all', (
     fc.property(many, fc.integer({ min: 1, max: 200 }), (cycles, amount) => {
       const valid = cycles.filter((each) => !hasEnded(each, NOW));
       const available = valid.reduce((sum, { remaining }) => sum + remaining, 0);
-      const decision = subtract(cycles, amount);
       if (amount > available) {
-        assertRefused(decision, cycles, { refused: 'InsufficientFunds', requested: amount, available });
+        assertRefused(subtract(cycles, amount), { refused: 'InsufficientFunds', requested: amount, available });
         return;
       }
-      const credits = valid.flatMap(({ id, remaining }) => Array<string>(remaining).fill(id));
-      for (const [index, { id, remaining }] of decision.cycles.entries()) {
-        const isValid = valid.some((each) => each.id === id);
-        const expected = isValid ? credits.slice(amount).filter((each) => each === id).length : undefined;
-        assert.equal(remaining, expected ?? cycles[index]?.remaining);
-      }
-      const moved = decision.postings.reduce((sum, posting) => sum + posting.amount, 0);
-      assert.equal(moved, -amount);
+      const credits = valid.flatMap(({ id, remaining }) => Array<string>(remaining).fill(id)).slice(amount);
+      const expected = cycles.map(({ id, remaining }) =>
+        valid.some((each) => each.id === id) ? credits.filter((each) => each === id).length : remaining,
+      );
+      assert.deepEqual(left(cycles, amount), expected);
     }),
   );
 });
 
-test('a note is kept with every posting of its command, and one that is none never gets as far as the rules', () => {
-  const moment = { now: NOW, nextId: () => NEW_ID };
-  const cycles = [cycle(1), cycle(2)];
-  const spend = (note?: string | null): Subtract => ({
-    ...USER,
-    kind: 'subtract',
-    amount: 150,
-    ...(note === undefined ? {} : { note }),
-  });
-  const notes = (note?: string | null) => decide(cycles, spend(note), moment).postings.map((posting) => posting.note);
+test('a note is kept with every posting of its command', () => {
+  const notes = (note?: string | null) => {
+    const command = subtraction(150, note === undefined ? {} : { note });
+    const { postings } = decide(stateOf(bought(2), bought(1)), command, momentAt(NOW));
+    return postings.map((posting) => posting.note);
+  };
   assert.deepEqual(notes('ticket 4711'), ['ticket 4711', 'ticket 4711']);
-  assert.deepEqual(
-    [notes(null), notes()],
-    [
-      [null, null],
-      [null, null],
-    ],
-  );
+  assert.deepEqual(notes(null), [null, null]);
+  assert.deepEqual(notes(), [null, null]);
   for (const note of ['', 'x'.repeat(501), 'a\0b']) assert.throws(() => notes(note), { name: 'AssertionError' });
+});
+
+test('a posting names the API key that asked for it', () => {
+  const { postings } = decide(stateOf(bought(1)), subtraction(1, { actor: 'key:8' }), momentAt(NOW));
+  assert.equal(postings[0]?.actor, 'key:8');
+  assert.equal(decide(stateOf(), addition(1, { actor: 'user:3' }), momentAt(NOW)).postings[0]?.actor, 'user:3');
 });

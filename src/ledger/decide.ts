@@ -1,5 +1,5 @@
-// The rules: what a command does to the settled cycles of its end user. Pure, so that every store, the tests and a
-// batch that runs a second time decide alike.
+// The rules: what a command does to a settled end user. A decision is an outcome and the postings that bring it about;
+// what these do is defined in `apply.ts`. Pure, so that every store, the tests and a repeated batch decide alike.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount, isAmount } from './amount.ts';
@@ -13,16 +13,17 @@ import {
   type StartCycle,
   type StopCycle,
   type Subtract,
+  type WriteCommand,
 } from './command.ts';
-import { type Cycle, type CycleType, hasEnded, renews } from './cycle.ts';
-import { endOf, type Instant } from './instant.ts';
-import { isNote, openingOf, type Posting, posting } from './posting.ts';
+import { type Cycle, type CycleType, endOf, hasEnded, renews } from './cycle.ts';
+import type { Instant } from './instant.ts';
+import { type Entry, isNote, openingOf, type Posting, postingTo } from './posting.ts';
+import type { EndUserState } from './state.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 export interface Decision {
   readonly outcome: Outcome;
-  /** The cycles afterwards: those that came in, each in its place, then what was started. */
-  readonly cycles: readonly Cycle[];
+  /** In the order in which they happen; none where nothing changes. */
   readonly postings: readonly Posting[];
 }
 
@@ -34,10 +35,10 @@ export interface Moment {
 
 type Cycles = readonly Cycle[];
 
-/** @param cycles of the command's end user, settled at `moment.now`, in burn order */
-export function decide(cycles: Cycles, command: Command, moment: Moment): Decision {
-  const note = command.kind === 'renew' ? null : command.note;
-  assert(note == null || isNote(note), 'a note that is empty or too long is refused before it gets here');
+/** @param state of the command's end user, settled at `moment.now` */
+export function decide({ cycles }: EndUserState, command: Command, moment: Moment): Decision {
+  if (command.kind === 'settle') return { outcome: ACCEPTED, postings: [] };
+  assert(command.note == null || isNote(command.note), 'notes are validated at the API');
   switch (command.kind) {
     case 'add':
       return add(cycles, command, moment);
@@ -47,44 +48,38 @@ export function decide(cycles: Cycles, command: Command, moment: Moment): Decisi
       return startCycle(cycles, command, moment);
     case 'stop-cycle':
       return stopCycle(cycles, command, moment);
-    case 'renew':
-      return { outcome: ACCEPTED, cycles, postings: [] };
   }
 }
 
 function add(cycles: Cycles, command: Add, moment: Moment): Decision {
   const end = endOf(moment.now, command.validityDays);
   const refusal = refuseTooLarge(cycles, { amount: command.amount, end, now: moment.now });
-  if (refusal) return unchanged(cycles, refusal);
-  const { cycle, opening } = open('one-time', command, moment);
-  return { outcome: ACCEPTED, cycles: [...cycles, cycle], postings: [opening] };
+  if (refusal) return refused(refusal);
+  return { outcome: ACCEPTED, postings: [open('one-time', command, moment).opening] };
 }
 
 function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
-  assert(isAmount(command.amount), 'a subtraction of nothing is refused before it gets here');
+  assert(command.amount >= 1, 'amounts are validated at the API');
   if (!covers(cycles, command.amount, moment.now)) {
     const available = activeBalance(cycles, moment.now);
-    return unchanged(cycles, { refused: 'InsufficientFunds', requested: command.amount, available });
+    return refused({ refused: 'InsufficientFunds', requested: command.amount, available });
   }
-  const { actor, note = null } = command;
-  const entry = { transactionId: moment.nextId(), kind: 'subtract', createdAt: moment.now, actor, note } as const;
-  const after = cycles.slice();
+  const entry = entryOf(command, moment);
   const postings: Posting[] = [];
   let wanted = command.amount;
   for (let index = 0; wanted > 0; index++) {
     const cycle = cycles[index];
     assert(cycle !== undefined, 'the balance covers the subtraction');
-    // A cycle that ends exactly now is already over: cycles are half-open, [start, end).
+    // Cycles are half-open, [start, end): one that ends exactly now no longer counts.
     if (hasEnded(cycle, moment.now) || cycle.remaining === 0) continue;
     const drawn = Math.min(wanted, cycle.remaining);
-    after[index] = { ...cycle, remaining: cycle.remaining - drawn };
-    postings.push(posting(cycle, { ...entry, amount: -drawn }));
+    postings.push(postingTo(cycle, -drawn, entry));
     wanted -= drawn;
   }
-  return { outcome: ACCEPTED, cycles: after, postings };
+  return { outcome: ACCEPTED, postings };
 }
 
-/** Whether so much can be spent: of a thousand cycles the first ones say so. */
+/** Whether so much can be spent. The first few of a thousand cycles mostly decide it. */
 function covers(cycles: Cycles, wanted: Amount, now: Instant): boolean {
   let missing = wanted;
   for (let index = 0; missing > 0; index++) {
@@ -97,60 +92,59 @@ function covers(cycles: Cycles, wanted: Amount, now: Instant): boolean {
 
 function startCycle(cycles: Cycles, command: StartCycle, moment: Moment): Decision {
   const active = activeCycle(cycles, moment.now);
-  if (active && command.onActive === 'refuse')
-    return unchanged(cycles, { refused: 'CycleAlreadyActive', cycle: active });
+  if (active && command.onActive === 'refuse') return refused({ refused: 'CycleAlreadyActive', cycle: active });
   const end = endOf(moment.now, command.validityDays);
-  const before = active ? stop(cycles, active, command, moment) : unchanged(cycles, ACCEPTED);
-  const refusal = refuseTooLarge(before.cycles, { amount: command.amount, end, now: moment.now });
-  if (refusal) return unchanged(cycles, refusal);
+  // Once the active cycle is stopped, it needs no room for its next renewal.
+  const others = active ? cycles.map((cycle) => (cycle === active ? canceled(cycle) : cycle)) : cycles;
+  const refusal = refuseTooLarge(others, { amount: command.amount, end, now: moment.now });
+  if (refusal) return refused(refusal);
+  const stops = active ? [stopping(active, command, moment)] : [];
   const { cycle, opening } = open('recurring', command, moment);
-  return {
-    outcome: { refused: null, cycle },
-    cycles: [...before.cycles, cycle],
-    postings: [...before.postings, opening],
-  };
+  return { outcome: { refused: null, cycle }, postings: [...stops, opening] };
 }
 
 function stopCycle(cycles: Cycles, command: StopCycle, moment: Moment): Decision {
   const active = activeCycle(cycles, moment.now);
-  if (active) return stop(cycles, active, command, moment);
-  // Stopping twice answers the same cycle until its end. Where several stopped ones overlap, the last one started is current.
-  const canceled = cycles.findLast((cycle) => cycle.status === 'canceled' && !hasEnded(cycle, moment.now));
-  return unchanged(cycles, canceled ? { refused: null, cycle: canceled } : { refused: 'CycleNotFound' });
+  if (active)
+    return { outcome: { refused: null, cycle: canceled(active) }, postings: [stopping(active, command, moment)] };
+  // Stopping again gives the cycle that was stopped last, until its end.
+  const last = cycles.find((cycle) => cycle.status === 'canceled' && !hasEnded(cycle, moment.now));
+  return { outcome: last ? { refused: null, cycle: last } : { refused: 'CycleNotFound' }, postings: [] };
 }
 
-function stop(cycles: Cycles, active: Cycle, command: StartCycle | StopCycle, { now, nextId }: Moment): Decision {
-  const { actor, note = null } = command;
-  const entry = { transactionId: nextId(), kind: 'stop-cycle', amount: 0, createdAt: now, actor, note } as const;
-  const canceled: Cycle = { ...active, status: 'canceled' };
-  return {
-    outcome: { refused: null, cycle: canceled },
-    cycles: cycles.map((cycle) => (cycle === active ? canceled : cycle)),
-    postings: [posting(canceled, entry)],
-  };
+function stopping(active: Cycle, command: StartCycle | StopCycle, moment: Moment): Posting {
+  return postingTo(active, 0, { ...entryOf(command, moment), kind: 'stop-cycle' });
 }
 
-function open(type: CycleType, command: Add | StartCycle, { now, nextId }: Moment): { cycle: Cycle; opening: Posting } {
-  const { amount, validityDays, actor, kind, note = null } = command;
-  assert(isAmount(amount), 'an addition of nothing is refused before it gets here');
-  const id = nextId();
-  const end = endOf(now, validityDays);
+function canceled(cycle: Cycle): Cycle {
+  return { ...cycle, status: 'canceled' };
+}
+
+function open(type: CycleType, command: Add | StartCycle, moment: Moment): { cycle: Cycle; opening: Posting } {
+  const { amount, validityDays } = command;
+  assert(isAmount(amount), 'amounts are validated at the API');
+  const entry = entryOf(command, moment);
+  const start = moment.now;
   const cycle: Cycle = {
-    id,
+    id: entry.transactionId,
     period: 0,
     type,
     status: 'active',
     amount,
     remaining: amount,
-    start: now,
-    end,
+    start,
+    end: endOf(start, validityDays),
     validityDays,
   };
-  return { cycle, opening: openingOf(cycle, { transactionId: id, kind, actor, note }) };
+  return { cycle, opening: openingOf(cycle, entry) };
 }
 
-function unchanged(cycles: Cycles, outcome: Outcome): Decision {
-  return { outcome, cycles, postings: [] };
+function entryOf({ kind, actor, note = null }: WriteCommand, { now, nextId }: Moment): Entry {
+  return { transactionId: nextId(), kind, createdAt: now, actor, note };
+}
+
+function refused(refusal: Refusal): Decision {
+  return { outcome: refusal, postings: [] };
 }
 
 function activeCycle(cycles: Cycles, now: Instant): Cycle | undefined {

@@ -1,10 +1,10 @@
-// The chain over the postings of an end user.
+// The hash chain over the postings of an end user: any other postings, or any other order, lead to another hash.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { emptyHashChain, extend } from './hash-chain.ts';
+import { emptyHashChain, extendHashChain } from './hash-chain.ts';
 import type { Posting } from './posting.ts';
 import { transactionId } from './transaction-id.ts';
 
@@ -22,25 +22,26 @@ const POSTING: Posting = {
   expiresAt: NOON + 1,
   actor: 'key:1',
   note: null,
+  terms: null,
 };
 
-test('a head is a SHA-256 of the head before it and of all that a posting says', () => {
-  const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} 5 - key:1`;
+test('a chain hash is the SHA-256 of the hash before it and of all that a posting says', () => {
+  const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} - 5 - key:1`;
   const first = hash('sha256', text, 'base64url');
-  assert.equal(extend(emptyHashChain(ADA), [POSTING]), first);
+  assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING]), first);
   const second = { ...POSTING, transactionId: idAt(8), note: 'ticket 4711' };
-  const more = `${first}\n${second.transactionId} ${second.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} 5 11 key:1ticket 4711`;
-  assert.equal(extend(first, [second]), hash('sha256', more, 'base64url'));
-  assert.equal(extend(emptyHashChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
+  const more = `${first}\n${second.transactionId} ${second.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} - 5 11 key:1ticket 4711`;
+  assert.equal(extendHashChain(first, [second]), hash('sha256', more, 'base64url'));
+  assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
 });
 
-test('the postings of a transaction are taken by cycle, then by period, in whatever order they come', () => {
+test('the postings of a transaction are hashed by cycle, then by period, in whatever order they come', () => {
   const earlierCycle = { ...POSTING, cycleId: idAt(2), period: 5 };
   const nextPeriod = { ...POSTING, period: 1 };
   const line = ({ cycleId, period }: Posting) =>
-    `\n${POSTING.transactionId} ${cycleId} ${period} subtract -12 ${NOON} ${NOON + 1} 5 - key:1`;
+    `\n${POSTING.transactionId} ${cycleId} ${period} subtract -12 ${NOON} ${NOON + 1} - 5 - key:1`;
   const [a, b, c] = [earlierCycle, POSTING, nextPeriod];
-  const head = hash('sha256', `${emptyHashChain(ADA)}${[a, b, c].map(line).join('')}`, 'base64url');
+  const expected = hash('sha256', `${emptyHashChain(ADA)}${[a, b, c].map(line).join('')}`, 'base64url');
   for (const postings of [
     [a, b, c],
     [a, c, b],
@@ -49,11 +50,11 @@ test('the postings of a transaction are taken by cycle, then by period, in whate
     [c, a, b],
     [c, b, a],
   ])
-    assert.equal(extend(emptyHashChain(ADA), postings), head);
+    assert.equal(extendHashChain(emptyHashChain(ADA), postings), expected);
 });
 
-test('no posting leaves the head as it is', () => {
-  assert.equal(extend(emptyHashChain(ADA), []), emptyHashChain(ADA));
+test('a hash chain that is extended by no posting stays as it is', () => {
+  assert.equal(extendHashChain(emptyHashChain(ADA), []), emptyHashChain(ADA));
 });
 
 const CHANGES: readonly Partial<Posting>[] = [
@@ -68,31 +69,47 @@ const CHANGES: readonly Partial<Posting>[] = [
   { actor: 'key:10' },
   { note: 'goodwill' },
   { note: ' ' },
+  { terms: { type: 'one-time', validityDays: 31 } },
 ];
 
 for (const change of CHANGES) {
-  test(`another ${Object.keys(change)} (${Object.values(change)}) leads to another head`, () => {
+  test(`a posting with another ${Object.keys(change)} (${JSON.stringify(Object.values(change)[0])}) leads to another hash chain`, () => {
     const later = { ...POSTING, transactionId: idAt(9) };
-    const heads = [POSTING, { ...POSTING, ...change }].map((posting) => extend(emptyHashChain(ADA), [posting, later]));
-    assert.notEqual(heads[0], heads[1]);
+    const hashes = [POSTING, { ...POSTING, ...change }].map((posting) =>
+      extendHashChain(emptyHashChain(ADA), [posting, later]),
+    );
+    assert.notEqual(hashes[0], hashes[1]);
   });
 }
 
-test('what moves from the actor to the note is seen', () => {
+test('a posting that opens a cycle is hashed with its type and its validity', () => {
+  const opening = { ...POSTING, terms: { type: 'recurring', validityDays: 31 } } as const;
+  const text = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1}`;
+  const expected = hash('sha256', `${text} recurring/31 5 - key:1`, 'base64url');
+  assert.equal(extendHashChain(emptyHashChain(ADA), [opening]), expected);
+  const others = [
+    { type: 'recurring', validityDays: 3 },
+    { type: 'one-time', validityDays: 31 },
+  ] as const;
+  for (const terms of others)
+    assert.notEqual(extendHashChain(emptyHashChain(ADA), [{ ...opening, terms }]), expected, JSON.stringify(terms));
+});
+
+test('a character that moves from the actor of a posting to its note leads to another hash chain', () => {
   const [a, b] = [
     { actor: 'key:1', note: '2' },
     { actor: 'key:12', note: null },
-  ].map((free) => extend(emptyHashChain(ADA), [{ ...POSTING, ...free }]));
-  const c = extend(emptyHashChain(ADA), [{ ...POSTING, actor: 'key:', note: '12' }]);
+  ].map((free) => extendHashChain(emptyHashChain(ADA), [{ ...POSTING, ...free }]));
+  const c = extendHashChain(emptyHashChain(ADA), [{ ...POSTING, actor: 'key:', note: '12' }]);
   assert.equal(new Set([a, b, c]).size, 3);
 });
 
-test('the same postings of somebody else are another chain', () => {
+test('the same postings of another end user are another hash chain', () => {
   const others = [
     { ...ADA, account: 2 },
     { ...ADA, endUser: '00000000-0000-4000-8000-000000000002' },
   ];
-  assert.equal(new Set([ADA, ...others].map((user) => extend(emptyHashChain(user), [POSTING]))).size, 3);
+  assert.equal(new Set([ADA, ...others].map((user) => extendHashChain(emptyHashChain(user), [POSTING]))).size, 3);
 });
 
 const someText = fc.string({ minLength: 1, maxLength: 4, unit: 'binary' });
@@ -112,35 +129,35 @@ const someTransactions = fc
     ),
   );
 
-test('transactions lead to one head, however they come in batches and their postings in an order', () => {
+test('transactions lead to one hash chain, in whatever batches they come and their postings in whatever order', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(8), (transactions, split) => {
-      const whole = extend(emptyHashChain(ADA), transactions.flat());
+      const whole = extendHashChain(emptyHashChain(ADA), transactions.flat());
       const [first, second] = [transactions.slice(0, split), transactions.slice(split)];
       const turned = second.map((postings) => postings.toReversed());
-      assert.equal(extend(extend(emptyHashChain(ADA), first.flat()), turned.flat()), whole);
+      assert.equal(extendHashChain(extendHashChain(emptyHashChain(ADA), first.flat()), turned.flat()), whole);
     }),
   );
 });
 
-test('a transaction that is left out, exchanged with the next, or joined to it leads to another head', () => {
+test('a transaction that is left out, exchanged with the next, or joined to it leads to another hash chain', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(7), (transactions, at) => {
       const place = at % transactions.length;
-      const whole = extend(emptyHashChain(ADA), transactions.flat());
-      assert.notEqual(extend(emptyHashChain(ADA), transactions.toSpliced(place, 1).flat()), whole);
+      const whole = extendHashChain(emptyHashChain(ADA), transactions.flat());
+      assert.notEqual(extendHashChain(emptyHashChain(ADA), transactions.toSpliced(place, 1).flat()), whole);
       const [one, next] = transactions.slice(place, place + 2);
       if (one === undefined || next === undefined) return;
-      assert.notEqual(extend(emptyHashChain(ADA), transactions.toSpliced(place, 2, next, one).flat()), whole);
+      assert.notEqual(extendHashChain(emptyHashChain(ADA), transactions.toSpliced(place, 2, next, one).flat()), whole);
       const joined = next.map((posting) => ({ ...posting, transactionId: (one[0] as Posting).transactionId }));
-      assert.notEqual(extend(emptyHashChain(ADA), transactions.toSpliced(place + 1, 1, joined).flat()), whole);
+      assert.notEqual(extendHashChain(emptyHashChain(ADA), transactions.toSpliced(place + 1, 1, joined).flat()), whole);
     }),
   );
 });
 
-test('postings that were given are not put into another order', () => {
+test('extending a hash chain leaves the postings that it is given in their order', () => {
   const postings = [5, 2, 4].map((cycle) => ({ ...POSTING, cycleId: idAt(cycle) }));
   const before = [...postings];
-  extend(emptyHashChain(ADA), postings);
+  extendHashChain(emptyHashChain(ADA), postings);
   assert.deepEqual(postings, before);
 });

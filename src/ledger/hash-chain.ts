@@ -1,12 +1,12 @@
-// The chain over the postings of one end user: each transaction is hashed together with the hash before it, so that
-// the last one, the head, stands for all of them in their order. Whoever changes, takes out or puts in a posting changes
-// every head from there on. There is no secret in it: it proves something against a head that is kept elsewhere.
+// The hash chain over the postings of one end user: each transaction is hashed together with the hash before it, so the
+// last hash stands for all of them in their order. Changing, removing or inserting a posting changes every hash from
+// there on. There is no secret in it: it proves something only against a digest that is kept elsewhere.
 
 import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
 import type { Posting } from './posting.ts';
 
-/** A SHA-256 in base64url, 43 characters. The head of no posting at all names the end user instead. */
+/** A SHA-256 in base64url, 43 characters. For an end user without postings it is a text that names the end user. */
 export type ChainHash = string;
 
 /** No two end users have a chain in common: postings that are moved from one to the other are found. */
@@ -15,12 +15,12 @@ export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
 }
 
 /**
- * Adds whole transactions to a chain.
+ * Adds whole transactions to a hash chain.
  *
- * @param postings those of one transaction side by side, from the first transaction to the latest
+ * @param postings oldest first, those of one transaction side by side
  */
-export function extend(head: ChainHash, postings: readonly Posting[]): ChainHash {
-  let current = head;
+export function extendHashChain(previous: ChainHash, postings: readonly Posting[]): ChainHash {
+  let current = previous;
   for (let start = 0; start < postings.length; ) {
     const { transactionId } = postings[start] as Posting;
     let end = start + 1;
@@ -32,8 +32,8 @@ export function extend(head: ChainHash, postings: readonly Posting[]): ChainHash
 }
 
 /** @param transaction the postings of one */
-function linked(head: ChainHash, transaction: Posting[]): ChainHash {
-  let text = head;
+function linked(previous: ChainHash, transaction: Posting[]): ChainHash {
+  let text = previous;
   if (transaction.length > 1) transaction.sort(byCycle);
   for (const posting of transaction) text += encoded(posting);
   return hash('sha256', text, 'base64url');
@@ -45,10 +45,11 @@ function byCycle(a: Posting, b: Posting): number {
   return a.period - b.period;
 }
 
-/** One text for one posting, and another for any other: only the last two fields are free, and the length of one is told. */
+/** No two postings have the same text: only the last two fields may have spaces, and the lengths of both are in it. */
 function encoded(posting: Posting): string {
-  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
-  const free = note === null ? actor : `${actor}${note}`;
+  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, terms } = posting;
+  const opens = terms === null ? '-' : `${terms.type}/${terms.validityDays}`;
   const noteLength = note === null ? '-' : note.length;
-  return `\n${transactionId} ${cycleId} ${period} ${kind} ${amount} ${createdAt} ${expiresAt} ${actor.length} ${noteLength} ${free}`;
+  const what = `${transactionId} ${cycleId} ${period} ${kind} ${amount} ${createdAt} ${expiresAt} ${opens}`;
+  return `\n${what} ${actor.length} ${noteLength} ${actor}${note ?? ''}`;
 }

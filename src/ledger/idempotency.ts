@@ -1,34 +1,38 @@
-// The answers that are kept for requests with an idempotency key: the first outcome that a key has led to is the
-// outcome of every later request with it, of the same account for the same end user.
+// Idempotency records: the first outcome that a key has led to is the outcome of every later request with it, of the same
+// account for the same end user.
 
-import type { Command, EndUserKey, Idempotency, Outcome } from './command.ts';
+import { type EndUserKey, endUserText, type Idempotency, type Outcome, type WriteCommand } from './command.ts';
 import type { Instant } from './instant.ts';
 
-/** What became of the first request with a key. */
+/** The outcome of the first request with a key. */
 export interface IdempotencyRecord extends EndUserKey, Idempotency {
-  /** What was asked, so that the same key with another request is told apart. */
+  /** What was asked, so that the same key with another request is recognized. */
   readonly request: string;
   readonly outcome: Outcome;
-  readonly answeredAt: Instant;
+  readonly recordedAt: Instant;
 }
 
-/** Answers by the names that `nameOf` gives. */
+/** Records by `recordName`. */
 export type IdempotencyRecords = ReadonlyMap<string, IdempotencyRecord>;
 
 export const NO_RECORDS: IdempotencyRecords = new Map();
 
-/** Unlike that of any other key of any end user: the first two parts have no slash. */
-export function nameOf({ account, endUser }: EndUserKey, key: string): string {
-  return `${account}/${endUser}/${key}`;
+/**
+ * One text for one key of one end user.
+ *
+ * @param user its `endUserText`
+ */
+export function recordName(user: string, key: string): string {
+  return `${user}/${key}`;
 }
 
-/** The key of a command, if it has one. Renewals have none: they are safe as they are. */
-export function idempotencyOf(command: Command): Idempotency | null {
-  return command.kind === 'renew' ? null : (command.idempotency ?? null);
+/** The name of a record that is stored. */
+export function nameOf(record: IdempotencyRecord): string {
+  return recordName(endUserText(record), record.key);
 }
 
-/** All that a command asks for but whom it concerns and who asks: a client may change its API key between two tries. */
-export function requestOf(command: Command): string {
+/** All that a command asks for but its end user and its actor: a client may change its API key between two tries. */
+export function requestOf(command: WriteCommand): string {
   switch (command.kind) {
     case 'add':
       return `add ${command.amount} ${command.validityDays}`;
@@ -37,13 +41,12 @@ export function requestOf(command: Command): string {
     case 'start-cycle':
       return `start-cycle ${command.amount} ${command.validityDays} ${command.onActive}`;
     case 'stop-cycle':
-    case 'renew':
       return command.kind;
   }
 }
 
 /** The outcome of a request whose key was used before. */
-export function replayedOutcome(answer: IdempotencyRecord, command: Command): Outcome {
-  if (answer.request !== requestOf(command)) return { refused: 'IdempotencyKeyReused' };
-  return { ...answer.outcome, replayOf: answer.requestId };
+export function replayedOutcome(record: IdempotencyRecord, command: WriteCommand): Outcome {
+  if (record.request !== requestOf(command)) return { refused: 'IdempotencyKeyReused' };
+  return { ...record.outcome, replayOf: record.requestId };
 }

@@ -18,11 +18,6 @@ export const VALIDITY_DAYS_DEFAULT = 31;
 /** From any start since 1970, this many days reach past `INSTANT_MAX`: more days than this mean the same as this. */
 export const VALIDITY_DAYS_MAX = Math.ceil(INSTANT_MAX / DAY_MS);
 
-/** The first instant at which something that starts at `start` and is valid for `validityDays` is over. */
-export function endOf(start: Instant, validityDays: number): Instant {
-  return Math.min(start + validityDays * DAY_MS, INSTANT_MAX);
-}
-
 export function isInstant(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0 && value <= INSTANT_MAX;
 }

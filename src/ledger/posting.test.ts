@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Cycle } from './cycle.ts';
 import { DAY_MS } from './instant.ts';
-import { isNote, openingOf, posting, transactionOf } from './posting.ts';
+import { isNote, openingOf, postingTo, transactionOf } from './posting.ts';
 import { transactionId } from './transaction-id.ts';
 
 const START = Date.UTC(2026, 0, 15, 9, 30);
@@ -27,8 +27,8 @@ const CYCLE: Cycle = {
 
 const DRAW = { transactionId: LATER_ID, kind: 'subtract', createdAt: NOW, actor: 'key:7', note: null } as const;
 
-test('a posting names the period that it touches, and expires with it', () => {
-  assert.deepEqual(posting(CYCLE, { ...DRAW, amount: -40 }), {
+test('a posting names the cycle and the period that it touches, and expires with that period', () => {
+  assert.deepEqual(postingTo(CYCLE, -40, DRAW), {
     transactionId: LATER_ID,
     cycleId: ID,
     period: 2,
@@ -38,10 +38,11 @@ test('a posting names the period that it touches, and expires with it', () => {
     expiresAt: START + 3 * DAY_MS,
     actor: 'key:7',
     note: null,
+    terms: null,
   });
 });
 
-test('a period opens with all of its credits, at its start, whatever is left of them now', () => {
+test('the posting that opens a period has all of its credits, its start and its terms, whatever is left by now', () => {
   assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal', note: null }), {
     transactionId: LATER_ID,
     cycleId: ID,
@@ -52,11 +53,12 @@ test('a period opens with all of its credits, at its start, whatever is left of 
     expiresAt: START + 3 * DAY_MS,
     actor: 'renewal',
     note: null,
+    terms: { type: 'recurring', validityDays: 1 },
   });
 });
 
-test('a transaction of one posting is that posting', () => {
-  assert.deepEqual(transactionOf([posting(CYCLE, { ...DRAW, amount: -40 })]), {
+test('a transaction of one posting says what its posting says', () => {
+  assert.deepEqual(transactionOf([postingTo(CYCLE, -40, DRAW)]), {
     id: LATER_ID,
     kind: 'subtract',
     amount: -40,
@@ -67,15 +69,14 @@ test('a transaction of one posting is that posting', () => {
 });
 
 const ENDS: readonly (readonly [name: string, ends: readonly [number, number, number]])[] = [
-  ['a transaction expires with the cycle that ends last, when that is the first', [9, 2, 1]],
-  ['a transaction expires with the cycle that ends last, when that is in the middle', [1, 9, 2]],
-  ['a transaction expires with the cycle that ends last, when that is the last', [2, 1, 9]],
+  ['a transaction expires with its first cycle, when that ends last', [9, 2, 1]],
+  ['a transaction expires with its second cycle, when that ends last', [1, 9, 2]],
+  ['a transaction expires with its third cycle, when that ends last', [2, 1, 9]],
 ];
 
 for (const [name, [first, second, third]] of ENDS) {
   test(`${name}, and its amounts add up`, () => {
-    const draw = (days: number, amount: number) =>
-      posting({ ...CYCLE, end: NOW + days * DAY_MS }, { ...DRAW, amount: -amount });
+    const draw = (days: number, amount: number) => postingTo({ ...CYCLE, end: NOW + days * DAY_MS }, -amount, DRAW);
     const transaction = transactionOf([draw(first, 1), draw(second, 20), draw(third, 300)]);
     assert.equal(transaction.expiresAt, NOW + 9 * DAY_MS);
     assert.equal(transaction.amount, -321);
@@ -84,12 +85,12 @@ for (const [name, [first, second, third]] of ENDS) {
 }
 
 for (const [what, note, isOne] of [
-  ['nothing', '', false],
+  ['an empty text', '', false],
   ['one character', '.', true],
   ['500 characters', 'x'.repeat(500), true],
   ['501 characters', 'x'.repeat(501), false],
   ['500 characters outside the basic plane', '🦉'.repeat(500), true],
-  ['501 of them', '🦉'.repeat(501), false],
+  ['501 characters outside the basic plane', '🦉'.repeat(501), false],
   ['several lines', 'a\n\tb', true],
   ['a NUL', 'a\0b', false],
   ['half a surrogate pair', 'a\ud83e', false],

@@ -1,284 +1,270 @@
-// What time alone does: renewals at the boundary, all of them after however long, and the same for who writes and reads.
+// What time alone does: renewals at the boundary, all of them after however long, and the same for writers and readers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { burnOrder, type Cycle, hasEnded } from './cycle.ts';
-import { DAY_MS, endOf, INSTANT_MAX } from './instant.ts';
+import { EVENTS_MAX, histories, idAt, NOW, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
+import { applyAll } from './apply.ts';
+import { cyclesAt } from './balance.ts';
+import { burnOrder, type Cycle, endOf, hasEnded } from './cycle.ts';
+import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
+import { isSettled } from './next-event.ts';
 import { type Posting, transactionOf } from './posting.ts';
-import { cyclesAt, renewalsDue, renewalsDueCount, settle } from './settle.ts';
-import { renewalId, transactionId } from './transaction-id.ts';
+import { dueCount, dueTransactions, settle } from './settle.ts';
+import { EMPTY_STATE, type EndUserState } from './state.ts';
+import { renewalId } from './transaction-id.ts';
 
-const START = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-const END = START + 31 * DAY_MS;
-const ID = idAt(START);
-const ALL = 100_000;
+const MONTHLY = recurring({ remaining: 40 });
+const { id: ID, end: END } = MONTHLY;
 
-function idAt(at: number, sequence = 1): string {
-  return transactionId({ at, sequence, tail: sequence.toString(16).padStart(12, 'a') });
+/** The monthly cycle in a later period, unspent. */
+function inPeriod(period: number): Cycle {
+  const start = NOW + period * 31 * DAY_MS;
+  return { ...MONTHLY, period, remaining: 100, start, end: start + 31 * DAY_MS };
 }
 
-/** A recurring cycle of 31 days in its first period, of which 60 credits are spent. */
-function monthly(change: Partial<Cycle> = {}): Cycle {
-  return frozen({
-    id: ID,
-    period: 0,
-    type: 'recurring',
-    status: 'active',
-    amount: 100,
-    remaining: 40,
-    start: START,
-    end: END,
-    validityDays: 31,
-    ...change,
-  });
-}
-
-function oneTime(start: number, validityDays: number, sequence = 2): Cycle {
-  const id = idAt(start, sequence);
-  const end = endOf(start, validityDays);
-  return monthly({ id, type: 'one-time', amount: 10, remaining: 10, start, end, validityDays });
-}
-
-/** Rules change nothing that they are given. */
-function frozen<Value extends object>(value: Value): Readonly<Value> {
-  return Object.freeze(value);
-}
-
-test('nothing happens a millisecond before the end of a period', () => {
-  const cycles = frozen([monthly()]);
-  const settled = settle(cycles, END - 1, ALL);
-  assert.equal(settled.cycles, cycles);
-  assert.deepEqual(settled.postings, []);
-  assert.equal(settled.missed, 0);
+test('time does nothing a millisecond before the end of a period', () => {
+  const state = stateOf(MONTHLY);
+  assert.deepEqual(settle(state, END - 1, EVENTS_MAX), { state, postings: [], isComplete: true });
+  assert.equal(settle(state, END - 1, EVENTS_MAX).state, state);
+  assert(isSettled(state, END - 1));
 });
 
 for (const late of [0, 1, 31 * DAY_MS - 1]) {
-  test(`a cycle settled ${late} ms after its end was renewed at its end, full`, () => {
-    const { cycles, postings, missed } = settle(frozen([monthly()]), END + late, ALL);
-    const next = monthly({ period: 1, remaining: 100, start: END, end: END + 31 * DAY_MS });
-    assert.deepEqual(cycles, [monthly({ status: 'renewed' }), next]);
-    assert.deepEqual(postings, [
-      {
-        transactionId: renewalId(ID, END),
-        cycleId: ID,
-        period: 1,
-        kind: 'renew',
-        amount: 100,
-        createdAt: END,
-        expiresAt: END + 31 * DAY_MS,
-        actor: 'renewal',
-        note: null,
-      },
-    ]);
-    assert.equal(missed, 1);
+  test(`a cycle settled ${late} ms after the end of its period was renewed at that end, full`, () => {
+    const state = stateOf(MONTHLY);
+    assert(!isSettled(state, END + late));
+    const settled = settle(state, END + late, EVENTS_MAX);
+    assert.deepEqual(settled.state, { cycles: [inPeriod(1)] });
+    assert.deepEqual(
+      settled.postings.map(({ transactionId, createdAt, amount }) => [transactionId, createdAt, amount]),
+      [[renewalId(ID, END), END, 100]],
+    );
+    assert(settled.isComplete && isSettled(settled.state, END + late));
   });
 }
 
-test('what was left of a period is not carried over', () => {
-  const [before, after] = settle([monthly({ remaining: 99 })], END, ALL).cycles;
-  assert.equal(before?.remaining, 99);
-  assert.equal(after?.remaining, 100);
+test('the credits left of a period are not carried over to the next', () => {
+  for (const remaining of [0, 1, 99, 100])
+    assert.equal(settle(stateOf({ ...MONTHLY, remaining }), END, EVENTS_MAX).state.cycles[0]?.remaining, 100);
 });
 
-test('each missed period is there, with its own start, end and transaction', () => {
-  const { cycles, postings, missed } = settle([monthly()], END + 62 * DAY_MS, ALL);
-  assert.equal(missed, 3);
+test('each missed period has a transaction of its own, at its start', () => {
+  const { state, postings } = settle(stateOf(MONTHLY), END + 62 * DAY_MS, EVENTS_MAX);
+  assert.deepEqual(state.cycles, [inPeriod(3)]);
   assert.deepEqual(
-    cycles.map(({ period, status, remaining, start, end }) => ({ period, status, remaining, start, end })),
+    postings.map(({ period, createdAt, expiresAt }) => ({ period, createdAt, expiresAt })),
     [
-      { period: 0, status: 'renewed', remaining: 40, start: START, end: END },
-      { period: 1, status: 'renewed', remaining: 100, start: END, end: END + 31 * DAY_MS },
-      { period: 2, status: 'renewed', remaining: 100, start: END + 31 * DAY_MS, end: END + 62 * DAY_MS },
-      { period: 3, status: 'active', remaining: 100, start: END + 62 * DAY_MS, end: END + 93 * DAY_MS },
+      { period: 1, createdAt: END, expiresAt: END + 31 * DAY_MS },
+      { period: 2, createdAt: END + 31 * DAY_MS, expiresAt: END + 62 * DAY_MS },
+      { period: 3, createdAt: END + 62 * DAY_MS, expiresAt: END + 93 * DAY_MS },
     ],
   );
-  assert.deepEqual(
-    postings.map(({ createdAt }) => createdAt),
-    [END, END + 31 * DAY_MS, END + 62 * DAY_MS],
-  );
 });
 
-test('ten years of daily periods are entered in one go, and abut', () => {
+test('ten years of daily periods, leap days included, are 3653 renewals that abut', () => {
   const start = Date.UTC(2016, 0, 1);
-  const daily = monthly({ id: idAt(start), start, end: start + DAY_MS, validityDays: 1 });
-  const { cycles, postings } = settle([daily], Date.UTC(2026, 0, 1), ALL);
+  const daily = recurring({ start, validityDays: 1 });
+  const now = Date.UTC(2026, 0, 1);
+  assert.equal(settle(stateOf(daily), now - 1, EVENTS_MAX).postings.length, 3652);
+  const { state, postings, isComplete } = settle(stateOf(daily), now, EVENTS_MAX);
+  assert(isComplete);
   assert.equal(postings.length, 3653);
-  assert.equal(cycles.length, 3654);
-  cycles.forEach((cycle, index) => {
-    assert.equal(cycle.period, index);
-    assert.equal(cycle.start, start + index * DAY_MS);
-    assert.equal(cycle.end, start + (index + 1) * DAY_MS);
-    assert.equal(cycle.status, index === 3653 ? 'active' : 'renewed');
+  postings.forEach(({ period, createdAt, expiresAt }, index) => {
+    assert.equal(period, index + 1);
+    assert.equal(createdAt, start + period * DAY_MS);
+    assert.equal(expiresAt, createdAt + DAY_MS);
   });
+  assert.deepEqual(state.cycles, [{ ...daily, period: 3653, start: now, end: now + DAY_MS }]);
+  assert.deepEqual(cyclesAt(stateOf(daily), now), state.cycles);
+  assert.equal(dueCount(stateOf(daily), now), 3653);
 });
 
-test('at most so many periods are entered at once, the oldest first, and the rest stays due', () => {
+test('at most so many renewals are entered at once, the oldest first, and the rest stays due', () => {
   const now = END + 4 * 31 * DAY_MS;
-  const first = settle([monthly()], now, 2);
-  assert.equal(first.missed, 5);
-  assert.deepEqual(
-    first.cycles.map(({ period, status }) => [period, status]),
-    [
-      [0, 'renewed'],
-      [1, 'renewed'],
-      [2, 'active'],
-    ],
-  );
-  assert.equal(renewalsDueCount(first.cycles, now), 3);
-  const none = settle(first.cycles, now, 0);
-  assert.equal(none.cycles, first.cycles);
-  assert.deepEqual(none.postings, []);
-  assert.equal(none.missed, 3);
-  const rest = settle(first.cycles, now, 3);
-  assert.equal(rest.postings.length, rest.missed);
-  assert.equal(renewalsDueCount(rest.cycles, now), 0);
+  const first = settle(stateOf(MONTHLY), now, 2);
+  assert.deepEqual([first.isComplete, first.postings.map(({ period }) => period)], [false, [1, 2]]);
+  assert.deepEqual(first.state.cycles, [inPeriod(2)]);
+  assert.equal(dueCount(first.state, now), 3);
+  const none = settle(first.state, now, 0);
+  assert.deepEqual(none, { state: first.state, postings: [], isComplete: false });
+  const almost = settle(first.state, now, 2);
+  assert.deepEqual([almost.isComplete, dueCount(almost.state, now)], [false, 1]);
+  const rest = settle(first.state, now, 3);
+  assert.deepEqual([rest.isComplete, dueCount(rest.state, now)], [true, 0]);
+});
+
+test('where nothing is due, settling is complete without room for a single renewal', () => {
+  assert(settle(stateOf(MONTHLY), END - 1, 0).isComplete);
+  assert(settle(EMPTY_STATE, END, 0).isComplete);
 });
 
 const AT_REST: readonly (readonly [what: string, cycle: Cycle])[] = [
-  ['a one-time cycle', oneTime(START, 31)],
-  ['a canceled cycle', monthly({ status: 'canceled' })],
-  ['a period that was renewed before', monthly({ status: 'renewed' })],
+  ['a one-time cycle', oneTime()],
+  ['a canceled cycle', recurring({ status: 'canceled' })],
+  ['a superseded cycle', recurring({ status: 'superseded' })],
 ];
 
 for (const [what, cycle] of AT_REST) {
-  test(`${what} is over at its end, and nothing follows`, () => {
+  test(`${what} is over at its end, and no period follows`, () => {
+    const state = stateOf(cycle);
     for (const now of [END - 1, END, END + 1, END + 1_000 * DAY_MS]) {
-      const cycles = [cycle];
-      assert.equal(settle(cycles, now, ALL).cycles, cycles);
-      assert.deepEqual(cyclesAt(cycles, now), now < END ? cycles : []);
-      assert.deepEqual([...renewalsDue(cycles, now)], []);
+      assert.equal(settle(state, now, EVENTS_MAX).state, state);
+      assert.deepEqual(cyclesAt(state, now), now < END ? [cycle] : []);
+      assert.deepEqual([...dueTransactions(state, now)], []);
+      assert.equal(dueCount(state, now), 0);
     }
   });
 }
 
-test('the last period ends at the last instant of the year 9999, and does not renew there', () => {
-  const start = INSTANT_MAX - 40 * DAY_MS;
-  const cycle = monthly({ id: idAt(start), start, end: start + 31 * DAY_MS });
-  const { cycles, postings } = settle([cycle], INSTANT_MAX - 1, ALL);
-  assert.equal(postings.length, 1);
-  assert.equal(postings[0]?.expiresAt, INSTANT_MAX);
-  assert.deepEqual(cyclesAt([cycle], INSTANT_MAX - 1), cycles.slice(1));
-  assert.deepEqual(settle(cycles, INSTANT_MAX, ALL).postings, []);
-  assert.deepEqual(cyclesAt(cycles, INSTANT_MAX), []);
+test('the last period ends at the last instant of the year 9999, and is not renewed there', () => {
+  const state = stateOf(recurring({ start: INSTANT_MAX - 40 * DAY_MS }));
+  const settled = settle(state, LAST_INSTANT, EVENTS_MAX);
+  assert.equal(settled.postings.length, 1);
+  assert.equal(settled.postings[0]?.expiresAt, INSTANT_MAX);
+  assert.deepEqual(cyclesAt(state, LAST_INSTANT), settled.state.cycles);
+  assert.deepEqual(settle(settled.state, INSTANT_MAX, EVENTS_MAX).postings, []);
+  assert.deepEqual(cyclesAt(settled.state, INSTANT_MAX), []);
 });
 
-test('a new period takes the last place, and every other cycle keeps its own', () => {
-  const [before, after] = [oneTime(START - DAY_MS, 90), oneTime(START + DAY_MS, 90)];
-  const { cycles } = settle(frozen([before, monthly(), after]), END, ALL);
-  assert.equal(cycles[0], before);
-  assert.deepEqual([cycles[1]?.period, cycles[1]?.status], [0, 'renewed']);
-  assert.equal(cycles[2], after);
-  assert.deepEqual([cycles[3]?.period, cycles[3]?.status], [1, 'active']);
+test('no period begins at the last instant of the year 9999', () => {
+  const state = stateOf(recurring({ start: INSTANT_MAX - 2 * DAY_MS, validityDays: 1 }));
+  assert.equal(settle(state, INSTANT_MAX, EVENTS_MAX).postings.length, 1);
+  assert.equal(dueCount(state, INSTANT_MAX), 1);
+  assert.equal([...dueTransactions(state, INSTANT_MAX)].length, 1);
 });
 
-test('a reader sees cycles in the order in which they are spent, a renewed one after what came before its renewal', () => {
-  const [before, after] = [oneTime(START - DAY_MS, 90), oneTime(START + DAY_MS, 90)];
-  const order = (now: number) => cyclesAt(frozen([before, monthly(), after]), now).map(({ start }) => start);
-  assert.deepEqual(order(END - 1), [before.start, START, after.start]);
+test('a reader sees cycles in the order in which they are spent, a renewed one after all that started before', () => {
+  const before = oneTime({ start: NOW - DAY_MS, validityDays: 90 });
+  const after = oneTime({ start: NOW + DAY_MS, validityDays: 90 });
+  const order = (now: number) => cyclesAt(stateOf(before, MONTHLY, after), now).map(({ start }) => start);
+  assert.deepEqual(order(END - 1), [before.start, NOW, after.start]);
   assert.deepEqual(order(END), [before.start, after.start, END]);
 });
 
-test('renewals that are due are listed latest first', () => {
+test('transactions that are due are listed latest first', () => {
+  const renewedAt = (at: number) => ({
+    id: renewalId(ID, at),
+    kind: 'renew',
+    amount: 100,
+    createdAt: at,
+    expiresAt: at + 31 * DAY_MS,
+    actor: 'renewal',
+  });
+  const state = stateOf(oneTime({ validityDays: 90 }, 2), MONTHLY);
   const now = END + 31 * DAY_MS;
-  assert.deepEqual(
-    [...renewalsDue([monthly()], now)],
-    [
-      {
-        id: renewalId(ID, END + 31 * DAY_MS),
-        kind: 'renew',
-        amount: 100,
-        createdAt: END + 31 * DAY_MS,
-        expiresAt: END + 62 * DAY_MS,
-        actor: 'renewal',
-      },
-      {
-        id: renewalId(ID, END),
-        kind: 'renew',
-        amount: 100,
-        createdAt: END,
-        expiresAt: END + 31 * DAY_MS,
-        actor: 'renewal',
-      },
-    ],
-  );
-  assert.deepEqual([...renewalsDue([monthly()], END - 1)], []);
-  assert.deepEqual([...renewalsDue([], END)], []);
-  assert.equal(renewalsDueCount([], END), 0);
+  assert.deepEqual([...dueTransactions(state, now)], [renewedAt(now), renewedAt(END)]);
+  assert.deepEqual([...dueTransactions(state, now - 1)], [renewedAt(END)]);
+  assert.deepEqual([...dueTransactions(state, END - 1)], []);
+  assert.deepEqual([...dueTransactions(EMPTY_STATE, now)], []);
+  assert.equal(dueCount(EMPTY_STATE, now), 0);
 });
 
-/** Cycles as a store loads them, and an instant that is likely to be a boundary. */
-const loaded = fc
+/** A state as a store loads it, and an instant that is often a boundary, or a millisecond beside one. */
+interface Loaded {
+  readonly state: EndUserState;
+  readonly now: number;
+}
+
+const offset = fc.constantFrom(-1, 0, 0, 1);
+
+/** A recurring cycle of any validity, near today or near the last instant, among one-time cycles. */
+const anyCycles: fc.Arbitrary<Loaded> = fc
   .record({
-    validityDays: fc.integer({ min: 1, max: 5 }),
-    others: fc.array(fc.record({ hour: fc.integer({ min: -200, max: 23 }), days: fc.integer({ min: 9, max: 40 }) }), {
+    start: fc.oneof(fc.constant(NOW), fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: LAST_INSTANT })),
+    validityDays: fc.integer({ min: 1, max: 40 }),
+    status: fc.constantFrom('active' as const, 'active' as const, 'canceled' as const),
+    others: fc.array(fc.record({ earlier: fc.nat({ max: 9 * DAY_MS }), days: fc.integer({ min: 1, max: 90 }) }), {
       maxLength: 4,
     }),
-    isRecurring: fc.boolean(),
-    hours: fc.integer({ min: 0, max: 24 * 60 }),
-    offset: fc.constantFrom(-1, 0, 0, 1),
+    periods: fc.oneof(fc.double({ min: 0, max: 60, noNaN: true }), fc.nat({ max: 60 })),
+    offset,
   })
-  .map(({ validityDays, others, isRecurring, hours, offset }) => {
-    const end = START + validityDays * DAY_MS;
-    const cycles = others.map(({ hour, days }, index) => oneTime(START + hour * 3_600_000, days, index + 2));
-    if (isRecurring) cycles.push(monthly({ end, validityDays }));
-    const now = START + Math.floor(hours / 12) * (DAY_MS / 2) + offset;
-    return { cycles: frozen(cycles.sort(burnOrder)), now: Math.max(now, START + DAY_MS - 1) };
+  .map(({ start, validityDays, status, others, periods, offset }) => {
+    const cycle = recurring({ start, validityDays, status }, 1);
+    const bought = others.map(({ earlier, days }, index) =>
+      oneTime({ start: start - earlier, validityDays: days }, index + 2),
+    );
+    const wanted = start + Math.floor(periods * validityDays * DAY_MS) + offset;
+    const now = Math.min(Math.max(wanted, start), INSTANT_MAX);
+    return { state: stateOf(...[...bought, cycle].sort(burnOrder)), now };
   });
 
-test('to settle twice is to settle once', () => {
+/** What an end user has after a random history, some time after the last command. */
+const anyHistory: fc.Arbitrary<Loaded> = fc
+  .tuple(histories, fc.nat({ max: 30 }), offset)
+  .map(([{ state, now }, days, offset]) => ({ state, now: Math.max(now, now + days * DAY_MS + offset) }));
+
+const loaded = fc.oneof(anyCycles, anyHistory);
+
+test('settling twice is settling once', () => {
   fc.assert(
-    fc.property(loaded, ({ cycles, now }) => {
-      const once = settle(cycles, now, ALL);
-      const twice = settle(once.cycles, now, ALL);
-      assert.equal(twice.cycles, once.cycles);
-      assert.deepEqual(twice.postings, []);
-      assert.deepEqual(settle(cycles, now, ALL), once, 'and the same when it is done again from the start');
+    fc.property(loaded, ({ state, now }) => {
+      const once = settle(state, now, EVENTS_MAX);
+      assert.deepEqual(settle(once.state, now, EVENTS_MAX), { state: once.state, postings: [], isComplete: true });
+      assert.deepEqual(settle(state, now, EVENTS_MAX), once, 'and the same when it is done again from the start');
+      assert.deepEqual(applyAll(state, once.postings), once.state);
     }),
   );
 });
 
-test('to settle now and later is to settle later', () => {
+test('settling now and later is settling later', () => {
   fc.assert(
-    fc.property(loaded, fc.integer({ min: 0, max: 20 }), ({ cycles, now }, days) => {
-      const first = settle(cycles, now, ALL);
-      const second = settle(first.cycles, now + days * DAY_MS, ALL);
-      const whole = settle(cycles, now + days * DAY_MS, ALL);
-      assert.deepEqual(second.cycles, whole.cycles);
+    fc.property(loaded, fc.nat({ max: 20 }), ({ state, now }, days) => {
+      const later = endOf(now, days);
+      const first = settle(state, now, EVENTS_MAX);
+      const second = settle(first.state, later, EVENTS_MAX);
+      const whole = settle(state, later, EVENTS_MAX);
+      assert.deepEqual(second.state, whole.state);
       assert.deepEqual([...first.postings, ...second.postings], whole.postings);
     }),
   );
 });
 
-test('to settle a few periods at a time is to settle them all at once', () => {
+test('settling a few renewals at a time is settling them all at once', () => {
   fc.assert(
-    fc.property(loaded, fc.integer({ min: 1, max: 7 }), ({ cycles, now }, periodsMax) => {
+    fc.property(loaded, fc.integer({ min: 1, max: 7 }), ({ state, now }, eventsMax) => {
       const postings: Posting[] = [];
-      let step = settle(cycles, now, periodsMax);
-      for (; step.missed > step.postings.length; step = settle(step.cycles, now, periodsMax)) {
-        assert.equal(step.postings.length, periodsMax);
+      let step = settle(state, now, eventsMax);
+      for (; !step.isComplete; step = settle(step.state, now, eventsMax)) {
+        assert.equal(step.postings.length, eventsMax);
+        assert.equal(isSettled(step.state, now), false);
         postings.push(...step.postings);
       }
-      const whole = settle(cycles, now, ALL);
+      const whole = settle(state, now, EVENTS_MAX);
       assert.deepEqual([...postings, ...step.postings], whole.postings);
-      assert.deepEqual(step.cycles, whole.cycles);
+      assert.deepEqual(step.state, whole.state);
     }),
   );
 });
 
-test('a reader sees before a renewal is stored what it sees afterwards', () => {
+test('a reader computes at once what settling renewal by renewal leads to', () => {
   fc.assert(
-    fc.property(loaded, ({ cycles, now }) => {
-      const { cycles: stored, postings, missed } = settle(cycles, now, ALL);
-      const current = stored.filter((cycle) => !hasEnded(cycle, now)).sort(burnOrder);
-      assert.deepEqual(cyclesAt(cycles, now), current);
-      assert.deepEqual(cyclesAt(stored, now), current);
+    fc.property(loaded, ({ state, now }) => {
+      const settled = settle(state, now, EVENTS_MAX);
+      const current = settled.state.cycles.filter((cycle) => !hasEnded(cycle, now));
+      assert.deepEqual(cyclesAt(state, now), current, 'in the order of the state, which is the order of spending');
+      assert.deepEqual(cyclesAt(settled.state, now), current);
+      assert.equal(dueCount(state, now), settled.postings.length);
       assert.deepEqual(
-        [...renewalsDue(cycles, now)].reverse(),
-        postings.map((posting) => transactionOf([posting])),
+        [...dueTransactions(state, now)].reverse(),
+        settled.postings.map((posting) => transactionOf([posting])),
       );
-      assert.deepEqual([...renewalsDue(stored, now)], []);
-      assert.equal(renewalsDueCount(cycles, now), missed);
+      assert.equal(dueCount(settled.state, now), 0);
+      assert.deepEqual([...dueTransactions(settled.state, now)], []);
+      assert.equal(isSettled(state, now), settled.postings.length === 0);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('renewals that are entered one after the other have ids that ascend', () => {
+  fc.assert(
+    fc.property(loaded, ({ state, now }) => {
+      const ids = settle(state, now, EVENTS_MAX).postings.map(({ transactionId }) => transactionId);
+      assert.deepEqual(ids, ids.toSorted());
+      assert.equal(new Set(ids).size, ids.length);
+      for (const id of ids) assert(id < idAt(now, 1), 'and lie before all that happens now');
     }),
   );
 });

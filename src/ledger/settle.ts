@@ -1,77 +1,44 @@
-// What time alone has done to the cycles of one end user: each period that ended is followed by the next. The writers
-// settle before they decide; the readers look at the same result without storing it, so a renewal that is not yet
-// stored can never show or spend a wrong balance.
+// What time alone has done to an end user: a fold over its events. The writer settles before it decides. Readers look at
+// the same result without storing it, so a renewal that is not stored yet never shows or spends a wrong balance.
 
-import assert from 'node:assert/strict';
-import { type Cycle, hasEnded, inBurnOrder, periodAfter, periodsMissed, renews } from './cycle.ts';
+import { applyAll } from './apply.ts';
+import { periodAfter, periodsMissed, renews } from './cycle.ts';
 import type { Instant } from './instant.ts';
-import { openingOf, type Posting, RENEWAL_ACTOR, type Transaction } from './posting.ts';
-import { renewalId } from './transaction-id.ts';
+import { nextEvent, renewalOf } from './next-event.ts';
+import { type Posting, type Transaction, transactionOf } from './posting.ts';
+import type { EndUserState } from './state.ts';
 
 export interface Settled {
-  /** Those that came in, changed in place where they renewed, then the new periods, oldest first. */
-  readonly cycles: readonly Cycle[];
+  readonly state: EndUserState;
   readonly postings: readonly Posting[];
-  /** How many periods were missed in all; when it is more than there are postings, another round is due. */
-  readonly missed: number;
+  /** Whether nothing more is due; if not, settling has to go on from `state`. */
+  readonly isComplete: boolean;
 }
 
-const NOTHING: readonly Posting[] = [];
-
-/**
- * Enters the periods that have begun up to `now`, the oldest `periodsMax` of them.
- *
- * @param cycles of one end user, in burn order: at least those that have not ended and the one that renews
- */
-export function settle(cycles: readonly Cycle[], now: Instant, periodsMax: number): Settled {
-  const index = cycles.findIndex(renews);
-  const renewing = cycles[index];
-  const missed = renewing === undefined ? 0 : periodsMissed(renewing, now);
-  if (renewing === undefined || missed === 0 || periodsMax === 0) return { cycles, postings: NOTHING, missed };
-  const turns = Math.min(missed, periodsMax);
-  const periods: Cycle[] = [];
+/** Enters what is due at `now`, the oldest `eventsMax` events of it. */
+export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
+  let current = state;
   const postings: Posting[] = [];
-  for (let turn = 1; turn <= turns; turn++) {
-    const period = periodAfter(renewing, turn);
-    periods.push(turn === turns ? period : { ...period, status: 'renewed' });
-    postings.push(
-      openingOf(period, {
-        transactionId: renewalId(period.id, period.start),
-        kind: 'renew',
-        actor: RENEWAL_ACTOR,
-        note: null,
-      }),
-    );
+  for (let events = 0; events <= eventsMax; events++) {
+    const event = nextEvent(current, now);
+    if (event === null) return { state: current, postings, isComplete: true };
+    if (events === eventsMax) break;
+    current = applyAll(current, event);
+    postings.push(...event);
   }
-  assert(turns < missed || !hasEnded(periods[turns - 1] as Cycle, now), 'a settled cycle covers now');
-  const settled = cycles.slice();
-  settled[index] = { ...renewing, status: 'renewed' };
-  return { cycles: settled.concat(periods), postings, missed };
+  return { state: current, postings, isComplete: false };
 }
 
-/** The cycles that count at `now`, in burn order, as if every renewal had been stored the moment it was due. */
-export function cyclesAt(cycles: readonly Cycle[], now: Instant): readonly Cycle[] {
-  const current: Cycle[] = [];
-  for (const cycle of cycles) {
-    const missed = periodsMissed(cycle, now);
-    const latest = missed > 0 ? periodAfter(cycle, missed) : cycle;
-    if (!hasEnded(latest, now)) current.push(latest);
-  }
-  return inBurnOrder(current);
-}
-
-/** How many renewals are due at `now` and not yet stored. */
-export function renewalsDueCount(cycles: readonly Cycle[], now: Instant): number {
+/** How many transactions are due at `now` and not stored yet. */
+export function dueCount({ cycles }: EndUserState, now: Instant): number {
   const renewing = cycles.find(renews);
-  return renewing ? periodsMissed(renewing, now) : 0;
+  return renewing === undefined ? 0 : periodsMissed(renewing, now);
 }
 
-/** Those renewals, as they will be stored; latest first. */
-export function* renewalsDue(cycles: readonly Cycle[], now: Instant): Generator<Transaction> {
+/** Those transactions as they will be stored, latest first. */
+export function* dueTransactions({ cycles }: EndUserState, now: Instant): Generator<Transaction> {
   const renewing = cycles.find(renews);
   if (renewing === undefined) return;
-  for (let turn = periodsMissed(renewing, now); turn >= 1; turn--) {
-    const { id, start, end, amount } = periodAfter(renewing, turn);
-    yield { id: renewalId(id, start), kind: 'renew', amount, createdAt: start, expiresAt: end, actor: RENEWAL_ACTOR };
-  }
+  for (let count = periodsMissed(renewing, now); count >= 1; count--)
+    yield transactionOf([renewalOf(periodAfter(renewing, count))]);
 }

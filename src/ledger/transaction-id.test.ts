@@ -4,7 +4,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { INSTANT_MAX } from './instant.ts';
-import { idsBetween, instantOf, renewalId, SEQUENCE_COUNT, sequenceOf, transactionId } from './transaction-id.ts';
+import {
+  firstIdAt,
+  idsBetween,
+  instantOf,
+  lastIdAt,
+  renewalId,
+  SEQUENCE_COUNT,
+  sequenceOf,
+  transactionId,
+} from './transaction-id.ts';
 
 const NOW = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 const TAIL = '0123456789ab';
@@ -20,7 +29,7 @@ const sequence = fc.oneof(
 );
 const tail = fc.stringMatching(/^[0-9a-f]{12}$/);
 
-test('an id holds its instant, its sequence and its tail', () => {
+test('a transaction id holds its instant, its sequence and its tail', () => {
   assert.equal(transactionId({ at: NOW, sequence: 0, tail: TAIL }), '019bc0fd-8a3b-4000-8000-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 1, tail: TAIL }), '019bc0fd-8a3b-4000-8001-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 2 ** 14, tail: TAIL }), '019bc0fd-8a3b-4001-8000-0123456789ab');
@@ -30,11 +39,11 @@ test('an id holds its instant, its sequence and its tail', () => {
   );
 });
 
-test('every id is a UUID whose version digit is 4', () => {
+test('an id is a UUID with the version digit 4', () => {
   fc.assert(fc.property(fc.record({ at, sequence, tail }), (parts) => assert.match(transactionId(parts), FORM)));
 });
 
-test('every id says when its transaction happened', () => {
+test('an id says when its transaction happened', () => {
   fc.assert(
     fc.property(fc.record({ at, sequence, tail }), (parts) => assert.equal(instantOf(transactionId(parts)), parts.at)),
   );
@@ -63,7 +72,8 @@ const REFUSED: readonly (readonly [what: string, parts: { at: number; sequence: 
 ];
 
 for (const [what, parts] of REFUSED) {
-  test(`no id is made of ${what}`, () => assert.throws(() => transactionId(parts), { name: 'AssertionError' }));
+  test(`a transaction id is not made of ${what}`, () =>
+    assert.throws(() => transactionId(parts), { name: 'AssertionError' }));
 }
 
 test('the id of a renewal depends on its cycle and its instant alone', () => {
@@ -74,19 +84,19 @@ test('the id of a renewal depends on its cycle and its instant alone', () => {
   assert.notEqual(renewalId(cycleId, NOW + 1), renewalId(cycleId, NOW));
 });
 
-test('a renewal sorts before all else at its instant, and behind all that happened a millisecond before', () => {
+test('the id of a renewal sorts before all else at its instant, and behind all that happened a millisecond before', () => {
   const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
   const renewal = renewalId(cycleId, NOW);
   assert(renewal < transactionId({ at: NOW, sequence: 1, tail: '000000000000' }));
   assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
 });
 
-test('an id says where it stands among those of its instant', () => {
+test('an id says which place its transaction has among those of its instant', () => {
   for (const sequence of [0, 1, 2 ** 14 - 1, 2 ** 14, 2 ** 14 + 1, 2 ** 25 + 5, SEQUENCE_COUNT - 1])
     assert.equal(sequenceOf(transactionId({ at: 0x0123456789ab, sequence, tail: 'ffffffffffff' })), sequence);
 });
 
-test('the ids between two instants are those of all that happens from the first on up to the second, and no others', () => {
+test('the ids between two instants are those of all that happens from the first to the second, and no others', () => {
   const { first, last } = idsBetween(NOW, NOW + 5);
   const isWithin = (id: string) => first <= id && id <= last;
   const earliest = { sequence: 0, tail: '000000000000' };
@@ -95,4 +105,15 @@ test('the ids between two instants are those of all that happens from the first 
   assert(isWithin(transactionId({ at: NOW + 5, ...latest })));
   assert(!isWithin(transactionId({ at: NOW - 1, ...latest })));
   assert(!isWithin(transactionId({ at: NOW + 6, ...earliest })));
+});
+
+test('the first and the last id of an instant enclose the ids of that instant, and no others', () => {
+  const parts = fc.record({ at, sequence, tail });
+  fc.assert(
+    fc.property(parts, at, (parts, instant) => {
+      const id = transactionId(parts);
+      assert.equal(firstIdAt(instant) <= id, instant <= parts.at);
+      assert.equal(id <= lastIdAt(instant), parts.at <= instant);
+    }),
+  );
 });

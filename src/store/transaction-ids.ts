@@ -17,6 +17,11 @@ export interface IdPosition {
   readonly sequence: number;
 }
 
+/** Behind everything that was given out up to `position`, and before all that follows. */
+export function throughPosition({ at, sequence }: IdPosition): TransactionId {
+  return transactionId({ at, sequence, tail: 'ffffffffffff' });
+}
+
 export class TransactionIds {
   #at: Instant;
   #sequence: number;

@@ -1,5 +1,5 @@
-// Sends spans to an OpenTelemetry collector, as OTLP in JSON over HTTP, a bounded number at a time. Nobody waits for it:
-// what does not fit is dropped and counted, and a collector that is away costs its spans and nothing else.
+// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. The queue is bounded: spans beyond
+// the bound, and batches that the collector does not accept, are dropped and counted. Requests never wait for a span.
 // https://opentelemetry.io/docs/specs/otlp/
 
 import type { TraceContext } from './trace-context.ts';
@@ -10,7 +10,7 @@ export interface Span extends TraceContext {
   readonly parentSpanId: string | null;
   readonly name: string;
   readonly kind: 'internal' | 'server';
-  /** Milliseconds since 1970, with fractions. */
+  /** Fractional milliseconds since 1970. */
   readonly start: number;
   readonly end: number;
   readonly attributes: Attributes;
@@ -21,45 +21,46 @@ export interface Span extends TraceContext {
 export interface ExporterSettings {
   readonly endpoint: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** What is said of this process with all spans. */
+  /** Attributes of this process, sent with every batch of spans. */
   readonly resource: Attributes;
 }
 
-/** As the specification has them. */
+/** The defaults of the OpenTelemetry specification for a batch span processor. */
 const QUEUE_SPANS_MAX = 2_048;
 const BATCH_SPANS_MAX = 512;
-const DELAY_MS = 5_000;
+const FLUSH_INTERVAL_MS = 5_000;
 const TIMEOUT_MS = 10_000;
 
 const KINDS = { internal: 1, server: 2 } as const;
-const ERROR = 2;
+const STATUS_ERROR = 2;
 
 export class SpanExporter {
   dropped = 0;
   readonly #settings: ExporterSettings;
-  readonly #onTrouble: (reason: string) => void;
+  readonly #onFailure: (reason: string) => void;
   readonly #timer: NodeJS.Timeout;
-  #waiting: Span[] = [];
+  #queue: Span[] = [];
   #sending: Promise<void> | null = null;
-  #isTroubled = false;
+  /** Whether the last batch could not be sent. */
+  #isFailing = false;
 
-  /** @param onTrouble told when spans cannot be sent and could before */
-  constructor(settings: ExporterSettings, onTrouble: (reason: string) => void) {
+  /** @param onFailure called with the reason when sending starts to fail, not for each batch */
+  constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
-    this.#onTrouble = onTrouble;
-    this.#timer = setInterval(() => void this.flush(), DELAY_MS).unref();
+    this.#onFailure = onFailure;
+    this.#timer = setInterval(() => void this.flush(), FLUSH_INTERVAL_MS).unref();
   }
 
   add(span: Span): void {
-    if (this.#waiting.length >= QUEUE_SPANS_MAX) {
+    if (this.#queue.length >= QUEUE_SPANS_MAX) {
       this.dropped += 1;
       return;
     }
-    this.#waiting.push(span);
-    if (this.#waiting.length === BATCH_SPANS_MAX) void this.flush();
+    this.#queue.push(span);
+    if (this.#queue.length === BATCH_SPANS_MAX) void this.flush();
   }
 
-  /** Sends all that waits, one batch after another. */
+  /** Sends all queued spans, one batch after another. */
   flush(): Promise<void> {
     this.#sending ??= this.#sendAll().finally(() => {
       this.#sending = null;
@@ -73,28 +74,28 @@ export class SpanExporter {
   }
 
   async #sendAll(): Promise<void> {
-    while (this.#waiting.length > 0) {
-      const batch = this.#waiting.slice(0, BATCH_SPANS_MAX);
-      this.#waiting = this.#waiting.slice(BATCH_SPANS_MAX);
-      const trouble = await this.#send(batch);
-      if (trouble !== null) this.dropped += batch.length;
-      if (trouble !== null && !this.#isTroubled) this.#onTrouble(trouble);
-      this.#isTroubled = trouble !== null;
+    while (this.#queue.length > 0) {
+      const batch = this.#queue.slice(0, BATCH_SPANS_MAX);
+      this.#queue = this.#queue.slice(BATCH_SPANS_MAX);
+      const failure = await this.#send(batch);
+      if (failure !== null) this.dropped += batch.length;
+      if (failure !== null && !this.#isFailing) this.#onFailure(failure);
+      this.#isFailing = failure !== null;
     }
   }
 
-  /** @returns why it could not be sent, else null */
+  /** @returns the reason for a failure, or null */
   async #send(batch: readonly Span[]): Promise<string | null> {
     const { endpoint, headers, resource } = this.#settings;
     try {
       const response = await fetch(endpoint, {
         method: 'POST',
         headers: { ...headers, 'content-type': 'application/json' },
-        body: JSON.stringify(documentOf(batch, resource)),
+        body: JSON.stringify(requestBody(batch, resource)),
         signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       await response.arrayBuffer();
-      return response.ok ? null : `the collector answered ${response.status}`;
+      return response.ok ? null : `the collector returned status ${response.status}`;
     } catch (error) {
       const { message, cause } = error as Error;
       return cause instanceof Error ? cause.message : message;
@@ -102,18 +103,18 @@ export class SpanExporter {
   }
 }
 
-function documentOf(spans: readonly Span[], resource: Attributes): unknown {
+function requestBody(spans: readonly Span[], resource: Attributes): unknown {
   return {
     resourceSpans: [
       {
         resource: { attributes: attributesOf(resource) },
-        scopeSpans: [{ scope: { name: 'scrip' }, spans: spans.map(spanOf) }],
+        scopeSpans: [{ scope: { name: 'scrip' }, spans: spans.map(otlpSpan) }],
       },
     ],
   };
 }
 
-function spanOf(span: Span): unknown {
+function otlpSpan(span: Span): unknown {
   const { traceId, spanId, parentSpanId, name, kind, start, end, attributes, isError, links } = span;
   return {
     traceId,
@@ -124,12 +125,12 @@ function spanOf(span: Span): unknown {
     startTimeUnixNano: nanosecondsOf(start),
     endTimeUnixNano: nanosecondsOf(end),
     attributes: attributesOf(attributes),
-    ...(isError ? { status: { code: ERROR } } : {}),
+    ...(isError ? { status: { code: STATUS_ERROR } } : {}),
     ...(links.length > 0 ? { links } : {}),
   };
 }
 
-/** 64-bit integers are text in JSON. Microseconds are as exact as the clock is. */
+/** OTLP/JSON encodes 64-bit integers as strings. The clock has microsecond precision. */
 function nanosecondsOf(milliseconds: number): string {
   return String(BigInt(Math.round(milliseconds * 1_000)) * 1_000n);
 }

@@ -1,12 +1,12 @@
-// Which trace a request belongs to: the header `traceparent` of W3C Trace Context, and the ids of spans.
+// W3C Trace Context: parses the header `traceparent`, and generates the IDs of traces and spans.
 // https://www.w3.org/TR/trace-context/
 
 import { randomBytes } from 'node:crypto';
 
 export interface TraceContext {
-  /** 32 lower-case hexadecimal digits. */
+  /** 32 lowercase hexadecimal digits. */
   readonly traceId: string;
-  /** 16 of them. */
+  /** 16 lowercase hexadecimal digits. */
   readonly spanId: string;
 }
 
@@ -16,31 +16,20 @@ export interface ParentContext extends TraceContext {
 
 const TRACE_BYTES = 16;
 const SPAN_BYTES = 8;
-const SAMPLED = 1;
+const SAMPLED_FLAG = 1;
 const TRACEPARENT = /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 
-/** Null for a header that is missing, there twice, or not as the standard has it: then a new trace begins. */
+/** Null if the header is missing, duplicated or malformed; the request then starts a new trace. */
 export function parentOf(header: string | string[] | undefined): ParentContext | null {
   const match = typeof header === 'string' ? TRACEPARENT.exec(header) : null;
-  if (match === null) return null;
-  const [, version, traceId, spanId, flags, more] = match as unknown as [
-    string,
-    string,
-    string,
-    string,
-    string,
-    string?,
-  ];
-  // A later version may say more behind the flags; this one says nothing there, and ff is none.
-  if (version === 'ff' || (version === '00' && more !== undefined)) return null;
+  const [, version, traceId = '', spanId = '', flags = '', extra] = match ?? [];
+  // Later versions may append fields after the flags; version 00 has none, and version ff is invalid.
+  if (version === undefined || version === 'ff' || (version === '00' && extra !== undefined)) return null;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
-  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED) === SAMPLED };
+  return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) === SAMPLED_FLAG };
 }
 
-export function newTraceId(): string {
-  return randomBytes(TRACE_BYTES).toString('hex');
-}
-
-export function newSpanId(): string {
-  return randomBytes(SPAN_BYTES).toString('hex');
+/** A new span, of a new trace unless one is given. */
+export function newContext(traceId = randomBytes(TRACE_BYTES).toString('hex')): TraceContext {
+  return { traceId, spanId: randomBytes(SPAN_BYTES).toString('hex') };
 }

@@ -1,28 +1,29 @@
-// Spans of requests and batches: which of them are recorded, to which trace they belong, and what they say. A span says
-// nothing that a client sent but the id of its trace.
+// Creates a span for each request and each batch, applies sampling, and hands finished spans to the exporter. Spans contain
+// no client input except the trace ID.
 
 import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
-import { newSpanId, newTraceId, parentOf, type TraceContext } from './trace-context.ts';
+import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /** Of the traces that begin here, which share is recorded: 0 to 1. */
+  /** Fraction of the traces started here that is recorded, 0 to 1. */
   readonly ratio: number;
-  /** Whether a caller that has begun a trace decides whether it is recorded. */
+  /** Whether the caller's sampling decision applies to a trace that the caller started. */
   readonly followsParent: boolean;
 }
 
-/** A request whose span is recorded. */
+/** The open span of a request. */
 export interface RequestTrace extends TraceContext {
   readonly parentSpanId: string | null;
   /** By `performance.now`. */
   readonly startedMs: number;
 }
 
+/** A finished batch. Times are by `performance.now`. */
 export interface TracedBatch {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly commands: number;
-  /** The code of the fault that befell it. */
+  /** The code of the store error that failed the batch, or null. */
   readonly fault: string | null;
 }
 
@@ -32,25 +33,24 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** The batch that is being answered. */
+  /** Span of the batch whose commands are being answered; requests that end meanwhile link to it. */
   #batch: TraceContext | null = null;
 
-  /** @param onTrouble told when spans cannot be sent and could before */
-  constructor(settings: TracingSettings, onTrouble: (reason: string) => void) {
+  /** @param onFailure called with the reason when sending spans starts to fail */
+  constructor(settings: TracingSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
-    this.#exporter = new SpanExporter(settings, onTrouble);
+    this.#exporter = new SpanExporter(settings, onFailure);
   }
 
-  /** @returns null when it is not to be recorded */
+  /** @returns null if the request is not sampled */
   beginRequest(traceparent: string | string[] | undefined): RequestTrace | null {
     const parent = parentOf(traceparent);
-    const isRecorded = parent !== null && this.#settings.followsParent ? parent.isSampled : this.#draw();
+    const isRecorded = parent !== null && this.#settings.followsParent ? parent.isSampled : this.#isSampled();
     if (!isRecorded) return null;
-    const traceId = parent?.traceId ?? newTraceId();
-    return { traceId, spanId: newSpanId(), parentSpanId: parent?.spanId ?? null, startedMs: performance.now() };
+    return { ...newContext(parent?.traceId), parentSpanId: parent?.spanId ?? null, startedMs: performance.now() };
   }
 
-  /** @param route its pattern; null for what no route takes */
+  /** @param route the pattern of the route; null if none matched */
   endRequest(
     { startedMs, ...context }: RequestTrace,
     { method, route, status, requestId }: { method: string; route: string | null; status: number; requestId: string },
@@ -73,11 +73,11 @@ export class Tracer {
     });
   }
 
-  /** Until the next call, what ends was in this batch; null when all of it is answered. */
+  /** Requests that end until the next call belong to this batch; null after the last of them. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
-    if (batch === null || !this.#draw()) return;
-    const context = { traceId: newTraceId(), spanId: newSpanId() };
+    if (batch === null || !this.#isSampled()) return;
+    const context = newContext();
     const { startedMs, endedMs, commands, fault } = batch;
     this.#exporter.add({
       ...context,
@@ -93,12 +93,12 @@ export class Tracer {
     this.#batch = context;
   }
 
-  /** Sends what is waiting. */
+  /** Sends the queued spans. */
   stop(): Promise<void> {
     return this.#exporter.stop();
   }
 
-  #draw(): boolean {
+  #isSampled(): boolean {
     return Math.random() < this.#settings.ratio;
   }
 }

@@ -1,31 +1,31 @@
-// A store that begins each batch and waits for the test to end it, and group commit on it with every answer written
-// down: what the tests of group commit share.
+// A store that begins each batch and waits for the test to end it, and group commit on it with every result recorded,
+// for the tests of group commit.
 
 import assert from 'node:assert/strict';
-import { GroupCommit, type QueueLimits } from '../../src/batching/group-commit.ts';
+import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
+import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
-import { ONE_LANE, type Store, StoreFault } from '../../src/store/store.ts';
+import type { Lanes, LedgerStore } from '../../src/store/ledger-store.ts';
+
+export const ONE_LANE: Lanes = { count: 1, atOnce: 1, of: () => 0 };
 
 type Results = readonly (Outcome | null)[];
 
 export interface Batch {
   readonly commands: readonly Command[];
-  /** Says that the next batch of the lane may come. */
+  /** Reports that the store can take the next batch of the lane. */
   readonly decide: () => void;
-  /** Accepts every command when nothing else is said. */
+  /** @param results every command is accepted when absent */
   finish(results?: Results): void;
   fail(error: unknown): void;
 }
 
-/** A store that begins each batch and waits for the test to end it. */
 export class StalledStore {
-  readonly lanes = ONE_LANE;
+  readonly lanes: Lanes;
   readonly batches: Batch[] = [];
-  /** Whether it says that it writes batches together. */
-  joins = false;
 
-  isJoining(): boolean {
-    return this.joins;
+  constructor(lanes = ONE_LANE) {
+    this.lanes = lanes;
   }
 
   write(commands: readonly Command[], onDecided: () => void): Promise<Results> {
@@ -50,24 +50,26 @@ export class StalledStore {
   }
 }
 
-export type Result = Outcome | StoreFault;
+/** The part of the port that group commit uses. */
+export function ledgerStoreOf(store: Partial<LedgerStore>): LedgerStore {
+  return store as LedgerStore;
+}
 
-/** Group commit on a stalled store, with every answer written down. */
-export function begin(limits?: QueueLimits) {
-  const store = new StalledStore();
-  const commit = new GroupCommit(store as unknown as Store, limits);
-  /** Amounts and what came back, in the order of the answers. */
-  const answers: [amount: number, answer: string][] = [];
-  const submit = (amount: number, endUser = USER, onAnswer: () => void = () => {}) =>
-    submitOf(1, amount, endUser, onAnswer);
-  const submitOf = (account: number, amount: number, endUser = USER, onAnswer: () => void = () => {}) =>
+/** Group commit on a stalled store. */
+export function begin(limits?: QueueLimits, store = new StalledStore()) {
+  const commit = new GroupCommit(ledgerStoreOf(store), limits);
+  /** Amounts and results, in the order of the results. */
+  const results: [amount: number, result: string][] = [];
+  const submit = (amount: number, endUser = USER, onResult: () => void = () => {}) =>
+    submitOf(1, amount, endUser, onResult);
+  const submitOf = (account: number, amount: number, endUser = USER, onResult: () => void = () => {}) =>
     commit.submit({ ...subtraction(amount, endUser), account }, (result) => {
-      answers.push([amount, nameOf(result)]);
-      onAnswer();
+      results.push([amount, nameOf(result)]);
+      onResult();
     });
-  const renew = (endUser: string) =>
-    commit.submit({ kind: 'renew', account: 1, endUser }, (result) => answers.push([0, nameOf(result)]));
-  return { store, commit, answers, submit, submitOf, renew };
+  const settle = (endUser: string) =>
+    commit.submit({ kind: 'settle', account: 1, endUser }, (result) => results.push([0, nameOf(result)]));
+  return { store, commit, results, submit, submitOf, settle };
 }
 
 export const USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -76,8 +78,8 @@ export function subtraction(amount: number, endUser = USER): Command {
   return { kind: 'subtract', account: 1, endUser, actor: 'key:1', amount };
 }
 
-export function nameOf(result: Result): string {
-  return result instanceof StoreFault ? result.code : (result.refused ?? 'accepted');
+export function nameOf(result: CommitResult): string {
+  return 'code' in result ? result.code : (result.refused ?? 'accepted');
 }
 
 export function amountsOf({ commands }: Batch): (number | string)[] {

@@ -1,4 +1,4 @@
-// Where the client's package is, and how the tests compile it and run programs against it.
+// The folder of the client's package, and a function that runs programs with Node.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -9,21 +9,19 @@ export const REPOSITORY = join(import.meta.dirname, '../..');
 export const CLIENT = join(REPOSITORY, 'client');
 export const TSC = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
 
-const TIME_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
-interface Where {
+interface RunOptions {
   readonly cwd: string;
-  /** In addition to that of this process. */
+  /** Added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Another Node than the one of the project. */
-  readonly node?: string;
 }
 
-/** @returns what it says; fails with what it says when it fails */
-export async function runNode(where: Where | string, ...args: readonly string[]): Promise<string> {
-  const { cwd, env = {}, node = process.execPath } = typeof where === 'string' ? { cwd: where } : where;
-  const options = { cwd, env: { ...process.env, ...env }, timeout: TIME_MS };
-  const { stdout } = await promisify(execFile)(node, args, options).catch(({ stdout, stderr, message }) =>
+/** @returns the standard output; if the program fails, the test fails with its output */
+export async function runNode(folder: RunOptions | string, ...args: readonly string[]): Promise<string> {
+  const { cwd, env = {} } = typeof folder === 'string' ? { cwd: folder } : folder;
+  const options = { cwd, env: { ...process.env, ...env }, timeout: TIMEOUT_MS };
+  const { stdout } = await promisify(execFile)(process.execPath, args, options).catch(({ stdout, stderr, message }) =>
     assert.fail(`${message}\n${stdout}${stderr}`),
   );
   return stdout;

@@ -1,5 +1,5 @@
-// The client and the OpenAPI document say the same: the types are those that the document gives today, each operation has
-// its method, which sends what the document describes, and each error has its class.
+// The client matches the OpenAPI document: the generated types are up to date, each operation has a method that sends what
+// the document describes, and each error has a class.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { typesOf } from '../../client/generate.ts';
 import { ERROR_CLASSES, Scrip, ScripError } from '../../client/src/scrip.ts';
-import { PROBLEMS } from '../../src/http/problem.ts';
+import { PROBLEMS } from '../../src/http/problems.ts';
+import { type Described, documentOf, errorsOf, type OpenApi, operationsOf } from '../http/openapi/described-service.ts';
 import { type Scrip as Service, startScrip } from '../http/running-service.ts';
-import { type Described, documentOf, errorsOf, type OpenApi, operationsOf } from '../openapi/described-service.ts';
 import { END_USER, HostileScrip } from './hostile-scrip.ts';
 
 const GENERATED = join(import.meta.dirname, '../../client/src/generated.ts');
@@ -27,20 +27,20 @@ after(async () => {
   await hostile.stop();
 });
 
-test('the types are what `node client/generate.ts` makes of the document', async () => {
+test('client/src/generated.ts is up to date with the OpenAPI document', async () => {
   assert.equal(await readFile(GENERATED, 'utf8'), typesOf(document as never));
 });
 
-test('a change of the document changes the types, and what has no type stops the generator', () => {
+test('a change of the OpenAPI document changes the generated types, and an unsupported schema fails', () => {
   const text = JSON.stringify(document);
   const renamed = JSON.parse(text.replaceAll('"active_balance"', '"balance_now"'));
   assert.notEqual(typesOf(renamed), typesOf(document as never));
-  assert.throws(() => typesOf(JSON.parse(text.replaceAll('"integer"', '"bigint"'))), /No type is known/);
+  assert.throws(() => typesOf(JSON.parse(text.replaceAll('"integer"', '"bigint"'))), /Unsupported schema/);
 });
 
 type Method = (fields: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
-/** A value for each field of a request, as the document describes it. */
+/** A value for each field of the request. */
 function fieldsOf({ operation }: Described): Record<string, unknown> {
   const body = operation.requestBody?.content['application/json']?.schema as { properties?: object } | undefined;
   const names = body ? Object.keys(body.properties ?? {}) : (operation.parameters ?? []).flatMap(queryName);
@@ -51,7 +51,7 @@ function queryName(parameter: { name: string; in: string }): string[] {
   return parameter.in === 'query' ? [parameter.name] : [];
 }
 
-test('each operation has a method of its name, which sends what the document describes', async () => {
+test('the client has a method for each operation, which sends the request that the document describes', async () => {
   const scrip = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url, retries: 0 });
   const methods = scrip as unknown as Readonly<Record<string, Method | undefined>>;
   for (const described of operationsOf(document)) {
@@ -66,12 +66,16 @@ test('each operation has a method of its name, which sends what the document des
     const url = new URL(received.url, hostile.url);
     assert.deepEqual([received.method.toLowerCase(), url.pathname], [method, path]);
     assert.deepEqual(received.body ?? Object.fromEntries(url.searchParams), fields, path);
-    assert.equal('idempotency-key' in received.headers, method === 'post', `only writes have a key: ${path}`);
+    assert.equal(
+      'idempotency-key' in received.headers,
+      method === 'post',
+      `only writes have an idempotency key: ${path}`,
+    );
     assert.equal(received.headers.authorization, 'Bearer scrip_write_canary');
   }
 });
 
-test('each error that the service names has a class of that name', () => {
+test('the client has a class for each error of the service', () => {
   const classes = ERROR_CLASSES as Readonly<Record<string, { readonly name: string; readonly prototype: unknown }>>;
   for (const error of [...errorsOf(document).keys(), ...Object.keys(PROBLEMS)]) {
     assert.equal(classes[error]?.name, error, `${error} has a class`);

@@ -1,28 +1,28 @@
-// What must hold of the client wherever it runs, as a program that needs nothing of its runtime but what the client
-// needs: Node, Deno, Bun and workers run this very file. What the services saw of it is looked at by whoever runs it.
+// The tests that the client must pass in every runtime: Node, Deno, Bun and workers. The program needs no more of its runtime
+// than the client does. The caller checks afterwards what the servers received.
 
 import type * as Client from '../../client/src/scrip.ts';
 
-/** Where the program finds its services. */
-export interface Places {
-  /** A real Scrip, and a key for it with the scope `write`. */
+/** The servers of the tests. */
+export interface Servers {
+  /** A real Scrip, and an API key with the scope `write`. */
   readonly url: string;
   readonly key: string;
-  /** Breaks the connection off the first time that it is asked, after the write had its effect. */
+  /** Drops the connection of the first request after applying the write. */
   readonly dropping: string;
-  /** Sends everybody elsewhere. */
+  /** Redirects every request. */
   readonly redirecting: string;
-  /** Sends headers and never a body. */
+  /** Sends response headers and never a body. */
   readonly silent: string;
 }
 
-/** @throws Error whose message is what does not hold */
-export async function tryEssentials(client: typeof Client, places: Places): Promise<void> {
-  const scrip = new client.Scrip({ baseUrl: places.url, apiKey: places.key });
+/** @throws {Error} naming the check that failed */
+export async function testEssentials(client: typeof Client, servers: Servers): Promise<void> {
+  const scrip = new client.Scrip({ baseUrl: servers.url, apiKey: servers.key });
   await movesCredits(client, scrip);
-  await goesThroughPages(scrip);
-  await outlivesTheNetwork(client, places);
-  await stopsWhenTold(scrip);
+  await iteratesOverPages(scrip);
+  await survivesNetworkFailures(client, servers);
+  await stopsOnAbort(scrip);
 }
 
 async function movesCredits(client: typeof Client, scrip: Client.Scrip): Promise<void> {
@@ -30,54 +30,57 @@ async function movesCredits(client: typeof Client, scrip: Client.Scrip): Promise
   await scrip.add({ end_user_id, amount: 100 }, { idempotencyKey: 'payment 1' });
   await scrip.add({ end_user_id, amount: 100 }, { idempotencyKey: 'payment 1' });
   const poor = await errorOf(scrip.subtract({ end_user_id, amount: 130 }));
-  hold(poor instanceof client.InsufficientFunds, 'a refusal is an error of its class');
-  hold(
-    poor.available === 100 && poor.shortfall === 30,
-    'and carries what is available: two calls under one key are one',
-  );
+  check(poor instanceof client.InsufficientFunds, 'a refusal throws its error class');
+  check(poor.available === 100 && poor.shortfall === 30, 'two calls with one idempotency key add the credits once');
   const cycle = await scrip.startCycle({ end_user_id, amount: 1000 });
   const active = await errorOf(scrip.startCycle({ end_user_id, amount: 1 }));
-  hold(
+  check(
     active instanceof client.CycleAlreadyActive && active.cycle.created_at === cycle.created_at,
-    'a cycle is active',
+    'a second cycle throws CycleAlreadyActive with the first one',
   );
-  hold((await scrip.stopCycle({ end_user_id })).status === 'canceled', 'a cycle is stopped');
+  check((await scrip.stopCycle({ end_user_id })).status === 'canceled', 'a cycle can be stopped');
   const { active_balance } = await scrip.getActiveBalance({ end_user_id });
-  hold(active_balance === 1100, 'a GET is sent without a body and answered');
+  check(active_balance === 1100, 'the balance can be read');
 }
 
-async function goesThroughPages(scrip: Client.Scrip): Promise<void> {
+async function iteratesOverPages(scrip: Client.Scrip): Promise<void> {
   const end_user_id = crypto.randomUUID();
   for (const amount of [1, 2, 3, 4, 5]) await scrip.add({ end_user_id, amount });
   const amounts: number[] = [];
   for await (const { amount } of scrip.transactions({ end_user_id }, { pageSize: 2 })) amounts.push(amount);
-  hold(amounts.join() === '5,4,3,2,1', 'all pages come, the latest first');
+  check(amounts.join() === '5,4,3,2,1', 'the iterator returns all pages, newest first');
 }
 
-async function outlivesTheNetwork(
+async function survivesNetworkFailures(
   client: typeof Client,
-  { key, dropping, redirecting, silent }: Places,
+  { key, dropping, redirecting, silent }: Servers,
 ): Promise<void> {
   const addition = { end_user_id: crypto.randomUUID(), amount: 7 };
   const to = (baseUrl: string, timeoutMs: number) => new client.Scrip({ baseUrl, apiKey: key, timeoutMs, retries: 1 });
-  hold((await to(dropping, 5_000).add(addition)).amount === 7, 'a write whose connection drops is sent again');
+  check((await to(dropping, 5_000).add(addition)).amount === 7, 'a write whose connection drops is retried');
   const elsewhere = await errorOf(to(redirecting, 5_000).add(addition));
-  hold(elsewhere instanceof client.ScripError, 'a redirect is an error');
+  check(elsewhere instanceof client.ScripError, 'a redirect is an error');
   const late = await errorOf(to(silent, 200).add(addition));
-  hold(late instanceof client.TimedOut, 'an answer that stops half-way is too late');
-  hold(typeof late.idempotencyKey === 'string', 'the error has the key to go on with');
-  const nowhere = await errorOf(to('http://127.0.0.1:1', 5_000).add(addition));
-  hold(nowhere instanceof client.ConnectionFailed, 'nobody there is a connection that failed');
-  for (const error of [elsewhere, late, nowhere])
-    hold(!`${error} ${(error as Error).stack} ${JSON.stringify(error)}`.includes(key), 'no error shows the API key');
+  check(late instanceof client.TimedOut, 'an incomplete response times out');
+  check(typeof late.idempotencyKey === 'string', 'the error has the idempotency key');
+  const unreachable = await errorOf(to('http://127.0.0.1:1', 5_000).add(addition));
+  check(unreachable instanceof client.ConnectionFailed, 'an unreachable address throws ConnectionFailed');
+  for (const error of [elsewhere, late, unreachable])
+    check(
+      !`${error} ${(error as Error).stack} ${JSON.stringify(error)}`.includes(key),
+      'no error contains the API key',
+    );
 }
 
-async function stopsWhenTold(scrip: Client.Scrip): Promise<void> {
+async function stopsOnAbort(scrip: Client.Scrip): Promise<void> {
   const controller = new AbortController();
   controller.abort(new Error('the user has left'));
   const end_user_id = crypto.randomUUID();
   const left = await errorOf(scrip.add({ end_user_id, amount: 1 }, { signal: controller.signal }));
-  hold(left instanceof Error && left.message === 'the user has left', 'a call ends with the reason that was given');
+  check(
+    left instanceof Error && left.message === 'the user has left',
+    'an aborted call rejects with the reason of the signal',
+  );
 }
 
 function errorOf(call: Promise<unknown>): Promise<unknown> {
@@ -87,6 +90,6 @@ function errorOf(call: Promise<unknown>): Promise<unknown> {
   );
 }
 
-function hold(isSo: boolean, what: string): asserts isSo {
-  if (!isSo) throw new Error(`This does not hold: ${what}.`);
+function check(condition: boolean, description: string): asserts condition {
+  if (!condition) throw new Error(`Failed: ${description}`);
 }

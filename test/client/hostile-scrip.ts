@@ -1,5 +1,5 @@
-// Something that looks like Scrip from afar and behaves as the network, proxies and a failing service do: it is told what
-// to do with each request in turn. It adds credits once for each idempotency key, and keeps what it was sent.
+// A server that imitates Scrip behind a bad network, proxies or a failing service: tests choose how it responds to each
+// request. It applies a write once per idempotency key and records what it receives.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -11,41 +11,40 @@ export interface Received {
   readonly url: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: unknown;
-  /** Whether the client gave up before it was answered. */
-  readonly abandoned: Promise<boolean>;
+  /** Whether the client closed the connection before the response was complete. */
+  readonly canceled: Promise<boolean>;
 }
 
-/** What happens in place of an answer, once a write has had its effect. */
+/** How to respond, after the write was applied. */
 export type Behaviour = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-export const answers: Behaviour = (response, fields) => sendJson(response, 200, fields);
+export const responds: Behaviour = (response, fields) => sendJson(response, 200, fields);
 export const dropsConnection: Behaviour = (response) => void response.socket?.destroy();
-export const breaksOff: Behaviour = (response, fields) => {
+export const sendsHalf: Behaviour = (response, fields) => {
   const text = JSON.stringify(fields);
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': text.length });
   response.write(text.slice(0, 10), () => response.socket?.destroy());
 };
-/** Until the client goes. */
 export const staysSilent: Behaviour = () => {};
 export const sendsHeadersOnly: Behaviour = (response) => {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': 100 });
   response.flushHeaders();
 };
 
-export function says(status: number, text: string, headers: Record<string, string> = {}): Behaviour {
+export function sends(status: number, text: string, headers: Record<string, string> = {}): Behaviour {
   return (response) => void response.writeHead(status, headers).end(text);
 }
 
 export function refuses(status: number, error: string, extras: object = {}, headers = {}): Behaviour {
   const problem = {
     type: `/problems/${error}`,
-    title: 'No',
+    title: 'Refused',
     status,
     error,
     request_id: 'r-1',
-    detail: 'Why.',
+    detail: 'The reason.',
     ...extras,
   };
   return (response) => sendJson(response, status, problem, { 'content-type': 'application/problem+json', ...headers });
@@ -57,8 +56,8 @@ function sendJson(response: ServerResponse, status: number, fields: unknown, hea
 
 export class HostileScrip {
   readonly received: Received[] = [];
-  /** Keys under which it has added credits. */
-  readonly effects: string[] = [];
+  /** The idempotency keys of the writes that were applied. */
+  readonly applied: string[] = [];
   #behaviours: readonly Behaviour[] = [];
   readonly #server = createServer((request, response) => void this.#receive(request, response));
 
@@ -73,11 +72,11 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** From now on, the first request meets the first behaviour, and so on; those beyond the list meet the last. */
+  /** The first request gets the first behaviour, and so on; requests beyond the list get the last. */
   behave(...behaviours: readonly Behaviour[]): void {
     this.#behaviours = behaviours;
     this.received.length = 0;
-    this.effects.length = 0;
+    this.applied.length = 0;
   }
 
   connections(): Promise<number> {
@@ -94,13 +93,13 @@ export class HostileScrip {
 
   async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '', headers } = request;
-    const behaviour = this.#behaviours[Math.min(this.received.length, this.#behaviours.length - 1)] ?? answers;
-    const abandoned = once(response, 'close').then(() => !response.writableFinished);
-    const place = this.received.push({ method, url, headers, body: null, abandoned }) - 1;
+    const behaviour = this.#behaviours[Math.min(this.received.length, this.#behaviours.length - 1)] ?? responds;
+    const canceled = once(response, 'close').then(() => !response.writableFinished);
+    const index = this.received.push({ method, url, headers, body: null, canceled }) - 1;
     const body = method === 'POST' ? await json(request) : null;
-    this.received[place] = { method, url, headers, body, abandoned };
+    this.received[index] = { method, url, headers, body, canceled };
     const key = headers['idempotency-key'] as string | undefined;
-    if (key !== undefined && !this.effects.includes(key)) this.effects.push(key);
+    if (key !== undefined && !this.applied.includes(key)) this.applied.push(key);
     behaviour(response, (body ?? { end_user_id: END_USER }) as Record<string, unknown>);
   }
 }

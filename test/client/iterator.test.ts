@@ -1,10 +1,10 @@
-// The iterator over transactions, against a list that the test makes up: it asks for a page when it needs one, stops when
-// it is told to, and takes no list that ends early or never for a whole one.
+// The iterator over transactions, against pages that the test makes up: when it requests pages, when it stops, and which
+// lists it refuses.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { Scrip, type Transaction, UnexpectedAnswer } from '../../client/src/scrip.ts';
-import { type Behaviour, dropsConnection, END_USER, HostileScrip, says } from './hostile-scrip.ts';
+import { type Behaviour, dropsConnection, END_USER, HostileScrip, sends } from './hostile-scrip.ts';
 
 const PAGES = 4;
 
@@ -15,14 +15,14 @@ before(async () => {
 after(() => hostile.stop());
 
 function page(number: number, next: string | null | undefined): Behaviour {
-  const transactions = [1, 2].map((place) => ({ transaction_id: `${number}.${place}`, amount: 1 }));
+  const transactions = [1, 2].map((position) => ({ transaction_id: `${number}.${position}`, amount: 1 }));
   const body = { end_user_id: END_USER, transactions, ...(next === undefined ? {} : { next_cursor: next }) };
-  return says(200, JSON.stringify(body), { 'content-type': 'application/json' });
+  return sends(200, JSON.stringify(body), { 'content-type': 'application/json' });
 }
 
-/** Cursors have what must be escaped in an address. */
+/** Cursors contain characters that must be escaped in a URL. */
 const cursorOf = (number: number): string | null => (number === PAGES ? null : `c+/=&${number}`);
-const WHOLE = Array.from({ length: PAGES }, (_, index) => page(index + 1, cursorOf(index + 1)));
+const ALL_PAGES = Array.from({ length: PAGES }, (_, index) => page(index + 1, cursorOf(index + 1)));
 
 function scrip(): Scrip {
   return new Scrip({ apiKey: 'scrip_read_canary', baseUrl: `${hostile.url}/`, timeoutMs: 10_000 });
@@ -38,8 +38,8 @@ function queries(): Record<string, string>[] {
   return hostile.received.map(({ url }) => Object.fromEntries(new URL(url, hostile.url).searchParams));
 }
 
-test('all pages come one after the other, each with the cursor of the one before', async () => {
-  hostile.behave(...WHOLE);
+test('the transactions iterator requests all pages, each with the cursor of the previous one', async () => {
+  hostile.behave(...ALL_PAGES);
   const ids = await idsOf(scrip().transactions({ end_user_id: END_USER }, { pageSize: 2 }));
   assert.deepEqual(ids, ['1.1', '1.2', '2.1', '2.2', '3.1', '3.2', '4.1', '4.2']);
   const first = { end_user_id: END_USER, limit: '2' };
@@ -47,8 +47,8 @@ test('all pages come one after the other, each with the cursor of the one before
   assert.deepEqual(queries(), [first, ...cursors]);
 });
 
-test('from and to go with each page, as dates or as text', async () => {
-  hostile.behave(...WHOLE);
+test('the transactions iterator sends from and to with each page, given as Date or string', async () => {
+  hostile.behave(...ALL_PAGES);
   const from = new Date('2026-11-01T00:00:00.000Z');
   await idsOf(scrip().transactions({ end_user_id: END_USER, from, to: '2026-12-01T00:00:00.000Z' }));
   assert.equal(hostile.received.length, PAGES);
@@ -58,45 +58,45 @@ test('from and to go with each page, as dates or as text', async () => {
   }
 });
 
-test('an instant that is none is refused, as a rejection, and nothing is sent', async () => {
-  hostile.behave(...WHOLE);
+test('an invalid Date as from rejects the call, and nothing is sent', async () => {
+  hostile.behave(...ALL_PAGES);
   const call = scrip().getAllUserTransactions({ end_user_id: END_USER, from: new Date('soon') });
   await assert.rejects(call, RangeError);
   assert.equal(hostile.received.length, 0);
 });
 
-test('a loop that stops early asks for nothing more, and leaves no call open', async () => {
-  hostile.behave(...WHOLE);
+test('leaving the loop over transactions early requests no further pages and leaves no request open', async () => {
+  hostile.behave(...ALL_PAGES);
   for await (const { transaction_id } of scrip().transactions({ end_user_id: END_USER })) {
     if (transaction_id === '2.1') break;
   }
   assert.equal(hostile.received.length, 2);
-  for (const { abandoned } of hostile.received)
-    assert.equal(await abandoned, false, 'each answer was taken as a whole');
+  for (const { canceled } of hostile.received)
+    assert.equal(await canceled, false, 'each response was received completely');
   const iterator = scrip().transactions({ end_user_id: END_USER });
   await iterator.return();
-  assert.equal(hostile.received.length, 2, 'an iterator that was never used asks for nothing');
+  assert.equal(hostile.received.length, 2, 'an iterator that was never used sends no request');
 });
 
-test('a page whose connection drops is asked for again, and no transaction comes twice', async () => {
+test('the transactions iterator retries a page whose connection drops and returns no transaction twice', async () => {
   hostile.behave(page(1, 'c1'), dropsConnection, page(2, null));
   assert.deepEqual(await idsOf(scrip().transactions({ end_user_id: END_USER })), ['1.1', '1.2', '2.1', '2.2']);
 });
 
-test('a list that does not say whether it goes on, or that goes in a circle, is an error', async () => {
-  const wrong: readonly (readonly Behaviour[])[] = [
+test('the transactions iterator throws if a page has no valid next_cursor or repeats one', async () => {
+  const invalid: readonly (readonly Behaviour[])[] = [
     [page(1, undefined)],
     [page(1, 'c1'), page(2, 'c1')],
-    [says(200, JSON.stringify({ end_user_id: END_USER, next_cursor: null }))],
+    [sends(200, JSON.stringify({ end_user_id: END_USER, next_cursor: null }))],
   ];
-  for (const behaviours of wrong) {
+  for (const behaviours of invalid) {
     hostile.behave(...behaviours);
     await assert.rejects(idsOf(scrip().transactions({ end_user_id: END_USER })), UnexpectedAnswer);
   }
 });
 
-test('a signal ends the iteration', async () => {
-  hostile.behave(...WHOLE);
+test('aborting the signal ends the iteration over transactions', async () => {
+  hostile.behave(...ALL_PAGES);
   const controller = new AbortController();
   const seen: string[] = [];
   const loop = async () => {
@@ -109,5 +109,5 @@ test('a signal ends the iteration', async () => {
     }
   };
   await assert.rejects(loop, /enough/);
-  assert.deepEqual(seen, ['1.1', '1.2'], 'what was there already is taken; no further page is asked for');
+  assert.deepEqual(seen, ['1.1', '1.2'], 'the page at hand is finished; no further page is requested');
 });

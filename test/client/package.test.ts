@@ -1,5 +1,5 @@
-// The client as its users get it: compiled, packed, and unpacked in an empty folder, where a program finds it by its name,
-// compiles against its types without those of Node, and runs on the Node of the machine, which may be an older one.
+// The client as a package: compiled, packed and unpacked into an empty folder, where a program imports it by name, compiles
+// against its types without those of Node, and runs on the Node of the machine, which may be older.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -30,7 +30,7 @@ try {
 }
 `;
 
-/** A program that loads the modules of the package where there is nothing but what it is handed. */
+/** Loads the modules of the package in a context that has only the globals listed here. */
 const BARE = `
 import { readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -52,9 +52,9 @@ const { SCRIP_URL, SCRIP_KEY, END_USER } = process.env;
 const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 await scrip.add({ end_user_id: END_USER, amount: 100 });
 const error = await scrip.subtract({ end_user_id: END_USER, amount: 130 }).catch((error) => error);
-const never = (input, init) => new Promise((_, reject) => init.signal.addEventListener('abort', () => reject(init.signal.reason)));
-const waiting = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY, timeoutMs: 20, retries: 1, fetch: never });
-const late = await waiting.getActiveBalance({ end_user_id: END_USER }).catch((error) => error);
+const neverResponding = (input, init) => new Promise((_, reject) => init.signal.addEventListener('abort', () => reject(init.signal.reason)));
+const impatient = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY, timeoutMs: 20, retries: 1, fetch: neverResponding });
+const late = await impatient.getActiveBalance({ end_user_id: END_USER }).catch((error) => error);
 console.log(error instanceof InsufficientFunds, error.available, late instanceof TimedOut);
 `;
 
@@ -71,31 +71,36 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The Node that the machine has, not the one that the project brings. */
-function nodeOfTheMachine(): string {
+/** A PATH with the Node of the machine, not the one in node_modules. */
+function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
   return path.join(delimiter);
 }
 
-test('a program in an empty folder compiles against the package and runs with it', async () => {
+test('a program compiles against the packed client and runs with it', async () => {
   await writeFile(join(user, 'program.ts'), PROGRAM);
   const strict = '--strict --exactOptionalPropertyTypes --target es2022 --module nodenext --lib es2022,dom --types';
   await runNode(user, TSC, ...strict.split(' '), '', 'program.ts');
   const end_user_id = someone();
-  const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey, END_USER: end_user_id, PATH: nodeOfTheMachine() };
-  const said = await promisify(execFile)('node', ['program.js'], { cwd: user, env, timeout: 60_000 });
-  assert.equal(said.stdout, '100\n');
+  const env = {
+    SCRIP_URL: scrip.url,
+    SCRIP_KEY: scrip.writeKey,
+    END_USER: end_user_id,
+    PATH: pathWithoutNodeModules(),
+  };
+  const output = await promisify(execFile)('node', ['program.js'], { cwd: user, env, timeout: 60_000 });
+  assert.equal(output.stdout, '100\n');
   assert.equal((await scrip.balance(end_user_id)).active_balance, 100);
 });
 
-test('the package needs nothing of its runtime but fetch, AbortController, crypto, URL and timers', async () => {
+test('the client needs nothing but fetch, AbortController, crypto, URL and timers', async () => {
   await writeFile(join(user, 'bare.mjs'), BARE);
   const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey, END_USER: someone() };
-  const said = await runNode({ cwd: user, env }, '--experimental-vm-modules', '--no-warnings', 'bare.mjs');
-  assert.equal(said, 'true 100 true\n');
+  const output = await runNode({ cwd: user, env }, '--experimental-vm-modules', '--no-warnings', 'bare.mjs');
+  assert.equal(output, 'true 100 true\n');
 });
 
-test('the package has no dependencies, and its sources import nothing but each other', async () => {
+test('the client has no dependencies, and its sources import only each other', async () => {
   const { dependencies, peerDependencies } = JSON.parse(await readFile(join(CLIENT, 'package.json'), 'utf8'));
   assert.deepEqual([dependencies, peerDependencies], [undefined, undefined]);
   const sources = await readdir(join(CLIENT, 'src'));

@@ -1,5 +1,4 @@
-// The client's iterator and the paging of the service, together: all transactions come, once, most recent first, also
-// while new ones are made; and the instants that bound them are half-open.
+// The client's iterator against the pages of the real service.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -17,8 +16,8 @@ before(async () => {
 });
 after(() => service.stop());
 
-/** An addition of 1, 2, 3 … credits each second. */
-async function withTransactions(): Promise<string> {
+/** Adds 1, 2, 3 … credits, one addition per second. */
+async function endUserWithTransactions(): Promise<string> {
   const end_user_id = someone();
   for (let amount = 1; amount <= COUNT; amount += 1) {
     await scrip.add({ end_user_id, amount });
@@ -31,8 +30,8 @@ async function all(transactions: AsyncIterable<Transaction>): Promise<Transactio
   return Array.fromAsync(transactions);
 }
 
-test('the iterator gives what the whole list gives, whatever the size of a page', async () => {
-  const end_user_id = await withTransactions();
+test('the transactions iterator returns the same list for every page size', async () => {
+  const end_user_id = await endUserWithTransactions();
   const { transactions } = await scrip.getAllUserTransactions({ end_user_id });
   assert.equal(transactions.length, COUNT);
   for (const pageSize of [1, 3, COUNT - 1, COUNT, COUNT + 1, 1000])
@@ -44,8 +43,8 @@ test('the iterator gives what the whole list gives, whatever the size of a page'
   assert.deepEqual(await all(scrip.transactions({ end_user_id: someone() })), []);
 });
 
-test('transactions that are made during an iteration shift nothing', async () => {
-  const end_user_id = await withTransactions();
+test('transactions made during an iteration do not shift the pages that follow', async () => {
+  const end_user_id = await endUserWithTransactions();
   const amounts: number[] = [];
   for await (const { amount } of scrip.transactions({ end_user_id }, { pageSize: 2 })) {
     amounts.push(amount);
@@ -54,8 +53,8 @@ test('transactions that are made during an iteration shift nothing', async () =>
   assert.deepEqual(amounts, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
 });
 
-test('a page has the cursor of the next one, null on the last, and none when all was asked for', async () => {
-  const end_user_id = await withTransactions();
+test('next_cursor is set on each page, null on the last one, and absent without limit and cursor', async () => {
+  const end_user_id = await endUserWithTransactions();
   const first = await scrip.getAllUserTransactions({ end_user_id, limit: 6 });
   assert.equal(first.transactions.length, 6);
   const cursor = first.next_cursor ?? assert.fail('there is a next page');
@@ -64,8 +63,8 @@ test('a page has the cursor of the next one, null on the last, and none when all
   assert.equal('next_cursor' in (await scrip.getAllUserTransactions({ end_user_id })), false);
 });
 
-test('from and to bound the transactions: from that instant on, and before that one', async () => {
-  const end_user_id = await withTransactions();
+test('transactions are listed from the instant `from`, inclusive, to the instant `to`, exclusive', async () => {
+  const end_user_id = await endUserWithTransactions();
   const { transactions } = await scrip.getAllUserTransactions({ end_user_id });
   const at = (amount: number) => transactions[COUNT - amount]?.created_at ?? assert.fail();
   const between = await all(scrip.transactions({ end_user_id, from: at(3), to: new Date(at(6)) }, { pageSize: 2 }));

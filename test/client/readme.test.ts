@@ -1,5 +1,5 @@
-// The README of the client: its programs are those in `client/examples` to the letter, they compile, and they do against
-// the real service what they say.
+// The README of the client: its programs are the files in `client/examples`, they compile, and they print what they should
+// against the real service.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -18,19 +18,19 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-test('the README shows each example, to the letter', () => {
+test('the README of the client shows each example verbatim', () => {
   const files = globSync('*.ts', { cwd: join(CLIENT, 'examples') });
   assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), ['bundles', 'subscription', 'trial']);
   const shown = new Set(PROGRAMS);
   for (const file of files) assert(shown.has(readFileSync(join(CLIENT, 'examples', file), 'utf8')), `${file} is shown`);
-  assert.equal(shown.size, files.length, 'and no other program');
+  assert.equal(shown.size, files.length, 'there is no other program');
 });
 
-test('the examples compile with all strictness', async () => {
+test('the examples of the client compile in strict mode', async () => {
   await runNode(CLIENT, TSC, '-p', 'examples');
 });
 
-test('the methods and the errors that the README lists are there', () => {
+test('the methods and errors that the README of the client lists exist', () => {
   const methods = [...README.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name as string);
   assert.equal(methods.length, 7);
   for (const name of methods) assert(name in client.Scrip.prototype, name);
@@ -39,7 +39,7 @@ test('the methods and the errors that the README lists are there', () => {
   for (const name of rows) assert(name.slice(1, -1) in client, name);
 });
 
-const SAID: Readonly<Record<string, readonly string[]>> = {
+const OUTPUTS: Readonly<Record<string, readonly string[]>> = {
   trial: [
     'Here is your image.',
     'Here is your image.',
@@ -56,11 +56,11 @@ const SAID: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-for (const [example, lines] of Object.entries(SAID)) {
-  test(`the ${example} does against the service what it says`, async () => {
+for (const [example, lines] of Object.entries(OUTPUTS)) {
+  test(`the example ${example}.ts prints the expected lines`, async () => {
     const program = join(CLIENT, 'examples', `${example}.ts`);
     const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
-    const said = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);
-    assert.deepEqual(said.trimEnd().split('\n'), lines);
+    const output = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);
+    assert.deepEqual(output.trimEnd().split('\n'), lines);
   });
 }

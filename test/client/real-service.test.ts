@@ -1,5 +1,4 @@
-// The client and the real service: each call does what it says, each error of the service arrives as its class with what
-// it carries, and the API key is nowhere to be seen.
+// The client against the real service: calls, errors with their members, and that the API key is never shown.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -15,14 +14,13 @@ import {
   InvalidField,
   NotFound,
   OutcomeUnknown,
-  Overloaded,
   PayloadTooLarge,
   Scrip,
   ScripError,
   StoreUnavailable,
   Unauthorized,
 } from '../../client/src/scrip.ts';
-import { type FaultCode, StoreFault } from '../../src/store/store.ts';
+import { type FaultCode, StoreFault } from '../../src/store/store-fault.ts';
 import { type Scrip as Service, someone, startScrip } from '../http/running-service.ts';
 import { HostileScrip, refuses } from './hostile-scrip.ts';
 
@@ -48,7 +46,7 @@ async function errorFrom<Kind extends ScripError>(
   return error;
 }
 
-test('credits are added, subtracted and read', async () => {
+test('the client adds, subtracts and reads credits', async () => {
   const end_user_id = someone();
   assert.deepEqual(await scrip.add({ end_user_id, amount: 100, validity_days: 14 }), { end_user_id, amount: 100 });
   assert.deepEqual(await scrip.subtract({ end_user_id, amount: 30 }), { end_user_id, amount: 30 });
@@ -65,7 +63,7 @@ test('credits are added, subtracted and read', async () => {
   );
 });
 
-test('cycles are started, replaced and stopped', async () => {
+test('the client starts, replaces and stops cycles', async () => {
   const end_user_id = someone();
   const started = await scrip.startCycle({ end_user_id, amount: 1000, validity_days: null });
   assert.deepEqual([started.amount, started.cycle_type, started.status], [1000, 'recurring', 'active']);
@@ -75,13 +73,13 @@ test('cycles are started, replaced and stopped', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 6000);
 });
 
-test('a refusal is an error of its class, with what the service says of it', async () => {
+test('a refusal throws its error class with the members of the problem document', async () => {
   const end_user_id = someone();
   const cycle = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
   assert.deepEqual([poor.status, poor.error], [402, 'InsufficientFunds']);
   assert.deepEqual([poor.requested, poor.available, poor.shortfall], [130, 100, 30]);
-  assert.equal(poor.detail, '130 credits were requested and 100 are available.');
+  assert.equal(poor.detail, poor.problem?.detail);
   assert.equal(poor.problem?.request_id, poor.requestId);
   assert(poor.message.includes(poor.detail) && poor.message.includes(poor.requestId ?? '?'), poor.message);
   const active = await errorFrom(scrip.startCycle({ end_user_id, amount: 1 }), CycleAlreadyActive);
@@ -90,16 +88,16 @@ test('a refusal is an error of its class, with what the service says of it', asy
   assert.deepEqual(
     [much.requested, much.available],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 100],
-    'the room that is left is in the error',
+    'the error says how many credits can be added',
   );
   assert.equal((await errorFrom(scrip.stopCycle({ end_user_id: someone() }), CycleNotFound)).status, 404);
 });
 
-test('what is wrong with a request is an error that names the field', async () => {
+test('an invalid request throws InvalidField with the paths of the fields', async () => {
   const end_user_id = someone();
-  const wrong = await errorFrom(scrip.add({ end_user_id: 'somebody', amount: 0 }), InvalidField);
+  const wrong = await errorFrom(scrip.add({ end_user_id: 'not-a-uuid', amount: 0 }), InvalidField);
   assert.deepEqual(wrong.errors.map(({ path }) => path).sort(), ['/amount', '/end_user_id']);
-  await errorFrom(scrip.getActiveBalance({ end_user_id: 'somebody' }), InvalidField);
+  await errorFrom(scrip.getActiveBalance({ end_user_id: 'not-a-uuid' }), InvalidField);
   const misspelt = { end_user_id, amount: 1, validity_day: 3 };
   assert.equal((await errorFrom(scrip.add(misspelt), InvalidField)).errors[0]?.path, '/validity_day');
   await errorFrom(scrip.add({ end_user_id: 'x'.repeat(70_000), amount: 1 }), PayloadTooLarge);
@@ -107,26 +105,26 @@ test('what is wrong with a request is an error that names the field', async () =
   await errorFrom(elsewhere.add({ end_user_id, amount: 1 }), NotFound);
 });
 
-test('the alias by version, or any other path, may be part of the address', async () => {
+test('baseUrl may have a path, such as the version prefix', async () => {
   const end_user_id = someone();
   const versioned = new Scrip({ apiKey: service.writeKey, baseUrl: `${service.url}/v1/` });
   await versioned.add({ end_user_id, amount: 5 });
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 5);
 });
 
-test('an unknown key and a key that may not are errors of their classes', async () => {
+test('an unknown API key throws Unauthorized, and a read key throws Forbidden on writes', async () => {
   const end_user_id = someone();
-  const nobody = new Scrip({ apiKey: 'scrip_write_unknown', baseUrl: service.url });
-  await errorFrom(nobody.add({ end_user_id, amount: 1 }), Unauthorized);
+  const stranger = new Scrip({ apiKey: 'scrip_write_unknown', baseUrl: service.url });
+  await errorFrom(stranger.add({ end_user_id, amount: 1 }), Unauthorized);
   const reader = new Scrip({ apiKey: service.readKey, baseUrl: service.url });
   await errorFrom(reader.add({ end_user_id, amount: 1 }), Forbidden);
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('a fault of the store is an error of its class', async () => {
-  const faults = { Overloaded, StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
+test('a fault of the store throws its error class with the idempotency key', async () => {
+  const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
-    mock.method(service.service.store, 'write', () =>
+    mock.method(service.service.stores.ledger, 'write', () =>
       Promise.reject(new StoreFault(code as FaultCode, 'for the test')),
     );
     const error = await errorFrom(scrip.add({ end_user_id: someone(), amount: 1 }), Class);
@@ -135,9 +133,9 @@ test('a fault of the store is an error of its class', async () => {
   }
 });
 
-test('a fault that passes is not seen by the caller', async () => {
+test('a temporary fault is retried and not seen by the caller', async () => {
   const end_user_id = someone();
-  const refusing = mock.method(service.service.store, 'write', () =>
+  const refusing = mock.method(service.service.stores.ledger, 'write', () =>
     Promise.reject(new StoreFault('StoreUnavailable', 'for the test')),
   );
   const patient = new Scrip({ apiKey: service.writeKey, baseUrl: service.url });
@@ -147,13 +145,13 @@ test('a fault that passes is not seen by the caller', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
 });
 
-test('a name that a newer service has made up, and one without its members, are errors with that name', async () => {
+test('an unknown error name, or a known one without its members, throws a ScripError with that name', async () => {
   const hostile = await HostileScrip.start();
   try {
-    const away = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
+    const client = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
     for (const error of ['AccountFrozen', 'InsufficientFunds', 'constructor']) {
       hostile.behave(refuses(402, error));
-      const thrown = await away.subtract({ end_user_id: someone(), amount: 1 }).catch((thrown) => thrown);
+      const thrown = await client.subtract({ end_user_id: someone(), amount: 1 }).catch((thrown) => thrown);
       assert(thrown instanceof ScripError && !(thrown instanceof InsufficientFunds), inspect(thrown));
       assert.deepEqual([thrown.error, thrown.status, thrown.requestId], [error, 402, 'r-1']);
     }
@@ -162,7 +160,7 @@ test('a name that a newer service has made up, and one without its members, are 
   }
 });
 
-test('the API key is in no error and in nothing that a log shows', async () => {
+test('no error and no inspected object contains the API key', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];
@@ -175,7 +173,7 @@ test('the API key is in no error and in nothing that a log shows', async () => {
   await new Scrip({ ...options, baseUrl: 'http://127.0.0.1:1' }).add({ end_user_id, amount: 1 }).catch(keep);
   await client.add({ end_user_id, amount: 1 }, { idempotencyKey: 'ends with a line\n' }).catch(keep);
   await client.add({ end_user_id, amount: 1n as unknown as number }).catch(keep);
-  const unusable = [
+  const invalid = [
     { apiKey: `${apiKey}\n` },
     { apiKey: ` ${apiKey}` },
     { apiKey: `${apiKey}é` },
@@ -183,21 +181,21 @@ test('the API key is in no error and in nothing that a log shows', async () => {
     { baseUrl: `http://127.0.0.1/?key=${secret}` },
     { baseUrl: `127.0.0.1/${secret}` },
   ];
-  for (const wrong of unusable)
+  for (const wrong of invalid)
     assert.throws(
       () => new Scrip({ ...options, ...wrong }),
       (error) => keep(error) > 0,
     );
-  assert.equal(shown.length, 5 + unusable.length, 'each of these is an error');
+  assert.equal(shown.length, 5 + invalid.length, 'each of these calls fails');
   assert.equal(shown.filter((error) => error instanceof ConnectionFailed).length, 1);
   for (const value of [client, ...shown]) {
     const texts = [String(value), JSON.stringify(value), inspect(value, { depth: 20, showHidden: true })];
     for (const text of [...texts, (value as Error).stack ?? '', (value as Error).message ?? ''])
-      assert(!text.includes(secret), 'the key is not shown');
+      assert(!text.includes(secret), 'the API key is not shown');
   }
 });
 
-test('options that cannot be right are refused at once', () => {
+test('invalid client options throw a TypeError', () => {
   const options = { apiKey: 'scrip_write_canary', baseUrl: service.url };
   const wrong: readonly Record<string, unknown>[] = [
     { apiKey: '' },

@@ -1,5 +1,5 @@
-// The client on a bad day: connections drop after the effect, the service is overloaded or slow, proxies answer in its
-// place. A write is sent again where that can help, each time with the same idempotency key, so that nothing doubles.
+// Retries: connections drop after a write was applied, the service is overloaded or slow, proxies respond in its place. A
+// write is retried where that can help, with the same idempotency key in every attempt.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -17,14 +17,14 @@ import {
   UnexpectedAnswer,
 } from '../../client/src/scrip.ts';
 import {
-  answers,
   type Behaviour,
-  breaksOff,
   dropsConnection,
   END_USER,
   HostileScrip,
   refuses,
-  says,
+  responds,
+  sends,
+  sendsHalf,
   sendsHeadersOnly,
   staysSilent,
 } from './hostile-scrip.ts';
@@ -46,40 +46,44 @@ function keysSent(): Set<unknown> {
   return new Set(hostile.received.map(({ headers }) => headers['idempotency-key']));
 }
 
-const PASSING: Readonly<Record<string, readonly Behaviour[]>> = {
-  'a connection that drops after the effect': [dropsConnection],
-  'an answer that breaks off': [breaksOff],
+const TEMPORARY_FAILURES: Readonly<Record<string, readonly Behaviour[]>> = {
+  'a connection that drops after the write was applied': [dropsConnection],
+  'an incomplete response': [sendsHalf],
   'an overloaded service': [refuses(503, 'Overloaded')],
-  'a store that fails for a moment': [refuses(503, 'StoreUnavailable')],
-  'an outcome that is not known': [refuses(503, 'OutcomeUnknown')],
-  'a limit on calls': [refuses(429, 'TooManyRequests', {}, { 'retry-after': '0' })],
-  'an error of a newer service that says it is away': [refuses(503, 'Moving')],
-  'a proxy that cannot reach the service': [says(502, HTML, { 'content-type': 'text/html' })],
-  'a proxy that waited in vain for the service': [says(504, '')],
-  'three troubles in a row': [dropsConnection, refuses(503, 'OutcomeUnknown'), breaksOff],
+  'a store that is unavailable for a moment': [refuses(503, 'StoreUnavailable')],
+  'an unknown outcome': [refuses(503, 'OutcomeUnknown')],
+  'a rate limit': [refuses(429, 'TooManyRequests', {}, { 'retry-after': '0' })],
+  'an unknown error with status 503': [refuses(503, 'Moving')],
+  'a proxy that cannot reach the service': [sends(502, HTML, { 'content-type': 'text/html' })],
+  'a proxy whose request to the service timed out': [sends(504, '')],
+  'three failures in a row': [dropsConnection, refuses(503, 'OutcomeUnknown'), sendsHalf],
 };
 
-for (const [trouble, behaviours] of Object.entries(PASSING)) {
-  test(`${trouble} is tried again, with the same key, and the credits are added once`, async () => {
-    hostile.behave(...behaviours, answers);
+for (const [failure, behaviours] of Object.entries(TEMPORARY_FAILURES)) {
+  test(`after ${failure}, the client retries with the same key, and the credits are added once`, async () => {
+    hostile.behave(...behaviours, responds);
     assert.deepEqual(await client().add(ADDITION), ADDITION);
     assert.equal(hostile.received.length, behaviours.length + 1);
     assert.equal(keysSent().size, 1);
-    assert.equal(hostile.effects.length, 1);
-    for (const { body } of hostile.received) assert.deepEqual(body, ADDITION, 'each time the same');
+    assert.equal(hostile.applied.length, 1);
+    for (const { body } of hostile.received) assert.deepEqual(body, ADDITION, 'every attempt has the same body');
   });
 }
 
-const LASTING: readonly (readonly [trouble: string, Behaviour, Class: abstract new (...args: never[]) => Error])[] = [
-  ['connections that drop', dropsConnection, ConnectionFailed],
-  ['an overloaded service', refuses(503, 'Overloaded'), Overloaded],
-  ['a store that fails', refuses(503, 'StoreUnavailable'), StoreUnavailable],
-  ['an outcome that stays unknown', refuses(503, 'OutcomeUnknown'), OutcomeUnknown],
-  ['a proxy without a service', says(503, HTML), UnexpectedAnswer],
+const LASTING_FAILURES: readonly (readonly [
+  failure: string,
+  Behaviour,
+  Class: abstract new (...args: never[]) => Error,
+])[] = [
+  ['dropped connections', dropsConnection, ConnectionFailed],
+  ['refusals of an overloaded service', refuses(503, 'Overloaded'), Overloaded],
+  ['failures of the store', refuses(503, 'StoreUnavailable'), StoreUnavailable],
+  ['unknown outcomes', refuses(503, 'OutcomeUnknown'), OutcomeUnknown],
+  ['responses of a proxy without a service', sends(503, HTML), UnexpectedAnswer],
 ];
 
-for (const [trouble, behaviour, Class] of LASTING) {
-  test(`${trouble}: after the last attempt the error is thrown, and has the key to go on with`, async () => {
+for (const [failure, behaviour, Class] of LASTING_FAILURES) {
+  test(`after the last attempt, ${failure} throw an error with the idempotency key to continue with`, async () => {
     hostile.behave(behaviour);
     const error = await client({ retries: 1 })
       .add(ADDITION)
@@ -88,36 +92,40 @@ for (const [trouble, behaviour, Class] of LASTING) {
     assert.equal(hostile.received.length, 2, 'one attempt and one retry');
     const { idempotencyKey } = error as ConnectionFailed;
     assert.deepEqual(keysSent(), new Set([idempotencyKey]));
-    hostile.behave(answers);
+    hostile.behave(responds);
     await client().add(ADDITION, { idempotencyKey: idempotencyKey as string });
-    assert.deepEqual(hostile.effects, [idempotencyKey], 'going on is the same write');
+    assert.deepEqual(hostile.applied, [idempotencyKey], 'the second call is the same write');
   });
 }
 
-const FINAL: readonly (readonly [trouble: string, Behaviour, Class: abstract new (...args: never[]) => Error])[] = [
+const PERMANENT_FAILURES: readonly (readonly [
+  failure: string,
+  Behaviour,
+  Class: abstract new (...args: never[]) => Error,
+])[] = [
   ['a fault of the service', refuses(500, 'Internal'), Internal],
-  ['a page of a proxy instead of the answer', says(200, HTML, { 'content-type': 'text/html' }), UnexpectedAnswer],
-  ['an empty answer', says(200, ''), UnexpectedAnswer],
-  ['an answer that is not JSON', says(200, '{"end_user_id":'), UnexpectedAnswer],
-  ['JSON that is no answer', says(200, 'null'), UnexpectedAnswer],
-  ['JSON of somebody else', says(200, '{"ok":true}'), UnexpectedAnswer],
-  ['an error page with JSON of somebody else', says(403, '{"message":"blocked"}'), UnexpectedAnswer],
-  ['a success that is none of Scrip', says(204, ''), UnexpectedAnswer],
+  ['a page of a proxy with status 200', sends(200, HTML, { 'content-type': 'text/html' }), UnexpectedAnswer],
+  ['an empty response', sends(200, ''), UnexpectedAnswer],
+  ['a response that is not JSON', sends(200, '{"end_user_id":'), UnexpectedAnswer],
+  ['a JSON response without an object', sends(200, 'null'), UnexpectedAnswer],
+  ['JSON of another service', sends(200, '{"ok":true}'), UnexpectedAnswer],
+  ['an error with JSON of another service', sends(403, '{"message":"blocked"}'), UnexpectedAnswer],
+  ['a success status that Scrip does not use', sends(204, ''), UnexpectedAnswer],
 ];
 
-for (const [trouble, behaviour, Class] of FINAL) {
-  test(`${trouble} is an error at once`, async () => {
-    hostile.behave(behaviour, answers);
+for (const [failure, behaviour, Class] of PERMANENT_FAILURES) {
+  test(`${failure} is not retried`, async () => {
+    hostile.behave(behaviour, responds);
     await assert.rejects(client().add(ADDITION), Class);
     assert.equal(hostile.received.length, 1);
   });
 }
 
-test('a redirect is not followed, so that the API key goes nowhere else', async () => {
+test('a redirect is not followed, so that the API key is not sent to another address', async () => {
   const elsewhere = await HostileScrip.start();
   try {
     for (const status of [301, 302, 307, 308]) {
-      hostile.behave(says(status, '', { location: `${elsewhere.url}/add` }));
+      hostile.behave(sends(status, '', { location: `${elsewhere.url}/add` }));
       await assert.rejects(client().add(ADDITION), UnexpectedAnswer);
     }
     assert.equal(elsewhere.received.length, 0);
@@ -126,25 +134,25 @@ test('a redirect is not followed, so that the API key goes nowhere else', async 
   }
 });
 
-test('two calls are two writes; two calls with one key are one', async () => {
-  hostile.behave(answers);
+test('two calls are two writes, and two calls with one idempotency key are one', async () => {
+  hostile.behave(responds);
   await client().add(ADDITION);
   await client().add(ADDITION);
-  assert.equal(hostile.effects.length, 2);
-  hostile.behave(answers);
+  assert.equal(hostile.applied.length, 2);
+  hostile.behave(responds);
   await client().add(ADDITION, { idempotencyKey: 'payment pay_1' });
   await client().add(ADDITION, { idempotencyKey: 'payment pay_1' });
-  assert.deepEqual(hostile.effects, ['payment pay_1']);
+  assert.deepEqual(hostile.applied, ['payment pay_1']);
 });
 
-test('a silent service times out; each attempt has its own time, and gives up its connection', async () => {
+test('each attempt times out on its own and closes its connection', async () => {
   for (const behaviour of [staysSilent, sendsHeadersOnly]) {
-    hostile.behave(behaviour, behaviour, answers);
+    hostile.behave(behaviour, behaviour, responds);
     const started = performance.now();
     assert.deepEqual(await client({ timeoutMs: 150 }).add(ADDITION), ADDITION);
     assert(performance.now() - started < 10_000);
     assert.equal(keysSent().size, 1);
-    assert.equal(await hostile.received[0]?.abandoned, true);
+    assert.equal(await hostile.received[0]?.canceled, true);
     hostile.behave(behaviour);
     const error = await client({ timeoutMs: 150, retries: 0 })
       .add(ADDITION)
@@ -154,16 +162,16 @@ test('a silent service times out; each attempt has its own time, and gives up it
   }
 });
 
-test('a fetch that heeds no signal is given up all the same', async () => {
-  const deaf = client({ timeoutMs: 100, retries: 1, fetch: () => new Promise(() => {}) });
-  await assert.rejects(deaf.add(ADDITION), TimedOut);
+test('a custom fetch that ignores the signal times out as well', async () => {
+  const impatient = client({ timeoutMs: 100, retries: 1, fetch: () => new Promise(() => {}) });
+  await assert.rejects(impatient.add(ADDITION), TimedOut);
   const controller = new AbortController();
   const patient = client({ fetch: () => new Promise(() => {}) });
   setTimeout(() => controller.abort(new Error('the user has left')), 50);
   await assert.rejects(patient.add(ADDITION, { signal: controller.signal }), /the user has left/);
 });
 
-test('a fetch that throws at once, or rejects with what is no error, is a failed connection', async () => {
+test('a custom fetch that throws, or rejects with any value, throws ConnectionFailed', async () => {
   const throwing = () => {
     throw new TypeError('offline');
   };
@@ -171,20 +179,20 @@ test('a fetch that throws at once, or rejects with what is no error, is a failed
     await assert.rejects(client({ retries: 1, fetch }).add(ADDITION), ConnectionFailed);
 });
 
-test('the pause that the service asks for is kept; one that is too long is told to the caller', async () => {
-  hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '1' }), answers);
+test('the client waits for Retry-After, given in seconds or as a date, and throws at once if it is too long', async () => {
+  hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '1' }), responds);
   let started = performance.now();
   await client().add(ADDITION);
   const waitedMs = performance.now() - started;
   assert(waitedMs >= 1_000 && waitedMs < 8_000, `${waitedMs} ms`);
 
   const date = new Date(Date.now() + 2_000).toUTCString();
-  hostile.behave(refuses(503, 'Overloaded', {}, { 'retry-after': date }), answers);
+  hostile.behave(refuses(503, 'Overloaded', {}, { 'retry-after': date }), responds);
   started = performance.now();
   await client().add(ADDITION);
-  assert(performance.now() - started >= 900, 'a date counts as well');
+  assert(performance.now() - started >= 900, 'a date is understood as well');
 
-  hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '3600' }), answers);
+  hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '3600' }), responds);
   const error = await client()
     .add(ADDITION)
     .catch((error) => error);
@@ -193,15 +201,15 @@ test('the pause that the service asks for is kept; one that is too long is told 
   assert.equal(hostile.received.length, 1);
 });
 
-test('the pauses between attempts grow', async () => {
-  hostile.behave(dropsConnection, dropsConnection, dropsConnection, answers);
+test('the delays between attempts grow', async () => {
+  hostile.behave(dropsConnection, dropsConnection, dropsConnection, responds);
   const started = performance.now();
   await client().add(ADDITION);
   const waitedMs = performance.now() - started;
   assert(waitedMs >= 700, `at least half of 200, 400 and 800 ms, and it was ${waitedMs}`);
 });
 
-test('a caller who stops waiting gets the reason given, during a call and between two', async () => {
+test('aborting the signal rejects the call with its reason, during an attempt and between two', async () => {
   for (const behaviour of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
     hostile.behave(behaviour);
     const controller = new AbortController();
@@ -210,16 +218,16 @@ test('a caller who stops waiting gets the reason given, during a call and betwee
     const left = performance.now();
     controller.abort(new Error('the user has left'));
     await assert.rejects(call, /the user has left/);
-    assert(performance.now() - left < 5_000, 'at once');
+    assert(performance.now() - left < 5_000, 'without waiting');
     assert.equal(hostile.received.length, 1);
   }
-  hostile.behave(answers);
+  hostile.behave(responds);
   await assert.rejects(client().add(ADDITION, { signal: AbortSignal.abort(new Error('before')) }), /before/);
-  assert.equal(hostile.received.length, 0, 'nothing is sent when the signal came first');
+  assert.equal(hostile.received.length, 0, 'nothing is sent if the signal is already aborted');
 });
 
-test('reads are tried again as well, and are sent without a body and without a key', async () => {
-  hostile.behave(dropsConnection, refuses(503, 'StoreUnavailable'), answers);
+test('reads are retried as well, without a body and without an idempotency key', async () => {
+  hostile.behave(dropsConnection, refuses(503, 'StoreUnavailable'), responds);
   await client().getActiveBalance({ end_user_id: END_USER });
   assert.equal(hostile.received.length, 3);
   for (const { method, url, headers } of hostile.received) {

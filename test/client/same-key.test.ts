@@ -1,5 +1,5 @@
-// The client's retries and the idempotency keys of the service, together: an answer that is lost is asked for again, and
-// what was done is done once. The network between them is the client's own `fetch`, which loses answers on purpose.
+// The client's retries together with the idempotency keys of the real service: a write whose response is lost is retried and
+// applied once. A custom `fetch` loses responses.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -20,17 +20,17 @@ before(async () => {
 });
 after(() => service.stop());
 
-/** Loses the first `lost` answers, after the service has given them; keeps the headers of the others. */
+/** A client that loses the first `lost` responses, and records the `Idempotent-Replayed` headers of the others. */
 function client(lost: number, options: Partial<ScripOptions> = {}): { scrip: Scrip; replayed: (string | null)[] } {
   const replayed: (string | null)[] = [];
   let seen = 0;
   const lossy: typeof fetch = async (input, init) => {
-    const answer = await fetch(input, init);
-    const whole = new Response(await answer.text(), answer);
+    const response = await fetch(input, init);
+    const copy = new Response(await response.text(), response);
     seen += 1;
-    if (seen <= lost) throw new TypeError('the answer was lost');
-    replayed.push(answer.headers.get('idempotent-replayed'));
-    return whole;
+    if (seen <= lost) throw new TypeError('the response was lost');
+    replayed.push(response.headers.get('idempotent-replayed'));
+    return copy;
   };
   const scrip = new Scrip({ apiKey: service.writeKey, baseUrl: service.url, fetch: lossy, ...options });
   return { scrip, replayed };
@@ -40,7 +40,7 @@ async function amountsOf(end_user_id: string): Promise<number[]> {
   return (await service.transactions(end_user_id)).map(({ amount }) => amount);
 }
 
-test('each write whose answer is lost is done once, and answered as it was', async () => {
+test('a write whose response is lost is applied once, and the retry gets the same response', async () => {
   const end_user_id = someone();
   const added = client(2);
   assert.deepEqual(await added.scrip.add({ end_user_id, amount: 100 }), { end_user_id, amount: 100 });
@@ -53,7 +53,7 @@ test('each write whose answer is lost is done once, and answered as it was', asy
   assert.deepEqual(await amountsOf(end_user_id), [5000, 1000, -30, 100]);
 });
 
-test('a refusal whose answer is lost stays a refusal, also when the credits have come meanwhile', async () => {
+test('a refusal whose response is lost stays a refusal, even if credits were added meanwhile', async () => {
   const end_user_id = someone();
   const key = { idempotencyKey: 'image 1' };
   await assert.rejects(client(1, { retries: 0 }).scrip.subtract({ end_user_id, amount: 5 }, key), ConnectionFailed);
@@ -64,7 +64,7 @@ test('a refusal whose answer is lost stays a refusal, also when the credits have
   assert.deepEqual(await amountsOf(end_user_id), [100]);
 });
 
-test('a hundred calls at once under ten keys are ten writes', async () => {
+test('a hundred concurrent calls with ten idempotency keys are ten writes', async () => {
   const end_user_id = someone();
   const calls = Array.from({ length: 100 }, (_, index) =>
     client(index % 3).scrip.add({ end_user_id, amount: 1 + (index % 10) }, { idempotencyKey: `call ${index % 10}` }),
@@ -76,7 +76,7 @@ test('a hundred calls at once under ten keys are ten writes', async () => {
   );
 });
 
-test('a key belongs to one request of one end user', async () => {
+test('an idempotency key belongs to one request of one end user', async () => {
   const key = { idempotencyKey: 'payment pay_1' };
   const { scrip } = client(0);
   const [end_user_id, other] = [someone(), someone()];
@@ -89,10 +89,10 @@ test('a key belongs to one request of one end user', async () => {
   assert.deepEqual([await amountsOf(end_user_id), await amountsOf(other)], [[100], [200]]);
 });
 
-test('the bundles of the README do against the service what they say', async () => {
+test('the example bundles.ts prints the expected lines', async () => {
   const env = { SCRIP_URL: service.url, SCRIP_KEY: service.writeKey };
   const program = join(CLIENT, 'examples/bundles.ts');
-  const said = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);
+  const output = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', program);
   const lines = ['4800 credits are left.', 'spent 700', 'bought 5000', 'bought 500'];
-  assert.deepEqual(said.trimEnd().split('\n'), lines);
+  assert.deepEqual(output.trimEnd().split('\n'), lines);
 });

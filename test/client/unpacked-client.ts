@@ -1,5 +1,5 @@
-// The client as its users get it: compiled, packed as npm packs it, and unpacked in an empty folder, where a program
-// finds it by its name.
+// Installs the client into an empty folder as npm does from the registry: compiled, packed and unpacked, so that a program
+// there can import it by name.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -9,10 +9,8 @@ import { promisify } from 'node:util';
 import { CLIENT, runNode, TSC } from './client-package.ts';
 
 /**
- * As npm does it, but for the registry: a copy of the package without its dist, which is built anew.
- *
- * @param folder an empty one
- * @returns the folder in which a program says `import '@scrip/client'`
+ * @param folder an empty folder
+ * @returns the folder in which a program can import '@scrip/client'
  */
 export async function unpackClient(folder: string): Promise<string> {
   const source = join(folder, 'source');
@@ -33,11 +31,11 @@ export async function unpackClient(folder: string): Promise<string> {
     `dist/${name}.d.ts`,
     `dist/${name}.js`,
   ]);
-  assert.deepEqual(paths, ['README.md', ...modules, 'package.json'].sort(), 'what is in the package, and nothing else');
-  const place = join(folder, 'user', 'node_modules', '@scrip');
-  await mkdir(place, { recursive: true });
-  await promisify(execFile)('tar', ['-xzf', join(folder, filename), '-C', place]);
-  await cp(join(place, 'package'), join(place, 'client'), { recursive: true });
+  assert.deepEqual(paths, ['README.md', ...modules, 'package.json'].sort(), 'the files of the package');
+  const scopeFolder = join(folder, 'user', 'node_modules', '@scrip');
+  await mkdir(scopeFolder, { recursive: true });
+  await promisify(execFile)('tar', ['-xzf', join(folder, filename), '-C', scopeFolder]);
+  await cp(join(scopeFolder, 'package'), join(scopeFolder, 'client'), { recursive: true });
   await writeFile(join(folder, 'user', 'package.json'), '{"type":"module"}');
   return join(folder, 'user');
 }

@@ -1,5 +1,4 @@
-// The client in a worker thread, and in a process of its own, by the same program that `npm run client:runtimes` gives
-// to Bun and Deno.
+// Runs essentials.ts in a worker thread and in a process of Node. `npm run client:runtimes` does the same with Bun and Deno.
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -9,30 +8,30 @@ import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { runNode } from './client-package.ts';
-import { RuntimeTrial } from './runtime-trial.ts';
+import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
 let folder: string;
 let user: string;
-let trial: RuntimeTrial;
+let runtimeRun: RuntimeRun;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-worker-'));
   user = await unpackClient(folder);
-  trial = await RuntimeTrial.prepare();
+  runtimeRun = await RuntimeRun.prepare();
 });
 after(async () => {
-  await trial?.stop();
+  await runtimeRun?.stop();
   await rm(folder, { recursive: true, force: true });
 });
 
-test('the client does in a worker what it must', async () => {
-  const worker = new Worker(await trial.writeProgram(user), { stdout: true, env: {} });
-  const said = text(worker.stdout);
-  // An error in the worker is thrown here.
+test('the client works in a worker thread', async () => {
+  const worker = new Worker(await runtimeRun.writeProgram(user), { stdout: true, env: {} });
+  const output = text(worker.stdout);
+  // `once` rejects on an error in the worker.
   await once(worker, 'exit');
-  await trial.assertHeld(await said);
+  await runtimeRun.assertPassed(await output);
 });
 
-test('the client does in Node what it must', async () => {
-  await trial.assertHeld(await runNode(user, await trial.writeProgram(user)));
+test('the client works in a process of Node', async () => {
+  await runtimeRun.assertPassed(await runNode(user, await runtimeRun.writeProgram(user)));
 });

@@ -1,5 +1,5 @@
-// Whoever knows or guesses the ids of another account finds nothing at them: end users, keys, members, links to further
-// pages. What is asked for is looked up below the viewer's own account, so another's is as unknown as one that never was.
+// Isolation of accounts: a user who knows or guesses the ids of another account (end users, keys, members, cursors) gets
+// the same responses as for ids that do not exist.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const CREDITS = 4_242;
 const TRANSACTIONS = 60;
 const END_USERS = 55;
 
-interface Ours {
+interface TwoAccounts {
   readonly owner: Visitor;
   readonly eve: Visitor;
   readonly endUser: string;
@@ -23,11 +23,11 @@ function endUserAt(index: number): string {
   return `5f2b1c9e-3a70-4d2e-9b61-${String(index).padStart(12, '0')}`;
 }
 
-/** An account with more of everything than a page shows, and another one with nothing. */
-async function twoAccounts({ scrip, sql }: Started): Promise<Ours> {
-  const [owner, eve] = [await newOwner(scrip, 'Ours'), await newOwner(scrip, 'Eve')];
+/** An account whose lists have several pages, and an empty one owned by Eve. */
+async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
+  const [owner, eve] = [await newOwner(scrip, 'Victim Ltd'), await newOwner(scrip, 'Eve')];
   const member = await newMember(scrip, owner);
-  const created = await owner.post('/console/api-keys', { name: 'Secret name', scope: 'write', once: 'a' });
+  const created = await owner.post('/console/api-keys', { name: 'Secret name', scope: 'write', idempotency_key: 'a' });
   const secret = /id="secret"[^>]*>([^<]+)</.exec(created.text)?.[1];
   assert(secret);
   const list = await owner.get('/console/api-keys');
@@ -42,9 +42,8 @@ async function twoAccounts({ scrip, sql }: Started): Promise<Ours> {
   return { owner, eve, endUser, keyId, memberId: String(row.id), secret };
 }
 
-/** What would tell Eve anything of the other account. */
-function assertTellsNothing({ text }: Reply, what: string): void {
-  assert.doesNotMatch(decode(text), /4,242|4,302|Secret name|Ours|9b61-0{9}\d[1-9]</, what);
+function assertRevealsNothing({ text }: Reply, what: string): void {
+  assert.doesNotMatch(decode(text), /4,242|4,302|Secret name|Victim|9b61-0{9}\d[1-9]</, what);
 }
 
 function linkIn({ text }: Reply, pattern: RegExp): string {
@@ -53,15 +52,15 @@ function linkIn({ text }: Reply, pattern: RegExp): string {
   return link.replaceAll('&amp;', '&');
 }
 
-onBothStores('another account', (start) => {
-  test('learns nothing from ids and links that it was told, and changes nothing by them', async () => {
+onBothStores('Isolation of accounts', (start) => {
+  test('a user who knows ids and links of another account sees nothing of it and changes nothing in it', async () => {
     const started = await start();
     const { owner, eve, endUser, keyId, memberId, secret } = await twoAccounts(started);
     const page = `/console/end-users/${endUser}`;
     const older = linkIn(await owner.get(page), /href="([^"]+\?from=[^"]+)"/).replace(/#.*/, '');
     const next = linkIn(await owner.get('/console/end-users'), /href="([^"]+\?after=[^"]+)"/);
-    assert.match((await owner.get(older)).text, /4,242/, 'the link to older transactions leads its owner there');
-    assert.match((await owner.get(next)).text, /9b61-0{9}\d/, 'the link to further end users leads its owner there');
+    assert.match((await owner.get(older)).text, /4,242/, 'the owner sees older transactions behind this link');
+    assert.match((await owner.get(next)).text, /9b61-0{9}\d/, 'the owner sees more end users behind this link');
 
     for (const path of [
       page,
@@ -75,7 +74,7 @@ onBothStores('another account', (start) => {
       '/console/members',
       `/console/members/${memberId}/remove`,
     ])
-      assertTellsNothing(await eve.get(path), path);
+      assertRevealsNothing(await eve.get(path), path);
 
     const foreign = [
       await eve.get(`/console/api-keys/${keyId}/revoke`),
@@ -86,26 +85,34 @@ onBothStores('another account', (start) => {
     ];
     for (const reply of foreign) {
       assert.equal(reply.status, 404);
-      assertTellsNothing(reply, 'a refusal');
+      assertRevealsNothing(reply, 'a refusal');
     }
     const unknown = await eve.get('/console/api-keys/999999/revoke');
-    assert.equal(unknown.text, foreign[0]?.text, 'a foreign key is as unknown as one that never was');
+    assert.equal(
+      unknown.text,
+      foreign[0]?.text,
+      'a key of another account gets the same response as one that does not exist',
+    );
 
     const refused = await eve.post(`${page}/subtract`, { amount: '1' });
-    assert.match(refused.text, /There are no credits\./);
+    assert.match(refused.text, /The balance is 0 credits/);
     await eve.post(`${page}/stop-cycle`);
     await eve.post(`${page}/add`, { amount: '9', validity_days: '31' });
     const balance = await started.scrip.get('/get-active-balance', { end_user_id: endUser }, { key: secret });
-    assert.equal(balance.body.active_balance, CREDITS + TRANSACTIONS, 'the same UUID is another end user');
+    assert.equal(
+      balance.body.active_balance,
+      CREDITS + TRANSACTIONS,
+      'the same UUID in another account is another end user',
+    );
   });
 
-  test('has idempotency keys of its own: the value of another one’s form is worth nothing', async () => {
+  test('the idempotency key of a form in one account has no effect in another account', async () => {
     const { owner, eve, endUser } = await twoAccounts(await start());
-    const form = { amount: '5', validity_days: '31', once: 'guessed' };
+    const form = { amount: '5', validity_days: '31', idempotency_key: 'guessed' };
     const path = `/console/end-users/${endUser}`;
     await owner.post(`${path}/add`, form);
     await eve.post(`${path}/add`, form);
-    assert.match((await eve.get(path)).text, /class="large-figure">5</);
-    assert.match((await owner.get(path)).text, /class="large-figure">4,307</);
+    assert.match((await eve.get(path)).text, /class="large-number">5</);
+    assert.match((await owner.get(path)).text, /class="large-number">4,307</);
   });
 });

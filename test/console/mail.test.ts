@@ -1,5 +1,4 @@
-// With a mail server: addresses are confirmed, forgotten passwords set anew, and what an answer must not tell is told by
-// mail, to whom it concerns.
+// Mail: confirming addresses, resetting passwords, and everything that responses leave to mail.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -11,7 +10,8 @@ import { eventually } from '../http/running-service.ts';
 import { assertGoesTo, OTHER_PASSWORD, onBothStores, PASSWORD, type Start, someEmail, Visitor } from './visitor.ts';
 
 const PUBLIC_URL = 'http://localhost:4321';
-const LOOK_FOR_MAIL = '/console/sign-in?notice=look-for-mail';
+const HOUR_MS = 3_600_000;
+const CHECK_INBOX = '/console/sign-in?notice=check-inbox';
 
 interface Mail {
   readonly to: string;
@@ -36,7 +36,7 @@ before(async () => {
 });
 after(() => new Promise<void>((resolve) => server.close(resolve)));
 
-/** The mails to an address, once there are as many; and no more. */
+/** Waits for this many mails to an address, and asserts that there are no more. */
 async function mailsTo(email: string, count: number): Promise<readonly Mail[]> {
   const found = (): Mail[] => mails.filter(({ to }) => to === email);
   await eventually(() => found().length >= count, `${count} mails to ${email}`);
@@ -44,39 +44,43 @@ async function mailsTo(email: string, count: number): Promise<readonly Mail[]> {
   return found();
 }
 
-function linkIn(mail: Mail | undefined, place: string): string {
-  const link = new RegExp(`${PUBLIC_URL}(/console/${place}/[\\w-]{32})\\r?\\n`).exec(mail?.text ?? '')?.[1];
+function linkIn(mail: Mail | undefined, page: string): string {
+  const link = new RegExp(`${PUBLIC_URL}(/console/${page}/[\\w-]{43})\\r?\\n`).exec(mail?.text ?? '')?.[1];
   assert(link, mail?.text ?? 'no mail');
   return link;
 }
 
-onBothStores('with a mail server', (start) => {
+onBothStores('Console with a mail server', (start) => {
   const startWithMail: Start = (settings) => {
     const { port } = server.server.address() as AddressInfo;
     const mail = { smtpUrl: `smtp://127.0.0.1:${port}`, from: 'Scrip <scrip@example.com>' };
     return start({ publicUrl: PUBLIC_URL, mail, ...settings });
   };
 
-  test('who has signed up comes in by the link of the mail and the password, and only then', async () => {
+  test('a new user can sign in only after confirming the address with the mailed link and the password', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
-    assertGoesTo(await visitor.signUp({ email }), LOOK_FOR_MAIL);
+    assertGoesTo(await visitor.signUp({ email }), CHECK_INBOX);
     const [mail] = await mailsTo(email, 1);
     assert.match(mail?.text as string, /^From: Scrip <scrip@example\.com>/m);
     const link = linkIn(mail, 'verify');
     const refused = await visitor.signIn(email);
     assert.deepEqual([refused.status, visitor.cookies.size], [200, 0]);
     const page = await visitor.get(link);
-    assert.match(page.text, /Enter the password that you chose/);
+    assert.match(page.text, /Enter the password you chose/);
     const wrong = await visitor.post(link, { password: OTHER_PASSWORD });
-    assert.deepEqual([wrong.status, visitor.cookies.size], [200, 0], 'whose address it is did not choose the password');
+    assert.deepEqual(
+      [wrong.status, visitor.cookies.size],
+      [200, 0],
+      'the link does not confirm the address without the password',
+    );
     assertGoesTo(await visitor.post(link, { password: PASSWORD }), '/console/overview');
     assert(await visitor.isSignedIn());
     assert.equal((await visitor.get(link)).status, 404, 'a link works once');
     assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
   });
 
-  test('a refusal is the same for a wrong password, an unknown address and an unconfirmed one', async () => {
+  test('sign-in refuses a wrong password, an unknown address and an unconfirmed address with the same page', async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email });
@@ -88,36 +92,36 @@ onBothStores('with a mail server', (start) => {
       [email, await visitor.signIn(email, OTHER_PASSWORD)],
       [unknown, await visitor.signIn(unknown)],
     ] as const;
-    const answers = new Set(replies.map(([typed, { status, text }]) => `${status} ${text.replace(typed, '')}`));
-    assert.equal(answers.size, 1);
+    const pages = new Set(replies.map(([entered, { status, text }]) => `${status} ${text.replace(entered, '')}`));
+    assert.equal(pages.size, 1);
     linkIn((await mailsTo(email, 2))[1], 'verify');
   });
 
-  test('who signs up with the address of somebody else gets the same answer, and that somebody a mail', async () => {
+  test('signing up with the address of another user gets the usual response, and that user a mail', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
     await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
-    assertGoesTo(await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD }), LOOK_FOR_MAIL);
-    assert.match((await mailsTo(email, 2))[1]?.text ?? '', /belongs to an account already/);
+    assertGoesTo(await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD }), CHECK_INBOX);
+    assert.match((await mailsTo(email, 2))[1]?.text ?? '', /already has an account/);
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 
-  test('a forgotten password is set anew by a link, which ends all sessions and works once', async () => {
+  test('a mailed link resets a password once and ends all sessions', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
     await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
     const stranger = new Visitor(scrip);
-    for (const typed of [email, someEmail()])
+    for (const entered of [email, someEmail()])
       assertGoesTo(
-        await stranger.post('/console/forgot-password', { email: typed }),
+        await stranger.post('/console/forgot-password', { email: entered }),
         '/console/sign-in?notice=reset-sent',
       );
     const link = linkIn((await mailsTo(email, 2))[1], 'reset-password');
     assert.equal((await stranger.get(link)).status, 200);
     const common = await stranger.post(link, { password: 'passwordpassword' });
-    assert.match(common.text, /id="password-error">This password is one of those/);
+    assert.match(common.text, /id="password-error">This password is too common/);
     assert(await visitor.isSignedIn());
     assertGoesTo(await stranger.post(link, { password: OTHER_PASSWORD }), '/console/sign-in?notice=password-set');
     assert(!(await visitor.isSignedIn()));
@@ -126,7 +130,7 @@ onBothStores('with a mail server', (start) => {
     assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('who finds an address taken, by whomever, gets it back by a link to it', async () => {
+  test('the owner of a mailbox regains an address that someone else signed up with by resetting the password', async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD });
@@ -139,7 +143,7 @@ onBothStores('with a mail server', (start) => {
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 
-  test('a link of one kind is none of the other, and what is stored is no link', async () => {
+  test('a link to confirm an address does not reset the password, and the database stores only its hash', async () => {
     const { scrip, sql } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -151,7 +155,42 @@ onBothStores('with a mail server', (start) => {
     assert(!stored.includes(secret));
   });
 
-  test('asking for mail is throttled, known address or not', async () => {
+  test('a link to confirm an address works for 24 hours, and one to reset a password for an hour', async () => {
+    const { scrip, clock } = await startWithMail();
+    const [email, visitor] = [someEmail(), new Visitor(scrip)];
+    await visitor.signUp({ email });
+    const confirmation = linkIn((await mailsTo(email, 1))[0], 'verify');
+    await visitor.post('/console/forgot-password', { email });
+    const reset = linkIn((await mailsTo(email, 2))[1], 'reset-password');
+    for (const [link, lifetimeMs] of [
+      [reset, HOUR_MS],
+      [confirmation, 24 * HOUR_MS - HOUR_MS],
+    ] as const) {
+      clock.advance(lifetimeMs - 1);
+      assert.equal((await visitor.get(link)).status, 200, 'a millisecond before its end');
+      clock.advance(1);
+      assert.equal((await visitor.get(link)).status, 404, 'at its end');
+    }
+    assert.equal((await visitor.post(reset, { password: OTHER_PASSWORD })).status, 404);
+    assert.equal((await visitor.post(confirmation, { password: PASSWORD })).status, 404);
+  });
+
+  test('a password reset invalidates the links that were mailed before', async () => {
+    const { scrip } = await startWithMail();
+    const [email, visitor] = [someEmail(), new Visitor(scrip)];
+    await visitor.signUp({ email });
+    await mailsTo(email, 1);
+    for (let sent = 2; sent <= 3; sent++) {
+      await visitor.post('/console/forgot-password', { email });
+      await mailsTo(email, sent);
+    }
+    const [confirmation, first, second] = await mailsTo(email, 3);
+    await visitor.post(linkIn(second, 'reset-password'), { password: OTHER_PASSWORD });
+    assert.equal((await visitor.get(linkIn(first, 'reset-password'))).status, 404);
+    assert.equal((await visitor.get(linkIn(confirmation, 'verify'))).status, 404);
+  });
+
+  test('requests for password resets are limited, whether or not the address has an account', async () => {
     const { scrip } = await startWithMail();
     for (const email of [someEmail(), someEmail()]) {
       const ask = () => new Visitor(scrip).post('/console/forgot-password', { email });
@@ -161,26 +200,26 @@ onBothStores('with a mail server', (start) => {
   });
 });
 
-onBothStores('a mail server that is not there', (start) => {
-  test('changes no answer, and is in the log', async () => {
+onBothStores('Console with an unreachable mail server', (start) => {
+  test('an unreachable mail server changes no response and is logged without its password', async () => {
     const { scrip } = await start({
       publicUrl: PUBLIC_URL,
       mail: { smtpUrl: 'smtp://user:hunter2@127.0.0.1:1', from: 'scrip@example.com' },
     });
-    assertGoesTo(await new Visitor(scrip).signUp({ email: someEmail() }), LOOK_FOR_MAIL);
-    await eventually(() => scrip.log.some((line) => line.includes('could not finish what it began')), 'it is logged');
+    assertGoesTo(await new Visitor(scrip).signUp({ email: someEmail() }), CHECK_INBOX);
+    await eventually(() => scrip.log.some((line) => line.includes('could not send an email')), 'it is logged');
     assert(!scrip.log.join('').includes('hunter2'));
   });
 });
 
-onBothStores('without a mail server', (start) => {
-  test('there is no page that promises a mail', async () => {
+onBothStores('Console without a mail server', (start) => {
+  test('without a mail server there are no pages for mailed links, and sign-in names the administrator', async () => {
     const { scrip } = await start();
     const visitor = new Visitor(scrip);
     for (const path of ['forgot-password', 'reset-password/x', 'verify/x'])
       assert.equal((await visitor.get(`/console/${path}`)).status, 404);
     const { text } = await visitor.get('/console/sign-in');
-    assert(!text.includes('forgot-password'), 'no link leads there');
-    assert(text.includes('Whoever runs this Scrip can set a forgotten password anew.'));
+    assert(!text.includes('forgot-password'), 'no page links to the request for a reset');
+    assert(text.includes('Ask your administrator to reset it.'));
   });
 });

@@ -1,4 +1,4 @@
-// The members of an account: what owners may do, what members may not, and that an account keeps to itself.
+// Members of an account: what owners can do and members cannot.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,11 +9,12 @@ async function idOf(sql: Started['sql'], email: string): Promise<string> {
   return String(row?.id);
 }
 
-const changeRole = (who: Visitor, id: string, role: string) => who.post(`/console/members/${id}/role`, { role });
-const remove = (who: Visitor, id: string) => who.post(`/console/members/${id}/remove`);
+const changeRole = (visitor: Visitor, id: string, role: string) =>
+  visitor.post(`/console/members/${id}/role`, { role });
+const remove = (visitor: Visitor, id: string) => visitor.post(`/console/members/${id}/remove`);
 
-onBothStores('members', (start) => {
-  test('are listed to their owner, and to nobody else', async () => {
+onBothStores('Members of an account', (start) => {
+  test('the list of members is shown to owners of the account only', async () => {
     const { scrip } = await start();
     const [ada, other] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Other')];
     const bob = await newMember(scrip, ada);
@@ -22,31 +23,31 @@ onBothStores('members', (start) => {
     assert.equal((await bob.get('/console/members')).status, 403);
   });
 
-  test('and end users are shown to who comes back to the address of a form', async () => {
+  test('opening the URL of a form redirects to its page and changes nothing', async () => {
     const { scrip } = await start();
     const ada = await newOwner(scrip);
-    for (const form of ['invite', 'withdraw-invitations', 'somebody/role'])
+    for (const form of ['invite', 'withdraw-invitations', 'u1/role'])
       assertGoesTo(await ada.get(`/console/members/${form}`), '/console/members');
     const user = '/console/end-users/5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
     for (const form of ['add', 'subtract', 'start-cycle', 'stop-cycle'])
       assertGoesTo(await ada.get(`${user}/${form}`), user);
     assertGoesTo(await ada.get('/console/sign-out'), '/console');
-    assert.equal(await ada.isSignedIn(), true, 'a link signs nobody out');
+    assert.equal(await ada.isSignedIn(), true, 'a GET request does not sign out');
     assert.equal((await ada.get(`${user}/else`)).status, 404);
   });
 
-  test('become owners and members again at once', async () => {
+  test('a changed role takes effect with the next request', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
-    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members?done=role');
+    assertGoesTo(await changeRole(ada, await idOf(sql, bob.email), 'owner'), '/console/members?notice=role');
     assert.equal((await bob.get('/console/members')).status, 200);
-    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members?done=role');
+    assertGoesTo(await changeRole(bob, await idOf(sql, ada.email), 'member'), '/console/members?notice=role');
     assert.equal((await ada.get('/console/members')).status, 403);
-    assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'king')).status, 200);
+    assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'admin')).status, 200);
   });
 
-  test('are never without an owner, also when two owners leave at once', async () => {
+  test('an account keeps at least one owner, also when two owners leave at once', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const adaId = await idOf(sql, ada.email);
@@ -59,28 +60,28 @@ onBothStores('members', (start) => {
     assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
   });
 
-  test('are gone with all that was theirs when they are removed, and may come again', async () => {
+  test('removing a member deletes the user and the sessions, and the address can sign up again', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
     await remove(ada, await idOf(sql, bob.email));
-    for (const table of ['console_members', 'console_sessions', 'console_credentials'])
+    for (const table of ['console_members', 'console_sessions', 'console_users'])
       assert.equal((await sql(`SELECT * FROM ${table}`)).length, 1, table);
     await bob.signUp({ email: bob.email });
     assertGoesTo(await bob.signIn(bob.email), '/console/overview');
   });
 
-  test('of another account are out of reach', async () => {
+  test('an owner cannot see or change members of another account', async () => {
     const { scrip, sql } = await start();
     const [ada, eve] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Eve')];
     const bob = await newMember(scrip, ada);
     const id = await idOf(sql, bob.email);
-    for (const reply of [await remove(eve, id), await changeRole(eve, id, 'owner'), await remove(eve, 'nobody')]) {
+    for (const reply of [await remove(eve, id), await changeRole(eve, id, 'owner'), await remove(eve, 'unknown')]) {
       assert.equal(reply.status, 404);
-      assert.match(reply.text, /There is no such member of this account/);
+      assert.match(reply.text, /This account has no such member/);
       assert(!reply.text.includes(bob.email));
     }
-    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members?done=withdrawn');
+    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members?notice=withdrawn');
     assert(await bob.isSignedIn());
     assert.equal((await bob.get('/console/members')).status, 403);
   });

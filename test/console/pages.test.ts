@@ -1,139 +1,160 @@
-// What the pages of an account show and do: forms, refusals at their fields, secrets once, and nothing of another account.
+// What the account pages show and do: forms, errors at their fields, secrets shown once, isolation of accounts.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
 import { isWellFormed } from '../../src/accounts/api-key.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
-import { StoreFault } from '../../src/store/store.ts';
+import type { AccountTransaction } from '../../src/store/console-store.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
 import { MemoryConsole } from './memory-console.ts';
 
 const USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${USER}`;
 
 function add(console: MemoryConsole, amount: number, { account = 1, endUser = USER, days = 31 } = {}): void {
-  console.submit({ kind: 'add', account, endUser, actor: 'key:1', amount, validityDays: days });
+  console.ledger.submit({ kind: 'add', account, endUser, actor: 'key:1', amount, validityDays: days });
 }
 
-function onceIn(text: string, form: string): string {
-  const [, once] = new RegExp(`action="[^"]*/${form}"[\\s\\S]*?name="once" value="([^"]+)"`).exec(text) ?? [];
-  assert(once, `the form ${form} carries a value that is done once`);
-  return once;
+/** What the ledger of the viewer's account has recorded, latest first. */
+function transactionsOf(console: MemoryConsole): AccountTransaction[] {
+  return console.ledger.transactions(1);
 }
 
-test('credits are added with a note by whoever is signed in, and the browser is sent back to the page', async () => {
+function idempotencyKeyIn(text: string, form: string): string {
+  const pattern = new RegExp(`action="[^"]*/${form}"[\\s\\S]*?name="idempotency_key" value="([^"]+)"`);
+  const [, key] = pattern.exec(text) ?? [];
+  assert(key, `the form ${form} has an idempotency key`);
+  return key;
+}
+
+test('the form to add credits records the signed-in user and the note, and redirects to the page', async () => {
   const console = await MemoryConsole.start();
   const sent = await console.post(`${PATH}/add`, {
     amount: '50',
     validity_days: '7',
     note: ' Ticket\r\n4711 <b>',
-    once: 'a',
+    idempotency_key: 'a',
   });
-  assert.deepEqual([sent.status, sent.location], [303, `${PATH}?done=add`]);
-  assert.deepEqual(console.commands, [
-    { kind: 'add', account: 1, endUser: USER, actor: 'user:u1', amount: 50, validityDays: 7, note: 'Ticket 4711 <b>' },
+  assert.deepEqual([sent.status, sent.location], [303, `${PATH}?notice=add`]);
+  const recorded = transactionsOf(console).map(({ endUser, kind, amount, actor, note, createdAt, expiresAt }) => {
+    return { endUser, kind, amount, actor, note, days: (expiresAt - createdAt) / DAY_MS };
+  });
+  assert.deepEqual(recorded, [
+    { endUser: USER, kind: 'add', amount: 50, actor: 'user:u1', note: 'Ticket 4711 <b>', days: 7 },
   ]);
-  const { text } = await console.get(`${PATH}?done=add`);
-  assert.match(text, /role="status">The credits were added\.</);
-  assert.match(text, /<p class="value"><span class="large-figure">50</);
+  const { text } = await console.get(`${PATH}?notice=add`);
+  assert.match(text, /role="status">Credits added\.</);
+  assert.match(text, /<p class="value"><span class="large-number">50</);
   assert.match(text, /owner1@example\.com[\s\S]*Ticket 4711 &#60;b&#62;/);
 });
 
-test('what is sent twice by a double click is done once', async () => {
+test('a form that is sent twice by a double click takes effect once', async () => {
   const console = await MemoryConsole.start();
-  const once = onceIn((await console.get(PATH)).text, 'add');
-  const form = { amount: '50', once };
+  const form = { amount: '50', idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add') };
   const [first, second] = await Promise.all([console.post(`${PATH}/add`, form), console.post(`${PATH}/add`, form)]);
   assert.deepEqual([first.status, first.location], [second.status, second.location]);
-  assert.equal(console.commands.length, 1);
-  await console.post(`${PATH}/add`, { amount: '50', once: onceIn((await console.get(PATH)).text, 'add') });
-  assert.equal(console.commands.length, 2, 'a form that was loaded again is another');
+  assert.equal(transactionsOf(console).length, 1);
+  await console.post(`${PATH}/add`, {
+    amount: '50',
+    idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add'),
+  });
+  assert.equal(transactionsOf(console).length, 2, 'a form that was loaded again takes effect again');
 });
 
-test('what is refused is said at its field, with all that was typed still there, and nothing is written', async () => {
+test('a form with errors is shown again with its input and the errors at their fields, and changes nothing', async () => {
   const console = await MemoryConsole.start();
   const { status, text } = await console.post(`${PATH}/add`, {
     amount: '1,000',
     validity_days: '0',
     note: 'Why "not"',
-    once: 'a',
+    idempotency_key: 'a',
   });
-  // Browsers log pages of any other status as errors.
+  // Browsers log pages with an error status as errors.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
-  assert.match(text, /id="add-amount-error">Write digits only, without separators: 1000\.</);
-  assert.match(text, /id="add-validity-error">At least 1 day\.</);
+  assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);
+  assert.match(text, /id="add-validity_days-error">Must be at least 1 day\.</);
   assert.match(text, /value="Why &#34;not&#34;"/);
   assert.match(text, /<details class="action" name="adjust" open><summary>Add credits</);
-  assert.deepEqual(console.commands, []);
+  assert.deepEqual(transactionsOf(console), []);
 });
 
-test('a subtraction that the balance does not cover is refused with what there is', async () => {
+test('a subtraction beyond the balance is refused and names the balance', async () => {
   const console = await MemoryConsole.start();
   add(console, 12);
-  const { status, text } = await console.post(`${PATH}/subtract`, { amount: '13', once: 'a' });
+  const { status, text } = await console.post(`${PATH}/subtract`, { amount: '13', idempotency_key: 'a' });
   assert.equal(status, 200);
-  assert.match(text, /There are only 12 credits\. Nothing was subtracted\./);
-  assert.equal((await console.post(`${PATH}/subtract`, { amount: '12', once: 'b' })).status, 303);
+  assert.match(text, /The balance is 12 credits, less than the 13 requested\. Nothing was subtracted\./);
+  assert.equal((await console.post(`${PATH}/subtract`, { amount: '12', idempotency_key: 'b' })).status, 303);
 });
 
-test('what there is, and what there is room for, is said in words that fit none and one', async () => {
+test('errors about the balance are grammatical for no credits and for one credit', async () => {
   const console = await MemoryConsole.start();
-  const said = async (form: string, amount: number) => {
-    const { text } = await console.post(`${PATH}/${form}`, { amount: String(amount), once: randomUUID() });
+  const errorFor = async (form: string, amount: number) => {
+    const { text } = await console.post(`${PATH}/${form}`, { amount: String(amount), idempotency_key: randomUUID() });
     return /id="[a-z-]+-amount-error">([^<]+)</.exec(text)?.[1];
   };
-  assert.equal(await said('subtract', 5), 'There are no credits. Nothing was subtracted.');
+  assert.equal(
+    await errorFor('subtract', 5),
+    'The balance is 0 credits, less than the 5 requested. Nothing was subtracted.',
+  );
   add(console, 1);
-  assert.equal(await said('subtract', 5), 'There is only 1 credit. Nothing was subtracted.');
+  assert.equal(
+    await errorFor('subtract', 5),
+    'The balance is 1 credit, less than the 5 requested. Nothing was subtracted.',
+  );
   add(console, Number.MAX_SAFE_INTEGER - 2);
-  assert.equal(await said('add', 5), 'There is room for 1 credit more. Nothing was added.');
+  assert.match(
+    (await errorFor('add', 5)) ?? '',
+    /^This end user can hold 1 more credit, .* less than the 5 requested\. Nothing was added\.$/,
+  );
   add(console, 1);
-  assert.equal(await said('add', 5), 'There is room for no more credits. Nothing was added.');
+  assert.equal(await errorFor('add', 5), 'This end user has reached the maximum balance. Nothing was added.');
 });
 
-test('a cycle is started, cannot be started twice, and is stopped', async () => {
+test('the forms of an end user start one cycle and stop it', async () => {
   const console = await MemoryConsole.start();
   assert.doesNotMatch((await console.get(PATH)).text, /Stop the cycle/);
-  assert.equal((await console.post(`${PATH}/start-cycle`, { amount: '1000', once: 'a' })).status, 303);
+  assert.equal((await console.post(`${PATH}/start-cycle`, { amount: '1000', idempotency_key: 'a' })).status, 303);
   const started = (await console.get(PATH)).text;
   assert.match(started, /Renews to 1,000/);
   assert.doesNotMatch(started, /<summary>Start a cycle</);
   assert.match(
-    (await console.post(`${PATH}/start-cycle`, { amount: '5', once: 'b' })).text,
-    /A cycle is active already/,
+    (await console.post(`${PATH}/start-cycle`, { amount: '5', idempotency_key: 'b' })).text,
+    /A cycle is already active\. Stop it before you start another\./,
   );
-  assert.equal((await console.post(`${PATH}/stop-cycle`, { note: 'Canceled', once: 'c' })).status, 303);
+  assert.equal((await console.post(`${PATH}/stop-cycle`, { note: 'Canceled', idempotency_key: 'c' })).status, 303);
   const stopped = (await console.get(PATH)).text;
   assert.match(stopped, /recurring, stopped/);
   assert.match(stopped, /Cycle stopped[\s\S]*“Canceled”/);
 });
 
-test('a fault of the store is said in words, with the form still filled', async () => {
+test('after an unknown outcome, the form is shown again with its input and the same idempotency key', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
-  const { text } = await console.post(`${PATH}/add`, { amount: '77', once: 'a' });
-  assert.match(text, /It is not known whether this happened/);
+  const { text } = await console.post(`${PATH}/add`, { amount: '77', idempotency_key: 'a' });
+  assert.match(text, /confirm this\. Resubmit unchanged/);
   assert.match(text, /value="77"/);
-  assert.equal(onceIn(text, 'add'), 'a', 'sent again as it is, it is done once');
+  assert.equal(idempotencyKeyIn(text, 'add'), 'a', 'the form sent again takes effect once');
   assert.doesNotMatch(text, /secret reason/);
 });
 
-test('all transactions are there, a page at a time, with the cycles that each drew on', async () => {
+test('the page of an end user lists all transactions, a page at a time, with the cycles that each drew on', async () => {
   const console = await MemoryConsole.start();
   add(console, 30);
-  console.now += DAY_MS;
+  console.advance(DAY_MS);
   add(console, 100);
-  console.submit({ kind: 'subtract', account: 1, endUser: USER, actor: 'key:1', amount: 40 });
+  console.ledger.submit({ kind: 'subtract', account: 1, endUser: USER, actor: 'key:1', amount: 40 });
   const { text } = await console.get(PATH);
   assert.match(text, /−40[\s\S]*−30<\/span>[\s\S]*−10<\/span>/);
   for (let made = 0; made < 60; made++) {
-    console.now += 1_000;
+    console.advance(1_000);
     add(console, 1);
   }
   const first = (await console.get(PATH)).text;
   const [, older] = /href="([^"]+)"[^>]*>Older</.exec(first) ?? [];
-  assert(older, 'there is a link to the older ones');
+  assert(older, 'there is a link to older transactions');
   const second = (await console.get(older.replace('#transactions', '').replaceAll('&#61;', '='))).text;
   assert.match(second, /Older transactions/);
   assert.match(second, /−40/);
@@ -141,9 +162,9 @@ test('all transactions are there, a page at a time, with the cycles that each dr
   assert.deepEqual((await console.get(`${PATH}?from=invented`)).location, PATH);
 });
 
-test('renewals that are due are among the transactions before they are stored', async () => {
+test('the page of an end user lists renewals that are due but not stored', async () => {
   const console = await MemoryConsole.start();
-  console.submit({
+  console.ledger.submit({
     kind: 'start-cycle',
     account: 1,
     endUser: USER,
@@ -152,15 +173,15 @@ test('renewals that are due are among the transactions before they are stored', 
     validityDays: 7,
     onActive: 'refuse',
   });
-  console.now += 15 * DAY_MS;
+  console.advance(15 * DAY_MS);
   const { text } = await console.get(PATH);
   assert.equal(text.match(/Cycle renewed/g)?.length, 2);
   assert.match(text, /period 3/);
-  console.now += 3_650 * DAY_MS;
+  console.advance(3_650 * DAY_MS);
   assert.equal((await console.get(PATH)).status, 200);
 });
 
-test('a UUID leads to its page, its beginning to a list, anything else to an explanation', async () => {
+test('searching for a UUID opens its page, for a prefix lists matches, and for anything else explains the format', async () => {
   const console = await MemoryConsole.start();
   add(console, 5);
   add(console, 5, { endUser: '91c4f0aa-7d52-4b0e-8a3d-2f6b1e9c5d70' });
@@ -169,21 +190,21 @@ test('a UUID leads to its page, its beginning to a list, anything else to an exp
   const found = (await console.get('/console/end-users?search=5F2B')).text;
   assert.match(found, new RegExp(USER));
   assert.doesNotMatch(found, /91c4f0aa/);
-  assert.match((await console.get('/console/end-users?search=abc')).text, /No end user begins with abc/);
+  assert.match((await console.get('/console/end-users?search=abc')).text, /No UUID begins with abc/);
   assert.match(
     (await console.get('/console/end-users?search=bob%3Cb%3E')).text,
-    /value="bob&#60;b&#62;"[\s\S]*A UUID has the digits/,
+    /value="bob&#60;b&#62;"[\s\S]*A UUID contains only/,
   );
   assert.equal((await console.get('/console/end-users?after=invented')).location, '/console/end-users');
   assert.equal((await console.get('/console/end-users/bob')).status, 404);
   assert.equal((await console.get(`/console/end-users/${USER.toUpperCase()}`)).status, 200);
 });
 
-test('those to whom something happened last come first, each once', async () => {
+test('recently active end users are listed once each, newest first', async () => {
   const console = await MemoryConsole.start();
   const [early, late] = ['f0000000-3a70-4d2e-9b61-0c8f4e7a1d23', 'e0000000-3a70-4d2e-9b61-0c8f4e7a1d23'];
   for (const endUser of [early, USER, late, late]) {
-    console.now += 1_000;
+    console.advance(1_000);
     add(console, 1, { endUser });
   }
   const { text } = await console.get('/console/end-users');
@@ -192,7 +213,7 @@ test('those to whom something happened last come first, each once', async () => 
   assert.doesNotMatch((await console.get('/console/end-users?search=e')).text, /Recently active/);
 });
 
-test('the list of end users goes on with Next', async () => {
+test('the list of end users continues on the next page', async () => {
   const console = await MemoryConsole.start();
   for (let made = 0; made < 51; made++) add(console, 1, { endUser: randomUUID() });
   const first = (await console.get('/console/end-users')).text;
@@ -203,24 +224,24 @@ test('the list of end users goes on with Next', async () => {
   assert.equal(new Set([...shown(first), ...shown(second)]).size, 51);
 });
 
-test('a new key is shown once, also when its form is sent twice', async () => {
+test('the secret of a new API key is shown once, also when its form is sent twice', async () => {
   const console = await MemoryConsole.start();
   const form = {
     name: 'Production <i>',
     scope: 'write',
-    once: onceIn((await console.get('/console/api-keys')).text, 'api-keys'),
+    idempotency_key: idempotencyKeyIn((await console.get('/console/api-keys')).text, 'api-keys'),
   };
   const { status, text } = await console.post('/console/api-keys', form);
   assert.equal(status, 200);
   const secret = console.keys[0]?.secret ?? '';
   assert(isWellFormed(secret));
   assert(text.includes(`id="secret" role="group" aria-labelledby="secret-label">${secret}</code>`));
-  assert(text.includes(`Bearer ${secret}`), 'a line is ready to paste');
-  assert.equal((await console.post('/console/api-keys', form)).location, '/console/api-keys?done=created');
+  assert(text.includes(`Bearer ${secret}`), 'the page has a command with the key');
+  assert.equal((await console.post('/console/api-keys', form)).location, '/console/api-keys?notice=created');
   assert.equal(console.keys.length, 1);
   for (const path of [
     '/console/api-keys',
-    '/console/api-keys?done=created',
+    '/console/api-keys?notice=created',
     '/console/api-keys/1/revoke',
     '/console/overview',
   ])
@@ -228,45 +249,57 @@ test('a new key is shown once, also when its form is sent twice', async () => {
   assert.match((await console.get('/console/api-keys')).text, /Production &#60;i&#62;/);
 });
 
-test('a key without a name, or of an unknown scope, is not made', async () => {
+test('a form for a new API key creates one key when it is sent twice at once, and can be sent again after a failure', async () => {
   const console = await MemoryConsole.start();
-  assert.match((await console.post('/console/api-keys', { name: ' ', scope: 'write' })).text, /Give the key a name\./);
-  assert.match(
-    (await console.post('/console/api-keys', { name: 'x', scope: 'admin' })).text,
-    /Choose what the key may do\./,
-  );
+  const send = (idempotency_key: string) =>
+    console.post('/console/api-keys', { name: 'Backend', scope: 'write', idempotency_key });
+  const replies = await Promise.all([send('x'), send('x')]);
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 303]);
+  await send('y');
+  await send('');
+  await send('');
+  assert.equal(console.keys.length, 4, 'forms with other keys or without one create keys of their own');
+  console.fault = new StoreFault('StoreUnavailable', 'away');
+  assert.equal((await send('z')).status, 500);
+  assert.equal((await send('z')).status, 200);
+});
+
+test('an API key without a name or with an unknown scope is not created', async () => {
+  const console = await MemoryConsole.start();
+  assert.match((await console.post('/console/api-keys', { name: ' ', scope: 'write' })).text, /Enter a name\./);
+  assert.match((await console.post('/console/api-keys', { name: 'x', scope: 'admin' })).text, /Choose a scope\./);
   assert.equal(console.keys.length, 0);
 });
 
-test('a key is revoked after a question, and then is grey', async () => {
+test('an API key is revoked after confirmation and stays in the list as revoked', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Old', scope: 'read' });
   assert.match(
     (await console.get('/console/api-keys/1/revoke')).text,
-    /<button class="button danger" type="submit">Revoke</,
+    /<button class="button danger" type="submit">Revoke key</,
   );
-  assert.equal(console.keys[0]?.revokedAt, null, 'looking revokes nothing');
-  assert.equal((await console.post('/console/api-keys/1/revoke', {})).location, '/console/api-keys?done=revoked');
+  assert.equal(console.keys[0]?.revokedAt, null, 'opening the page does not revoke the key');
+  assert.equal((await console.post('/console/api-keys/1/revoke', {})).location, '/console/api-keys?notice=revoked');
   assert.notEqual(console.keys[0]?.revokedAt, null);
-  assert.match((await console.get('/console/api-keys?done=revoked')).text, /The key was revoked[\s\S]*class="gone"/);
+  assert.match((await console.get('/console/api-keys?notice=revoked')).text, /Key revoked[\s\S]*class="revoked"/);
   assert.equal((await console.get('/console/api-keys/1/revoke')).location, '/console/api-keys');
 });
 
-test('what a link says was done never comes from the link', async () => {
+test('a notice is never taken from the URL', async () => {
   const console = await MemoryConsole.start();
   for (const path of [PATH, '/console/api-keys']) {
-    const { text } = await console.get(`${path}?done=Your+account+is+closed`);
+    const { text } = await console.get(`${path}?notice=Your+account+is+closed`);
     assert.doesNotMatch(text, /Your account is closed|class="notice"/);
   }
 });
 
-test('another account sees nothing, and cannot revoke', async () => {
+test('another account sees no data and cannot revoke keys', async () => {
   const console = await MemoryConsole.start();
   add(console, 4_242);
-  await console.post('/console/api-keys', { name: 'Ours', scope: 'write' });
+  await console.post('/console/api-keys', { name: 'Victim', scope: 'write' });
   for (const path of ['/console/overview', '/console/end-users', PATH, '/console/api-keys']) {
     const { text } = await console.get(path, 2);
-    assert.doesNotMatch(text, /4,242|Ours/, path);
+    assert.doesNotMatch(text, /4,242|Victim/, path);
   }
   assert.doesNotMatch((await console.get('/console/end-users', 2)).text, new RegExp(USER));
   assert.equal((await console.get('/console/api-keys/1/revoke', 2)).status, 404);

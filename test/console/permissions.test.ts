@@ -1,5 +1,4 @@
-// Who may do what, over all that Scrip serves: one table, walked against the list of routes that the server really has. A
-// route without a row fails here, and so does a row that is not kept.
+// Permissions of all routes: one table, compared with the routes that the server has, and every row of it tested.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,9 +8,9 @@ import { assertGoesTo, invite, onBothStores, PASSWORD, type Started, someEmail, 
 
 const WRITES = ['POST /add', 'POST /subtract', 'POST /start-cycle', 'POST /stop-cycle'];
 const READS = ['GET /get-active-balance', 'GET /get-all-user-transactions'];
-const below = (name: string) => name.replace(' /', ' /v1/');
+const versioned = (name: string) => name.replace(' /', ' /v1/');
 
-const OPERATORS = [
+const OPERATIONS = [
   ...['/healthz', '/readyz', '/metrics', '/openapi.json', '/problems/:error'].flatMap((path) => [
     `GET ${path}`,
     `HEAD ${path}`,
@@ -22,26 +21,28 @@ const OPERATORS = [
   'HEAD /docs/static/*',
 ];
 
-type Who = 'write-key' | 'read-key' | 'anyone' | 'signed-in' | 'member' | 'owner';
+type RouteAccess = 'write-key' | 'read-key' | 'anyone' | 'signed-in' | 'member' | 'owner';
 
-const TABLE = new Map<string, Who>([
-  ...[...WRITES, ...WRITES.map(below)].map((name) => [name, 'write-key'] as const),
-  ...[...READS, ...READS.map(below)].map((name) => [name, 'read-key'] as const),
-  ...OPERATORS.map((name) => [name, 'anyone'] as const),
+const TABLE = new Map<string, RouteAccess>([
+  ...[...WRITES, ...WRITES.map(versioned)].map((name) => [name, 'write-key'] as const),
+  ...[...READS, ...READS.map(versioned)].map((name) => [name, 'read-key'] as const),
+  ...OPERATIONS.map((name) => [name, 'anyone'] as const),
   ...Object.entries(PERMISSIONS),
-  ...Object.entries(PERMISSIONS).map(([name, who]) => [name.replace(/^GET/, 'HEAD'), who] as const),
+  ...Object.entries(PERMISSIONS).map(([name, access]) => [name.replace(/^GET/, 'HEAD'), access] as const),
 ]);
 
-const rows = (...kinds: readonly Who[]) => [...TABLE].filter(([, who]) => kinds.includes(who)).map(([name]) => name);
-const consoleRows = (...kinds: readonly Who[]) => rows(...kinds).filter((name) => /^\w+ \/(console|$)/.test(name));
+const rows = (...kinds: readonly RouteAccess[]) =>
+  [...TABLE].filter(([, access]) => kinds.includes(access)).map(([name]) => name);
+const consoleRows = (...kinds: readonly RouteAccess[]) =>
+  rows(...kinds).filter((name) => /^\w+ \/(console|$)/.test(name));
 
-/** With values that fit nothing, so that whoever is let in changes nothing. */
+/** Parameters match nothing that exists, so that requests change nothing. */
 function split(name: string): { method: string; path: string } {
   const [method, path] = name.split(' ') as [string, string];
   return { method, path: path.replaceAll(/:\w+/g, 'nothing').replace('*', 'nothing') };
 }
 
-function ask(visitor: Visitor, name: string): Promise<Reply> {
+function request(visitor: Visitor, name: string): Promise<Reply> {
   const { method, path } = split(name);
   if (method === 'HEAD') return visitor.head(path);
   return method === 'GET' ? visitor.get(path) : visitor.post(path);
@@ -49,11 +50,11 @@ function ask(visitor: Visitor, name: string): Promise<Reply> {
 
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
-/** Nobody waits for a mail here. */
+/** Confirms the address in the database instead of by mail. */
 async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await signUp(visitor, visitor.email)).status, 303);
-  await sql(`UPDATE console_users SET email_verified = TRUE WHERE email = '${visitor.email}' RETURNING id`);
+  await sql(`UPDATE console_users SET email_confirmed_at = 1 WHERE email = '${visitor.email}' RETURNING id`);
   assertGoesTo(await visitor.signIn(visitor.email), '/console/overview');
   return visitor;
 }
@@ -65,11 +66,11 @@ async function newMember(started: Started, owner: Visitor): Promise<Visitor> {
   return signedIn(started, (visitor, email) => visitor.post(link, { email, password: PASSWORD }));
 }
 
-onBothStores('permissions', (start) => {
-  test('every route has a row, and every row a route', async () => {
+onBothStores('Permissions', (start) => {
+  test('every route of the server has a row in the table of permissions, and every row a route', async () => {
     const { scrip } = await start(WITH_MAIL);
     const { routes } = scrip.service;
-    assert(routes.length > 30, 'it is the real list');
+    assert(routes.length > 30, 'the list of routes is complete');
     assert.deepEqual(
       routes.filter((name) => !TABLE.has(name)),
       [],
@@ -82,44 +83,45 @@ onBothStores('permissions', (start) => {
     );
   });
 
-  test('every row of the console is kept', async () => {
+  test('every route of the console is open to those whom its permission names, and to no others', async () => {
     const started = await start(WITH_MAIL);
     const owner = await newOwner(started);
     const visitors = {
-      nobody: new Visitor(started.scrip),
-      key: new Visitor(started.scrip, { authorization: `Bearer ${started.scrip.writeKey}` }),
+      signedOut: new Visitor(started.scrip),
+      apiKey: new Visitor(started.scrip, { authorization: `Bearer ${started.scrip.writeKey}` }),
       member: await newMember(started, owner),
       owner,
       otherOwner: await newOwner(started),
     };
-    const asks = /^303 \/console\/sign-in$/;
-    const forOwners = (name: string) => (name.startsWith('HEAD') ? /^403 $/ : /^403 .*only an owner/i);
-    const answer = async (who: keyof typeof visitors, name: string) => {
-      const { status, headers, text } = await ask(visitors[who], name);
+    const signInRedirect = /^303 \/console\/sign-in$/;
+    const ownersOnly = (name: string) => (name.startsWith('HEAD') ? /^403 $/ : /^403 .*only owners/i);
+    const respond = async (who: keyof typeof visitors, name: string) => {
+      const { status, headers, text } = await request(visitors[who], name);
       return `${status} ${headers.location ?? text.replaceAll(/\s+/g, ' ')}`;
     };
     for (const name of consoleRows('signed-in', 'member', 'owner')) {
-      for (const who of ['nobody', 'key'] as const) assert.match(await answer(who, name), asks, `${who}: ${name}`);
+      for (const who of ['signedOut', 'apiKey'] as const)
+        assert.match(await respond(who, name), signInRedirect, `${who}: ${name}`);
       for (const who of ['owner', 'otherOwner'] as const) {
-        const reply = await answer(who, name);
-        assert.doesNotMatch(reply, asks, `${who}: ${name}`);
+        const reply = await respond(who, name);
+        assert.doesNotMatch(reply, signInRedirect, `${who}: ${name}`);
         assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
       }
-      const reply = await answer('member', name);
-      if (TABLE.get(name) === 'owner') assert.match(reply, forOwners(name), `member: ${name}`);
+      const reply = await respond('member', name);
+      if (TABLE.get(name) === 'owner') assert.match(reply, ownersOnly(name), `member: ${name}`);
       else assert.doesNotMatch(reply, /^(403|5)|^303 \/console\/sign-in$/, `member: ${name}`);
     }
     for (const name of consoleRows('anyone')) {
       if (name.endsWith(' /console')) continue;
-      for (const who of ['nobody', 'key', 'member'] as const) {
-        const reply = await answer(who, name);
-        assert.doesNotMatch(reply, asks, `${who}: ${name}`);
+      for (const who of ['signedOut', 'apiKey', 'member'] as const) {
+        const reply = await respond(who, name);
+        assert.doesNotMatch(reply, signInRedirect, `${who}: ${name}`);
         assert.doesNotMatch(reply, /^(403|5)/, `${who}: ${name}`);
       }
     }
   });
 
-  test('a session opens nothing of the API, and a key no more than its scope', async () => {
+  test('a session gives no access to the API, and an API key no more than its scope', async () => {
     const started = await start();
     const owner = await newOwner(started);
     const cookie = [...owner.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
@@ -137,23 +139,23 @@ onBothStores('permissions', (start) => {
       const isRead = TABLE.get(name) === 'read-key';
       assert.equal((await call(name, started.scrip.readKey)).status, isRead ? 200 : 403, name);
     }
-    for (const name of OPERATORS) assert((await call(name, null)).status < 500, name);
+    for (const name of OPERATIONS) assert((await call(name, null)).status < 500, name);
   });
 
-  test('all pages of the console come with the strict headers, also those that refuse', async () => {
+  test('every response of the console has strict security headers, also redirects and errors', async () => {
     const started = await start();
     const owner = await newOwner(started);
-    const nobody = new Visitor(started.scrip);
+    const visitor = new Visitor(started.scrip);
     const replies = [
       await owner.get('/console/members'),
-      await nobody.get('/'),
-      await nobody.get('/console'),
-      await nobody.get('/console/sign-in'),
-      await nobody.get('/console/nowhere'),
-      await nobody.get('/console/%zz'),
-      await nobody.post('/console/sign-in', {}, { 'content-type': 'application/json' }),
-      await nobody.post('/console/sign-in', {}, { 'sec-fetch-site': 'cross-site' }),
-      await nobody.post('/console/sign-in', { email: 'x'.repeat(70_000) }),
+      await visitor.get('/'),
+      await visitor.get('/console'),
+      await visitor.get('/console/sign-in'),
+      await visitor.get('/console/nowhere'),
+      await visitor.get('/console/%zz'),
+      await visitor.post('/console/sign-in', {}, { 'content-type': 'application/json' }),
+      await visitor.post('/console/sign-in', {}, { 'sec-fetch-site': 'cross-site' }),
+      await visitor.post('/console/sign-in', { email: 'x'.repeat(70_000) }),
     ];
     assert.deepEqual(
       replies.map(({ status }) => status),
@@ -171,7 +173,7 @@ onBothStores('permissions', (start) => {
     }
   });
 
-  test('the API is as it is without a console', async () => {
+  test('the console does not change how the API answers', async () => {
     const { scrip } = await start();
     for (const path of ['/nowhere', '/consolex', '/v1/console']) {
       const reply = await scrip.call('GET', path);

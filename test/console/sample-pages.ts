@@ -1,32 +1,43 @@
-// Every page of the console with sample data, on a server of its own that sends the headers of the real one.
+// Every page of the console with sample data, on a server that sends the Content-Security-Policy of the real one.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ASSET_CACHING, ASSET_FILES } from '../../src/console/assets/asset-files.ts';
-import { CONTENT_SECURITY_POLICY } from '../../src/console/layout.ts';
-import { apiKeysPage } from '../../src/console/pages/api-keys.ts';
+import { CONTENT_SECURITY_POLICY, errorPage } from '../../src/console/layout.ts';
+import { apiKeysPage, keyCreatedPage, revokeKeyPage } from '../../src/console/pages/api-keys.ts';
+import {
+  changePasswordPage,
+  confirmEmailPage,
+  forgotPasswordPage,
+  httpsRequiredPage,
+  invalidLinkPage,
+  joinPage,
+  resetPasswordPage,
+  signInPage,
+  signUpClosedPage,
+  signUpPage,
+} from '../../src/console/pages/credentials.ts';
 import { endUserPage } from '../../src/console/pages/end-user.ts';
 import { endUsersPage } from '../../src/console/pages/end-users.ts';
-import { errorPage } from '../../src/console/pages/error.ts';
-import { keyCreatedPage } from '../../src/console/pages/key-created.ts';
+import { membersPage, removeMemberPage } from '../../src/console/pages/members.ts';
 import { overviewPage } from '../../src/console/pages/overview.ts';
-import { revokeKeyPage } from '../../src/console/pages/revoke-key.ts';
 import {
   apiKeysView,
+  EMPTY_OVERVIEW,
   END_USERS,
   endUserView,
+  membersView,
+  NEW_END_USER,
   NOW,
   overviewView,
   SECRET,
-  strangerView,
-  unusedOverview,
   VIEWER,
 } from './sample-views.ts';
 
 const POLICY = Object.entries(CONTENT_SECURITY_POLICY)
   .map(([name, sources]) => `${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)} ${sources.join(' ')}`)
   .join('; ');
-const SEEN = { viewer: VIEWER, notice: null };
+const CONTEXT = { viewer: VIEWER, notice: null };
 const API = 'https://credits.lumen.example';
 const LIST = {
   search: '',
@@ -34,54 +45,72 @@ const LIST = {
   endUsers: END_USERS,
   recent: END_USERS.slice(0, 5),
   next: 'later',
-  isFirst: true,
+  isFirstPage: true,
 };
 const REFUSED = {
-  change: 'add',
-  entered: {
+  adjustment: 'add',
+  state: {
     values: { amount: '1,000', validity_days: '0', note: 'Ticket 4711 <b>' },
-    errors: { amount: 'Write digits only, without separators: 1000.', validity_days: 'At least 1 day.' },
+    errors: { amount: 'Enter digits only, without separators: 1000.', validity_days: 'Must be at least 1 day.' },
   },
 } as const;
 
-const FIRST_KEY = apiKeysView().keys[0];
-if (FIRST_KEY === undefined) throw new Error('there are sample keys');
+const TOKEN = 'Yk9uZV9vZl9vdXJfc2FtcGxlX3Rva2Vuc19pbl9oZXJl';
+const WRONG_PASSWORD = { values: { email: 'ada@lumen.example' }, errors: { form: 'Wrong email or password.' } };
+
+const [FIRST_KEY] = apiKeysView().keys;
+const [FIRST_MEMBER] = membersView().members;
+if (!FIRST_KEY || !FIRST_MEMBER) throw new Error('there are sample keys and members');
 
 export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
-  overview: overviewPage(overviewView(), SEEN),
-  'overview-unused': overviewPage(unusedOverview(), SEEN),
-  'end-users': endUsersPage(LIST, SEEN),
-  'end-users-last': endUsersPage({ ...LIST, search: '5f2b', recent: [], isFirst: false, next: null }, SEEN),
-  'end-users-none': endUsersPage({ ...LIST, endUsers: [], recent: [], next: null }, SEEN),
-  'end-users-not-found': endUsersPage({ ...LIST, search: 'abc', endUsers: [], recent: [], next: null }, SEEN),
+  overview: overviewPage(overviewView(), VIEWER),
+  'overview-empty': overviewPage(EMPTY_OVERVIEW, VIEWER),
+  'end-users': endUsersPage(LIST, VIEWER),
+  'end-users-last': endUsersPage({ ...LIST, search: '5f2b', recent: [], isFirstPage: false, next: null }, VIEWER),
+  'end-users-none': endUsersPage({ ...LIST, endUsers: [], recent: [], next: null }, VIEWER),
+  'end-users-not-found': endUsersPage({ ...LIST, search: 'abc', endUsers: [], recent: [], next: null }, VIEWER),
   'end-users-bad-search': endUsersPage(
-    { ...LIST, search: 'bob', searchError: 'A UUID has hexadecimal digits.', endUsers: [], recent: [], next: null },
-    SEEN,
-  ),
-  'end-user': endUserPage(endUserView(), { ...SEEN, notice: 'The credits were added.' }),
-  'end-user-refused': endUserPage(endUserView({ forms: { ...endUserView().forms, refused: REFUSED } }), SEEN),
-  'end-user-older': endUserPage(endUserView({ isLatest: false, overTime: null, older: null }), SEEN),
-  'end-user-stranger': endUserPage(strangerView(), SEEN),
-  'api-keys': apiKeysPage(apiKeysView(), SEEN),
-  'api-keys-refused': apiKeysPage(
-    apiKeysView({ refused: { values: { name: '', scope: 'read' }, errors: { name: 'Give the key a name.' } } }),
-    SEEN,
-  ),
-  'api-keys-none': apiKeysPage(apiKeysView({ keys: [] }), SEEN),
-  'api-keys-member': apiKeysPage(apiKeysView({ mayChange: false }), SEEN),
-  'key-created': keyCreatedPage({ name: 'Production backend', scope: 'write', secret: SECRET, apiUrl: API }, SEEN),
-  'revoke-key': revokeKeyPage(FIRST_KEY, NOW, SEEN),
-  error: errorPage(
     {
-      title: 'There is nothing here',
-      detail: 'The page may have moved, or the address is mistyped.',
-      requestId: 'mi7r-1',
+      ...LIST,
+      search: 'bob',
+      searchError: 'A UUID contains only the digits 0–9, the letters a–f and hyphens.',
+      endUsers: [],
+      recent: [],
+      next: null,
     },
-    SEEN,
+    VIEWER,
   ),
+  'end-user': endUserPage(endUserView(), { ...CONTEXT, notice: 'Credits added.' }),
+  'end-user-refused': endUserPage(endUserView({ forms: { ...endUserView().forms, refused: REFUSED } }), CONTEXT),
+  'end-user-older': endUserPage(endUserView({ isFirstPage: false, balanceOverTime: null, older: null }), CONTEXT),
+  'end-user-new': endUserPage(NEW_END_USER, CONTEXT),
+  'api-keys': apiKeysPage(apiKeysView(), CONTEXT),
+  'api-keys-refused': apiKeysPage(
+    apiKeysView({ state: { values: { name: '', scope: 'read' }, errors: { name: 'Enter a name.' } } }),
+    CONTEXT,
+  ),
+  'api-keys-none': apiKeysPage(apiKeysView({ keys: [] }), CONTEXT),
+  'key-created': keyCreatedPage({ name: 'Production backend', scope: 'write', secret: SECRET, apiUrl: API }, VIEWER),
+  'revoke-key': revokeKeyPage(FIRST_KEY, NOW, VIEWER),
+  members: membersPage(membersView(), CONTEXT),
+  'members-invited': membersPage(membersView({ newInvitationUrl: `${API}/console/join/${TOKEN}` }), CONTEXT),
+  'remove-member': removeMemberPage(FIRST_MEMBER, VIEWER),
+  'change-password': changePasswordPage(null, CONTEXT),
+  'sign-in': signInPage({ state: null, notice: 'You have signed out.', isSignUpOpen: true, hasMail: false }),
+  'sign-in-refused': signInPage({ state: WRONG_PASSWORD, notice: null, isSignUpOpen: false, hasMail: true }),
+  'https-required': httpsRequiredPage(),
+  'sign-up': signUpPage(null),
+  'sign-up-refused': signUpPage({ values: { email: 'ada', name: '' }, errors: { email: 'Enter an email address.' } }),
+  'sign-up-closed': signUpClosedPage(),
+  join: joinPage({ token: TOKEN, accountName: VIEWER.accountName, role: 'member', state: null }),
+  'forgot-password': forgotPasswordPage(null),
+  'reset-password': resetPasswordPage({ token: TOKEN, email: VIEWER.email, state: null }),
+  'confirm-email': confirmEmailPage({ token: TOKEN, email: VIEWER.email, state: null }),
+  'invalid-link': invalidLinkPage(),
+  error: errorPage({ title: 'Page not found', detail: 'Check the address.' }, VIEWER),
   'error-signed-out': errorPage(
-    { title: 'That did not work', detail: 'Try again.', requestId: null },
-    { viewer: null },
+    { title: 'Temporarily unavailable', detail: 'Try again in a moment.', requestId: 'mi7r-1' },
+    null,
   ),
 };
 

@@ -1,18 +1,19 @@
-// Data as pages get it, for one account that sells a little and one that has just signed up. Fixed, so that what is
-// drawn of it today is drawn of it tomorrow.
+// Sample data for pages: an account in use, and a new one. The data is fixed, so that pages look the same in every run.
 
-import { balanceOverTime } from '../../src/console/charts/balance-over-time.ts';
-import type { DayFlow } from '../../src/console/charts/credit-flow-chart.ts';
+import { balanceOverTime } from '../../src/console/charts/balance-chart.ts';
 import type { Page } from '../../src/console/layout.ts';
-import type { DoneBy } from '../../src/console/pages/activity.ts';
 import type { ApiKeysView } from '../../src/console/pages/api-keys.ts';
 import type { EndUserView, HistoryEntry } from '../../src/console/pages/end-user.ts';
+import type { ActorView } from '../../src/console/pages/lists.ts';
+import type { MembersView } from '../../src/console/pages/members.ts';
 import type { OverviewView } from '../../src/console/pages/overview.ts';
 import { activeBalance } from '../../src/ledger/balance.ts';
-import type { Cycle } from '../../src/ledger/cycle.ts';
-import { DAY_MS, endOf } from '../../src/ledger/instant.ts';
-import type { PostingKind } from '../../src/ledger/posting.ts';
+import { type Cycle, endOf } from '../../src/ledger/cycle.ts';
+import { DAY_MS } from '../../src/ledger/instant.ts';
+import { openingOf, type Posting, type PostingKind, postingTo } from '../../src/ledger/posting.ts';
+import { EMPTY_STATE } from '../../src/ledger/state.ts';
 import { renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
+import type { OverviewDay } from '../../src/store/console-store.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 14, 5, 31, 204);
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -22,9 +23,9 @@ export const VIEWER: NonNullable<Page['viewer']> = {
   role: 'owner',
 };
 
-const KEY: DoneBy = { kind: 'key', name: 'Production backend', hint: 'scrip_write_Ab3dE6…' };
-const MEMBER: DoneBy = { kind: 'member', email: 'ada@lumen.example' };
-const RENEWAL: DoneBy = { kind: 'renewal' };
+const KEY: ActorView = { kind: 'api-key', name: 'Production backend', hint: 'scrip_write_Ab3dE6…' };
+const MEMBER: ActorView = { kind: 'member', email: 'ada@lumen.example' };
+const RENEWAL: ActorView = { kind: 'renewal' };
 
 export function idAt(at: number, sequence = 1): string {
   return transactionId({ at, sequence, tail: 'a1b2c3d4e5f6' });
@@ -50,7 +51,8 @@ function cycle(daysAgo: number, change: Partial<Cycle>): Cycle {
 }
 
 const TRIAL = cycle(28, { amount: 250, remaining: 35, validityDays: 14 });
-const LAST_PERIOD = cycle(39, { type: 'recurring', status: 'renewed', amount: 1_000, remaining: 120 });
+/** The period before `MONTHLY`. */
+const LAST_PERIOD = cycle(39, { type: 'recurring', amount: 1_000, remaining: 520 });
 const MONTHLY = cycle(8, { type: 'recurring', amount: 1_000, remaining: 740, period: 1 });
 const BUNDLE = cycle(20, { amount: 2_000, remaining: 1_285, validityDays: 40 });
 const REWARD = cycle(2.4, { amount: 50, remaining: 50, validityDays: 7 });
@@ -59,21 +61,21 @@ const CYCLES = [LAST_PERIOD, TRIAL, BUNDLE, MONTHLY, REWARD];
 function entry(
   daysAgo: number,
   kind: PostingKind,
-  by: DoneBy,
+  by: ActorView,
   parts: readonly [Cycle, number][],
   note?: string,
 ): HistoryEntry {
   const createdAt = NOW - Math.round(daysAgo * DAY_MS);
-  const [first] = parts as [[Cycle, number]];
+  const [[first]] = parts as [[Cycle, number]];
   return {
-    id: kind === 'renew' ? renewalId(first[0].id, createdAt) : idAt(createdAt, 7),
+    id: kind === 'renew' ? renewalId(first.id, createdAt) : kind === 'subtract' ? idAt(createdAt, 7) : first.id,
     kind,
     by,
     createdAt,
     note: note ?? null,
     amount: parts.reduce((sum, [, amount]) => sum + amount, 0),
     expiresAt: Math.max(...parts.map(([touched]) => touched.end)),
-    touched: parts.map(([{ id, period }, amount]) => ({ cycleId: id, period, amount })),
+    postings: parts.map(([{ id, period }, amount]) => ({ cycleId: id, period, amount })),
   };
 }
 
@@ -101,43 +103,42 @@ export const HISTORY: readonly HistoryEntry[] = [
   entry(39, 'start-cycle', KEY, [[LAST_PERIOD, 1_000]]),
 ];
 
-const ONCE = { add: 'once-1', subtract: 'once-2', 'start-cycle': 'once-3', 'stop-cycle': 'once-4' };
+/** The postings behind an entry, as a store has them. */
+function postingsOf({ id: transactionId, kind, createdAt, postings }: HistoryEntry): Posting[] {
+  return postings.map(({ cycleId, period, amount }) => {
+    const cycle = CYCLES.find((one) => one.id === cycleId && one.period === period) as Cycle;
+    const entry = { transactionId, kind, actor: 'key:3', note: null };
+    return kind === 'subtract' ? postingTo(cycle, amount, { ...entry, createdAt }) : openingOf(cycle, entry);
+  });
+}
+
+const IDEMPOTENCY_KEYS = { add: 'key-1', subtract: 'key-2', 'start-cycle': 'key-3', 'stop-cycle': 'key-4' };
 
 export function endUserView(change: Partial<EndUserView> = {}): EndUserView {
   const current = CYCLES.filter(({ end }) => end > NOW);
-  const movements = HISTORY.flatMap(({ touched, createdAt }) => touched.map((one) => ({ ...one, createdAt })));
+  const postings = HISTORY.toReversed().flatMap(postingsOf);
   return {
     endUser: END_USER,
     now: NOW,
     balance: activeBalance(current, NOW),
     cycles: current,
-    overTime: balanceOverTime(
-      { now: NOW, cycles: CYCLES, movements },
+    balanceOverTime: balanceOverTime(
+      { now: NOW, since: 0, state: EMPTY_STATE, postings },
       { from: NOW - 30 * DAY_MS, to: NOW + 31 * DAY_MS },
     ),
     isPastCut: false,
-    isLatest: true,
+    isFirstPage: true,
     history: HISTORY,
     older: 'a cursor/of+the store',
-    forms: { refused: null, once: ONCE },
+    forms: { refused: null, idempotencyKeys: IDEMPOTENCY_KEYS },
     ...change,
   };
 }
 
-export function strangerView(): EndUserView {
-  return endUserView({
-    balance: 0,
-    cycles: [],
-    history: [],
-    older: null,
-    overTime: balanceOverTime(
-      { now: NOW, cycles: [], movements: [] },
-      { from: NOW - 30 * DAY_MS, to: NOW + 31 * DAY_MS },
-    ),
-  });
-}
+/** An end user that never had credits. */
+export const NEW_END_USER: EndUserView = endUserView({ balance: 0, cycles: [], history: [], older: null });
 
-function flow(index: number): DayFlow {
+function flow(index: number): OverviewDay {
   const wave = 40 + 25 * Math.sin(index / 3) + (index % 7 < 5 ? 14 : -22) + index;
   const credits = (share: number) => BigInt(Math.round(wave * share * 137));
   return {
@@ -147,6 +148,7 @@ function flow(index: number): DayFlow {
     spent: credits(0.86),
     expired: credits(index % 4 === 0 ? 0.28 : 0.07),
     renewed: credits(index % 6 === 2 ? 0.5 : 0.2),
+    transactions: 100,
   };
 }
 
@@ -161,10 +163,9 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
   return {
     asOf: Date.UTC(2026, 10, 20, 14),
     outstanding: 1_284_930n,
-    endUsersWithCredits: 8_412,
     days: Array.from({ length: 30 }, (_, index) => flow(index)),
-    recent: HISTORY.slice(0, 8).map((happening, index) => ({
-      ...happening,
+    recent: HISTORY.slice(0, 8).map((activity, index) => ({
+      ...activity,
       endUser: USERS[index % USERS.length] as string,
     })),
     apiUrl: 'https://credits.lumen.example',
@@ -172,16 +173,20 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
   };
 }
 
-export function unusedOverview(): OverviewView {
-  const days = overviewView().days.map(({ day }) => ({
-    day,
-    added: 0n,
-    started: 0n,
-    spent: 0n,
-    expired: 0n,
-    renewed: 0n,
-  }));
-  return overviewView({ outstanding: 0n, endUsersWithCredits: 0, recent: [], days });
+export const EMPTY_OVERVIEW: OverviewView = overviewView({ outstanding: 0n, recent: [] });
+
+export function membersView(change: Partial<MembersView> = {}): MembersView {
+  return {
+    viewerId: 'u1',
+    members: [
+      { userId: 'u1', email: VIEWER.email, role: 'owner', joinedAt: NOW - 90 * DAY_MS },
+      { userId: 'u2', email: 'grace@lumen.example', role: 'member', joinedAt: NOW - 12 * DAY_MS },
+    ],
+    pendingInvitations: [{ role: 'member', expiresAt: NOW + 5 * DAY_MS }],
+    newInvitationUrl: null,
+    error: null,
+    ...change,
+  };
 }
 
 export const END_USERS = Array.from({ length: 12 }, (_, index) => ({
@@ -189,7 +194,7 @@ export const END_USERS = Array.from({ length: 12 }, (_, index) => ({
     index < USERS.length
       ? (USERS[index] as string)
       : `${(index * 7_919_113).toString(16).padStart(8, '0')}-3a70-4d2e-9b61-0c8f4e7a1d23`,
-  latestAt: NOW - index * 3_977_123,
+  latestActivity: NOW - index * 3_977_123,
 }));
 
 export const SECRET = 'scrip_write_0JhoLxlIEPIn3VrHtqRVZSm7MTkDmaUwH_03L8WQ';
@@ -229,9 +234,8 @@ export function apiKeysView(change: Partial<ApiKeysView> = {}): ApiKeysView {
         revokedAt: NOW - 35 * DAY_MS,
       },
     ],
-    mayChange: true,
-    refused: null,
-    once: 'once-5',
+    state: null,
+    idempotencyKey: 'key-5',
     ...change,
   };
 }

@@ -1,5 +1,5 @@
-// What was typed or given out is in no log and on no later page, also when something breaks; and what breaks in the
-// console breaks nothing of the API.
+// Secrets appear in no log and on no later page, also when the database fails; and a failure of the console's tables does
+// not affect the API.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,8 +8,8 @@ import { invite, newOwner, onBothStores, someEmail, Visitor } from './visitor.ts
 
 const CANARY = 'canary sings in a coal mine 7';
 
-onBothStores('secrets', (start) => {
-  test('are in no log', async () => {
+onBothStores('Secrets', (start) => {
+  test('passwords and tokens are never logged, even when the database fails', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     const secrets = [CANARY, ...owner.cookies.values(), (await invite(owner, 'member')).split('/').at(-1) as string];
@@ -22,7 +22,7 @@ onBothStores('secrets', (start) => {
     await visitor.signIn(CANARY, CANARY);
     await visitor.post('/console/password', { current: `${CANARY} wrong`, password: `${CANARY} new` });
     await visitor.post('/console/sign-up', { password: CANARY }, { 'content-type': 'text/plain' });
-    await sql('ALTER TABLE console_credentials RENAME TO console_lost');
+    await sql('ALTER TABLE console_users RENAME TO console_renamed');
     for (const reply of [
       await visitor.signIn(email, CANARY),
       await visitor.signUp({ email: someEmail(), password: CANARY }),
@@ -38,7 +38,7 @@ onBothStores('secrets', (start) => {
     assert(!log.toLowerCase().includes('canary'));
   });
 
-  test('of an invitation are shown once', async () => {
+  test('an invitation link is shown once', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const secret = (await invite(owner, 'member')).split('/').at(-1) as string;
@@ -46,15 +46,15 @@ onBothStores('secrets', (start) => {
   });
 });
 
-onBothStores('trouble with the tables of the console', (start) => {
-  test('is trouble of the console alone, and over when they are back', async () => {
+onBothStores('Failure of the console tables', (start) => {
+  test('the console answers 503 while its tables are missing, the API is not affected, and both work afterwards', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
-    await sql('ALTER TABLE console_sessions RENAME TO console_lost');
+    await sql('ALTER TABLE console_sessions RENAME TO console_renamed');
     assert.equal((await owner.get('/console/password')).status, 503);
     assert.equal((await scrip.post('/add', { end_user_id: someone(), amount: 5 })).status, 200);
     assert.equal((await scrip.call('GET', '/readyz')).status, 200);
-    await sql('ALTER TABLE console_lost RENAME TO console_sessions');
+    await sql('ALTER TABLE console_renamed RENAME TO console_sessions');
     assert(await owner.isSignedIn());
   });
 });

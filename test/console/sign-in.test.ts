@@ -1,4 +1,4 @@
-// Signing in and out, and what becomes of a session: who gets one, where, for how long, and what ends it.
+// Signing in and out, rate limits, sessions and their cookie.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,59 +17,59 @@ import {
 const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
-onBothStores('sign-in', (start) => {
-  test('sets a cookie that only this server reads, and of which only a hash is kept', async () => {
+onBothStores('Sign-in', (start) => {
+  test('signing in sets an HttpOnly cookie, and the database stores only the hash of its token', async () => {
     const { scrip, sql } = await start();
     const { email } = await newOwner(scrip);
     const visitor = new Visitor(scrip);
     const reply = await visitor.signIn(email);
     const cookie = String(reply.headers['set-cookie']);
-    assert.match(cookie, /^scrip_session=[\w-]{32}; Path=\/; HttpOnly; SameSite=Lax$/);
+    assert.match(cookie, /^scrip_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax$/);
     assert(await visitor.isSignedIn());
     const secret = visitor.cookies.get('scrip_session') as string;
     const sessions = await sql('SELECT * FROM console_sessions');
     assert.equal(sessions.length, 2);
     assert(!JSON.stringify(sessions).includes(secret));
     const stolen = new Visitor(scrip, { cookie: `scrip_session=${sessions[0]?.token_sha256}` });
-    assert(!(await stolen.isSignedIn()), 'what is stored opens nothing');
+    assert(!(await stolen.isSignedIn()), 'the stored hash is not a session token');
     assertGoesTo(await visitor.get('/console'), '/console/overview');
     assertGoesTo(await visitor.get('/console/sign-in'), '/console/overview');
     assertGoesTo(await new Visitor(scrip).get('/console'), '/console/sign-in');
     assertGoesTo(await new Visitor(scrip).get('/'), '/console');
   });
 
-  test('gives a wrong password, an unknown address and nonsense one answer', async () => {
+  test('sign-in answers a wrong password, an unknown address and malformed input with the same page', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
-    const answers = new Set<string>();
-    for (const [typed, password] of [
+    const pages = new Set<string>();
+    for (const [entered, password] of [
       [email, OTHER_PASSWORD],
       [someEmail(), PASSWORD],
-      ['nonsense', PASSWORD],
+      ['not-an-address', PASSWORD],
       [email, ''],
       [email, 'x'.repeat(5_000)],
     ] as const) {
       const visitor = new Visitor(scrip);
-      const { status, text } = await visitor.signIn(typed, password);
-      answers.add(`${status} ${text.replaceAll(typed.replaceAll('-', '&#45;'), '').replaceAll(typed, '')}`);
+      const { status, text } = await visitor.signIn(entered, password);
+      pages.add(`${status} ${text.replaceAll(entered.replaceAll('-', '&#45;'), '').replaceAll(entered, '')}`);
       assert.equal(visitor.cookies.size, 0);
     }
-    assert.equal(answers.size, 1, [...answers].join('\n'));
-    assert.match([...answers][0] as string, /^200 [\s\S]*The email or the password is wrong\./);
+    assert.equal(pages.size, 1, [...pages].join('\n'));
+    assert.match([...pages][0] as string, /^200 [\s\S]*Wrong email or password\./);
   });
 
-  test('after ten failures waits a quarter of an hour, whether or not the address is known', async () => {
+  test('after ten failures, sign-in with an address is refused for 15 minutes, whether or not it has an account', async () => {
     const { scrip, clock } = await start();
     const { email } = await newOwner(scrip);
-    for (const typed of [email, someEmail()]) {
+    for (const entered of [email, someEmail()]) {
       const failures = await Promise.all(
-        Array.from({ length: 12 }, () => new Visitor(scrip).signIn(typed, OTHER_PASSWORD)),
+        Array.from({ length: 12 }, () => new Visitor(scrip).signIn(entered, OTHER_PASSWORD)),
       );
       assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429, 429]);
-      const refused = await new Visitor(scrip).signIn(typed.toUpperCase());
-      assert.equal(refused.status, 429, 'with the right password, too');
+      const refused = await new Visitor(scrip).signIn(entered.toUpperCase());
+      assert.equal(refused.status, 429, 'with the right password as well');
       assert.equal(refused.headers['retry-after'], '900');
-      assert.match(refused.text, /too many attempts\. Try again in 15 minutes/);
+      assert.match(refused.text, /Too many attempts[\s\S]*Try again in 15 minutes/);
     }
     assertGoesTo(await new Visitor(scrip).signIn((await newOwner(scrip)).email), '/console/overview');
     clock.advance(15 * MINUTE_MS - 1);
@@ -78,7 +78,7 @@ onBothStores('sign-in', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
   });
 
-  test('forgets the failures of whoever got in', async () => {
+  test('signing in resets the failures of the address', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
     for (let round = 0; round < 2; round++) {
@@ -87,33 +87,33 @@ onBothStores('sign-in', (start) => {
     }
   });
 
-  test('counts the failures of one client over all addresses', async () => {
+  test('failures of one client are limited over all addresses', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
     const statuses = new Set<number>();
     for (let batch = 0; batch < 21; batch++) {
       const replies = await Promise.all(Array.from({ length: 5 }, () => client.signIn(someEmail())));
       for (const { status } of replies) statuses.add(status);
-      if (batch < 20) assert(!statuses.has(429), `a hundred are let try: ${batch}`);
+      if (batch < 20) assert(!statuses.has(429), `a hundred attempts are allowed: ${batch}`);
     }
-    assert(statuses.has(429), 'and no more');
+    assert(statuses.has(429), 'the next attempt is refused');
     const other = new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7, 192.0.2.8' });
-    assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not held up');
+    assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not affected');
   });
 
-  test('ends a session that the browser had before', async () => {
+  test('signing in ends the session that the browser had before', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
-    const [before] = await sql('SELECT id FROM console_sessions');
+    const [before] = await sql('SELECT token_sha256 FROM console_sessions');
     await owner.signIn(owner.email);
-    const after = await sql('SELECT id FROM console_sessions');
+    const after = await sql('SELECT token_sha256 FROM console_sessions');
     assert.equal(after.length, 1);
-    assert.notEqual(after[0]?.id, before?.id);
+    assert.notEqual(after[0]?.token_sha256, before?.token_sha256);
   });
 });
 
-onBothStores('a session', (start) => {
-  test('ends twelve hours after it was last used, to the millisecond', async () => {
+onBothStores('Sessions', (start) => {
+  test('a session ends exactly twelve hours after its last use', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     for (let day = 0; day < 4; day++) {
@@ -122,11 +122,11 @@ onBothStores('a session', (start) => {
     }
     clock.advance(12 * HOUR_MS);
     assert(!(await owner.isSignedIn()));
-    assert.equal(owner.cookies.size, 0, 'the browser is told to forget it');
+    assert.equal(owner.cookies.size, 0, 'the cookie is cleared');
     assert.deepEqual(await sql('SELECT * FROM console_sessions'), []);
   });
 
-  test('ends seven days after it began, however much it is used', async () => {
+  test('a session ends exactly seven days after it began, however often it is used', async () => {
     const { scrip, clock } = await start();
     const owner = await newOwner(scrip);
     for (let hours = 0; hours < 7 * 24 - 8; hours += 8) {
@@ -139,7 +139,7 @@ onBothStores('a session', (start) => {
     assert(!(await owner.isSignedIn()));
   });
 
-  test('is not written at each look', async () => {
+  test('the end of a session is moved at most every five minutes', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
@@ -152,7 +152,7 @@ onBothStores('a session', (start) => {
     assert.notEqual(await expiry(), before);
   });
 
-  test('ends with the sign-out, on the server', async () => {
+  test('signing out ends the session on the server', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     const thief = new Visitor(scrip, { cookie: `scrip_session=${owner.cookies.get('scrip_session')}` });
@@ -164,7 +164,7 @@ onBothStores('a session', (start) => {
     assertGoesTo(await owner.post('/console/sign-out'), '/console/sign-in?notice=signed-out');
   });
 
-  test('ends with a new password, but for the one that set it', async () => {
+  test('changing the password ends all other sessions of the user', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const elsewhere = new Visitor(scrip);
@@ -172,7 +172,7 @@ onBothStores('a session', (start) => {
     const old = owner.cookies.get('scrip_session');
     const wrong = await owner.post('/console/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
     assert.equal(wrong.status, 200);
-    assert.match(wrong.text, /id="current-error">The current password is wrong/);
+    assert.match(wrong.text, /id="current-error">Wrong password/);
     const common = await owner.post('/console/password', { current: PASSWORD, password: '123456789012345' });
     assert.match(common.text, /id="password-error">This password/);
     assert(await elsewhere.isSignedIn());
@@ -186,7 +186,7 @@ onBothStores('a session', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('lets its thief guess the password ten times', async () => {
+  test('guessing the current password is limited to ten attempts', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const guess = () => owner.post('/console/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
@@ -194,34 +194,34 @@ onBothStores('a session', (start) => {
     assert.equal((await guess()).status, 429);
   });
 
-  test('ends when its member is removed', async () => {
+  test('removing a member ends the sessions of the user', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);
     assert(await member.isSignedIn());
     const page = decode((await owner.get('/console/members')).text);
     const id = new RegExp(`${member.email}<[\\s\\S]*?members/([^/"]+)/remove"`).exec(page)?.[1];
-    assertGoesTo(await owner.post(`/console/members/${id}/remove`), '/console/members?done=removed');
+    assertGoesTo(await owner.post(`/console/members/${id}/remove`), '/console/members?notice=removed');
     assert(!(await member.isSignedIn()));
     assert.equal((await member.signIn(member.email)).status, 200);
   });
 });
 
-onBothStores('the cookie', (start) => {
-  test('is a secure one with the prefix where people come by https', async () => {
+onBothStores('Session cookie', (start) => {
+  test('over HTTPS, the session cookie is Secure and has the prefix __Host-', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const visitor = new Visitor(scrip, { host: 'scrip.example' });
     const email = someEmail();
     await visitor.signUp({ email });
     const cookie = String((await visitor.signIn(email)).headers['set-cookie']);
-    assert.match(cookie, /^__Host-scrip_session=[\w-]{32}; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
+    assert.match(cookie, /^__Host-scrip_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
     assert(await visitor.isSignedIn());
     const plain = new Visitor(scrip, { cookie: `scrip_session=${visitor.cookies.get('__Host-scrip_session')}` });
-    assert(!(await plain.isSignedIn()), 'another site on the same domain could have set the plain one');
+    assert(!(await plain.isSignedIn()), 'a cookie without the prefix could have been set by another subdomain');
     assert.match(String((await visitor.get('/console')).headers['strict-transport-security']), /max-age=/);
   });
 
-  test('is set on this machine alone over plain http', async () => {
+  test('over plain HTTP, the session cookie is set on loopback addresses only', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
     for (const host of ['localhost:8080', 'scrip.localhost', '127.0.0.1:9', '[::1]:8080'])
@@ -230,8 +230,8 @@ onBothStores('the cookie', (start) => {
       const visitor = new Visitor(scrip, { host });
       const refused = await visitor.signIn(email);
       assert.equal(refused.status, 403, host);
-      assert.match(refused.text, /Use https, and set PUBLIC_URL/);
-      assert.match((await visitor.get('/console/sign-in')).text, /Use https, and set PUBLIC_URL/);
+      assert.match(refused.text, /Serve Scrip over HTTPS and set PUBLIC_URL/);
+      assert.match((await visitor.get('/console/sign-in')).text, /Serve Scrip over HTTPS and set PUBLIC_URL/);
       assert.equal(visitor.cookies.size, 0);
     }
   });

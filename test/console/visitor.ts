@@ -1,13 +1,12 @@
-// Somebody with a browser, as far as the console can tell: keeps cookies, sends forms, and reads pages. And the console on
-// either store.
+// A client that behaves as a browser does: it keeps cookies and sends forms. And the console on both stores.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe } from 'node:test';
-import type { ConsoleSettings } from '../../src/config.ts';
+import type { ConsoleSettings } from '../../src/console/console-context.ts';
 import { MovableClock, type Reply, type Scrip, startScrip } from '../http/running-service.ts';
-import { PostgresServer } from '../postgres/postgres-server.ts';
-import { makeHashesCheap } from './cheap-hashes.ts';
+import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { makeHashesCheap } from './argon2-wrapper.ts';
 
 export const PASSWORD = 'seven green bottles on a wall';
 export const OTHER_PASSWORD = 'eight blue kettles in a row';
@@ -20,7 +19,7 @@ export class Visitor {
   readonly #scrip: Scrip;
   readonly #headers: Headers;
 
-  /** @param headers that go with every request */
+  /** @param headers sent with every request */
   constructor(scrip: Scrip, headers: Headers = {}) {
     this.#scrip = scrip;
     this.#headers = headers;
@@ -47,7 +46,6 @@ export class Visitor {
     return this.post('/console/sign-in', { email, password });
   }
 
-  /** Whether the console knows who this is. */
   async isSignedIn(): Promise<boolean> {
     const { status, headers } = await this.get('/console/password');
     assert(status === 200 || headers.location === '/console/sign-in', `${status}`);
@@ -77,7 +75,7 @@ export function someEmail(): string {
   return `${randomUUID()}@example.com`;
 }
 
-/** A new owner of a new account, signed in. */
+/** The owner of a new account, signed in. */
 export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Visitor & { readonly email: string }> {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await visitor.signUp({ email: visitor.email, name })).status, 303);
@@ -85,7 +83,7 @@ export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Vis
   return visitor;
 }
 
-/** The link of a new invitation. */
+/** @returns the path of a new invitation link */
 export async function invite(owner: Visitor, role: string): Promise<string> {
   const page = await owner.post('/console/members/invite', { role });
   const link = />(http[^<]+\/console\/join\/[^<]+)</.exec(decode(page.text))?.[1];
@@ -93,7 +91,7 @@ export async function invite(owner: Visitor, role: string): Promise<string> {
   return new URL(link).pathname;
 }
 
-/** A new member of somebody's account, signed in. */
+/** A new member of the owner's account, signed in. */
 export async function newMember(
   scrip: Scrip,
   owner: Visitor,
@@ -110,7 +108,7 @@ export function assertGoesTo({ status, headers, text }: Reply, path: string): vo
   assert.deepEqual([status, headers.location], [303, path], text);
 }
 
-/** The text of a page, as it is read. */
+/** Decodes the character references that ghtml writes. */
 export function decode(text: string): string {
   return text.replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)));
 }
@@ -118,13 +116,13 @@ export function decode(text: string): string {
 export interface Started {
   readonly scrip: Scrip;
   readonly clock: MovableClock;
-  /** Runs SQL beside the console; tables are called as they are in a file. */
+  /** Runs SQL on the database, with the table names of a ledger file. */
   sql(text: string): Promise<readonly Record<string, unknown>[]>;
 }
 
 export type Start = (settings?: Partial<ConsoleSettings>) => Promise<Started>;
 
-/** One for all groups of a file. Its machine does not fail, so it may go without fsync. */
+/** One for all tests of a file. It needs no fsync: no test crashes it. */
 let server: Promise<PostgresServer> | null = null;
 function postgres(): Promise<PostgresServer> {
   server ??= PostgresServer.start({ fsync: 'off' });
@@ -134,12 +132,12 @@ after(async () => {
   await (await server)?.remove();
 });
 
-/** The same tests on a file and on PostgreSQL. What they start is stopped when they are done. */
+/** Runs the same tests on SQLite and on PostgreSQL, and stops what they started. */
 export function onBothStores(name: string, define: (start: Start) => void): void {
   makeHashesCheap();
   const started: Scrip[] = [];
   const stopAll = async () => void (await Promise.all(started.splice(0).map((scrip) => scrip.stop())));
-  describe(`${name}, in a file`, () => {
+  describe(`${name} (SQLite)`, () => {
     after(stopAll);
     define(async (settings = {}) => {
       const { temporaryFile } = await import('../store/temporary-ledger.ts');
@@ -162,7 +160,7 @@ export function onBothStores(name: string, define: (start: Start) => void): void
       return { scrip, clock, sql };
     });
   });
-  describe(`${name}, on PostgreSQL`, () => {
+  describe(`${name} (PostgreSQL)`, () => {
     before(postgres);
     after(stopAll);
     define(async (settings = {}) => {

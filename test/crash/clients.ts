@@ -1,15 +1,15 @@
-// Clients that send all four writes over sockets of their own, several requests at a time, with and without a key, and
-// remember what they were told. Every write has an amount that no other has, so that its effect can be told apart.
+// Clients that send all four writes on their own sockets, several requests at a time, with and without a key, and
+// remember the responses. Every write has a unique amount, so that its effect can be recognized.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { below, type Random } from './randomness.ts';
 
 const REQUESTS_AT_ONCE_MAX = 16;
-/** An amount is a kind and a number: a subtraction is small beside what was added. */
+/** An amount encodes a kind and a number: a subtraction is small beside an addition. */
 const ADDITION = 100_000_000;
 const CYCLE = 200_000_000;
-/** After a fault, so that a store that is down is not asked a thousand times a second. */
+/** After a fault, so that a store that is down does not get a thousand requests a second. */
 const PAUSE_MS = 5;
 
 export type Kind = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
@@ -20,7 +20,7 @@ export interface Sent {
   /** 0 for a stop. */
   readonly amount: number;
   readonly key: string | null;
-  /** Null until it is answered, and for ever when it is not. */
+  /** Null without a response. */
   answer: Answered | null;
 }
 
@@ -31,7 +31,7 @@ export interface Answered {
   readonly text: string;
 }
 
-/** All that was sent to one ledger, in the order of time. */
+/** All requests to one ledger, in the order in which they were sent. */
 export class Requests {
   readonly all: Sent[] = [];
   readonly #random: Random;
@@ -41,7 +41,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** From now on the writes are for these. */
+  /** Directs further writes to these end users. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;
@@ -71,7 +71,7 @@ export interface Address {
   readonly secret: string;
 }
 
-/** One client: it sends a few requests in one piece, waits for their answers, and goes on until its socket ends. */
+/** One client: it sends a few requests at once, waits for their responses, and continues until its socket ends. */
 export async function runClient(address: Address, requests: Requests, random: Random, isStopped = () => false) {
   const connection = new Connection(address);
   while (!isStopped() && !connection.isClosed) {
@@ -82,7 +82,7 @@ export async function runClient(address: Address, requests: Requests, random: Ra
   connection.close();
 }
 
-/** Sends each again, one at a time, as a client does that was not answered. The answers are new ones, in the same order. */
+/** Sends each again, one at a time, as a client does that got no response. The new responses are in the same order. */
 export async function sendAgain(address: Address, sent: readonly Sent[]): Promise<(Answered | null)[]> {
   const again = sent.map((one) => ({ ...one, answer: null }));
   const connection = new Connection(address);
@@ -112,7 +112,7 @@ class Connection {
     });
   }
 
-  /** Resolves when all are answered, or none will be any more. */
+  /** Resolves when all have a response, or none will get any more. */
   exchange(sent: readonly Sent[]): Promise<void> {
     if (this.isClosed) return Promise.resolve();
     this.#waiting = [...sent];

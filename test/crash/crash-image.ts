@@ -1,17 +1,20 @@
-// What is known at the moment of a crash, and whether a ledger that is found afterwards fits it: nothing that was
-// answered is lost, no batch is there in part, none is missing before one that is there, and the books are whole.
+// Compares a ledger after a crash with what was known before it: no acknowledged write is missing, no batch is there in
+// part, no batch is missing before one that is there, and the audit finds nothing.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import { CannotOpen, type Store } from '../../src/store/store.ts';
-import { auditOf, EndUser, transactionsOf } from '../store/temporary-ledger.ts';
+import { CannotOpen } from '../../src/store/store-fault.ts';
+import type { Stores } from '../../src/store/stores.ts';
+import { auditProblems } from '../load/server-process.ts';
+import { EndUser, transactionsOf } from '../store/temporary-ledger.ts';
 import { commandOf, END_USERS, isAddition, type JournalLine, serialOfTransaction } from './recorded-commands.ts';
 
-/** Of the last commands of a ledger, how many are sent again. */
+/** How many of the last commands are sent again. */
 const SENT_AGAIN = 24;
 
-/** What the journal has said so far. */
+/** What the recorded journal says up to the crash. */
 export class Known {
   isOpen = false;
   readonly batches: (readonly number[])[] = [];
@@ -33,63 +36,77 @@ export class Known {
   }
 }
 
-/** By what is wrong: sentences. `lost` is what the controls are caught by. */
+/** Sentences, one for each problem. A control is caught by the writes that are lost. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
 }
 
-/** How often the effect of a command may be found; an answer that is missing allows both. */
+/** How often the effect of a command may be found; without a response, both are right. */
 function timesOf(answer: string | undefined): readonly number[] {
   if (answer === 'acknowledged') return [1];
   return answer === undefined || answer === 'OutcomeUnknown' ? [0, 1] : [0];
 }
 
-/** Writes the files into an empty folder and opens the ledger among them, as a start after the crash would. */
+/** Writes the files to an empty folder and opens the ledger among them, as a start after the crash does. */
 export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: Known, folder: string): Promise<Faults> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
   for (const [name, content] of files) writeFileSync(join(folder, name), content);
   const faults: Faults = { lost: [], broken: [] };
-  let store: Store;
+  const file = join(folder, 'scrip.db');
+  let stores: Stores;
   try {
-    store = await openSqliteStore(join(folder, 'scrip.db'), Date.now);
+    stores = await openSqliteStore(file, Date.now);
   } catch (error) {
     if (!(error instanceof CannotOpen)) throw error;
     faults.broken.push(`it cannot be opened: ${error.message}`);
     return faults;
   }
+  const { ledger } = stores;
   try {
-    const times = await compare(store, known, faults);
-    await sendAgain(store, known, times, faults);
+    faults.broken.push(...(await auditProblems(`file:${file}`)));
+    const times = await compare(ledger, known, faults);
+    await sendAgain(ledger, known, times, faults);
+    const problems = await auditProblems(`file:${file}`);
+    faults.broken.push(...problems.map((problem) => `afterwards: ${problem}`));
   } catch (error) {
     faults.broken.push(`it cannot be used: ${(error as Error).message}`);
   } finally {
-    await store.close().catch(() => {});
+    await ledger.close().catch(() => {});
   }
   return faults;
 }
 
-async function effectsOf(store: Store): Promise<{ times: Map<number, number>; canceled: Set<number> }> {
+interface Effects {
+  /** How often the effect of each command is there. */
+  readonly times: ReadonlyMap<number, number>;
+  /** The amounts of cycles that were stopped and have not ended. */
+  readonly stopped: ReadonlySet<number>;
+}
+
+async function effectsOf(ledger: LedgerStore): Promise<Effects> {
   const times = new Map<number, number>();
-  const canceled = new Set<number>();
+  const stopped = new Set<number>();
   for (let index = 0; index < END_USERS; index++) {
     const user = new EndUser(1, index);
-    for (const transaction of await transactionsOf(store, user)) {
+    for (const transaction of await transactionsOf(ledger, user)) {
       const serial = serialOfTransaction(transaction);
       times.set(serial, (times.get(serial) ?? 0) + 1);
     }
-    const { cycles } = await store.cycles(user.key);
-    for (const { status, amount } of cycles) if (status === 'canceled') canceled.add(amount);
+    const { state } = await ledger.load(user.key);
+    for (const { status, amount } of state.cycles) if (status !== 'active') stopped.add(amount);
   }
-  return { times, canceled };
+  return { times, stopped };
 }
 
 /** @returns how often the effect of each command is there */
-async function compare(store: Store, known: Known, { lost, broken }: Faults): Promise<ReadonlyMap<number, number>> {
-  const { findings, store: inStore } = await auditOf(store);
-  broken.push(...findings.map(({ message }) => message), ...inStore);
-  const { times, canceled } = await effectsOf(store);
+async function compare(
+  ledger: LedgerStore,
+  known: Known,
+  { lost, broken }: Faults,
+): Promise<ReadonlyMap<number, number>> {
+  const { times, stopped } = await effectsOf(ledger);
   const sent = new Set(known.batches.flat());
   for (const serial of sent) {
     const found = times.get(serial) ?? 0;
@@ -100,7 +117,7 @@ async function compare(store: Store, known: Known, { lost, broken }: Faults): Pr
     (found === 0 ? lost : broken).push(sentence);
   }
   for (const serial of times.keys()) if (!sent.has(serial)) broken.push(`command ${serial} was never sent`);
-  for (const amount of known.stopped) if (!canceled.has(amount)) lost.push(`the end of cycle ${amount} is gone`);
+  for (const amount of known.stopped) if (!stopped.has(amount)) lost.push(`the stop of cycle ${amount} is missing`);
   broken.push(...batchFaults(known, times));
   return times;
 }
@@ -114,7 +131,7 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
     const there = additions.filter((serial) => times.has(serial)).length;
     if (there !== 0 && there !== additions.length)
       faults.push(`of batch ${index}, ${there} of ${additions.length} additions are there`);
-    // A batch that failed may be missing in the middle; one that merely got no answer may not.
+    // A batch that failed may be missing before others; one without a response may not.
     const hasFailed = additions.some((serial) => /Unknown|Unavailable/.test(answers.get(serial) ?? ''));
     if (there === 0 && !hasFailed) missing ??= index;
     if (there > 0 && missing !== null) faults.push(`batch ${index} is there, and batch ${missing} before it is not`);
@@ -122,9 +139,12 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
   return faults;
 }
 
-/** The last commands, as their clients would: whoever has a key finds the effect made once, and made now if it was lost. */
+/**
+ * Sends the last commands again, as their clients would. A command with a key has an effect now only if it had none
+ * before.
+ */
 async function sendAgain(
-  store: Store,
+  ledger: LedgerStore,
   known: Known,
   before: ReadonlyMap<number, number>,
   { broken }: Faults,
@@ -132,24 +152,18 @@ async function sendAgain(
   const again = known.batches
     .flat()
     .slice(-SENT_AGAIN)
-    .filter((serial) => hasKey(serial));
-  const outcomes = await store.write(again.map(commandOf));
-  const after = (await effectsOf(store)).times;
+    .filter((serial) => commandOf(serial).idempotency != null);
+  const outcomes = await ledger.write(again.map(commandOf), () => {});
+  const after = (await effectsOf(ledger)).times;
   for (const [index, serial] of again.entries()) {
     const outcome = outcomes[index];
-    const kind = commandOf(serial).kind;
+    const { kind } = commandOf(serial);
     const wasThere = before.has(serial);
     if (wasThere && outcome?.replayOf === undefined)
-      broken.push(`the answer of command ${serial} is gone, its effect is not`);
+      broken.push(`the effect of command ${serial} is there, and its idempotency record is not`);
     if (!wasThere && outcome?.replayOf !== undefined && outcome.refused === null && kind !== 'stop-cycle')
-      broken.push(`the answer of command ${serial} is there, its effect is not`);
+      broken.push(`the idempotency record of command ${serial} is there, and its effect is not`);
     if (kind === 'add' && after.get(serial) !== 1)
       broken.push(`command ${serial} was sent again, and is there ${after.get(serial) ?? 0} times`);
   }
-  const { findings, store: inStore } = await auditOf(store);
-  broken.push(...findings.map(({ message }) => `afterwards: ${message}`), ...inStore);
-}
-
-function hasKey(serial: number): boolean {
-  return commandOf(serial).idempotency != null;
 }

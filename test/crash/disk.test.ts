@@ -1,4 +1,4 @@
-// The disk that the power-loss test replays on: it may not be kinder than a real one, or the test would find nothing.
+// The simulated disk of the power-loss test: if it kept more than a real one, the test would find nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +20,7 @@ function write(disk: Disk, file: RecordedFile, offset: number, text: string): vo
   change.isDone = true;
 }
 
-/** Everything that the file may hold after a loss of power. */
+/** All contents that the file may have after a loss of power. */
 function outcomes(disk: Disk, survives: readonly Survives[] = SURVIVES): Set<string | undefined> {
   const random = randomFrom(1);
   const found = survives.flatMap((one) =>
@@ -29,7 +29,7 @@ function outcomes(disk: Disk, survives: readonly Survives[] = SURVIVES): Set<str
   return new Set(found);
 }
 
-test('what was synced is there, and what was not may be missing', () => {
+test('after a loss of power, the simulated disk has what was synced, and may have lost the rest', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'old');
   file.synced(file.written());
@@ -39,7 +39,7 @@ test('what was synced is there, and what was not may be missing', () => {
   assert(found.has('old') && found.has('new'));
 });
 
-test('a name is gone until its folder is synced, and comes back until that is', () => {
+test('on the simulated disk, a created or removed name is certain only once its folder is synced', () => {
   const disk = new Disk();
   const file = new RecordedFile();
   disk.name('ledger', file);
@@ -51,7 +51,7 @@ test('a name is gone until its folder is synced, and comes back until that is', 
   assert.deepEqual(outcomes(disk, ['nothing', 'everything']), new Set(['all', undefined]));
 });
 
-test('after an fsync that failed, a later one does not help; writing again does', () => {
+test('on the simulated disk, a later fsync does not repair one that failed; writing again does', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'one');
   file.failedToSync(file.written());
@@ -64,7 +64,7 @@ test('after an fsync that failed, a later one does not help; writing again does'
   assert.deepEqual(outcomes(disk), new Set(['onetwo']));
 });
 
-test('an fsync is for what was written before it began', () => {
+test('on the simulated disk, an fsync covers what was written before it began', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'one');
   const written = file.written();
@@ -73,7 +73,7 @@ test('an fsync is for what was written before it began', () => {
   assert(outcomes(disk, ['nothing']).has('one'));
 });
 
-test('a write may get there in part, by the sector or by the byte', () => {
+test('on the simulated disk, a write without an fsync may be there in part, by sector or by byte', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'a'.repeat(512) + 'b'.repeat(512));
   assert(outcomes(disk, ['sectors']).has(`${'\0'.repeat(512)}${'b'.repeat(512)}`), 'the second sector alone');

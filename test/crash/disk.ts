@@ -1,20 +1,20 @@
-// A folder on a disk that may lose its power at any moment: what is on stable storage, and what is under way and may
-// or may not get there. It promises what POSIX does and no more:
+// A folder on a disk that may lose power at any moment: what is on stable storage, and what is in flight and may or may
+// not arrive there. It guarantees what POSIX does and no more:
 //
 //   written, truncated ──fsync of the file──▶ stable
 //        └──fsync fails──▶ doomed: perhaps stable, and no later fsync helps; only writing it again does
 //   named, unnamed ──fsync of the folder──▶ stable
 //
-// That a failed fsync takes back nothing and promises nothing is what Linux does: pages are marked clean all the same.
+// A failed fsync undoes nothing and guarantees nothing, as on Linux, which marks the pages as clean all the same.
 
 import assert from 'node:assert/strict';
 import { below, type Random } from './randomness.ts';
 
-/** What a disk writes in one piece, or not at all. */
+/** A disk writes this much as a whole, or not at all. */
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** What of the changes under way gets to the disk: the first of them, the last of these in part; any sectors; … */
+/** Which of the changes in flight reach the disk: the first of them, the last of these in part; any sectors; … */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -35,7 +35,7 @@ export class RecordedFile {
   underWay: Change[] = [];
   doomed: Bytes[] = [];
 
-  /** Changes that were cut off have happened or not: `content` shows it. */
+  /** Interrupted changes have happened or not: `content` shows it. */
   settle(content: Buffer): void {
     this.underWay = this.underWay.filter((change) => {
       if (change.isDone) return true;
@@ -45,7 +45,7 @@ export class RecordedFile {
     });
   }
 
-  /** What an fsync that begins now is for. */
+  /** The changes that an fsync which begins now covers. */
   written(): ReadonlySet<Change> {
     return new Set(this.underWay.filter(({ isDone }) => isDone));
   }
@@ -63,14 +63,14 @@ export class RecordedFile {
     for (const change of this.underWay) {
       if (!written.has(change)) continue;
       this.#forgetDoomed(change);
-      // A size that is not yet on the disk is metadata, which the journal of the file system brings there.
+      // A size that is not on the disk yet is metadata, which the journal of the file system brings there.
       if (change.kind === 'truncate') this.stable = applied(this.stable, change);
       else this.doomed.push({ offset: change.offset, bytes: change.bytes });
     }
     this.underWay = this.underWay.filter((change) => !written.has(change));
   }
 
-  /** Bytes that were written again have a new chance. */
+  /** Bytes that were written again can be synced again. */
   #forgetDoomed(change: Change): void {
     const from = change.kind === 'truncate' ? change.size : change.offset;
     const to = change.kind === 'truncate' ? Number.POSITIVE_INFINITY : change.offset + change.bytes.length;
@@ -87,7 +87,7 @@ export class RecordedFile {
 
 export class Disk {
   #order = 0;
-  /** As any process sees it. */
+  /** As processes see it. */
   readonly names = new Map<string, RecordedFile>();
   #stableNames = new Map<string, RecordedFile>();
   #namings: Naming[] = [];
@@ -104,7 +104,7 @@ export class Disk {
     return change;
   }
 
-  /** @param file null takes the name away */
+  /** @param file null removes the name */
   name(name: string, file: RecordedFile | null): void {
     if (file === null) this.names.delete(name);
     else this.names.set(name, file);
@@ -116,7 +116,7 @@ export class Disk {
     this.#namings = [];
   }
 
-  /** The files as they may be found when the power is back. */
+  /** The files as they may be when the power is back. */
   afterPowerLoss(survives: Survives, random: Random): Map<string, Buffer> {
     const until = survives === 'prefix' ? below(this.#order + 1 - this.#firstUnderWay(), random) : 0;
     const last = this.#firstUnderWay() + until;
@@ -168,7 +168,7 @@ function applied(content: Buffer, change: Change): Buffer {
     : Buffer.concat([content, Buffer.alloc(change.size - content.length)]);
 }
 
-/** Up to some byte. Of the sector in which that is, the rest of what was to be written may be anything. */
+/** Up to some byte. The rest of that sector may have any content. */
 function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   if (change.kind === 'truncate') return random() < 0.5 ? applied(content, change) : content;
   const length = below(change.bytes.length + 1, random);
@@ -180,7 +180,7 @@ function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   return withBytes(content, { offset: change.offset, bytes: torn });
 }
 
-/** Any of the sectors. The file may have grown to its new size all the same, with zeros or anything in the place of the others. */
+/** Any of the sectors. The file may still have grown to its new size, with zeros or anything else in the others. */
 function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number, random: Random): Buffer {
   let result = content;
   const end = offset + bytes.length;
@@ -198,7 +198,7 @@ function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number
   return result;
 }
 
-/** Changes `content` where it is long enough: it is nobody else's. */
+/** Changes `content` in place if it is long enough: the caller owns it. */
 function withBytes(content: Buffer, { offset, bytes }: Bytes): Buffer {
   assert(offset >= 0, 'bytes are written at or after the beginning');
   const end = offset + bytes.length;

@@ -1,7 +1,7 @@
-// `npm run failing-disk -- --times 12 --seed 1`: a server under load whose disk fails: an fsync or a write that is
-// answered EIO, a write that is answered ENOSPC, once, from then on, or now and then; and a disk that is slow. strace
-// answers in the place of the kernel. A writer that takes a failed COMMIT for one that worked has to be caught.
-// Needs Linux and strace (Debian: `apt-get install strace`).
+// `npm run failing-disk -- --times 12 --seed 1`: a server under load whose disk fails: fsyncs and writes return EIO, or
+// writes return ENOSPC, once, from then on, or now and then; and a disk that is slow. strace injects the errors. A
+// writer that treats a failed COMMIT as a success must be caught. Needs Linux and strace (Debian: `apt-get install
+// strace`).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,11 +13,11 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** The server is killed in place of going on, after every so many failures. */
+/** After every so many failures the server is killed instead of recovering. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
-/** What a client may be told while a disk fails. `Internal` is not among them: no invariant is broken. */
+/** What a response may be while a disk fails. `Internal` is not among them: no invariant is violated. */
 const HONEST = new Set([
   '200',
   'InsufficientFunds',
@@ -123,7 +123,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/** It loses what was acknowledged, or comes upon what should be there, and writes nothing any more. */
+/** It loses acknowledged writes, or finds a posting missing and stops writing. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {

@@ -1,41 +1,40 @@
-// A server whose disk fails for a while, under load all the time: what it answers, whether it still reads and says that
-// it cannot write, whether it comes back by itself, and whether what it answered is there.
+// A server under constant load whose disk fails for a while: its responses, whether it still reads and reports that it
+// cannot write, whether it recovers by itself, and whether acknowledged writes are there.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createApiKey } from '../../src/app.ts';
-import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
-import { ledgerAt, Running } from '../store/scrip-command.ts';
+import { ledgerAt, Running } from '../cli/scrip-command.ts';
+import { auditProblems, newKey } from '../load/server-process.ts';
 import { type Address, Requests, runClient, type Sent } from './clients.ts';
-import { auditFaults, findingsOf, isAcknowledged } from './findings.ts';
+import { findingsOf, isAcknowledged } from './findings.ts';
 import type { Random } from './randomness.ts';
 
 const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 
 const CLIENTS = 6;
 const END_USERS = 12;
-/** How long the disk may take to show that it fails, and the server to come back: far more than either takes. */
+/** How long it may take until the disk fails, and until the server recovers: far more than either takes. */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Breaks the disk of a process; what it resolves to mends it. */
+/** Breaks the disk of a process. @returns a function that repairs it */
 export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The disk is mended after so long, and not before a write has failed if `mustFail`. */
+  /** The disk is repaired after this time, but not before a write has failed if `mustFail`. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
 
 export interface Seen {
-  /** How many requests got which answer: `200`, or the name of the problem. */
+  /** The number of responses by kind: `200`, or the name of the problem. */
   readonly answers: Map<string, number>;
   readonly notReady: number;
   readonly reads: number;
   readonly lost: number;
   readonly wrong: readonly string[];
-  /** From the mending of the disk to the first write that went through. */
+  /** From the repair of the disk to the first write that succeeded. */
   readonly backMs: number;
 }
 
@@ -57,13 +56,11 @@ export class FailingServer {
 
   async start(): Promise<void> {
     if (this.#secret === '') {
-      const beside = openSqliteStoreBeside(this.#file);
-      this.#secret = await createApiKey(beside, { accountName: 'Acme', scope: 'write' });
-      await beside.close();
+      this.#secret = await newKey(`file:${this.#file}`);
     }
     const weakened = this.#weakness ? { NODE_OPTIONS: `--import=${WEAKENED}`, WEAKENED_WRITER: this.#weakness } : {};
     this.#server = new Running(['serve'], { ...ledgerAt(this.#file), PORT: '0', LOG_LEVEL: 'silent', ...weakened });
-    const [url] = await this.#server.says(/^Scrip is up on (\S+),/m);
+    const [url] = await this.#server.says(/^Scrip is listening on (\S+)$/m);
     this.#address = { url: String(url), secret: this.#secret };
   }
 
@@ -73,7 +70,7 @@ export class FailingServer {
   }
 
   /**
-   * Load, a failure, and load again until it is over; then all that was answered is compared with what is there.
+   * Load, a failure, and load until it is over; then compares all responses with the ledger.
    *
    * @param restart how the server is ended and started again before the comparison, if at all
    */
@@ -103,11 +100,11 @@ export class FailingServer {
       await this.start();
     }
     const findings = await findingsOf(this.#address, endUsers, sent());
-    const wrong = [...during.wrong, ...findings.wrong, ...(await auditFaults(this.#file))];
+    const wrong = [...during.wrong, ...findings.wrong, ...(await auditProblems(`file:${this.#file}`))];
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** Reads, and asks whether it is ready, for as long as the failure is to last. */
+  /** Reads, and asks whether the server is ready, while the failure lasts. */
   async #watch(endUser: string, { lastsMs, mustFail }: Failure, sent: () => readonly Sent[]) {
     const headers = { authorization: `Bearer ${this.#secret}` };
     const watched = { notReady: 0, reads: 0, wrong: [] as string[] };

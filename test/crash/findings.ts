@@ -1,32 +1,30 @@
-// What a server that is up again holds, asked over HTTP, compared with what the clients were told before it went down.
+// Compares what a server holds after a restart, read over HTTP, with the responses that the clients got before.
 
-import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
-import { auditOf } from '../store/temporary-ledger.ts';
 import { type Address, type Answered, type Sent, sendAgain } from './clients.ts';
 
 export interface Findings {
-  /** Acknowledged, and not there. */
+  /** Acknowledged writes that are missing. */
   lost: number;
-  /** Of unanswered requests, those that happened all the same. */
+  /** Requests without a response that were executed. */
   unansweredDone: number;
-  /** Sentences: whatever else is wrong. */
+  /** Sentences, one for each other problem. */
   readonly wrong: string[];
 }
 
-/** By the amount that no other write has. */
+/** By their unique amounts. */
 interface Effects {
   readonly times: ReadonlyMap<number, number>;
   /** The amounts of cycles that were stopped. */
   readonly stopped: ReadonlySet<number>;
-  /** By end user, why nothing is known of them. A server that finds its own ledger broken answers no reads of it. */
+  /** By end user, why it could not be read. A server that finds its ledger wrong answers no reads of that end user. */
   readonly unread: ReadonlyMap<string, string>;
 }
 
-/** Answered requests whose key is sent once more, besides all that were not answered. */
+/** How many acknowledged requests with a key are sent once more, besides all that got no response. */
 const ANSWERED_SENT_AGAIN = 10;
 
 /**
- * Compares, then sends again what has a key.
+ * Compares, then sends all requests with a key again.
  *
  * @param sent all requests that concern `endUsers`
  */
@@ -41,26 +39,15 @@ export async function findingsOf(
   return findings;
 }
 
-/** What there is, beside what was answered. */
+/** What is there, beside the responses. */
 export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
   const known = new Set(sent.map(effectOf));
   for (const amount of effects.times.keys())
-    if (!known.has(amount)) findings.wrong.push(`there is a transaction of ${amount}, which nobody asked for`);
+    if (!known.has(amount)) findings.wrong.push(`there is a transaction of ${amount}, which no client requested`);
   findings.wrong.push(...effects.unread.values());
   for (const one of sent) if (!effects.unread.has(one.endUser)) compare(one, effects, findings);
   return findings;
-}
-
-/** What `scrip verify` says, a sentence each. */
-export async function auditFaults(file: string): Promise<string[]> {
-  const store = openSqliteStoreBeside(file);
-  try {
-    const { findings, store: broken } = await auditOf(store);
-    return [...findings.map(({ message }) => message), ...broken];
-  } finally {
-    await store.close();
-  }
 }
 
 /** The amount of its transaction. */
@@ -72,7 +59,7 @@ export function isAcknowledged({ answer }: Pick<Sent, 'answer'>): boolean {
   return answer?.status === 200;
 }
 
-/** Whether the client cannot know what became of it. */
+/** Whether the outcome is unknown to the client. */
 export function isUnknown({ answer }: Pick<Sent, 'answer'>): boolean {
   return answer === null || answer.error === 'OutcomeUnknown';
 }
@@ -85,7 +72,7 @@ export async function effectsOf({ url, secret }: Address, endUsers: readonly str
   const ask = async (path: string, endUser: string) => {
     const answer = await fetch(`${url}/${path}?end_user_id=${endUser}`, { headers });
     const text = await answer.text();
-    if (answer.ok) return JSON.parse(text) as IdempotencyRecords;
+    if (answer.ok) return JSON.parse(text) as ReadBody;
     unread.set(endUser, `/${path} of ${endUser} was answered ${answer.status}: ${text}`);
     return null;
   };
@@ -100,7 +87,7 @@ export async function effectsOf({ url, secret }: Address, endUsers: readonly str
   return { times, stopped, unread };
 }
 
-interface IdempotencyRecords {
+interface ReadBody {
   readonly transactions: readonly { readonly amount: number }[];
   readonly active_balance_by_cycle: readonly { readonly status: string; readonly starting_amount: number }[];
 }
@@ -118,7 +105,7 @@ function compare(one: Sent, { times, stopped }: Effects, findings: Findings): vo
     findings.wrong.push(`${one.kind} ${one.amount} was answered ${one.answer?.status}, and is there`);
 }
 
-/** A key that was not answered tells what became of it; one that was answered says the same again. */
+/** A key whose request got no response now shows its outcome; one that got a response shows the same again. */
 async function repeat(
   address: Address,
   endUsers: readonly string[],
@@ -127,7 +114,7 @@ async function repeat(
   { wrong }: Findings,
 ): Promise<void> {
   const keyed = sent.filter(({ key }) => key !== null);
-  // A fault stores nothing, so that its key would be a first request; those are the unknown ones, and only those.
+  // A fault stores nothing, so its key would be a first request; only unknown outcomes are sent again.
   const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
   const open = keyed.filter(isUnknown);
   const again = [...decided, ...open];

@@ -1,5 +1,5 @@
-// A disk that is full for a while, under a server that is written to: a file may grow no further (any user may set that
-// for a process of theirs), and, where the tests run as root, a small file system that is really full.
+// A disk that is full for a while, under a server that is written to: a limit on the size of files, which any user may
+// set for a process of theirs, and, if the tests run as root, a small file system that is really full.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ const LASTS_MS = 1_500;
 const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'it needs prlimit, of util-linux';
 const NOT_ROOT = (process.platform !== 'linux' || process.getuid?.() !== 0) && 'only root may mount a file system';
 
-/** No file of the process may grow further than the log has grown, and some. */
+/** No file of the process may grow much larger than the log is now. */
 function filesMayNotGrow(file: string): Failure {
   const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
   return {
@@ -32,7 +32,7 @@ function filesMayNotGrow(file: string): Failure {
   };
 }
 
-/** Something else takes all the space but a little, and goes away. */
+/** Another file takes nearly all the space, and is deleted again. */
 function diskIsFull(folder: string): Failure {
   return {
     name: 'a full disk',
@@ -59,7 +59,7 @@ async function seenUnder(t: TestContext, file: string, failure: Failure, weaknes
   const server = new FailingServer(file, randomFrom(SEED), weakness);
   t.after(() => server.end('SIGKILL'));
   await server.start();
-  // It is stopped and started as an operator would who has made room.
+  // Stopped and started as by an operator who has freed space.
   const seen = await server.under(failure, 'SIGTERM');
   t.diagnostic(`SEED=${SEED} ${failure.name}: ${summaryOf(seen)}`);
   return seen;
@@ -68,30 +68,32 @@ async function seenUnder(t: TestContext, file: string, failure: Failure, weaknes
 function assertKept({ answers, lost, wrong, reads }: Seen): void {
   assert.deepEqual(wrong, []);
   assert.equal(lost, 0, 'what was answered is there');
-  assert(reads > 0, 'reads go on');
+  assert(reads > 0, 'reads continue');
   assert((answers.get('OutcomeUnknown') ?? 0) > 0, 'a commit that fails may have happened');
   assert.equal(answers.get('Internal') ?? 0, 0, 'a disk that is full breaks no invariant');
   assert.equal(answers.get('none') ?? 0, 0, 'all are answered');
 }
 
-test('files that may grow no further: nothing is lost, reads go on, and writes come back by themselves', {
+test('a server whose files may not grow loses nothing, answers reads, and writes again by itself afterwards', {
   skip: NO_PRLIMIT,
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   assertKept(await seenUnder(t, file, filesMayNotGrow(file), null));
 });
 
-test('a full disk that is freed: nothing is lost, reads go on, and writes come back by themselves', {
+test('a server on a full disk loses nothing, answers reads, and writes again by itself once there is space', {
   skip: NOT_ROOT,
 }, async (t) => {
   const folder = smallDisk(t);
   assertKept(await seenUnder(t, join(folder, 'scrip.db'), diskIsFull(folder), null));
 });
 
-test('control: a writer that takes a failed COMMIT for one that worked is caught', { skip: NO_PRLIMIT }, async (t) => {
+test('control: the test of a full disk catches a writer that treats a failed COMMIT as a success', {
+  skip: NO_PRLIMIT,
+}, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   const failure = { ...filesMayNotGrow(file), mustFail: false };
-  // It may also stop for good, when it comes upon a posting that should be there.
+  // It may also stop writing for good, when it finds a posting missing.
   const isCaught = await seenUnder(t, file, failure, 'deaf').then(
     ({ lost }) => lost > 0,
     (error) => /^writes work again/.test(error.message),

@@ -1,14 +1,14 @@
-// `npm run kill -- --kills 200 --seed 1`: a server that is killed at random under load loses nothing that it answered.
-// The same with writers that are broken on purpose has to be noticed.
+// `npm run kill -- --kills 200 --seed 1`: a server that is killed at random under load loses no acknowledged write.
+// Writers that are broken on purpose must be caught.
 
 import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
-/** A control ends as soon as it is caught. */
+/** A control ends once it is caught. */
 const CONTROL_KILLS_MAX = 20;
 const SHOWN = 10;
-/** It takes minutes, and what is known by then is worth knowing. */
+/** A run takes minutes: print what is known so far. */
 const SAID_EVERY = 10;
 
 const { kills, seed } = parseArgs({

@@ -1,33 +1,32 @@
-// Kills a server again and again while clients write to it, and looks each time, once it is up again, at what is there.
+// Kills a server repeatedly while clients write to it, and checks the ledger each time it is up again.
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createApiKey } from '../../src/app.ts';
-import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
-import { ledgerAt, Running } from '../store/scrip-command.ts';
+import { ledgerAt, Running } from '../cli/scrip-command.ts';
+import { auditProblems, newKey } from '../load/server-process.ts';
 import { type Address, Requests, runClient, type Sent } from './clients.ts';
-import { auditFaults, compared, effectsOf, findingsOf, isAcknowledged } from './findings.ts';
+import { compared, effectsOf, findingsOf, isAcknowledged } from './findings.ts';
 import type { Random } from './randomness.ts';
 
 const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
 
-/** What a server that has found its ledger broken answers: it writes no more. */
+/** The response of a server that has found its ledger wrong: it writes no more. */
 const STOPPED_STATUS = 500;
 
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** A start is killed as well, now and then, at some moment of it. */
+/** Now and then a start is killed too, at a random moment. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
-/** A ledger is left for a new one after so many kills, since an audit reads all of it. */
+/** A new ledger is used after this many kills, since an audit reads the whole ledger. */
 const KILLS_A_LEDGER = 20;
 
 export interface Kills {
   kills: number;
-  /** Of them, those with a request that was done and not answered. */
+  /** Of them, those with a request that was executed and got no response. */
   betweenCommitAndAnswer: number;
   startsKilled: number;
   acknowledged: number;
@@ -38,7 +37,7 @@ export interface Kills {
   halfBatches: number;
   batches: number;
   readonly wrong: string[];
-  /** From the start of a process on a ledger whose server was killed until it answers. */
+  /** From the start of a process on the ledger of a killed server until it responds. */
   readonly startsMs: number[];
 }
 
@@ -90,7 +89,7 @@ class KilledLedger {
   #server: Running | null = null;
   #starts = 0;
   #lost = 0;
-  /** What the server that is up says of its batches. */
+  /** What the running server says of its batches. */
   #record = '';
 
   constructor(folder: string, random: Random, weakness: string | null, total: Kills) {
@@ -108,9 +107,7 @@ class KilledLedger {
   }
 
   async run(kills: number, isEnough: (found: Kills) => boolean): Promise<void> {
-    const beside = openSqliteStoreBeside(this.#file);
-    this.#secret = await createApiKey(beside, { accountName: 'Acme', scope: 'write' });
-    await beside.close();
+    this.#secret = await newKey(`file:${this.#file}`);
     let address = await this.#start();
     for (let kill = 0; kill < kills && !isEnough(this.#total); kill++) {
       const endUsers = this.#requests.newEndUsers(END_USERS);
@@ -153,7 +150,7 @@ class KilledLedger {
     this.#record = `${this.#records}-${this.#starts++}`;
     const server = new Running(['serve'], { ...this.#environment, BATCH_RECORD: this.#record });
     this.#server = server;
-    const [url] = await server.says(/^Scrip is up on (\S+),/m);
+    const [url] = await server.says(/^Scrip is listening on (\S+)$/m);
     await (await fetch(`${url}/readyz`)).text();
     if (isCounted) this.#total.startsMs.push(performance.now() - begun);
     return { url: String(url), secret: this.#secret };
@@ -172,22 +169,22 @@ class KilledLedger {
     total.betweenCommitAndAnswer += findings.unansweredDone > 0 ? 1 : 0;
     total.lost += findings.lost;
     this.#lost += findings.lost;
-    total.wrong.push(...findings.wrong, ...(await auditFaults(this.#file)));
+    total.wrong.push(...findings.wrong, ...(await auditProblems(`file:${this.#file}`)));
   }
 
-  /** What was answered before a kill is there after all those that followed it. */
+  /** Writes that were acknowledged before a kill are still there after all later kills. */
   async #compareAll(address: Address): Promise<void> {
     const { all } = this.#requests;
     const endUsers = new Set(all.map(({ endUser }) => endUser));
     const { lost, wrong } = compared(await effectsOf(address, [...endUsers]), all);
-    // Those that were missed at once are counted already.
+    // Those that were missing right after their kill are counted already.
     this.#total.lost += Math.max(0, lost - this.#lost);
     this.#total.wrong.push(...wrong);
   }
 
   /** Additions are never refused: of those in a batch, all are there or none. */
   #compareBatches(times: ReadonlyMap<number, number>, record: string): void {
-    // The last line may have been cut off by the kill.
+    // The kill may have cut off the last line.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
     for (const line of lines) {
       const additions = JSON.parse(line) as number[];
@@ -198,7 +195,7 @@ class KilledLedger {
   }
 }
 
-/** What is to be said of it, in one line. */
+/** A summary in one line. */
 export function summaryOf(kills: Kills): string {
   const starts = kills.startsMs.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(starts[Math.min(starts.length - 1, Math.floor(starts.length * share))] ?? 0);

@@ -1,7 +1,7 @@
-// `npm run power-loss -- --images 2000 --seed 1`: records all that a ledger's process writes to its disk and when it
-// waits for stable storage, and loses the power at moments drawn at random. Each time, what may then be on the disk is
-// opened by the real store. The same with a database that waits less, and with a disk that lies, has to lose.
-// Needs Linux and strace (Debian: `apt-get install strace`).
+// `npm run power-loss -- --images 2000 --seed 1`: records everything that the process of a ledger writes to its disk
+// and when it waits for stable storage, and cuts the power at random moments. Each time, the real store opens what the
+// disk may then hold. The same with a database that syncs less, and with a disk that lies, must lose writes. Needs
+// Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -18,35 +18,35 @@ import { readTrace, TRACED, TRACED_BYTES_MAX, type TracePart } from './strace.ts
 const RECORDER = join(import.meta.dirname, 'recorded-load.ts');
 const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
 
-/** Small enough that the log is emptied into the file, and begun again, many times in one recording. */
+/** Small enough that the log is checkpointed, and started again, many times in one recording. */
 const CHECKPOINT_PAGES = 60;
 const TURNS = 60;
-/** Beyond what one session sends, so that no number is used twice. */
+/** More than one session sends, so that no number is used twice. */
 const SERIALS_A_SESSION = 5_000;
 const RECORDING_MS_MAX = 120_000;
 const FAULTS_SHOWN = 5;
 const LEDGER = 'ledger';
 const JOURNAL = 'journal';
-/** In memory where there is such a folder: an image needs no disk. */
+/** In memory if possible: an image needs no disk. */
 const IMAGE_FOLDER = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'scrip-image-'));
 process.once('exit', () => rmSync(IMAGE_FOLDER, { recursive: true, force: true }));
 
 interface Session {
-  /** What the kernel answers in place of doing it, as strace says it: the fifth of a thread and all after it are `5+`. */
+  /** The error that is injected, in the syntax of strace: `5+` is the fifth call of a thread and all after it. */
   readonly failing?: string;
 }
 
 interface Recording {
   readonly name: string;
-  /** Processes one after the other, each killed at its end. */
+  /** Successive processes, each killed at its end. */
   readonly sessions: readonly Session[];
-  /** After how many pages the log is emptied into the file. */
+  /** After this many pages the log is checkpointed. */
   readonly checkpointPages?: number;
   readonly synchronous?: 'NORMAL' | 'OFF';
   readonly isFsyncIgnored?: boolean;
   /** Whether a start leaves the log as it is. */
   readonly isLogBelieved?: boolean;
-  /** Whether it has to lose. */
+  /** Whether it must lose writes. */
   readonly isControl: boolean;
 }
 
@@ -103,10 +103,10 @@ const RECORDINGS: readonly Recording[] = [
   { name: 'control: a disk that lies about fsync', sessions: [plain], isFsyncIgnored: true, isControl: true },
 ];
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
-/** Each recording gives so many images; then another is made. */
+/** Images of one recording; then another recording is made. */
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/** In one recording of some the fault comes when it does no harm, whenever the power is lost. */
+/** In one recording of several the fault comes when it does no harm, whenever the power is cut. */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {
@@ -148,7 +148,7 @@ async function examine(recording: Recording, wanted: number): Promise<Tally> {
   return tally;
 }
 
-/** What one process has written, and what it has left. */
+/** What one process has written, and the files that it left. */
 interface Recorded {
   readonly trace: string;
   readonly left: ReadonlyMap<string, Buffer>;
@@ -187,7 +187,7 @@ function filesIn(folder: string): Map<string, Buffer> {
   return new Map(names.map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Follows the recording, and at moments drawn at random looks what a loss of power would leave. */
+/** Replays the recording, and at random moments checks what a loss of power would leave. */
 async function replay(
   recording: Recording,
   folder: string,
@@ -208,7 +208,7 @@ async function replay(
       for (const line of lines) known.learn(line);
       disk.follow(part);
       if (!isStep(part, folder)) continue;
-      // So many of the moments that are left, each as likely as the others.
+      // Chooses this many of the remaining moments, each equally likely.
       for (; left > 0 && random() < left / steps; left--) await lose(disk, known, random, tally);
       steps -= 1;
     }
@@ -218,7 +218,7 @@ async function replay(
   tally.acknowledged += known.acknowledged;
 }
 
-/** A moment to lose the power: something of the ledger or of the journal has just been done, or begun. */
+/** A moment to cut the power: a change of the ledger or of the journal has just been made, or begun. */
 function isStep({ call }: TracePart, folder: string): boolean {
   return call.name !== 'close' && call.args.includes(`<${folder}/`);
 }

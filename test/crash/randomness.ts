@@ -1,4 +1,4 @@
-// Random numbers that a seed repeats: mulberry32, as good as any for choosing where to hurt.
+// Pseudo-random numbers from a seed: mulberry32.
 
 export type Random = () => number;
 

@@ -1,15 +1,15 @@
-// Follows the calls of a process, one part after the other, and keeps a `Disk` in step with them. A call that changes a
-// file of the folder and is not known here ends the replay: nothing is left out in silence.
+// Replays the calls of a process on a `Disk`. A call that changes a file of the folder and is not handled here ends the
+// replay: nothing is left out silently.
 
 import assert from 'node:assert/strict';
 import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** Memory that the processes share, which a power loss takes away with them; SQLite makes it anew. */
+/** Memory that the processes share, which a power loss erases; SQLite creates it again. */
 const SHARED_MEMORY = /-shm$/;
 
-/** They read, or write to a descriptor of their own; those of the folder are looked for by name. */
+/** They read, or write to a descriptor; descriptors of the folder are found by name. */
 const DESCRIPTOR = /^(-?\d+)(?:<([^>]*)>)?/;
 
 export class RecordedDisk {
@@ -23,13 +23,13 @@ export class RecordedDisk {
   failedFsyncs = 0;
   writes = 0;
 
-  /** @param isFsyncIgnored a disk that says it is done at once, and is not */
+  /** @param isFsyncIgnored for a disk that reports data as stored when it is not */
   constructor(folder: string, { isFsyncIgnored = false } = {}) {
     this.#folder = folder;
     this.#isFsyncIgnored = isFsyncIgnored;
   }
 
-  /** @returns whether anything of the folder was concerned */
+  /** @returns whether it concerned the folder */
   follow(part: TracePart): boolean {
     const { call } = part;
     const concerned = pathsOf(call).filter((path) => path.startsWith(this.#folder) && !SHARED_MEMORY.test(path));
@@ -43,8 +43,8 @@ export class RecordedDisk {
   }
 
   /**
-   * The process was killed. What it had begun to write has happened or not: the files tell. They also tell whether this
-   * replay is true to what happened.
+   * The process was killed. Calls that it had begun have happened or not: the files show which. They also show whether
+   * this replay is correct.
    *
    * @param found the files as they are now
    */
@@ -137,7 +137,7 @@ export class RecordedDisk {
     const path = String(call.strings[0]);
     if (dirname(path) !== this.#folder) return;
     const name = basename(path);
-    assert(!call.args.includes('O_TRUNC'), 'nobody empties a file of a ledger by opening it');
+    assert(!call.args.includes('O_TRUNC'), 'no process truncates a file of a ledger by opening it');
     let file = this.disk.names.get(name);
     if (file === undefined) {
       assert(call.args.includes('O_CREAT'), `${name} is not there to be opened`);
@@ -152,7 +152,7 @@ export class RecordedDisk {
   }
 }
 
-/** A disk that lies keeps what the ledger is made of, so that there is something to open. */
+/** A disk that lies still keeps the creation of the ledger, so that there is something to open. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

@@ -1,21 +1,21 @@
-// What strace writes down, read back as calls: `strace -f -y -xx -s …`, where a call that another thread interrupts is
-// written in two parts, `<unfinished ...>` and `resumed`. Nothing here knows what a call does.
+// Parses the output of strace: `strace -f -y -xx -s …`, in which a call that another thread interrupts is in two parts,
+// `<unfinished ...>` and `resumed`. What a call does is not known here.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** All calls that change a file, put it on stable storage, or give it a name or a descriptor. */
+/** All calls that change a file, sync it, or give it a name or a descriptor. */
 export const TRACED =
   'openat,open,creat,close,dup,dup2,dup3,write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,splice,' +
   'fsync,fdatasync,sync,syncfs,sync_file_range,truncate,ftruncate,fallocate,' +
   'rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat';
 
-/** The longest buffer that is written down whole; a longer one is refused by the reader. */
+/** The longest buffer that is printed whole; the parser refuses longer ones. */
 export const TRACED_BYTES_MAX = 131_072;
 
 export interface Call {
   readonly name: string;
-  /** As strace writes them, but for paths, which are text. */
+  /** As strace prints them, except for paths, which are text. */
   readonly args: string;
   /** Strings among the arguments, in order. */
   readonly strings: readonly Buffer[];
@@ -36,7 +36,7 @@ const RESUMED = /^<\.\.\. (\w+) resumed>(.*)$/s;
 const WHOLE = /^(\w+)\((.*)\) += (-?\d+)(.*)$/s;
 const BEGUN = /^(\w+)\((.*?) ?<unfinished \.\.\.>$/s;
 
-/** Each call twice: when it begins, and when it has ended. A call of a process that was killed never ends. */
+/** Each call twice: when it begins and when it ends. A call of a killed process never ends. */
 export async function* readTrace(file: string): AsyncGenerator<TracePart> {
   const begun = new Map<string, { call: Call; text: string }>();
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {

@@ -1,15 +1,15 @@
-// A SQLite that is not as Scrip sets it, for controls that must lose, and with checkpoints that come more often. Loaded
-// before everything else in a process and its threads: `NODE_OPTIONS=--import=…`.
+// A SQLite with other settings than those of Scrip, for controls that must lose writes, and with more checkpoints.
+// Loaded before everything else in a process and its threads: `NODE_OPTIONS=--import=…`.
 //
-//   WEAKENED_SYNCHRONOUS=NORMAL|OFF   after Scrip has looked, and found FULL
-//   WEAKENED_CHECKPOINT_PAGES=60      instead of 16,000
-//   WEAKENED_START=yes                what the log holds is not written anew when a ledger is opened
+//   WEAKENED_SYNCHRONOUS=NORMAL|OFF   after Scrip has checked that it is FULL
+//   WEAKENED_CHECKPOINT_PAGES=60      instead of 2,000
+//   WEAKENED_START=yes                a start does not checkpoint and truncate the log
 
 import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** How many transactions each connection has begun: Scrip looks after the first. */
+/** Transactions that each connection has begun: Scrip checks the settings after the first. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -1,9 +1,9 @@
-// Whether a body is valid, decided from the interface and RFC 8259 alone, byte by byte, with nothing of the service: so
-// that what the service takes and what it ought to take can be compared.
+// Decides whether a body is valid from the interface and RFC 8259 alone, without code of the service, to compare with the
+// answers of the service.
 
 export interface Fields {
   readonly endUser: string;
-  /** Null where the operation has none. */
+  /** Null if the operation has none. */
   readonly amount: number | null;
 }
 
@@ -17,7 +17,7 @@ type Json =
 
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
-/** Nothing valid is nested at all; what is nested deeper than this is not looked at. */
+/** No valid body is nested. Deeper values are not parsed. */
 const DEPTH_MAX = 100;
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
@@ -57,7 +57,7 @@ function isValid(operation: Operation, name: string, value: Json): boolean {
   }
 }
 
-/** @returns null for what is no JSON text */
+/** @returns null for text that is not JSON */
 function parse(bytes: Uint8Array): Json | null {
   let text: string;
   try {
@@ -78,7 +78,7 @@ class NotJson extends Error {}
 
 const SPACE = /[ \t\n\r]*/y;
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: what a string of JSON may not have in it as it is
+// biome-ignore lint/suspicious/noControlCharactersInRegex: characters that a JSON string must escape
 const STRING = /"(?:[^"\\\u0000-\u001f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*"/y;
 const WORD = /true|false|null/y;
 

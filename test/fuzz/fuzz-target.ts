@@ -1,4 +1,4 @@
-// Prepares a service to be fuzzed: an account with somebody signed in to its console and a key of the same account.
+// Prepares a service for the fuzzer: an account with a key and a session in the console.
 
 import { randomUUID } from 'node:crypto';
 import type { Target } from './fuzzing.ts';

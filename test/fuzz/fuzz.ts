@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findingsOf, newKey, ServerProcess } from '../load/server-process.ts';
+import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { targetAt } from './fuzz-target.ts';
 import { fuzz } from './fuzzing.ts';
 
@@ -32,7 +32,7 @@ try {
   const complaints = server.complaints;
   if (complaints !== '') print(`the server complained:\n${complaints}`);
   await server.end();
-  const findings = await findingsOf(url);
+  const findings = await auditProblems(url);
   for (const finding of findings) print(finding);
   if (found.faults.length > 0 || complaints !== '' || findings.length > 0) process.exitCode = 1;
 } finally {

@@ -1,5 +1,5 @@
-// Sends hostile requests on a few connections at once, judges every answer, and looks after each whether the credits of
-// its end user are what the answers say. Same seed, same requests.
+// Sends hostile requests on a few connections, judges every answer, and compares the credits of the end user with the answers
+// after each. The same seed gives the same requests.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ import { type HostileRequest, HostileRequests } from './hostile-requests.ts';
 export interface Target {
   readonly port: number;
   readonly key: string;
-  /** Of somebody who is signed in to the console of the same account. */
+  /** A session in the console of the same account. */
   readonly cookie: string;
   readonly schemas: Schemas;
 }
@@ -19,7 +19,7 @@ export interface Target {
 export interface Fault {
   readonly what: string;
   readonly bytes: Buffer;
-  /** What was sent before it about the same end user. */
+  /** The requests before it about the same end user. */
   readonly before: readonly Buffer[];
 }
 
@@ -33,11 +33,11 @@ export interface Fuzzed {
 const CLOSES = /\r\nconnection: close/i;
 
 const LINES = 8;
-/** Requests about one end user, of whom everything is then listed. */
+/** Requests about one end user, whose transactions are listed afterwards. */
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;
 const FAULTS_MAX = 20;
-/** What a fault shows of what was sent before. */
+/** How many of the requests before it a fault shows. */
 const BEFORE = 1;
 
 export async function fuzz(target: Target, seed: number, requests: number): Promise<Fuzzed> {
@@ -64,7 +64,7 @@ export async function fuzz(target: Target, seed: number, requests: number): Prom
   return { requests: sent, statuses, faults };
 }
 
-/** Refusals of the ledger, which are answers to valid requests. */
+/** Refusals of the ledger: answers to valid requests. */
 const LEDGER_REFUSALS = new Set([
   'InsufficientFunds',
   'CycleNotFound',
@@ -73,7 +73,7 @@ const LEDGER_REFUSALS = new Set([
   'IdempotencyKeyReused',
 ]);
 
-/** One end user, and what its credits have to be. */
+/** One end user, and its expected credits. */
 class Subject {
   readonly user: string;
   readonly #target: Target;
@@ -114,10 +114,10 @@ class Subject {
     if (end === 'silent') fault('no answer, and the connection stays open');
     if (this.#wire.reader.wrong !== null) fault(`what came is no HTTP: ${this.#wire.reader.wrong}`);
     const extra = answers.slice(batch.length);
-    // Of what is broken more than one thing can be said.
+    // A broken request may get any of several errors.
     if (extra.some(({ status }) => !isOdd || status < 400))
       fault(`${answers.length} answers to ${batch.length} requests`);
-    // Behind an answer that closes the connection nothing is owed, and nothing may be done.
+    // Behind an answer that closes the connection no answer is due, and nothing may change.
     const closing = answers.findIndex(({ head }) => CLOSES.test(head));
     for (const [index, request] of batch.entries()) {
       if (closing !== -1 && index > closing) break;
@@ -165,7 +165,7 @@ class Subject {
     return status === 200 && isRight ? null : `it was answered ${status} ${answer.body}`;
   }
 
-  /** Whether the credits are what the answers say. */
+  /** Whether the credits agree with the answers. */
   async #compare(
     batch: readonly HostileRequest[],
     answers: readonly Answer[],
@@ -187,7 +187,7 @@ class Subject {
     if (isForm) {
       const isDone = answers[0]?.status === 303;
       if (!isDone && this.#balanceText !== before) fault(`a form answered ${answers[0]?.status} changed the credits`);
-      // What was done is looked up, since a form is read in its own way.
+      // The effect is looked up, since forms have their own parsers.
       if (this.#balanceText !== before && batch[0]?.operation !== 'stop-cycle') this.#transactions += 1;
       this.#credits = now;
       return;
@@ -231,12 +231,12 @@ function wrongProblem({ head, body, status }: Answer): string | null {
   return null;
 }
 
-/** How an exchange ended: the connection is open, was closed, or nothing comes on it although something ought to. */
+/** How an exchange ended: the connection is open, was closed, or an answer that is due does not arrive. */
 type End = 'open' | 'closed' | 'silent';
 
-/** Longer than anything takes; the server's own limits on slow requests do not come into it. */
+/** Longer than any answer takes, and shorter than the timeouts of the server. */
 const SILENCE_MS = 5_000;
-/** What comes behind the last answer, such as a second one to a broken request, comes at once. */
+/** How long further bytes are waited for, such as a second answer to a broken request. */
 const SETTLED_MS = 2;
 
 class Wire {

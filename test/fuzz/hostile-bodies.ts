@@ -1,11 +1,11 @@
-// Bodies that somebody might send by mistake or by intent: from the OpenAPI document, at and beyond each bound, and from
-// a grammar of what parsers of JSON are known to disagree about.
+// Hostile and mistaken bodies: from the OpenAPI document, at and beyond each bound, and from a grammar of JSON on which
+// parsers disagree.
 
 import { gzipSync } from 'node:zlib';
 import type { Random } from '../load/random.ts';
 import type { Operation } from './contract.ts';
 
-/** What the OpenAPI document says of the fields of an operation. */
+/** The fields of an operation in the OpenAPI document. */
 export interface FieldSchema {
   readonly name: string;
   readonly isRequired: boolean;
@@ -17,7 +17,7 @@ export interface FieldSchema {
 
 export type Schemas = ReadonlyMap<Operation, readonly FieldSchema[]>;
 
-/** A member as it is written. */
+/** The text of a member. */
 type Member = readonly [name: string, value: string];
 
 const NUMBERS = [
@@ -128,12 +128,12 @@ export class HostileBodies {
     this.#schemas = schemas;
   }
 
-  /** One that is in order, as most software writes it. */
+  /** A valid body, as most software writes it. */
   plain(operation: Operation, user: string): Buffer {
     return Buffer.from(this.#written(this.#validMembers(operation, user), false));
   }
 
-  /** One that mostly is not, although some are. */
+  /** A body that is mostly invalid. */
   hostile(operation: Operation, user: string): Buffer {
     const random = this.#random;
     const members = random.chance(0.4) ? this.#atBounds(operation, user) : this.#mutated(operation, user);
@@ -152,7 +152,7 @@ export class HostileBodies {
     return members;
   }
 
-  /** Each field at a bound that the document names, or a step beyond it. */
+  /** Each field at a bound of the document, or a step beyond it. */
   #atBounds(operation: Operation, user: string): Member[] {
     const random = this.#random;
     const members = this.#validMembers(operation, user);
@@ -255,7 +255,7 @@ export class HostileBodies {
   }
 }
 
-/** Reads the fields of the six operations from the document that the service serves. */
+/** Reads the fields of the six operations from the OpenAPI document. */
 export function schemasOf(document: {
   // biome-ignore lint/suspicious/noExplicitAny: a JSON document
   readonly paths: Readonly<Record<string, any>>;

@@ -1,5 +1,5 @@
-// Whole requests, as bytes, with what has to become of each: taken, refused, or either. What is broken in HTTP itself
-// is broken on purpose here, so it is known without looking at the bytes.
+// Whole requests as bytes, with the expected answer: accepted, refused, or either. Faults of HTTP are made on purpose, so that
+// the expectation is known.
 
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
@@ -10,9 +10,9 @@ export interface HostileRequest {
   readonly bytes: Buffer;
   readonly verdict: Verdict;
   readonly operation: Operation | null;
-  /** What it asks for, when that is something. */
+  /** The operation that it requests, if any. */
   readonly fields: Fields | null;
-  /** Whether the client ends its side afterwards, since the server rightly waits for more. */
+  /** Whether the client closes its half afterwards, since the server would wait for more. */
   readonly isCutShort: boolean;
 }
 
@@ -38,7 +38,7 @@ export class HostileRequests {
     this.#cookie = secrets.cookie;
   }
 
-  /** What is sent in one go: one request, or several, of which only the last is broken. */
+  /** Requests that are sent at once: one, or several of which only the last is broken. */
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
@@ -109,7 +109,7 @@ export class HostileRequests {
     this.#random.pick(tamperings)(draft);
   }
 
-  /** In order as HTTP, and to be refused. */
+  /** Valid HTTP that must be refused. */
   #wrongHeaders(draft: Draft): void {
     const random = this.#random;
     const without = (name: string) => {
@@ -154,7 +154,7 @@ export class HostileRequests {
     draft.verdict ??= 'refuse';
   }
 
-  /** What a server may take or not, as long as it knows which. */
+  /** Requests that a server may accept or refuse. */
   #oddHeaders(draft: Draft): void {
     const random = this.#random;
     draft.verdict = 'either';
@@ -223,7 +223,7 @@ export class HostileRequests {
     Object.assign(draft, this.#random.pick(broken)());
   }
 
-  /** Two readers of these bytes could see two different sequences of requests: nobody may act on them. */
+  /** Bytes that two parsers could read as different sequences of requests: none of them may be processed. */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);
     const hidden = this.#bodies.plain('add', user);

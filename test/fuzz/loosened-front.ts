@@ -1,10 +1,10 @@
-// The broken controls of the fuzzer: a server before the real one that is wrong in one way. `coerces`: it validates as
-// Fastify does unless told otherwise, so that text becomes numbers and unknown fields vanish. `changes`: it sends on what
-// it then refuses. `falls silent`: it answers no bad JSON at all. `fails`: it answers bad JSON with a 500.
+// The broken controls of the fuzzer: a proxy with one fault. `coerces`: validates with Fastify's defaults, so that text
+// becomes numbers and unknown fields vanish. `changes`: forwards what it then refuses. `falls silent`: does not answer invalid
+// JSON. `fails`: answers invalid JSON with a 500.
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyReply } from 'fastify';
-import { AddRequest, StartCycleRequest, StopCycleRequest, SubtractRequest } from '../../src/http/schemas.ts';
+import { AddRequest, StartCycleRequest, StopCycleRequest, SubtractRequest } from '../../src/http/api/schemas.ts';
 import type { Scrip } from '../http/running-service.ts';
 
 export type Fault = 'coerces' | 'changes' | 'falls silent' | 'fails';
@@ -32,7 +32,7 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
     }
   });
   for (const [path, schema] of Object.entries(BODIES)) {
-    // Validation happens in place; what it finds is left to the real server.
+    // Validation changes the body in place; the real server refuses what is invalid.
     const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
     app.post(path, options, async (request, reply) => {
       const text = (request.raw as Raw)[TEXT] ?? '';

@@ -1,4 +1,4 @@
-// A request that is being made up, right or wrong, and the bytes that it is on the wire. Nothing here minds what is wrong.
+// A request, valid or not, and its bytes on the wire. Nothing is checked here.
 
 /**
  * `take`: a 200, or a refusal of the ledger. `refuse`: anything of 400 to 499. `break`: the same, or an end of the
@@ -13,7 +13,7 @@ export interface Draft {
   headers: [name: string, value: string][];
   body: Buffer;
   framing: 'length' | 'chunked' | 'none';
-  /** What has been done to it beyond the body. */
+  /** How it was changed, beside its body. */
   verdict: Verdict | null;
   isCutShort: boolean;
 }

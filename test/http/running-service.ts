@@ -1,5 +1,5 @@
-// Scrip in this process, on a ledger of its own, and the ways in which the tests talk to it over a real socket. What an
-// answer ought to be is for the tests to say; here is only what every problem document has in common.
+// Scrip in this process, on a ledger of its own, and an HTTP client for the tests. It asserts only what all problem documents
+// have in common.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -9,11 +9,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Scope } from '../../src/accounts/api-key.ts';
 import type { RateLimitSettings } from '../../src/accounts/rate-limit.ts';
-import { createApiKey, type Service, startService } from '../../src/app.ts';
-import { type ConsoleSettings, type Database, readConfig } from '../../src/config.ts';
-import type { ServerLimits } from '../../src/http/server-limits.ts';
+import { type Database, readConfig } from '../../src/config.ts';
+import type { ConsoleSettings } from '../../src/console/console-context.ts';
+import type { ServerLimits } from '../../src/http/limits.ts';
+import { openTools } from '../../src/open-tools.ts';
+import { type Service, startService } from '../../src/service.ts';
+import { createApiKey } from '../../src/store/key-store.ts';
+import { type Audited, auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
-/** Any member that an answer can have. Which ones it has is what the tests are about. */
+/** All members that answers can have. The tests say which ones an answer has. */
 export interface Body {
   readonly end_user_id: string;
   readonly amount: number;
@@ -69,7 +73,7 @@ export interface Call {
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
 
-/** The machine's clock, when a test wants to move it. */
+/** A clock that a test can move. */
 export class MovableClock {
   #now: number;
   readonly wall = (): number => this.#now;
@@ -97,7 +101,7 @@ export interface Scrip {
   readonly port: number;
   readonly writeKey: string;
   readonly readKey: string;
-  /** What it has logged, a line each. */
+  /** The lines of its log. */
   readonly log: readonly string[];
   createKey(accountName: string, scope: Scope): Promise<string>;
   call(method: string, path: string, call?: Call): Promise<Reply>;
@@ -106,7 +110,11 @@ export interface Scrip {
   get(path: string, fields?: Readonly<Record<string, string>>, call?: Omit<Call, 'body'>): Promise<Reply>;
   balance(endUser: string): Promise<Body>;
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
-  /** Calls `release` when the service stops, so that what a failed test leaves open holds up nothing. */
+  /** Audits the ledger as `scrip verify` does, beside the service. */
+  audit(): Promise<Audited>;
+  /** Asserts that the audit finds nothing. */
+  assertConsistent(): Promise<void>;
+  /** Calls `release` when the service stops, so that connections of a failed test do not delay it. */
   atStop(release: () => void): void;
   /** Stopping twice is no error. */
   stop(): Promise<void>;
@@ -118,7 +126,7 @@ export interface ScripOptions {
   readonly file?: string;
   /** Instead of a file. */
   readonly database?: Database;
-  /** Of the console; anybody may sign up and there is no mail server when absent. */
+  /** Settings of the console. By default sign-up is open, and there is no mail server. */
   readonly console?: Partial<ConsoleSettings>;
   readonly rateLimit?: RateLimitSettings;
   readonly limits?: Partial<ServerLimits>;
@@ -128,11 +136,12 @@ export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
   const { clock, file, database, console: settings, rateLimit, limits } = options;
   const folder = await mkdtemp(join(tmpdir(), 'scrip-http-'));
   const log: string[] = [];
+  const ledger = database ?? ({ kind: 'file', path: file ?? join(folder, 'ledger.db') } as const);
   const service = await startService(
     {
       ...readConfig({}),
       port: 0,
-      database: database ?? { kind: 'file', path: file ?? join(folder, 'ledger.db') },
+      database: ledger,
       logLevel: 'trace',
       console: { publicUrl: null, signUp: 'open', mail: null, ...settings },
       rateLimit: rateLimit ?? null,
@@ -143,10 +152,14 @@ export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
       ...(limits ? { limits } : {}),
     },
   );
-  const createKey = (accountName: string, scope: Scope) => createApiKey(service.store, { accountName, scope });
+  const createKey = (accountName: string, scope: Scope) => createApiKey(service.stores.keys, { accountName, scope });
   const writeKey = await createKey('Acme', 'write');
   const readKey = await createKey('Acme', 'read');
   const agent = new Agent({ keepAlive: true });
+  const audit = async () => {
+    const { tools } = await openTools(ledger, { create: false });
+    return auditOf(tools).finally(() => tools.close());
+  };
   const releases = [() => agent.destroy()];
   const call: Scrip['call'] = (method, path, { body, key = writeKey, headers = {} } = {}) =>
     exchange(agent, new URL(path, service.url), method, { body, key, headers });
@@ -166,6 +179,8 @@ export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
     balance: async (endUser) => (await get('/get-active-balance', { end_user_id: endUser })).body,
     transactions: async (endUser) =>
       (await get('/get-all-user-transactions', { end_user_id: endUser })).body.transactions,
+    audit,
+    assertConsistent: async () => assert.deepEqual(problemsOf(await audit()), []),
     atStop: (release) => void releases.push(release),
     async stop() {
       for (const release of releases) release();
@@ -205,12 +220,12 @@ async function replyOf(incoming: IncomingMessage): Promise<Reply> {
   return { status, headers, text, body: isJson && text !== '' ? JSON.parse(text) : {} };
 }
 
-/** An end user that nobody has heard of. */
+/** A new end user. */
 export function someone(): string {
   return randomUUID();
 }
 
-/** Every problem is a document of RFC 9457 with a name to program against. */
+/** Asserts that an answer is a problem document (RFC 9457) with this name and status. */
 export function assertProblem(reply: Reply, error: string, status: number): void {
   const { body } = reply;
   assert.equal(`${reply.status} ${body.error}`, `${status} ${error}`, reply.text);
@@ -223,7 +238,7 @@ export function assertProblem(reply: Reply, error: string, status: number): void
   }
 }
 
-/** That a field is refused, and named. */
+/** Asserts that a field is refused, and named. */
 export function assertFieldRefused(reply: Reply, path: string): void {
   assertProblem(reply, 'InvalidField', 422);
   assert(
@@ -232,7 +247,7 @@ export function assertFieldRefused(reply: Reply, path: string): void {
   );
 }
 
-/** Asks again until it holds, since some things happen in the background. */
+/** Waits until a condition holds, since some things happen in the background. */
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what: string,

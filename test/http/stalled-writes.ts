@@ -1,17 +1,17 @@
-// A store that takes writes and does not go on with them until it is told to, as a disk that hangs would.
+// A store whose writes hang until the test lets them continue, as on a disk that hangs.
 
 import type { TestContext } from 'node:test';
 import { eventually, type Scrip } from './running-service.ts';
 
 export interface StalledWrites {
-  goOn(): void;
-  /** Resolves when so many commands have come in, since the stall, and wait for the store. */
+  resume(): void;
+  /** Resolves when so many commands are queued or being written since the stall. */
   waiting(count: number): Promise<void>;
 }
 
-/** Goes on by itself, and lets go of the store, when the test is over. */
+/** The writes continue when the test ends. */
 export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
-  const { store } = scrip.service;
+  const { ledger: store } = scrip.service.stores;
   const write = store.write.bind(store);
   const { promise, resolve } = Promise.withResolvers<void>();
   let taken = 0;
@@ -20,18 +20,18 @@ export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
     await promise;
     return write(commands, onDecided);
   });
-  const goOn = () => {
+  const resume = () => {
     stalled.mock.restore();
     resolve();
   };
-  test.after(goOn);
-  scrip.atStop(goOn);
+  test.after(resume);
+  scrip.atStop(resume);
   const queued = async () => {
     const { text } = await scrip.call('GET', '/metrics');
     return Number(/^scrip_queue_commands (\d+)$/m.exec(text)?.[1]);
   };
   return {
-    goOn,
+    resume,
     waiting: (count) => eventually(async () => taken + (await queued()) >= count, `${count} commands wait`),
   };
 }

@@ -1,5 +1,5 @@
-// Reads what comes on a socket as a sequence of HTTP answers: quickly, since a load generator shares the machine with
-// the server that it loads, and strictly, since whoever tests a server must not forgive it.
+// Reads the bytes on a socket as a sequence of HTTP responses: quickly, since a load generator shares the machine with
+// the server, and strictly, since a test must not accept a malformed response.
 
 export interface Answer {
   readonly status: number;
@@ -14,7 +14,7 @@ const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const STATUS_LINE = /^HTTP\/1\.1 \d{3} /;
 
 export class AnswerReader {
-  /** Why what came is no sequence of answers; null while it is one. */
+  /** Why the bytes are not a sequence of responses; null while they are. */
   wrong: string | null = null;
   #rest = '';
   readonly #onAnswer: (answer: Answer) => void;
@@ -23,7 +23,7 @@ export class AnswerReader {
     this.#onAnswer = onAnswer;
   }
 
-  /** What has come of an answer that is not complete. */
+  /** The part of a response that is not complete. */
   get rest(): string {
     return this.#rest;
   }

@@ -1,4 +1,4 @@
-// Random numbers that come again with the same seed.
+// Pseudo-random numbers: the same seed gives the same ones.
 
 export class Random {
   #state: number;
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to, and without, 1: mulberry32. */
+  /** From 0, less than 1: mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -16,7 +16,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to, and without, `bound`. */
+  /** A whole number from 0, less than `bound`. */
   below(bound: number): number {
     return Math.floor(this.next() * bound);
   }

@@ -1,13 +1,15 @@
-// A real server in a process of its own, as the heavy tests load, kill and measure it, and the ledger that it is on.
+// A real server in a process of its own, and its ledger, for tests that load, kill and measure it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApiKey, openBeside } from '../../src/app.ts';
 import { databaseOf } from '../../src/config.ts';
+import { openTools } from '../../src/open-tools.ts';
+import { createApiKey } from '../../src/store/key-store.ts';
 import { startingEnvironment } from '../run-folder.ts';
+import { auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
 const CLI = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 const FATAL_LINES = /"level":(?:50|60)|^\s+at /m;
@@ -18,7 +20,7 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #log: string[];
 
-  /** @param script another one than the command, that prints the address at which it listens */
+  /** @param script instead of the command; it prints the address on which it listens */
   static async start(
     databaseUrl: string,
     environment: Readonly<Record<string, string>> = {},
@@ -56,7 +58,7 @@ export class ServerProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** What it has logged that somebody would have to look at; empty when there is nothing. */
+  /** The errors and stack traces that it has logged; empty when there are none. */
   get complaints(): string {
     return this.#log
       .join('')
@@ -65,7 +67,7 @@ export class ServerProcess {
       .join('\n');
   }
 
-  /** Memory that it has now, in MiB; where the system does not tell, 0. */
+  /** Its memory in MiB; 0 if the system does not say. */
   get memoryMib(): number {
     try {
       const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? [];
@@ -84,19 +86,18 @@ export class ServerProcess {
   }
 }
 
-/** A new key with the scope `write`; the ledger is made where there is none. */
-export async function newKey(databaseUrl: string): Promise<string> {
-  const store = await openBeside(databaseOf({ DATABASE_URL: databaseUrl }));
-  const secret = await createApiKey(store, { accountName: 'Acme', scope: 'write' });
-  await store.close();
+/** A new key with the scope `write`; creates the ledger if there is none. */
+export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
+  const { tools, keys } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }));
+  const secret = await createApiKey(keys, { accountName, scope: 'write' });
+  await tools.close();
   return secret;
 }
 
-/** What `scrip verify` would find. */
-export async function findingsOf(databaseUrl: string): Promise<string[]> {
-  const store = await openBeside(databaseOf({ DATABASE_URL: databaseUrl }), { create: false });
-  const findings: string[] = [];
-  const report = await store.audit(({ message }) => void findings.push(message));
-  await store.close();
-  return [...findings, ...report.store];
+/** Everything that `scrip verify` finds wrong, a sentence each. */
+export async function auditProblems(databaseUrl: string): Promise<readonly string[]> {
+  const { tools } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }), { create: false });
+  return auditOf(tools)
+    .then(problemsOf)
+    .finally(() => tools.close());
 }

@@ -1,6 +1,6 @@
-// The whole ledger once more, slow and plain: what section 1 of the design says, told as a list of grants of credits and
-// a list of what happened, walked through in time. It is written from the interface and the design, not from the code
-// that it judges, and shares nothing with that code; where both agree, a rule is believed.
+// A second implementation of the ledger, slow and plain: a list of grants of credits and a list of what happened,
+// walked through in time. It is written from the interface, not from the code that it judges, and shares nothing with
+// it. If both agree, a rule is believed.
 
 const DAY = 24 * 60 * 60 * 1000;
 const MOST = 2 ** 53 - 1;
@@ -57,12 +57,12 @@ export interface ModelBalance {
   readonly entries: readonly ModelCycle[];
 }
 
-/** Credits that came in at one instant and go at another: an addition, or one period of a recurring cycle. */
+/** Credits that begin at one instant and end at another: an addition, or one period of a recurring cycle. */
 interface Grant {
   readonly type: 'one-time' | 'recurring';
   readonly amount: number;
   readonly validityDays: number;
-  /** When the request came that started it, or its first period. */
+  /** When it was started, or its first period. */
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
@@ -70,13 +70,17 @@ interface Grant {
   canceled: boolean;
   /** Whether another period has followed this one. */
   followed: boolean;
+  /** The cycle that it belongs to, counted from 1; 0 for an addition. */
+  readonly started: number;
 }
 
 class EndUser {
-  /** In order of creation, but for those that had ended when time last passed. */
+  /** In order of creation, without those that had ended when time last advanced. */
   grants: Grant[];
   /** In order of creation. */
   readonly happened: ModelTransaction[];
+  /** The number of recurring cycles started so far. */
+  starts = 0;
 
   constructor(grants: Grant[] = [], happened: ModelTransaction[] = []) {
     this.grants = grants;
@@ -90,7 +94,7 @@ class EndUser {
     );
   }
 
-  /** The period that is to be followed by another when it ends, whether or not that time has come. */
+  /** The period that will be renewed at its end, whether or not that time has come. */
   renewing(): Grant | undefined {
     for (let place = this.grants.length - 1; place >= 0; place--) {
       const grant = this.grants[place] as Grant;
@@ -104,20 +108,20 @@ class EndUser {
     return grant !== undefined && grant.end <= now;
   }
 
-  /** One renewal after the other, each at the instant at which the period before it ends; what has ended is over for good. */
+  /** One renewal after the other, each at the end of the period before it; what has ended is over for good. */
   passTime(now: number): void {
     for (let ended = this.renewing(); ended !== undefined && ended.end <= now; ended = this.renewing()) {
       ended.followed = true;
-      const { amount, validityDays, createdAt, end: start } = ended;
-      this.open({ type: 'recurring', amount, validityDays, createdAt, start }, 'renew', 'renewal');
+      const { amount, validityDays, createdAt, started, end: start } = ended;
+      this.open({ type: 'recurring', amount, validityDays, createdAt, started, start }, 'renew', 'renewal');
     }
     if (this.grants.some((grant) => grant.end <= now)) this.grants = this.grants.filter((grant) => grant.end > now);
   }
 
-  /** The grants that count at `now`, the first to be spent first: by start, then in order of creation. */
+  /** The grants that count at `now`, in burn order: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
-    // Mostly they are, and a sort takes longer than all of the rest.
+    // Mostly they are sorted, and sorting takes longer than all the rest.
     const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
     return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
   }
@@ -126,18 +130,18 @@ class EndUser {
     let sum = 0;
     for (const grant of this.valid(now)) {
       sum += grant.left;
-      // At once, before it is so large that the next one is rounded.
+      // Checked at each step, before the sum is so large that it is rounded.
       if (sum > MOST) throw new Error(`the model lets an end user hold ${sum}`);
     }
     return sum;
   }
 
-  /** The recurring cycle that runs at `now` and was not stopped. */
+  /** The active recurring cycle at `now`. */
   active(now: number): Grant | undefined {
     return this.valid(now).find((grant) => grant.type === 'recurring' && !grant.canceled);
   }
 
-  open(wanted: Pick<Grant, 'type' | 'amount' | 'validityDays' | 'createdAt' | 'start'>, kind: string, actor: string) {
+  open(wanted: Omit<Grant, 'end' | 'left' | 'canceled' | 'followed'>, kind: string, actor: string) {
     const end = Math.min(wanted.start + wanted.validityDays * DAY, LAST_INSTANT);
     const grant: Grant = { ...wanted, end, left: wanted.amount, canceled: false, followed: false };
     this.grants.push(grant);
@@ -145,7 +149,7 @@ class EndUser {
     return grant;
   }
 
-  /** How many credits may still come that last until `end`: now, and when the active cycle next renews. */
+  /** How many credits may be added that last until `end`: now, and when the active cycle next renews. */
   room(now: number, end: number): number {
     const room = MOST - this.balance(now);
     const active = this.active(now);
@@ -157,19 +161,19 @@ class EndUser {
 }
 
 export class ReferenceLedger {
-  /** What the machine's clock says; it may jump in both directions. */
+  /** The reading of the clock of the machine; it may jump in both directions. */
   wall: number;
-  /** The latest instant at which anybody wrote or read: the ledger's time never goes back behind it. */
+  /** The latest instant of any write or read: the time of the ledger never goes back before it. */
   #latest = 0;
   readonly #users = new Map<string, EndUser>();
-  /** Whom it was asked about last, who mostly is asked about again. */
+  /** The end user of the last call, which is mostly that of the next one. */
   #latestUser: { readonly of: ModelUser; readonly user: EndUser } | null = null;
 
   constructor(wall: number) {
     this.wall = wall;
   }
 
-  /** The ledger's time, for whoever only looks at the clock. */
+  /** The time of the ledger, for a caller that only reads the clock. */
   peek(): number {
     return Math.max(this.#latest, this.wall);
   }
@@ -199,7 +203,7 @@ export class ReferenceLedger {
     return this.transactionsAt(of, this.#now());
   }
 
-  /** As `balance`, for whoever knows when it was read, at which nothing of the ledger moves. */
+  /** As `balance`, at a given instant; it does not advance the time of the ledger. */
   balanceAt(of: ModelUser, now: number): ModelBalance {
     const user = this.#view(of, now);
     return { balance: user.balance(now), entries: user.valid(now).map(cycleOf) };
@@ -209,36 +213,36 @@ export class ReferenceLedger {
     return this.#view(of, now).happened.toReversed();
   }
 
-  /** The instant of the latest renewal that is due at `now` and not entered; 0 when there is none. */
+  /** The instant of the latest renewal that is due at `now` and not stored; 0 if there is none. */
   renewalDue(of: ModelUser, now: number): number {
     const user = this.#find(of);
     if (user === undefined || !user.isDue(now)) return 0;
     return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
   }
 
-  /** What the renewal clock does: enters what is due, and nothing at all when nothing is. */
+  /** What the renewal job does: stores what is due, and does nothing if nothing is. */
   tick(): void {
     const due = [...this.#users.values()].filter((user) => user.isDue(this.peek()));
     if (due.length > 0) this.#now();
     for (const user of due) user.passTime(this.peek());
   }
 
-  /** What a service does when it is started, each time, and with a request that it answers again. */
+  /** What a service does at each start, and with a request whose response it replays. */
   lookAtClock(): void {
     this.#now();
   }
 
-  /** The end users that anything ever happened to. */
+  /** The end users with a history. */
   endUsers(): number {
     return [...this.#users.values()].filter((user) => user.happened.length > 0).length;
   }
 
-  /** What an end user could spend if it were asked now. Leaves no trace, not even in the clock. */
+  /** The balance of an end user now. Changes nothing, not even the clock. */
   peekBalance(of: ModelUser): number {
     return this.#view(of, this.peek()).balance(this.peek());
   }
 
-  /** The instants to come at which something ends, soonest first. */
+  /** The future instants at which something ends, soonest first. */
   boundaries(): number[] {
     const now = this.peek();
     const grants = [...this.#users.values()].flatMap((user) => {
@@ -269,7 +273,7 @@ export class ReferenceLedger {
     return user;
   }
 
-  /** An end user as it is at `now`, to be looked at only. */
+  /** An end user as it is at `now`, read-only. */
   #view(of: ModelUser, now: number): EndUser {
     const user = this.#find(of) ?? new EndUser();
     if (!user.isDue(now)) return user;
@@ -284,7 +288,7 @@ type Of<Kind extends ModelCommand['kind']> = Extract<ModelCommand, { kind: Kind 
 function add(user: EndUser, { amount, validityDays, actor }: Of<'add'>, now: number): ModelOutcome {
   const available = user.room(now, Math.min(now + validityDays * DAY, LAST_INSTANT));
   if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
-  user.open({ type: 'one-time', amount, validityDays, createdAt: now, start: now }, 'add', actor);
+  user.open({ type: 'one-time', amount, validityDays, createdAt: now, start: now, started: 0 }, 'add', actor);
   return { refused: null, cycle: null };
 }
 
@@ -308,16 +312,19 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, now: number): Mod
   const { amount, validityDays, onActive, actor } = command;
   const active = user.active(now);
   if (active && onActive === 'refuse') return { refused: 'CycleAlreadyActive', cycle: cycleOf(active) };
-  // The active cycle, if any, is stopped in the same step, so no renewal needs room any more.
+  // The active cycle, if any, is stopped in the same step, so it needs no room for a renewal.
   const available = MOST - user.balance(now);
   if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
   if (active) active.canceled = true;
-  const wanted = { type: 'recurring', amount, validityDays, createdAt: now, start: now } as const;
+  user.starts += 1;
+  const wanted = { type: 'recurring', amount, validityDays, createdAt: now, start: now, started: user.starts } as const;
   return { refused: null, cycle: cycleOf(user.open(wanted, 'start-cycle', actor)) };
 }
 
+/** Stopping again returns the same cycle, as long as no other one was started after it. */
 function stopCycle(user: EndUser, now: number): ModelOutcome {
-  const current = user.active(now) ?? user.valid(now).findLast((grant) => grant.canceled);
+  const stopped = user.valid(now).find((grant) => grant.canceled && grant.started === user.starts);
+  const current = user.active(now) ?? stopped;
   if (current === undefined) return { refused: 'CycleNotFound' };
   current.canceled = true;
   return { refused: null, cycle: cycleOf(current) };

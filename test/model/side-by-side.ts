@@ -1,10 +1,12 @@
-// The real ledger and the reference model, told the same things, every answer compared. Counts what the histories come
-// across, so that a generator that misses a rule is found out.
+// Gives the real ledger and the reference model the same commands, and compares every outcome. Counts which cases
+// occur, so that a generator that misses a rule is found.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { Idempotency } from '../../src/ledger/command.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
+import { problemsOf } from '../store/temporary-ledger.ts';
+import type { NewLedger } from '../store/test-ledger.ts';
 import {
   type ModelCommand,
   type ModelOutcome,
@@ -12,7 +14,7 @@ import {
   type ModelUser,
   ReferenceLedger,
 } from './reference-model.ts';
-import { instantIn, type ModelAnswer, type ModelRequest, type NewLedger, Stack } from './stack.ts';
+import { instantIn, type ModelRequest, type ModelResponse, Stack } from './stack.ts';
 
 export const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 export const MOST = 2 ** 53 - 1;
@@ -26,12 +28,13 @@ export const USERS: readonly ModelUser[] = [
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-/** What the histories must have come across, so that a generator that misses a rule is found out. */
+/** Cases that must occur, so that a generator that misses a rule is found. */
 const SIGHTS = [
   'a balance is read before its renewal is stored',
+  'a COMMIT fails',
   'a key comes with another request',
-  'a request is answered again',
-  'a batch puts off who is still catching up',
+  'an outcome is replayed',
+  'a batch puts off an end user that is catching up',
   'a renewal is listed before it is stored',
   'add: BalanceTooLarge',
   'add: BalanceTooLarge, for the sake of a renewal',
@@ -41,10 +44,12 @@ const SIGHTS = [
   'start-cycle: accepted',
   'stop-cycle: CycleNotFound',
   'stop-cycle: accepted',
+  'stop-cycle: a stopped cycle is found again',
+  'stop-cycle: a superseded cycle is not found',
   'subtract: InsufficientFunds',
   'subtract: accepted',
   'the clock is behind the ledger',
-  'the renewal clock renews',
+  'the renewal job settles',
 ] as const;
 
 export const sights = new Map<(typeof SIGHTS)[number], number>(SIGHTS.map((sight) => [sight, 0]));
@@ -53,10 +58,12 @@ export function saw(sight: (typeof SIGHTS)[number]): void {
   sights.set(sight, (sights.get(sight) ?? 0) + 1);
 }
 
-/** A number of credits, or what it stands for: all that the end user has, or may still get, or was told to be available. */
+/**
+ * A number of credits, or a symbol for one: the whole balance, what can still be added, or what the last refusal named.
+ */
 export type Wanted = number | { readonly what: 'balance' | 'room' | 'available'; readonly more: 0 | 1 };
 
-/** Who asks for what, and under which of a few keys, if any. */
+/** The end user, the command, and one of a few keys, if any. */
 export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
 
 export type Draft =
@@ -72,20 +79,20 @@ export type Draft =
 
 interface Kept extends Idempotency {
   readonly command: ModelCommand;
-  /** Of it, what is the same when the same is asked for. */
+  /** The part of it that identifies the request. */
   readonly asked: object;
   readonly outcome: ModelOutcome;
 }
 
-/** The real ledger and the model of it, told the same things. */
+/** The real ledger and the model of it. */
 export class SideBySide {
   readonly model: ReferenceLedger;
   readonly real: Stack;
   steps = 0;
   readonly #listed = new Map<ModelUser, readonly Transaction[]>();
-  /** What the last refusal of each end user said to be available. */
+  /** The `available` of the last refusal of each end user. */
   readonly #available = new Map<ModelUser, number>();
-  /** The first request with each key, of one end user or all, in the order in which they came. */
+  /** The first request with each key, of one end user or all, in order. */
   readonly #kept: Kept[] = [];
   #requests = 0;
 
@@ -103,7 +110,7 @@ export class SideBySide {
   setWall(wall: number): void {
     if (wall < this.model.peek()) saw('the clock is behind the ledger');
     this.model.wall = wall;
-    this.real.wall = wall;
+    this.real.ledger.wall = wall;
   }
 
   async decide(drafts: readonly DraftRequest[]): Promise<void> {
@@ -115,7 +122,15 @@ export class SideBySide {
     );
   }
 
-  /** @param nth of the requests that were the first with their key, counted from the latest */
+  /** Nothing happens, but the clock that it has read counts. */
+  async fail(drafts: readonly DraftRequest[]): Promise<void> {
+    if (!this.real.ledger.canFail) return;
+    await this.real.runFailing(drafts.map(([who, draft]) => this.#commandOf(USERS[who] as ModelUser, draft)));
+    this.model.lookAtClock();
+    saw('a COMMIT fails');
+  }
+
+  /** @param nth counted from the latest of the requests that were the first with their key */
   async sendAgain(nth: number): Promise<void> {
     const kept = this.#kept.at(-1 - nth);
     if (kept !== undefined) await this.#run([{ ...kept.command, idempotency: this.#idempotency(kept.key) }]);
@@ -123,16 +138,16 @@ export class SideBySide {
 
   async #run(requests: readonly ModelRequest[]): Promise<void> {
     const batches = this.real.commit.counts.batches;
-    const answers = await this.real.run(requests);
-    if (this.real.commit.counts.batches > batches + 1) saw('a batch puts off who is still catching up');
+    const responses = await this.real.run(requests);
+    if (this.real.commit.counts.batches > batches + 1) saw('a batch puts off an end user that is catching up');
     assert.deepEqual(
-      answers,
+      responses,
       requests.map((request) => this.#expected(request)),
     );
   }
 
-  /** The first outcome of a key is that of all requests with it which ask for the same. */
-  #expected({ idempotency = null, ...command }: ModelRequest): ModelAnswer {
+  /** The first outcome of a key is that of all equal requests with it. */
+  #expected({ idempotency = null, ...command }: ModelRequest): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
       key === idempotency?.key && itsAccount === account && whose === endUser;
@@ -140,16 +155,15 @@ export class SideBySide {
     if (kept !== undefined) {
       this.model.lookAtClock();
       const isSame = isDeepStrictEqual(asked, kept.asked);
-      saw(isSame ? 'a request is answered again' : 'a key comes with another request');
+      saw(isSame ? 'an outcome is replayed' : 'a key comes with another request');
       return isSame ? { ...kept.outcome, replayOf: kept.requestId } : { refused: 'IdempotencyKeyReused' };
     }
+    const user = USERS.find((each) => each.account === account && each.endUser === endUser) as ModelUser;
+    const canceled = this.#canceledOf(user);
     const outcome = this.model.run(command);
     if (idempotency !== null) this.#kept.push({ ...idempotency, command, asked, outcome });
-    this.#note(
-      USERS.find((user) => user.account === account && user.endUser === endUser) as ModelUser,
-      command,
-      outcome,
-    );
+    this.#note(user, command, outcome);
+    if (command.kind === 'stop-cycle' && canceled > 0) this.#noteStop(canceled === this.#canceledOf(user), outcome);
     return outcome;
   }
 
@@ -185,10 +199,12 @@ export class SideBySide {
       await this.compareTransactions(user, 500);
       await this.compareBalance(user);
     }
-    const findings: string[] = [];
-    const report = await this.real.store.audit(({ message }) => findings.push(message));
-    assert.deepEqual([...findings, ...report.store], [], 'the audit finds nothing');
-    assert.equal(report.endUsers, this.model.endUsers());
+    for (const isConsumed of [false, true]) {
+      if (isConsumed) await this.real.ledger.consumeFeed();
+      const report = await this.real.ledger.audit();
+      assert.deepEqual(problemsOf(report), [], 'the audit finds nothing');
+      assert.equal(report.endUsers, this.model.endUsers());
+    }
   }
 
   #commandOf(user: ModelUser, draft: Draft): ModelCommand {
@@ -211,5 +227,15 @@ export class SideBySide {
     this.#available.set(user, outcome.available);
     const isKept = outcome.refused === 'BalanceTooLarge' && outcome.available < MOST - this.model.peekBalance(user);
     if (isKept) saw('add: BalanceTooLarge, for the sake of a renewal');
+  }
+
+  #noteStop(isUnchanged: boolean, { refused }: ModelOutcome): void {
+    if (refused !== null) saw('stop-cycle: a superseded cycle is not found');
+    else if (isUnchanged) saw('stop-cycle: a stopped cycle is found again');
+  }
+
+  /** How many of its cycles are canceled. */
+  #canceledOf(user: ModelUser): number {
+    return this.model.balance(user).entries.filter(({ status }) => status === 'canceled').length;
   }
 }

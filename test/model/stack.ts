@@ -1,107 +1,117 @@
-// The real ledger in one process, as the model test drives it: a store, group commit and the renewal clock, on a
-// machine's clock that is moved by hand. Its answers come in the shapes of the reference model, to be compared.
+// The real ledger in one process, as the model test drives it: a store, group commit, the renewal job and the feed, on
+// a clock that the test moves. Its outcomes have the shapes of the reference model.
 
 import assert from 'node:assert/strict';
 import { GroupCommit } from '../../src/batching/group-commit.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
-import { activeBalance } from '../../src/ledger/balance.ts';
+import { activeBalance, cyclesAt } from '../../src/ledger/balance.ts';
 import type { Idempotency, Outcome } from '../../src/ledger/command.ts';
 import type { Cycle } from '../../src/ledger/cycle.ts';
+import type { Instant } from '../../src/ledger/instant.ts';
+import { isSettled } from '../../src/ledger/next-event.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
-import { cyclesAt, renewalsDue } from '../../src/ledger/settle.ts';
-import { type Store, StoreFault } from '../../src/store/store.ts';
+import { dueTransactions } from '../../src/ledger/settle.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
+import { type NewLedger, TestLedger } from '../store/test-ledger.ts';
 import type { ModelBalance, ModelCommand, ModelCycle, ModelOutcome, ModelUser } from './reference-model.ts';
 
-export interface NewLedger {
-  /** Opens it, the first time and again after it was closed. */
-  open(wall: () => number): Promise<Store>;
-  /** From now on, it is what would be left of it if the process had died at this moment. Absent where that changes nothing. */
-  crash?(): void;
-}
-
-/** A request that may be sent again, as the first request with its key or another one. */
+/** A request that may be sent again, with the same key or another one. */
 export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
 
-/** @property replayOf the first request with the same key, when it is its outcome */
-export type ModelAnswer = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
+/** @property replayOf the first request with the same key, where the outcome is a replay of its outcome */
+export type ModelResponse = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
   readonly replayOf?: string;
 };
 
 export class Stack {
-  /** What the machine's clock says. */
-  wall: number;
-  store!: Store;
+  readonly ledger: TestLedger;
   commit!: GroupCommit;
   renewals!: RenewalJob;
-  /** What the renewal clock complained about. */
+  /** Why rounds of the renewal job failed. */
   readonly troubles: unknown[] = [];
-  readonly #ledger: NewLedger;
 
-  static async open(ledger: NewLedger, wall: number): Promise<Stack> {
-    const stack = new Stack(ledger, wall);
-    await stack.#open();
-    return stack;
+  static async open(make: NewLedger, wall: Instant): Promise<Stack> {
+    return new Stack(await TestLedger.open(make, wall));
   }
 
-  private constructor(ledger: NewLedger, wall: number) {
-    this.#ledger = ledger;
-    this.wall = wall;
+  private constructor(ledger: TestLedger) {
+    this.ledger = ledger;
+    this.#begin();
   }
 
   async restart(): Promise<void> {
-    await this.close();
-    await this.#open();
+    await this.#end();
+    await this.ledger.reopen();
+    this.#begin();
   }
 
-  /** What the process still does to the ledger that it had, nobody sees. */
+  /** What the crashed process still does to its ledger is discarded. */
   async crash(): Promise<void> {
-    this.#ledger.crash?.();
-    await this.restart();
+    await this.ledger.crash(() => this.#end());
+    this.#begin();
   }
 
   async close(): Promise<void> {
-    await this.renewals.stop();
-    await this.commit.drained();
-    await this.store.close();
+    await this.#end();
+    await this.ledger.close();
+    await this.ledger.remove();
   }
 
-  /** All in one group commit, unless an end user among them has more periods to catch up with than fit. */
-  async run(commands: readonly ModelRequest[]): Promise<ModelAnswer[]> {
-    const outcomes = commands.map(
-      (command) =>
-        new Promise<Outcome>((resolve, reject) => {
-          this.commit.submit(command, (result) => (result instanceof StoreFault ? reject(result) : resolve(result)));
-        }),
+  /** All in one group commit, unless an end user has more missed periods than fit. */
+  async run(commands: readonly ModelRequest[]): Promise<ModelResponse[]> {
+    return (await Promise.all(commands.map((command) => this.#submit(command)))).map(responseOf);
+  }
+
+  /** As `run`, while no COMMIT succeeds and none has happened. */
+  async runFailing(commands: readonly ModelRequest[]): Promise<void> {
+    const results = await this.ledger.whileCommitsFail(() =>
+      Promise.allSettled(commands.map((command) => this.#submit(command))),
     );
-    return (await Promise.all(outcomes)).map(answerOf);
+    for (const [index, result] of results.entries()) {
+      // A refusal and a second stop store nothing and need no COMMIT.
+      if (result.status === 'fulfilled')
+        assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
+      else assert(result.reason instanceof StoreFault, `a failed COMMIT is a fault of the store, not ${result.reason}`);
+    }
+    // The next write opens the store again.
+    await this.ledger.write([{ kind: 'settle', account: 404, endUser: '00000000-0000-4000-8000-000000000404' }]);
   }
 
-  /** `isAhead` tells that it shows a renewal which is not stored yet. */
+  /** `isAhead`: it shows a renewal that is not stored yet. */
   async balance(user: ModelUser): Promise<ModelBalance & { isAhead: boolean }> {
-    const { now, cycles } = await this.store.cycles(user);
-    const current = cyclesAt(cycles, now);
-    const isAhead = current.some((cycle) => !cycles.includes(cycle));
-    return { balance: activeBalance(current, now), entries: current.map(cycleOf), isAhead };
+    const { now, state } = await this.ledger.load(user);
+    const current = cyclesAt(state, now);
+    return { balance: activeBalance(current, now), entries: current.map(cycleOf), isAhead: !isSettled(state, now) };
   }
 
-  /** All of them, read by pages of `limit`, as `http/transaction-list.ts` does it. */
+  /** All of them, read by pages of `limit`, as `http/api/transaction-list.ts` does it. */
   async transactions(user: ModelUser, limit: number): Promise<{ all: Transaction[]; isAhead: boolean }> {
-    let page = await this.store.transactions(user, { from: null, limit });
-    const due = [...renewalsDue(page.cycles, page.now)];
+    let page = await this.ledger.transactions(user, { limit });
+    const due = [...dueTransactions(page.state, page.now)];
     const all = [...due, ...page.transactions];
     while (page.next !== null) {
       assert.equal(page.transactions.length, limit, 'a page is full when another follows');
-      page = await this.store.transactions(user, { from: page.next, limit });
+      page = await this.ledger.transactions(user, { from: page.next, limit });
       assert(page.transactions.length > 0 && page.transactions.length <= limit, 'a page keeps its limit');
       for (const transaction of page.transactions) all.push(transaction);
     }
     return { all, isAhead: due.length > 0 };
   }
 
-  async #open(): Promise<void> {
-    this.store = await this.#ledger.open(() => this.wall);
-    this.commit = new GroupCommit(this.store);
-    this.renewals = new RenewalJob(this.store, this.commit, (error) => this.troubles.push(error));
+  #submit(command: ModelRequest): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      this.commit.submit(command, (result) => (result instanceof Error ? reject(result) : resolve(result)));
+    });
+  }
+
+  #begin(): void {
+    this.commit = new GroupCommit(this.ledger.store);
+    this.renewals = new RenewalJob(this.ledger.store, this.commit, (error) => this.troubles.push(error));
+  }
+
+  async #end(): Promise<void> {
+    await this.renewals.stop();
+    await this.commit.drained();
   }
 }
 
@@ -110,11 +120,13 @@ export function instantIn(id: string): number {
   return Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16);
 }
 
-function answerOf(outcome: Outcome): ModelAnswer {
+function responseOf(outcome: Outcome): ModelResponse {
   if (outcome.refused === null) return { ...outcome, cycle: outcome.cycle && cycleOf(outcome.cycle) };
   return outcome.refused === 'CycleAlreadyActive' ? { ...outcome, cycle: cycleOf(outcome.cycle) } : outcome;
 }
 
 function cycleOf({ id, type, status, amount, remaining, start, end }: Cycle): ModelCycle {
-  return { type, status: status as ModelCycle['status'], amount, remaining, createdAt: instantIn(id), start, end };
+  // A superseded cycle is shown as canceled.
+  const shown = status === 'superseded' ? 'canceled' : status;
+  return { type, status: shown, amount, remaining, createdAt: instantIn(id), start, end };
 }

@@ -1,4 +1,4 @@
-// A reporter for mutation testing: a mutant is found out by the first test that fails, and the rest need not run.
+// A reporter for mutation testing: the first test that fails kills a mutant, and the others need not run.
 
 import type { TestEvent } from 'node:test/reporters';
 

@@ -1,13 +1,13 @@
-// What others notice of those who read long lists, in figures: requests one after the other, each on a new connection,
-// and writers in a closed loop, alone and beside a crowd.
+// Measures other requests beside readers of long lists: requests one after the other, each on a new connection, and writers in
+// a closed loop, alone and beside the readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';
-import { generatorFor, type Loaded, pipelined, readOf, requestOf, watchMemory } from './pressure.ts';
+import { generatorFor, type Loaded, readOf, requestOf, sendAll, watchMemory } from './pressure.ts';
 import { gather, type ReadingCrowd } from './reading-crowd.ts';
 
 const WRITERS = 16;
-/** Requests on one socket, so that a history is soon there. */
+/** Requests at once, so that a history is soon there. */
 const AT_ONCE = 5_000;
 
 export interface Reading {
@@ -17,7 +17,6 @@ export interface Reading {
   readonly pace: ReadingCrowd['pace'];
 }
 
-/** 4,500 lists are what an account may have in flight, and some room. */
 export const READINGS: readonly Reading[] = [
   { clients: 500, lists: 9, transactions: 4_000, pace: 'nothing' },
   { clients: 500, lists: 1, transactions: 20_000, pace: 'nothing' },
@@ -25,13 +24,13 @@ export const READINGS: readonly Reading[] = [
   { clients: 200, lists: 20, transactions: 20_000, pace: 'at full speed' },
 ];
 
-/** @returns a sentence for each crowd, after one for when nobody reads */
+/** @returns a sentence without readers, then one for each crowd of readers */
 export async function* besideReaders(
   loaded: Loaded,
   readings: readonly Reading[],
   seconds: number,
 ): AsyncGenerator<string> {
-  yield `Nobody reads lists: ${await others(loaded, seconds)}`;
+  yield `Without readers of lists: ${await others(loaded, seconds)}`;
   for (const { clients, lists, transactions, pace } of readings) {
     const endUser = await historyOf(loaded, transactions);
     const memory = watchMemory(loaded.server);
@@ -49,10 +48,10 @@ async function historyOf({ server, key }: Loaded, transactions: number): Promise
   const end_user_id = crypto.randomUUID();
   const add = requestOf(key, '/add', { end_user_id, amount: transactions });
   const subtract = requestOf(key, '/subtract', { end_user_id, amount: 1 });
-  const requests = [add, ...Array.from({ length: transactions - 1 }, () => subtract)];
-  while (requests.length > 0) {
-    const some = requests.splice(0, AT_ONCE);
-    const { answers } = await pipelined(server, some);
+  for (let left = transactions; left > 0; ) {
+    const some = left === transactions ? [add] : Array(Math.min(left, AT_ONCE)).fill(subtract);
+    left -= some.length;
+    const { answers } = await sendAll(server, some);
     if (answers.get(200) !== some.length) throw new Error(`a history cannot be written: ${[...answers]}`);
   }
   return end_user_id;
@@ -67,8 +66,8 @@ async function others(loaded: Loaded, seconds: number): Promise<string> {
     const waits: number[] = [];
     while (waits.length === 0 || performance.now() < end) {
       const asked = performance.now();
-      const { answers } = await pipelined(server, [request]);
-      if (answers.get(200) !== 1) throw new Error(`others are answered ${[...answers.keys()]}`);
+      const { answers } = await sendAll(server, [request]);
+      if (answers.get(200) !== 1) throw new Error(`a request beside the load is answered ${[...answers.keys()]}`);
       waits.push(performance.now() - asked);
     }
     return spread(waits);

@@ -1,7 +1,6 @@
-// Load as the world makes it: requests come when they come, whether the earlier ones were answered or not. Each goes out
-// at its time, on a connection that has nothing under way, and a new one where there is none, as clients that do not know
-// of each other would. A closed loop, in which each connection waits for its answer, measures what a server can do at
-// most.
+// Load in an open loop: each request is sent at its time, whether earlier ones were answered or not, on an idle connection or
+// a new one, as independent clients would. A closed loop, in which each connection waits for its answer, measures the peak of
+// a server.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -17,7 +16,7 @@ export interface LoadTarget {
 export interface Outcome {
   readonly seconds: number;
   readonly sent: number;
-  /** Requests that came due while no connection could be had: the generator is at its end, not the server. */
+  /** Requests that were due while no connection was free: the limit of the generator, not of the server. */
   readonly unsent: number;
   /** Answered 200 while requests were being sent, not afterwards. */
   readonly doneInTime: number;
@@ -33,7 +32,7 @@ interface Line {
   isBusy: boolean;
 }
 
-/** What is left of a run when it ends: requests that were sent are waited for, so long. */
+/** How long answers are waited for after the last request. */
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
@@ -60,7 +59,7 @@ export class Generator {
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Opens so many connections, so that opening them is no part of what is measured. */
+  /** Opens connections before the measurement. */
   async connect(connections: number): Promise<void> {
     while (this.#lines.size < connections) {
       const some = Math.min(OPENING_MAX, connections - this.#lines.size);
@@ -69,7 +68,7 @@ export class Generator {
     await sleep(ACCEPTING_MS);
   }
 
-  /** Answers a second at most, with so many connections, each of which waits for its answer. */
+  /** A closed loop: each connection waits for its answer before it sends the next request. */
   async closedLoop(connections: number, seconds: number): Promise<Outcome> {
     await this.connect(connections);
     this.#reset();
@@ -90,7 +89,7 @@ export class Generator {
     return this.#outcome(started, sent, 0);
   }
 
-  /** So many requests a second, each at its time. */
+  /** An open loop: so many requests a second, each at its time. */
   async openLoop(rate: number, seconds: number): Promise<Outcome> {
     this.#reset();
     const started = performance.now();

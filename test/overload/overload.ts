@@ -1,12 +1,12 @@
-// `npm run overload -- [--seconds N] [--storms | --readers]`: what becomes of a server under more than it can do, in figures;
-// of all kinds, of storms alone, or of those who read lists alone.
+// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload: all scenarios, only the storms
+// of writes, or only the readers of lists.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { findingsOf, newKey, ServerProcess } from '../load/server-process.ts';
+import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { besideReaders, READINGS } from './list-readers.ts';
 import { percentile } from './open-loop.ts';
 import {
@@ -17,9 +17,9 @@ import {
   type Overload,
   othersWait,
   overload,
-  pipelined,
   readOf,
   requestOf,
+  sendAll,
   type UnderOverload,
   watchMemory,
 } from './pressure.ts';
@@ -31,19 +31,21 @@ const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
-/** More than any server on two cores answers. */
+/** Requests a second: more than any server on two cores answers. */
 const GENERATOR_RATE = 180_000;
-const CONNECTIONS_MAX = 7_000;
+/** Connections of the load, and `MAX_CONNECTIONS` of the server, with room for the requests beside it. */
+const CONNECTIONS_MAX = 2_000;
+const CONNECTIONS_SERVED = 3_100;
 
 async function withServer(script: string | null, work: (loaded: Loaded) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-overload-'));
   const url = `file:${join(folder, 'ledger.db')}`;
   const key = await newKey(url);
-  const server = await ServerProcess.start(url, {}, script);
+  const server = await ServerProcess.start(url, { MAX_CONNECTIONS: String(CONNECTIONS_SERVED) }, script);
   try {
     await work(await fund(server, key));
     await server.end();
-    const findings = [...(await findingsOf(url)), server.complaints].filter((text) => text !== '');
+    const findings = [...(await auditProblems(url)), server.complaints].filter((text) => text !== '');
     if (findings.length > 0) {
       print(findings.join('\n'));
       process.exitCode = 1;
@@ -71,7 +73,7 @@ function report(
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
 }
 
-/** What is asked of the server below can be no more, nor be answered sooner. */
+/** The limit of the generator: no server is offered more, or appears faster. */
 async function measureGenerator(): Promise<void> {
   const server = await ServerProcess.start('', {}, REFUSING_SERVER);
   try {
@@ -105,8 +107,8 @@ async function storms(): Promise<void> {
 async function clientsThatLeave(loaded: Loaded): Promise<void> {
   const { server, key } = loaded;
   const endUser = crypto.randomUUID();
-  await pipelined(server, [requestOf(key, '/add', { end_user_id: endUser, amount: 10_000 })]);
-  const crowd = await Crowd.of(server, 4_000);
+  await sendAll(server, [requestOf(key, '/add', { end_user_id: endUser, amount: 10_000 })]);
+  const crowd = await Crowd.of(server, CONNECTIONS_MAX);
   for (const socket of crowd.sockets) socket.write(requestOf(key, '/subtract', { end_user_id: endUser, amount: 1 }));
   await sleep(300);
   crowd.leave();
@@ -123,40 +125,42 @@ async function clientsThatLeave(loaded: Loaded): Promise<void> {
     now = String(((await response.json()) as { active_balance: number }).active_balance);
   }
   print(
-    `4,000 clients that leave after 300 ms: ${10_000 - Number(now)} of their requests are done, the last within ${Math.round(tookMs)} ms`,
+    `${CONNECTIONS_MAX} clients that leave after 300 ms: ${10_000 - Number(now)} of their requests are done, the last within ${Math.round(tookMs)} ms`,
   );
 }
+
+const ON_ONE_SOCKET = 5_000;
 
 async function sockets(loaded: Loaded): Promise<void> {
   const { server, key, endUsers } = loaded;
   const calm = await othersWait(loaded, 50);
   print(`At rest others wait ${waits(calm)}`);
-  const many = Array.from({ length: 20_000 }, (_, index) =>
+  const many = Array.from({ length: ON_ONE_SOCKET }, (_, index) =>
     requestOf(key, '/subtract', { end_user_id: endUsers[index % endUsers.length], amount: 1 }),
   );
   const started = performance.now();
-  const { answers, memoryMib } = await pipelined(server, many);
+  const { answers, memoryMib } = await sendAll(server, many, 1);
   const tookMs = Math.round(performance.now() - started);
   print(
-    `20,000 requests on one socket: ${JSON.stringify([...answers])} in ${tookMs} ms, memory at most ${memoryMib} MiB`,
+    `${ON_ONE_SOCKET} requests on one socket: ${JSON.stringify([...answers])} in ${tookMs} ms, memory at most ${memoryMib} MiB`,
   );
 
   let memory = watchMemory(server);
-  let crowd = await Crowd.of(server, 10_000);
+  let crowd = await Crowd.of(server, CONNECTIONS_MAX);
   for (const socket of crowd.sockets) socket.write(readOf(key, '/get-active-balance', endUsers[0] as string));
   print(
-    `10,000 idle sockets: others wait ${waits(await othersWait(loaded, 100))}, memory at most ${memory().most} MiB`,
+    `${CONNECTIONS_MAX} idle sockets: others wait ${waits(await othersWait(loaded, 100))}, memory at most ${memory().most} MiB`,
   );
   crowd.leave();
 
   memory = watchMemory(server);
-  crowd = await Crowd.of(server, 5_000);
+  crowd = await Crowd.of(server, CONNECTIONS_MAX);
   crowd.every(1_000, (socket) => socket.write('X'));
   for (const socket of crowd.sockets) socket.write('POST /add HTTP/1.1\r\nHost: scrip\r\nX-Slow: ');
   const others = await othersWait(loaded, 100);
-  for (let waited = 0; crowd.closed < 5_000 && waited < 40; waited++) await sleep(500);
+  for (let waited = 0; crowd.closed < CONNECTIONS_MAX && waited < 40; waited++) await sleep(500);
   print(
-    `5,000 sockets that send a byte of a header each second: others wait ${waits(others)}, ${crowd.closed} are closed after ${Math.round((performance.now() - started - tookMs) / 1_000)} s, memory at most ${memory().most} MiB`,
+    `${CONNECTIONS_MAX} sockets that send a byte of a header each second: others wait ${waits(others)}, ${crowd.closed} are closed after ${Math.round((performance.now() - started - tookMs) / 1_000)} s, memory at most ${memory().most} MiB`,
   );
   crowd.leave();
 }

@@ -1,5 +1,4 @@
-// What a server is put under, and what is measured meanwhile: the rate at which it still does its work, how soon the rest
-// is turned away, the memory, and how soon all is as before.
+// Puts a server under load, and measures its goodput, the time of its refusals, its memory and its recovery.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -26,10 +25,10 @@ export function readOf(key: string, path: string, endUser: string): string {
   return `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 }
 
-/** End users who hold more than is ever asked for. */
+/** End users with more credits than the load subtracts. */
 export async function fund(server: ServerProcess, key: string): Promise<Loaded> {
   const endUsers = Array.from({ length: END_USERS }, () => crypto.randomUUID());
-  const { answers } = await pipelined(
+  const { answers } = await sendAll(
     server,
     endUsers.map((end_user_id) => requestOf(key, '/add', { end_user_id, amount: CREDITS })),
   );
@@ -37,15 +36,32 @@ export async function fund(server: ServerProcess, key: string): Promise<Loaded> 
   return { server, key, endUsers };
 }
 
-/** Sends all on one socket at once. */
-export async function pipelined(
+/** A server processes the requests of a socket one at a time, so that a batch has at most one of each. */
+const SOCKETS = 250;
+
+/** Sends all requests at once, on so many sockets. */
+export async function sendAll(
   server: ServerProcess,
   requests: readonly string[],
+  sockets = Math.min(SOCKETS, requests.length),
 ): Promise<{ answers: Map<number, number>; memoryMib: number }> {
   const answers = new Map<number, number>();
-  const socket = connect(server.port, '127.0.0.1');
+  const memory = watchMemory(server);
+  const each = Math.ceil(requests.length / sockets);
+  const parts = Array.from({ length: sockets }, (_, index) => requests.slice(index * each, (index + 1) * each));
+  await Promise.all(parts.map((part) => pipelined(server, part, answers)));
+  return { answers, memoryMib: memory().most };
+}
+
+async function pipelined(
+  server: ServerProcess,
+  requests: readonly string[],
+  answers: Map<number, number>,
+): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   let missing = requests.length;
+  if (missing === 0) return;
+  const socket = connect(server.port, '127.0.0.1');
   const reader = new AnswerReader(({ status }) => {
     answers.set(status, (answers.get(status) ?? 0) + 1);
     missing -= 1;
@@ -54,11 +70,9 @@ export async function pipelined(
   socket.on('data', (chunk: Buffer) => reader.push(chunk));
   socket.on('error', reject);
   socket.on('close', () => reject(new Error(`${missing} answers are missing`)));
-  const memory = watchMemory(server);
   socket.write(requests.join(''));
   await promise;
   socket.removeAllListeners().destroy();
-  return { answers, memoryMib: memory().most };
 }
 
 export function generatorFor({ server, key, endUsers }: Loaded, connectionsMax: number): Generator {
@@ -70,7 +84,7 @@ export function generatorFor({ server, key, endUsers }: Loaded, connectionsMax: 
 
 const MEMORY_EVERY_MS = 100;
 
-/** @returns what to call at the end, for the memory in MiB at its most, and at every second */
+/** @returns a function that stops the watch, and returns the memory in MiB at its peak and at every second */
 export function watchMemory(server: ServerProcess): () => { most: number; bySecond: number[] } {
   const samples = [server.memoryMib];
   const timer = setInterval(() => samples.push(server.memoryMib), MEMORY_EVERY_MS);
@@ -86,21 +100,21 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /** Subtractions a second that were done: in a closed loop before, under the overload, and afterwards. */
+  /** Subtractions a second: in a closed loop before, under the overload, and afterwards. */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
-  /** All that were answered 200, in the calm too. */
+  /** All that were answered 200, before and afterwards too. */
   readonly done200: number;
-  /** Requests a second that were meant to be sent, and were. */
+  /** Requests a second: intended, and sent. */
   readonly meant: number;
   readonly offered: number;
   readonly answers: Readonly<Record<string, number>>;
-  /** Milliseconds, 50 %, 99 % and all of those that were turned away. */
+  /** Milliseconds of refusals: median, 99 % and the longest. */
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** Until a request is answered within 50 ms again, or what it took at rest and half as much. */
+  /** Milliseconds until a request is answered within 50 ms again. */
   readonly recoveredMs: number;
 }
 
@@ -153,12 +167,12 @@ function rateOf(count: number | undefined, seconds: number): number {
 const CALM_MS = 50;
 const RECOVERY_MS_MAX = 30_000;
 
-/** A read needs no store that writes: it tells when the process itself is free again. */
+/** Reads, which do not depend on the writer, so that they show when the process itself has recovered. */
 async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
   const started = performance.now();
   while (performance.now() - started < RECOVERY_MS_MAX) {
     const asked = performance.now();
-    const { answers } = await pipelined(server, [readOf(key, '/get-active-balance', endUsers[0] as string)]);
+    const { answers } = await sendAll(server, [readOf(key, '/get-active-balance', endUsers[0] as string)]);
     if (answers.get(200) === 1 && performance.now() - asked < CALM_MS) break;
     await sleep(10);
   }
@@ -166,15 +180,15 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
 }
 
 /**
- * What is wrong with how a server took more than it can do, as far as it does not depend on how fast the machine is.
+ * Judges how a server handled overload, by criteria that do not depend on the speed of the machine.
  *
- * @param atOnceMax requests that it may have taken in without having done them
+ * @param atOnceMax requests that it may have in flight
  */
 export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnceMax: number): string[] {
   const faults: string[] = [];
   const others = Object.keys(answers).filter((status) => status !== '200' && status !== '503');
-  if (others.length > 0) faults.push(`some are answered ${others}`);
-  if (!answers['503']) faults.push(`nobody is turned away, of ${offered} a second where ${peak} can be done`);
+  if (others.length > 0) faults.push(`some requests are answered ${others}`);
+  if (!answers['503']) faults.push(`no request is refused, of ${offered} a second where ${peak} are possible`);
   const longestMs = (1_000 * atOnceMax) / peak;
   if (done[2] > PATIENCE * longestMs)
     faults.push(
@@ -183,10 +197,10 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** How much slower than in its calm a server may be, or the machine that it shares. */
+/** How much slower a server may be than before the load, on a machine that it shares. */
 const PATIENCE = 3;
 
-/** Sockets that are open, on each of which something is done from time to time. */
+/** A number of open sockets. */
 export class Crowd {
   readonly sockets: Socket[] = [];
   closed = 0;
@@ -197,7 +211,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // Whoever reads nothing learns of no end.
+        // A socket that is not read does not notice its end.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {
@@ -222,14 +236,14 @@ export class Crowd {
   }
 }
 
-/** What others notice meanwhile: milliseconds of so many subtractions, one after the other, ascending. */
+/** The times of so many subtractions beside the load, one after the other, ascending, in milliseconds. */
 export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
   const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });
   const waits: number[] = [];
   for (let index = 0; index < count; index++) {
     const asked = performance.now();
-    const { answers } = await pipelined(server, [request]);
-    if (answers.get(200) !== 1) throw new Error(`others are answered ${[...answers.keys()]}`);
+    const { answers } = await sendAll(server, [request]);
+    if (answers.get(200) !== 1) throw new Error(`a request beside the load is answered ${[...answers.keys()]}`);
     waits.push(performance.now() - asked);
   }
   return waits.toSorted((a, b) => a - b);

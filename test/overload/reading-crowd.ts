@@ -1,5 +1,5 @@
-// Clients that ask for lists and read them slowly, at full speed or not at all, in a thread of their own, so that what
-// they read does not hold up those who measure.
+// Clients that request lists and read them slowly, at full speed or not at all. They have a thread of their own, so that they
+// do not delay the measurement.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -13,10 +13,10 @@ export interface ReadingCrowd {
   readonly pace: 'nothing' | 'slowly' | 'at full speed';
 }
 
-/** Who reads slowly takes what there is, 64 KiB at the most, so often. */
+/** Slow readers read what has arrived, at most 64 KiB, this often. */
 const SLOWLY_MS = 500;
 
-/** @returns what to call at the end, for how many MiB all of them were sent */
+/** @returns a function that stops the readers, and returns the MiB that were sent to them */
 export async function gather(crowd: ReadingCrowd): Promise<() => Promise<number>> {
   const worker = new Worker(import.meta.filename, { workerData: crowd });
   await once(worker, 'message');

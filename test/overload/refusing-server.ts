@@ -1,5 +1,4 @@
-// A server that refuses whatever comes, and does nothing else: what the load generator makes of it is what any server on
-// this machine could be asked for, and how soon answers are noticed at best.
+// A server that only refuses, to measure the load generator: the most it can offer, and the shortest times that it can measure.
 
 import { createServer } from 'node:http';
 

@@ -1,5 +1,4 @@
-// The broken control: it works as fast as the slow server, and takes in everything that comes, so that in the end all
-// wait for longer than anybody would.
+// The broken control: as fast as the slow server, but it accepts everything, so that all requests wait too long in the end.
 
 import { createServer, type ServerResponse } from 'node:http';
 

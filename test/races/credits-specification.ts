@@ -1,5 +1,6 @@
-// The credits of one end user as a sequential machine: what each call answers when nothing else is going on. Written
-// anew from the interface, not from the rules under test. It knows no time, so histories must be short beside a day.
+// The credits of one end user as a sequential machine: the response to each call when no other is in progress. Written
+// from the interface, independently of the rules under test. It has no time, so histories must be much shorter than a
+// day.
 
 import type { Specification } from './linearizability.ts';
 
@@ -7,7 +8,7 @@ export type CreditsInput =
   | { readonly call: 'add' | 'subtract' | 'start'; readonly amount: number }
   | { readonly call: 'stop' | 'balance' };
 
-/** What was answered, as far as it tells anything of the state. */
+/** The response, as far as it says anything about the state. */
 export type CreditsOutput =
   | { readonly answer: 'done' }
   | { readonly answer: 'insufficient'; readonly available: number }
@@ -33,7 +34,7 @@ export const CREDITS: Specification<State, CreditsInput, CreditsOutput> = {
   },
 };
 
-/** As a balance shows them. */
+/** In the order of a balance. */
 export function nameOf(cycles: State): string {
   return cycles.map(({ kind, amount, left }) => `${kind} ${left}/${amount}`).join(', ');
 }

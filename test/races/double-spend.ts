@@ -1,5 +1,5 @@
-// A thousand requests at once for one credit each, of an end user who has a hundred: how many get one? Pipelined on a
-// few sockets, which brings many into one batch, and on many sockets, which brings them in any order.
+// A thousand requests at once for one credit each, of an end user with a hundred: how many succeed? Pipelined on a few
+// sockets, which brings many into one batch, and on many sockets, which brings them in any order.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -17,7 +17,7 @@ interface Line {
   readonly reader: AnswerReader;
 }
 
-/** Sockets that stay open from round to round, spread over the ports. */
+/** Sockets that stay open between rounds, spread over the ports. */
 export class Spenders {
   readonly #lines: Line[];
   readonly #key: string;
@@ -45,7 +45,7 @@ export class Spenders {
     });
   }
 
-  /** @returns how many answers there were of each status */
+  /** @returns the number of responses by status */
   async spend(user: string): Promise<ReadonlyMap<number, number>> {
     await this.#send(1, () => requestOf('/add', this.#key, { end_user_id: user, amount: CREDITS }));
     const request = requestOf('/subtract', this.#key, { end_user_id: user, amount: 1 });
@@ -87,9 +87,9 @@ function requestOf(path: string, key: string, fields: unknown): string {
 export interface DoubleSpends {
   readonly rounds: number;
   readonly requests: number;
-  /** Requests beyond the credits that were granted one. */
+  /** Requests that succeeded beyond the credits that were there. */
   readonly overGrants: number;
-  /** Rounds that were answered in any other way than a hundred times 200 and otherwise 402. */
+  /** Rounds with other responses than a hundred times 200 and otherwise 402. */
   readonly faults: readonly string[];
 }
 

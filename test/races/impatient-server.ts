@@ -1,6 +1,10 @@
-// A server whose reads wait for nobody, for the control of lists across renewals: loaded before everything else
-// (`NODE_OPTIONS=--import=…`).
+// A server whose reads wait for no write, for the control of lists across renewals: loaded before everything else
+// (`NODE_OPTIONS=--import=…`). The store waits before it shows a renewal that is due; here it finds nothing due.
 
-import { WritesUnderWay } from '../../src/store/sqlite/writes-under-way.ts';
+import { substitute } from '../load/substituted-module.ts';
 
-WritesUnderWay.prototype.of = () => null;
+substitute({
+  importer: '/ledger-store.ts',
+  specifier: '/ledger/next-event.ts',
+  replacement: new URL('./nothing-due.ts', import.meta.url),
+});

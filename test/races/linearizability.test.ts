@@ -1,4 +1,4 @@
-// The checker itself: histories of which everybody can see whether they are linearizable.
+// The checker of linearizability, on histories that are easy to judge by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -106,7 +106,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
       [4, 5, 'read', 2],
     ],
   ],
-  ['a value that nobody wrote', false, [[0, 1, 'read', 7]]],
+  ['a value that was never written', false, [[0, 1, 'read', 7]]],
   [
     'an unknown write that is seen long afterwards',
     true,
@@ -153,14 +153,14 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
 ];
 
 for (const [name, isLinearizable, rows] of HISTORIES) {
-  test(`${name}: ${isLinearizable ? 'linearizable' : 'not linearizable'}`, () => {
+  test(`the checker calls ${name} ${isLinearizable ? 'linearizable' : 'not linearizable'}`, () => {
     const history = rows.map(([calledAt, returnedAt, input, output]) => ({ calledAt, returnedAt, input, output }));
     assert.equal(checkLinearizable(VARIABLE, history).isLinearizable, isLinearizable);
     assert.equal(checkLinearizable(VARIABLE, history.toReversed()).isLinearizable, isLinearizable, 'in any order');
   });
 }
 
-test('whoever is stuck is named', () => {
+test('the checker names the operation that no order explains', () => {
   const history = [
     { calledAt: 0, returnedAt: 1, input: w(1), output: 1 },
     { calledAt: 2, returnedAt: 3, input: 'read' as const, output: 0 },
@@ -170,7 +170,10 @@ test('whoever is stuck is named', () => {
   assert.equal(verdict.stuckAt, history[1]);
 });
 
-/** A history of a ledger that does one thing after the other, each at a random moment between its call and its return. */
+/**
+ * A history of a ledger that processes one call after the other, each at a random moment between its call and its
+ * return.
+ */
 function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
   const calls = Array.from({ length: count }, () => {
     const at = random.next() * count;
@@ -180,7 +183,7 @@ function soundHistory(random: Random, count: number): Operation<CreditsInput, Cr
   return calls.map(({ calledAt, returnedAt, input }) => {
     const [after, output] = outputOf(state, input);
     const isUnknown = random.chance(0.03);
-    // Half of what nobody knows of did not happen.
+    // Half of the unknown calls did not happen.
     if (!isUnknown || random.chance(0.5)) state = after;
     return { calledAt, returnedAt, input, output: isUnknown ? null : output };
   });
@@ -207,7 +210,7 @@ function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOu
     const after = CREDITS.step(state, input, output);
     if (after !== null) return [after, output];
   }
-  throw new Error(`nothing can be answered to ${JSON.stringify(input)}`);
+  throw new Error(`there is no response to ${JSON.stringify(input)}`);
 }
 
 export function someInput(random: Random): CreditsInput {
@@ -216,21 +219,21 @@ export function someInput(random: Random): CreditsInput {
   return call === 'stop' || call === 'balance' ? { call } : { call, amount };
 }
 
-test('300 random histories of one thing after the other are linearizable', () => {
+test('the checker calls 300 random sequential histories linearizable', () => {
   for (let seed = 0; seed < 300; seed++) {
     const history = soundHistory(new Random(seed), 60);
     assert(checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
   }
 });
 
-test('control: of the same histories with one balance off by a credit, none is linearizable', () => {
+test('control: the checker calls none of these histories linearizable once one balance in each is wrong', () => {
   let spoilt = 0;
   for (let seed = 0; seed < 300; seed++) {
     const history = soundHistory(new Random(seed), 60);
     const index = history.findLastIndex(({ output }) => output?.answer === 'insufficient');
     const { output } = history[index] ?? {};
     if (output?.answer !== 'insufficient') continue;
-    // No amount of this history is as large as that.
+    // No amount of this history is that large.
     history[index] = { ...history[index], output: { ...output, available: 100_000 } } as (typeof history)[number];
     spoilt += 1;
     assert(!checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);

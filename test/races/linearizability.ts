@@ -1,51 +1,51 @@
-// Whether what clients saw at the same time could have happened one thing after the other: linearizability, by the
-// search of Wing and Gong with the memory of Lowe, as Porcupine does it. An operation whose outcome nobody knows may
+// Decides whether what clients saw at the same time could have happened one operation after the other: linearizability,
+// by the search of Wing and Gong with the cache of Lowe, as Porcupine does it. An operation with an unknown outcome may
 // have taken effect at any time after it was called, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 
 export interface Operation<Input, Output> {
   readonly input: Input;
-  /** Null when nobody knows. */
+  /** Null if unknown. */
   readonly output: Output | null;
   readonly calledAt: number;
-  /** Of no meaning when nobody knows the output. */
+  /** Without meaning if the output is unknown. */
   readonly returnedAt: number;
 }
 
 export interface Specification<State, Input, Output> {
   readonly initial: State;
   /**
-   * What the operation makes of the state.
+   * The state after the operation.
    *
    * @param output null where it may be any
    * @returns null when it cannot have had this output in this state
    */
   step(state: State, input: Input, output: Output | null): State | null;
-  /** The same for equal states, and for no others. */
+  /** Equal for equal states, and for no others. */
   nameOf(state: State): string;
 }
 
 export type Verdict<Input, Output> =
   | { readonly isLinearizable: true }
-  /** `stuckAt`: no order explains it together with all that came before. */
+  /** `stuckAt`: no order explains it together with all operations before it. */
   | { readonly isLinearizable: false; readonly stuckAt: Operation<Input, Output> };
 
-/** One end of an operation, in a list of all ends by time. */
+/** The call or the return of an operation, in a list of all of them by time. */
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** Of a call: where it returns; null when nobody knows. */
+  /** For a call, its return; null if unknown. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;
   after: End<Input, Output> | null;
 }
 
-/** A search that takes longer than this would be for a person to look at. */
+/** A person should look at a search that takes longer. */
 const STEPS_MAX = 5_000_000;
 
-/** @throws when the search takes too long to say */
+/** @throws if the search takes too long */
 export function checkLinearizable<State, Input, Output>(
   { initial, step, nameOf }: Specification<State, Input, Output>,
   history: readonly Operation<Input, Output>[],
@@ -58,14 +58,14 @@ export function checkLinearizable<State, Input, Output>(
   let done = 0n;
   let stuckAt: Operation<Input, Output> | null = null;
   let end = head.after;
-  // What nobody knows of is tried where nothing else fits: most of it has no part in what is left to explain.
+  // Unknown operations are tried last: most of them do not affect the rest.
   let isUnknownsTurn = false;
   for (let steps = 0; unfinished > 0; steps++) {
     if (steps > STEPS_MAX) throw new Error(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
-      // What may have happened or not, and would change nothing here, is as good as left out.
+      // An unknown operation that would change nothing here can be left out.
       const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
       if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
         end = end.after;
@@ -82,7 +82,7 @@ export function checkLinearizable<State, Input, Output>(
       end = head.after;
       isUnknownsTurn = true;
     } else {
-      // The operation here returned before anything left could have been called: something was taken too early.
+      // This operation returned before any of the remaining ones was called: an earlier choice was wrong.
       if (end !== null && (stuckAt === null || end.operation.returnedAt > stuckAt.returnedAt)) stuckAt = end.operation;
       const latest = taken.pop();
       if (latest === undefined) return { isLinearizable: false, stuckAt: stuckAt as Operation<Input, Output> };
@@ -103,7 +103,7 @@ function isNew(seen: Set<string>, name: string): boolean {
   return true;
 }
 
-/** @returns what stands before the first end */
+/** @returns the entry before the first one */
 function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): End<Input, Output> {
   const ends: { readonly at: number; readonly end: End<Input, Output> }[] = [];
   history.forEach((operation, index) => {
@@ -116,7 +116,7 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // At the same instant calls come first: then the two are taken to have overlapped, which accuses nobody.
+  // At the same instant calls come first: the two then count as concurrent, which raises no false alarm.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {
@@ -136,7 +136,7 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
   return head;
 }
 
-/** Takes a call, and where it returns, out of the list. */
+/** Removes a call and its return from the list. */
 function lift<Input, Output>(call: End<Input, Output>): void {
   for (const end of [call, call.matching]) {
     if (end === null) continue;

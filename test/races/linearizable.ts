@@ -1,13 +1,13 @@
-// Records histories against a real server and checks them: on SQLite, one process; on PostgreSQL, three processes, of
-// which one is killed now and then, as are connections of theirs.
+// Records histories on a real server and checks them: on SQLite, one process; on PostgreSQL, three processes, of which
+// one is killed now and then, as are their connections.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Random } from '../load/random.ts';
-import { findingsOf, newKey, ServerProcess } from '../load/server-process.ts';
-import type { PostgresServer } from '../postgres/postgres-server.ts';
+import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
+import type { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { RecordedClients } from './recorded-clients.ts';
 
 export interface Size {
@@ -16,15 +16,15 @@ export interface Size {
   readonly calls: number;
 }
 
-/** Three calls of an end user at once, more or less: more of them add little but time to search. */
+/** About three calls of an end user at once: more of them mostly add time to the search. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
-  /** What is wrong, a sentence each. */
+  /** Sentences, one for each problem. */
   readonly faults: readonly string[];
   readonly histories: number;
   readonly operations: number;
-  /** Operations of which the outcome stayed unknown. */
+  /** Operations whose outcome stayed unknown. */
   readonly unknown: number;
   readonly repeated: number;
   readonly processesKilled: number;
@@ -42,7 +42,7 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
     await server.end();
     return {
       ...found,
-      faults: [...found.faults, ...(await findingsOf(url))],
+      faults: [...found.faults, ...(await auditProblems(url))],
       processesKilled: 0,
       connectionsKilled: 0,
     };
@@ -55,7 +55,7 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
 const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
-/** One fault in so many is a whole process, which takes half a second to come back. */
+/** One fault in this many kills a whole process, which takes half a second to return. */
 const PROCESS_KILLED_ONE_IN = 4;
 
 export async function recordOnPostgres(
@@ -76,7 +76,7 @@ export async function recordOnPostgres(
     await faults.end();
     await Promise.all(servers.map((server) => server.end()));
     const { processesKilled, connectionsKilled } = faults;
-    return { ...found, faults: [...found.faults, ...(await findingsOf(url))], processesKilled, connectionsKilled };
+    return { ...found, faults: [...found.faults, ...(await auditProblems(url))], processesKilled, connectionsKilled };
   } finally {
     await faults.end();
     await Promise.all(servers.map((server) => server.end('SIGKILL')));
@@ -110,7 +110,7 @@ async function rounded(rounds: number, record: () => Promise<RecordedClients>): 
   return { faults, histories, operations, unknown, repeated };
 }
 
-/** Kills one thing after another while it runs. */
+/** Kills processes and connections while it runs. */
 class Faults {
   processesKilled = 0;
   connectionsKilled = 0;
@@ -145,7 +145,7 @@ class Faults {
     }
   }
 
-  /** The one that takes its place has another port. */
+  /** Its replacement has another port. */
   async #killProcess(): Promise<void> {
     const index = this.#random.below(this.#servers.length);
     await this.#servers[index]?.end('SIGKILL');
@@ -153,7 +153,7 @@ class Faults {
     this.#servers[index] = await ServerProcess.start(this.#url, ENVIRONMENT);
   }
 
-  /** One that is at work, if there is one. */
+  /** A busy one, if there is one. */
   async #killConnection(): Promise<void> {
     const database = new URL(this.#url).pathname.slice(1);
     const { rows } = await this.#postgres.query(

@@ -1,12 +1,12 @@
-// A list never changes behind its head, though cycles renew while writes are under way; a server that shows renewals at once
-// is caught.
+// The entries of a list never change, though cycles renew during writes; a server that shows renewals at once is
+// caught.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { createKey, serve } from '../cli/scrip-command.ts';
 import { Random } from '../load/random.ts';
 import { setClock } from '../soak/movable-clock.ts';
-import { createKey, serve } from '../store/scrip-command.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { changed, type Lists, listAcrossRenewals } from './lists-across-renewals.ts';
 
@@ -32,7 +32,7 @@ async function run(t: TestContext, preloads: readonly string[], jumps: number): 
   return seen;
 }
 
-test('what was listed stays where it was, while cycles renew in the middle of writes', {
+test('a listed transaction keeps its position while cycles renew during writes', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const { faults, lists } = await run(t, [], JUMPS);
@@ -40,12 +40,14 @@ test('what was listed stays where it was, while cycles renew in the middle of wr
   assert(lists > JUMPS, 'there was something to compare');
 });
 
-test('control: a server that waits for no write is caught', { timeout: TEST_MS_MAX }, async (t) => {
+test('control: the comparison of lists catches a server whose reads wait for no write', {
+  timeout: TEST_MS_MAX,
+}, async (t) => {
   const { faults } = await run(t, ['impatient-server.ts'], JUMPS_TO_CATCH);
   assert.match(faults[0] ?? 'nothing', /listed/);
 });
 
-test('two lists are told apart wherever both reach', () => {
+test('the comparison of two lists finds any difference in the part that both have', () => {
   assert.equal(changed([], ['b', 'a']), null);
   assert.equal(changed(['b', 'a'], ['c', 'b', 'a']), null);
   assert.equal(changed(['b', 'a'], ['d', 'c', 'b']), null, 'the later one ends earlier');

@@ -1,5 +1,5 @@
-// Lists of end users who are written to all the while, on a real server whose clock jumps by half a day many times a second,
-// so that their cycles renew in the middle of writes. Whatever was listed once must stay where it was.
+// Lists of end users that are written to all the time, on a real server whose clock jumps by half a day many times a
+// second, so that their cycles renew during writes. A listed transaction must keep its position.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';
@@ -9,7 +9,7 @@ const END_USERS = 8;
 const WRITERS_AN_END_USER = 3;
 const JUMP_MS = 43_200_000;
 const JUMP_EVERY_MS = 60;
-/** Of a list, with which the one before is compared as far as both reach. */
+/** Transactions of a list that are compared with the list before. */
 const LISTED = 500;
 
 export interface Renewing {
@@ -24,7 +24,7 @@ export interface Lists {
   readonly faults: string[];
 }
 
-/** @param isFaultEnough whether it is over as soon as something is wrong */
+/** @param isFaultEnough whether to end with the first problem */
 export async function listAcrossRenewals(
   server: Renewing,
   random: Random,
@@ -83,7 +83,7 @@ async function list(server: Renewing, endUser: string, seen: Lists, { isOver }: 
   }
 }
 
-/** @returns how the later of two lists contradicts the earlier one; null when it does not */
+/** @returns how the later list contradicts the earlier one; null if it does not */
 export function changed(before: readonly string[], after: readonly string[]): string | null {
   const [head] = before;
   if (head === undefined) return null;

@@ -1,13 +1,13 @@
-// `npm run races -- [--rounds N] [--histories N] [--seed N]`: double spends and linearizability, at length, on SQLite
-// and on three processes over PostgreSQL, with the broken control that has to be caught.
+// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long runs of double spending and linearizability, on
+// SQLite and on three processes over PostgreSQL, with the broken control that must be caught.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { findingsOf, newKey, ServerProcess } from '../load/server-process.ts';
-import { PostgresServer } from '../postgres/postgres-server.ts';
+import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
+import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { type DoubleSpends, doubleSpends, FEW_SOCKETS, MANY_SOCKETS, Spenders } from './double-spend.ts';
 import { type Findings, recordOnPostgres, recordOnSqlite, SIZE } from './linearizable.ts';
 
@@ -27,7 +27,7 @@ async function spendOn(name: string, url: string, processes: number): Promise<Do
     const found = await spendAt(servers, key);
     print(lineOf(`double spend, ${name}`, found));
     await Promise.all(servers.map((server) => server.end()));
-    return { ...found, faults: [...found.faults, ...(await findingsOf(url))] };
+    return { ...found, faults: [...found.faults, ...(await auditProblems(url))] };
   } finally {
     await Promise.all(servers.map((server) => server.end('SIGKILL')));
   }

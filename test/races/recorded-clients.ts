@@ -1,7 +1,7 @@
-// Clients that call a few end users at the same time over HTTP, and write down when they asked what, and what they were
-// answered: the histories that are checked for linearizability. Some send their writes with an idempotency key and
-// repeat them, elsewhere, until they know the outcome; the others learn at the end, from the list of transactions,
-// whether what they got no answer to has happened: every amount is asked for once.
+// Clients that send concurrent calls for a few end users over HTTP, and record when each was sent and what the response
+// was: the histories that are checked for linearizability. Some send their writes with an idempotency key and repeat
+// them, at any process, until they know the outcome. The others find out at the end, from the list of transactions,
+// whether a call without a response happened: every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -13,7 +13,7 @@ import { checkLinearizable, type Operation } from './linearizability.ts';
 export type History = Operation<CreditsInput, CreditsOutput>[];
 
 export interface RecordedRun {
-  /** Where the service answers; each call goes to any of them. */
+  /** The ports of the service; each call goes to one of them. */
   readonly ports: () => readonly number[];
   readonly key: string;
   readonly random: Random;
@@ -35,13 +35,13 @@ const RETRIES_MAX = 500;
 
 export class RecordedClients {
   readonly histories = new Map<string, History>();
-  /** Calls that were answered as if nothing had happened: they are not part of any history. */
+  /** Calls whose response says that nothing happened: they are not part of a history. */
   turnedAway = 0;
   /** Repetitions with the same idempotency key. */
   repeated = 0;
   readonly #run: RecordedRun;
   readonly #agent = new Agent({ keepAlive: true });
-  /** That were asked for, of each end user. */
+  /** Amounts that were requested, by end user. */
   readonly #amounts = new Map<string, Set<number>>();
   #serial = 0;
 
@@ -49,7 +49,7 @@ export class RecordedClients {
     this.#run = run;
   }
 
-  /** Calls without an answer, or with one that does not say whether it happened. */
+  /** Calls without a response, or with one that does not say whether they happened. */
   unknown = 0;
 
   get operations(): number {
@@ -88,7 +88,7 @@ export class RecordedClients {
       return;
     }
     const output = reply === null || reply.body.error === 'OutcomeUnknown' ? null : outputOf(input, reply);
-    // A read without an answer says nothing.
+    // A read without a response says nothing.
     if (output === null && input.call === 'balance') return;
     if (output === null) this.unknown += 1;
     this.histories.get(user)?.push({ input, output, calledAt, returnedAt: performance.now() });
@@ -106,7 +106,7 @@ export class RecordedClients {
     return { call, amount };
   }
 
-  /** Finds out what became of the unknown. What happened did so by now, and what did not is no part of the history. */
+  /** Resolves the unknown outcomes. What happened has happened by now, and what did not is left out of the history. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
     const happened = new Set(await this.#amountsOf(user));

@@ -1,5 +1,5 @@
-// The broken control: a service that keeps credits on PostgreSQL as it is often written, which reads the balance, looks
-// whether it is enough, and writes what is left. Nothing is locked in between, so that credits are spent twice.
+// The broken control: a service that keeps credits on PostgreSQL as is often done: it reads the balance, checks whether
+// it is enough, and writes the rest. It locks nothing in between, so credits are spent twice.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';

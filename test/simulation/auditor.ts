@@ -1,12 +1,15 @@
-// Judges a simulation. It has the reference model of the rules, is told what the store committed, when and in which
-// order (never with what result), and predicts from that what every request must be answered. An answer that says
-// "nothing happened" must be true for ever; one that says it is not known may go either way, and the commits tell which.
+// Judges a simulation. It has the reference model of the rules and learns what the store committed, when and in which
+// order, but never with what result. From that it predicts the response to every request. A response that says "nothing
+// happened" must stay true; after one that says "unknown", the commits show which it was.
 
 import assert from 'node:assert/strict';
-import type { Command, Outcome } from '../../src/ledger/command.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { type Command, endUserText, type Outcome } from '../../src/ledger/command.ts';
+import type { IdempotencyRetention } from '../../src/store/ledger-store.ts';
+import { TotalsSum } from '../../src/store/totals.ts';
 import { type ModelOutcome, type ModelUser, ReferenceLedger } from '../model/reference-model.ts';
 import type { Reply } from './connection.ts';
-import { type Disk, userName } from './disk.ts';
+import type { Disk } from './disk.ts';
 import { faultsOfDisk } from './disk-audit.ts';
 import { type Operation, requestText } from './operation.ts';
 import {
@@ -19,37 +22,37 @@ import {
 } from './predicted-replies.ts';
 import type { Witness } from './simulated-store.ts';
 
-/** One request on its way: an operation may need several, and the network may make two of one. */
+/** One request in flight: an operation may need several, and the network may duplicate one. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
-  /** What the server made of it; null until then. */
+  /** The command that the server made of it; null until then. */
   command: Command | null;
   decided: Decided | null;
-  /** Whether it was told that nothing happened. */
+  /** Whether the response said that nothing happened. */
   isDenied: boolean;
-  /** How many reads of its end user there had been when it was sent. */
+  /** How many reads of its end user there were when it was sent. */
   readonly readsBefore: number;
 }
 
 interface Decided {
   readonly outcome: ModelOutcome | { readonly refused: 'IdempotencyKeyReused' };
-  /** The first with this key; null without a key, or where it is itself the first. */
-  readonly replayOf: KeptAnswer | null;
-  readonly kept: KeptAnswer | null;
+  /** The first with this key; null without a key, or if it is the first itself. */
+  readonly replayOf: Recorded | null;
+  readonly record: Recorded | null;
 }
 
-/** What the auditor believes to be kept of a key. */
-interface KeptAnswer {
+/** What should be recorded for an idempotency key. */
+interface Recorded {
   readonly request: string;
   readonly outcome: ModelOutcome;
   readonly requestId: string;
-  readonly at: number;
-  /** As it was answered, the first time that anybody was. */
+  readonly expiresAt: number;
+  /** Of the first response. */
   body: string | null;
 }
 
-/** When a batch was decided: on the ledger's clock, and in the time that passes. */
+/** When a batch was decided: on the clock of the ledger, and in virtual time. */
 interface Loaded {
   readonly now: number;
   readonly loadedAt: number;
@@ -64,35 +67,35 @@ interface Read {
 class Watched {
   readonly ledger = new ReferenceLedger(0);
   readonly reads: Read[] = [];
-  /** Nobody is shown an earlier instant than anybody before. */
+  /** The latest instant that a reader was shown. */
   readAt = 0;
-  /** The latest renewal that anybody was shown before it was stored. */
+  /** The latest renewal that a reader was shown before it was stored. */
   renewalShown = 0;
-  /** The longest list of ids that was answered, one behind the other: parts of an answer would keep all of it. */
+  /** The longest list of ids that was sent, as one text: parts of responses would keep all of it in memory. */
   ids = '';
 }
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
 export class Auditor implements Witness {
-  /** The first thing that is not as it must be. */
+  /** The first violation. */
   violation: string | null = null;
   readonly outcomes = new Map<string, number>();
   readonly #users = new Map<string, Watched>();
-  /** The same, for those who ask: they name an end user by the same object each time. */
+  /** The same by object: clients use the same object for an end user each time. */
   readonly #asked = new Map<ModelUser, Watched>();
-  readonly #kept = new Map<string, KeptAnswer>();
-  /** Of those that are not kept any more, the last ones; and since when. */
-  readonly #forgotten = new Map<string, { readonly kept: KeptAnswer; readonly at: number }>();
-  /** Those that may yet be committed: what is answered for good is over, and need not be kept. */
+  readonly #records = new Map<string, Recorded>();
+  /** Records that were deleted, and when in virtual time. */
+  readonly #deleted = new Map<string, { readonly record: Recorded; readonly at: number }>();
+  /** Those that may yet be committed. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
 
-  readonly #idempotencyMs: number;
+  readonly #retention: IdempotencyRetention;
 
-  constructor(idempotencyMs: number, trace: (line: string) => void) {
-    this.#idempotencyMs = idempotencyMs;
+  constructor(retention: IdempotencyRetention, trace: (line: string) => void) {
+    this.#retention = retention;
     this.#trace = trace;
   }
 
@@ -114,7 +117,7 @@ export class Auditor implements Witness {
   committed(commands: readonly Command[], outcomes: readonly (Outcome | null)[], loaded: Loaded): void {
     this.#trace(`commit of ${commands.length} at ${loaded.now}`);
     for (const [index, command] of commands.entries()) {
-      if (command.kind === 'renew' || outcomes[index] === null) continue;
+      if (command.kind === 'settle' || outcomes[index] === null) continue;
       const attempt = this.#attempts.get(command);
       if (attempt === undefined)
         this.#fail('a command is committed that no request led to, or one that was answered before');
@@ -125,27 +128,29 @@ export class Auditor implements Witness {
   #decide(attempt: Attempt, command: Command, { now, loadedAt }: Loaded): void {
     const { operation, watched } = attempt;
     if (attempt.decided !== null) this.#fail(`operation ${operation.number} is committed twice by one request`);
-    if (attempt.isDenied) this.#fail(`operation ${operation.number} happened after it was told that nothing did`);
+    if (attempt.isDenied) this.#fail(`operation ${operation.number} happened after its response said that nothing did`);
     if (now < watched.renewalShown) this.#fail(`operation ${operation.number} comes before a renewal that was shown`);
     if (operation.command === null) {
       this.#fail(`operation ${operation.number} should never have been decided`);
       return;
     }
     const { idempotencyKey } = operation.sent;
-    const name = idempotencyKey === null ? null : `${userName(operation.user)}/${idempotencyKey}`;
-    const known = name === null ? undefined : this.#keptAt(name, loadedAt);
+    const name = idempotencyKey === null ? null : `${endUserText(operation.user)}/${idempotencyKey}`;
+    const known = name === null ? undefined : this.#recordAt(name, loadedAt);
     if (known !== undefined) {
       const isSame = known.request === requestText(operation.command);
       const outcome = isSame ? known.outcome : ({ refused: 'IdempotencyKeyReused' } as const);
-      attempt.decided = { outcome, replayOf: isSame ? known : null, kept: null };
+      attempt.decided = { outcome, replayOf: isSame ? known : null, record: null };
     } else {
       watched.ledger.wall = now;
       const outcome = watched.ledger.run(operation.command);
-      const requestId = command.kind === 'renew' ? '' : (command.idempotency?.requestId ?? '');
+      const requestId = command.kind === 'settle' ? '' : (command.idempotency?.requestId ?? '');
       const request = requestText(operation.command);
-      const kept = { request, outcome, requestId, at: now, body: null };
-      if (name !== null) this.#kept.set(name, kept);
-      attempt.decided = { outcome, replayOf: null, kept: name === null ? null : kept };
+      const isGrant = command.kind === 'add' || command.kind === 'start-cycle';
+      const expiresAt = now + (isGrant ? this.#retention.grantsMs : this.#retention.othersMs);
+      const record = { request, outcome, requestId, expiresAt, body: null };
+      if (name !== null) this.#records.set(name, record);
+      attempt.decided = { outcome, replayOf: null, record: name === null ? null : record };
     }
     const { refused } = attempt.decided.outcome;
     const what = `${operation.kind}: ${attempt.decided.replayOf ? 'answered again' : (refused ?? 'accepted')}`;
@@ -155,7 +160,7 @@ export class Auditor implements Witness {
 
   read(kind: 'balance' | 'transactions', user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read in the middle of a write sees what was before it, at an instant that may be later than that of the write.
+    // A read during a write sees the state before it, at an instant that may be later than that of the write.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.renewalShown = Math.max(watched.renewalShown, watched.ledger.renewalDue(user, watched.readAt));
     const texts =
@@ -165,23 +170,23 @@ export class Auditor implements Witness {
     watched.reads.push({ kind, texts });
   }
 
-  forgotten(names: readonly string[], now: number, at: number): void {
+  expired(names: readonly string[], now: number, at: number): void {
     for (const name of names) {
-      const kept = this.#kept.get(name);
-      if (kept === undefined) this.#fail(`the answer to ${name} is forgotten, and was never kept`);
-      else if (kept.at >= now - this.#idempotencyMs) this.#fail(`the answer to ${name} is forgotten before its time`);
-      this.#kept.delete(name);
-      if (kept !== undefined) this.#forgotten.set(name, { kept, at });
+      const record = this.#records.get(name);
+      if (record === undefined) this.#fail(`the record of ${name} is deleted, and was never made`);
+      else if (record.expiresAt >= now) this.#fail(`the record of ${name} is deleted before its time`);
+      this.#records.delete(name);
+      if (record !== undefined) this.#deleted.set(name, { record, at });
     }
   }
 
-  /** What was kept of a key when a batch was loaded. */
-  #keptAt(name: string, loadedAt: number): KeptAnswer | undefined {
-    const forgotten = this.#forgotten.get(name);
-    return this.#kept.get(name) ?? (forgotten !== undefined && forgotten.at > loadedAt ? forgotten.kept : undefined);
+  /** The record of a key when a batch was loaded. */
+  #recordAt(name: string, loadedAt: number): Recorded | undefined {
+    const deleted = this.#deleted.get(name);
+    return this.#records.get(name) ?? (deleted !== undefined && deleted.at > loadedAt ? deleted.record : undefined);
   }
 
-  /** Judges what the server answers, whether or not the client gets to see it. */
+  /** Judges a response, whether or not it reaches the client. */
   judge(attempt: Attempt, reply: Reply): void {
     const { operation } = attempt;
     const { status, headers, body } = reply;
@@ -213,7 +218,7 @@ export class Auditor implements Witness {
   #judgeWrite({ operation, decided }: Attempt, { status, headers, body }: Reply): void {
     assert(decided !== null, 'nothing of it is committed');
     const { outcome, replayOf } = decided;
-    const kept = replayOf ?? decided.kept;
+    const record = replayOf ?? decided.record;
     assert.equal(headers['idempotent-replayed'], replayOf === null ? undefined : 'true');
     if (outcome.refused === null) {
       assert.equal(status, 200);
@@ -226,11 +231,11 @@ export class Auditor implements Witness {
         const { request_id, type, title, detail, ...answered } = document;
         assert.deepEqual(answered, expected);
       }
-      if (kept !== null) assert.equal(document.request_id, kept.requestId, 'the id of the first request');
+      if (record !== null) assert.equal(document.request_id, record.requestId, 'the id of the first request');
     }
-    if (kept === null) return;
-    if (kept.body === null) kept.body = body;
-    assert.equal(body, kept.body, 'byte for byte what was answered before');
+    if (record === null) return;
+    if (record.body === null) record.body = body;
+    assert.equal(body, record.body, 'a replay has the same bytes');
   }
 
   #judgeRead({ operation, watched, readsBefore }: Attempt, { status, body }: Reply): void {
@@ -251,19 +256,24 @@ export class Auditor implements Witness {
     this.#compareIds(watched, ids.join(''));
   }
 
-  /** Of two lists of the same end user the shorter is the end of the longer: what was listed once never changes. */
+  /** Of two lists of the same end user the shorter is the end of the longer: a listed transaction never changes. */
   #compareIds(watched: Watched, ids: string): void {
     const [shorter, longer] = ids.length < watched.ids.length ? [ids, watched.ids] : [watched.ids, ids];
     assert(longer.endsWith(shorter), 'what was listed once never changes');
     watched.ids = longer;
   }
 
-  /** At the end: the invariants of the ledger over all that is on the disk, and the keys. */
+  /** At the end: the invariants of the ledger over the whole disk, the idempotency records and the totals. */
   judgeDisk(disk: Disk): void {
     const [finding] = faultsOfDisk(disk);
     if (finding !== undefined) this.#fail(`the audit finds: ${finding}`);
-    for (const name of disk.answers.keys()) if (!this.#kept.has(name)) this.#fail(`the answer to ${name} is kept`);
-    for (const name of this.#kept.keys()) if (!disk.answers.has(name)) this.#fail(`the answer to ${name} is lost`);
+    const { records } = disk;
+    for (const name of records.keys()) if (!this.#records.has(name)) this.#fail(`the record of ${name} was never made`);
+    for (const name of this.#records.keys()) if (!records.has(name)) this.#fail(`the record of ${name} is lost`);
+    const counted = new TotalsSum();
+    for (const entry of disk.feed) counted.add(entry);
+    if (!isDeepStrictEqual(textsOf(disk.totals), textsOf(counted)))
+      this.#fail('the totals are not those of the postings');
   }
 
   fail(what: string): void {
@@ -276,7 +286,7 @@ export class Auditor implements Witness {
   }
 
   #of(user: ModelUser): Watched {
-    const name = userName(user);
+    const name = endUserText(user);
     const known = this.#users.get(name);
     if (known !== undefined) return known;
     const watched = new Watched();
@@ -285,10 +295,19 @@ export class Auditor implements Witness {
   }
 }
 
+/** In one order; an hour in which nothing ends counts as missing. */
+function textsOf(sum: TotalsSum): string[] {
+  const { daily, expiries } = sum.totals();
+  const texts = [...daily, ...expiries.filter(({ credits }) => credits !== 0n)].map((total) =>
+    JSON.stringify(total, (_, value) => (typeof value === 'bigint' ? String(value) : value)),
+  );
+  return texts.sort();
+}
+
 const BEFORE_TRANSACTION_ID = '"transaction_id":"';
 const TRANSACTION_ID_LENGTH = 36;
 
-/** A list without the ids, which nobody can predict, and these. */
+/** A list without its ids, which cannot be predicted; and the ids. */
 function withoutIds(body: string): { text: string; ids: readonly string[] } {
   const ids: string[] = [];
   let text = '';
@@ -302,10 +321,10 @@ function withoutIds(body: string): { text: string; ids: readonly string[] } {
   return { text: text + body.slice(from), ids };
 }
 
-/** Members of a problem document that are said in words, and the id of the request. */
+/** Members of a problem document that are texts for people, and the request id. */
 const UNPREDICTED_COUNT = ['type', 'title', 'detail', 'request_id'].length;
 
-/** Found out a few times faster than by an assertion that has to know the difference. */
+/** Much faster than an assertion that reports the difference. */
 function saysJust(document: Record<string, unknown>, expected: Record<string, unknown>): boolean {
   const names = Object.keys(expected);
   if (names.length + UNPREDICTED_COUNT !== Object.keys(document).length) return false;

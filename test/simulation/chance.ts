@@ -1,7 +1,7 @@
-// Where all chance of a simulation comes from: one generator (sfc32), set going by the seed.
+// The source of all randomness in a simulation: one generator (sfc32) with the seed.
 
 export class Chance {
-  /** As the others a signed integer of 32 bits from the beginning: V8 keeps what was once larger as a fraction. */
+  /** A signed integer of 32 bits like the others: V8 keeps a number that was once larger as a double. */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;
@@ -22,7 +22,7 @@ export class Chance {
     return least + Math.floor(this.share() * (most - least + 1));
   }
 
-  /** Whether something happens that happens this often. A rate of 0 draws nothing. */
+  /** Whether something with this probability happens. A rate of 0 draws nothing. */
   happens(rate: number): boolean {
     return rate > 0 && this.share() < rate;
   }
@@ -31,7 +31,7 @@ export class Chance {
     return items[Math.floor(this.share() * items.length)] as Item;
   }
 
-  /** Milliseconds: mostly short, seldom long. */
+  /** Milliseconds: mostly short, rarely long. */
   delay(meanMs: number): number {
     return -Math.log(1 - this.share()) * meanMs;
   }

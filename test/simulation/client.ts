@@ -1,6 +1,6 @@
-// A client of the service, as its documentation asks for one to be written: it sends a request with a key again until it
-// is answered, one without a key only where nothing happened; it comes back when it was told to, and later each time that
-// it heard nothing. It waits for one answer before it asks for the next thing.
+// A client of the service, as its documentation recommends: it repeats a request with a key until it gets a response,
+// and one without a key only if nothing happened. It waits as long as `Retry-After` says, and longer each time without
+// a response. It sends one request at a time.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';
@@ -8,13 +8,13 @@ import type { Reply } from './connection.ts';
 import type { Operation } from './operation.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What a client hears of a request: an answer, that it never arrived, or nothing any more. */
+/** What a client learns of a request: a response, that it never arrived, or nothing. */
 export type Heard = Reply | 'refused' | 'cut';
 
 export interface ClientPorts {
   readonly time: VirtualTime;
   readonly chance: Chance;
-  /** Null when there is nothing left to be asked. */
+  /** Null when there are no more operations. */
   nextOperation(client: Client): Operation | null;
   attempt(operation: Operation): Attempt;
   send(attempt: Attempt, hear: (heard: Heard) => void): void;
@@ -24,14 +24,14 @@ const THINK_MS = 60;
 /** The first time; twice as long each time after that. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** So that not all who were told to come back come at once. */
+/** Spreads the clients that got the same `Retry-After`. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 
 export class Client {
   readonly number: number;
   isDone = false;
-  /** Requests sent, and operations given up since nobody knows whether they happened. */
+  /** Requests sent, and operations given up with an unknown outcome. */
   readonly counts = { requests: 0, unknown: 0 };
   readonly #ports: ClientPorts;
 
@@ -65,7 +65,7 @@ export class Client {
     this.#ports.send(attempt, hear);
   }
 
-  /** Whether the client leaves it at that. */
+  /** Whether the client is done with the operation. */
   #isAnswer({ sent }: Operation, heard: Heard): boolean {
     const isSafe = sent.method === 'GET' || sent.idempotencyKey !== null;
     if (heard === 'refused') return false;

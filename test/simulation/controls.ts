@@ -1,29 +1,29 @@
-// Stores that are broken on purpose, each in one way that has cost somebody money. A simulation that does not catch every
-// one of them proves nothing.
+// Stores that are broken on purpose, each in a way in which other systems have lost money. The simulation must catch
+// every one of them.
 
-import { ACCEPTED, type Command, type EndUserKey, type Outcome } from '../../src/ledger/command.ts';
-import type { Cycle } from '../../src/ledger/cycle.ts';
+import type { Batch, DecidedBatch, LoadedBatch } from '../../src/ledger/batch.ts';
+import { ACCEPTED, type Command, type EndUserKey, endUserText, type Outcome } from '../../src/ledger/command.ts';
 import type { Moment } from '../../src/ledger/decide.ts';
-import type { Batch, Folded, LoadedBatch } from '../../src/ledger/fold.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
-import { posting } from '../../src/ledger/posting.ts';
-import type { Loaded } from '../../src/store/loaded.ts';
+import { postingTo } from '../../src/ledger/posting.ts';
+import type { LoadedEndUser } from '../../src/store/ledger-store.ts';
+import type { Totals } from '../../src/store/totals.ts';
 import { TransactionIds } from '../../src/store/transaction-ids.ts';
 import type { Lock } from './disk.ts';
 import { SimulatedStore, type Staged } from './simulated-store.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** The disk gets it a moment later, if the process lives that long. */
+/** Writes to the disk a moment later, if the process lives that long. */
 class AcknowledgesBeforeCommit extends SimulatedStore {
   protected override async commit(staged: Staged): Promise<Outcomes | null> {
     const { time, chance } = this.options;
     time.after(chance.delay(100), () => this.apply(staged), this.owner);
-    return staged.folded.outcomes;
+    return staged.decided.outcomes;
   }
 }
 
-/** What was confirmed last is gone after a crash: a disk whose cache was not flushed. */
+/** Loses the last confirmed commit in a crash, like a disk whose cache was not flushed. */
 class LosesTheLastCommitInACrash extends SimulatedStore {
   protected override async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
     const before = new Map([...this.disk.users].map(([name, rows]) => [name, structuredClone(rows)]));
@@ -34,8 +34,8 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
       20,
       () => {
         if (owner.isAlive) return;
-        for (const { user } of staged.folded.changes) {
-          const name = `${user.account}/${user.endUser}`;
+        for (const { user } of staged.decided.changes) {
+          const name = endUserText(user);
           const rows = before.get(name);
           if (rows === undefined) this.disk.users.delete(name);
           else this.disk.users.set(name, rows);
@@ -47,28 +47,28 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
   }
 }
 
-/** Now and then a commit whose reply is lost is taken for one that failed, and made again. */
+/** Treats a commit whose reply was lost as failed, and repeats it. */
 class AppliesTwiceOnALostReply extends SimulatedStore {
   protected override apply(staged: Staged): void {
     super.apply(staged);
     if (!this.options.chance.happens(0.02)) return;
     const commands = staged.batch.commands.map((command) => ({ ...command, idempotency: null }) as Command);
-    this.disk.commit(this.stage(commands).folded);
+    this.disk.commit(this.stage(commands).decided);
   }
 }
 
-/** The answers to keys are stored by themselves, a little later. */
-class KeepsAnswersApart extends SimulatedStore {
+/** Stores idempotency records in a transaction of their own, a little later. */
+class StoresRecordsApart extends SimulatedStore {
   protected override apply(staged: Staged): void {
-    const { changes, answers } = staged.folded;
-    this.disk.commit({ changes, answers: [] });
-    this.options.witness.committed(staged.batch.commands, staged.folded.outcomes, staged);
+    const { changes, records, outcomes } = staged.decided;
+    this.disk.commit({ changes, records: [] });
+    this.options.witness.committed(staged.batch.commands, outcomes, staged);
     const { time, chance } = this.options;
-    time.after(chance.delay(20), () => this.disk.commit({ changes: [], answers }), this.owner);
+    time.after(chance.delay(20), () => this.disk.commit({ changes: [], records }), this.owner);
   }
 }
 
-/** Nobody remembers the latest instant: a clock that goes back brings back what has expired. */
+/** Does not store the latest instant: a clock that jumps back revives what has expired. */
 class BelievesTheWallClock extends SimulatedStore {
   protected override tick(): Instant {
     return Math.min(Math.floor(this.disk.wall()), super.tick());
@@ -81,12 +81,12 @@ class BelievesTheWallClock extends SimulatedStore {
   }
 }
 
-/** Answers go to whoever is next in the batch. */
+/** Returns the outcome of one command for another one of the batch. */
 class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
-    // Where the server could not even write the answer, nothing would be left to catch.
+    // If the server could not write the response, there would be nothing to catch.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }
@@ -96,56 +96,51 @@ function canBeWritten({ kind }: Command, outcome: Outcomes[number] | undefined):
   return !needsCycle || outcome === null || outcome?.refused !== null || outcome.cycle !== null;
 }
 
-/** What is left of a period comes on top of the next. */
+/** Carries the rest of a period over to the next. */
 class CarriesLeftoversOver extends SimulatedStore {
-  protected override fold(batch: Batch, loaded: LoadedBatch, moment: Moment): Folded {
-    const folded = super.fold(batch, loaded, moment);
-    const changes = folded.changes.map((change) => {
-      const leftover = change.changed.find(({ after }) => after.status === 'renewed')?.before.remaining ?? 0;
-      const first = change.opened.findIndex(({ period }) => period > 0);
-      if (leftover === 0 || first === -1) return change;
-      const more = (cycle: Cycle, index: number) =>
-        index === first ? { ...cycle, amount: cycle.amount + leftover, remaining: cycle.remaining + leftover } : cycle;
-      return { ...change, opened: change.opened.map(more) };
-    });
-    return { ...folded, changes };
+  protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
+    const { states, records } = super.loadBatch(batch, now);
+    const withLeftovers = states.map(({ cycles }) => ({
+      cycles: cycles.map((cycle) => {
+        const isDue = cycle.type === 'recurring' && cycle.status === 'active' && cycle.end <= now;
+        return isDue ? { ...cycle, amount: cycle.amount + cycle.remaining } : cycle;
+      }),
+    }));
+    return { states: withLeftovers, records };
   }
 }
 
-/** A subtraction that the balance does not cover takes what has expired. */
+/** Lets a subtraction that the balance does not cover draw on expired credits. */
 class SpendsExpiredCredits extends SimulatedStore {
-  protected override fold(batch: Batch, loaded: LoadedBatch, moment: Moment): Folded {
-    const folded = super.fold(batch, loaded, moment);
+  protected override decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
+    const decided = super.decide(batch, loaded, moment);
     const [command] = batch.commands;
-    const isRefused = folded.outcomes[0]?.refused === 'InsufficientFunds' && folded.changes.length === 0;
-    if (batch.commands.length > 1 || command?.kind !== 'subtract' || !isRefused) return folded;
+    const isRefused = decided.outcomes[0]?.refused === 'InsufficientFunds' && decided.changes.length === 0;
+    if (batch.commands.length > 1 || command?.kind !== 'subtract' || !isRefused) return decided;
     const { amount, actor } = command;
-    const before = this.disk.load(command, 0).find(({ end, remaining }) => end <= moment.now && remaining >= amount);
-    if (before === undefined) return folded;
-    const after = { ...before, remaining: before.remaining - amount };
-    const kind = 'subtract' as const;
-    const entry = { transactionId: moment.nextId(), kind, amount: -amount, createdAt: moment.now, actor, note: null };
-    const change = {
-      user: command,
-      index: 0,
-      opened: [],
-      changed: [{ before, after }],
-      postings: [posting(before, entry)],
-      cycles: { before: [before], after: [after] },
+    const before = this.disk.load(command, 0);
+    const expired = before.cycles.find(({ end, remaining }) => end <= moment.now && remaining >= amount);
+    if (expired === undefined) return decided;
+    const entry = { transactionId: moment.nextId(), kind: command.kind, createdAt: moment.now, actor, note: null };
+    const postings = [postingTo(expired, -amount, entry)];
+    const after = {
+      cycles: before.cycles.map((cycle) =>
+        cycle === expired ? { ...cycle, remaining: cycle.remaining - amount } : cycle,
+      ),
     };
-    const answers = folded.answers.map((answer) => ({ ...answer, outcome: ACCEPTED }));
-    return { outcomes: [ACCEPTED], changes: [change], answers };
+    const records = decided.records.map((record) => ({ ...record, outcome: ACCEPTED }));
+    return { outcomes: [ACCEPTED], changes: [{ index: 0, user: command, postings, before, after }], records };
   }
 }
 
-/** Two that read the same rows both write what they made of them. */
+/** Lets two batches read the same rows and both write their results. */
 class WritesWithoutLocks extends SimulatedStore {
   protected override async lock(names: readonly string[]): Promise<Lock> {
     return { names, owner: this.owner, granted: () => {}, isCommitting: false };
   }
 }
 
-/** It says that nothing happened when it does not know. */
+/** Reports that nothing happened when the outcome is unknown. */
 class CallsTheUnknownUndone extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     try {
@@ -156,9 +151,9 @@ class CallsTheUnknownUndone extends SimulatedStore {
   }
 }
 
-/** Whoever asks in the middle of a write is shown a renewal that the write then comes before. */
+/** Shows a renewal to a reader during a write that then comes before it. */
 class ShowsRenewalsTooEarly extends SimulatedStore {
-  protected override async readSettled<Result extends Loaded>(
+  protected override async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
     kind: 'balance' | 'transactions' | null,
     read: () => Result,
@@ -169,19 +164,27 @@ class ShowsRenewalsTooEarly extends SimulatedStore {
   }
 }
 
+/** Stores what a consumer derived from a part of the feed separately from its position. */
+class CountsTwice extends SimulatedStore {
+  protected override saveTotals(totals: Totals, count: number): void {
+    super.saveTotals(totals, this.options.chance.happens(0.05) ? 0 : count);
+  }
+}
+
 export const BROKEN_STORES = {
   nothing: SimulatedStore,
   'acknowledges before its commit': AcknowledgesBeforeCommit,
   'loses the last commit in a crash': LosesTheLastCommitInACrash,
   'applies twice on a lost reply': AppliesTwiceOnALostReply,
-  'keeps answers outside the transaction': KeepsAnswersApart,
+  'stores idempotency records outside the transaction': StoresRecordsApart,
   'lets a clock that goes back revive credits': BelievesTheWallClock,
   'answers in the wrong order': AnswersInTheWrongOrder,
   'carries leftovers over a renewal': CarriesLeftoversOver,
   'spends expired credits': SpendsExpiredCredits,
   'writes without locks': WritesWithoutLocks,
   'calls the unknown undone': CallsTheUnknownUndone,
-  'shows renewals that a write under way comes before': ShowsRenewalsTooEarly,
+  'shows renewals that a running write comes before': ShowsRenewalsTooEarly,
+  'counts a part of the feed twice': CountsTwice,
 } as const;
 
 export type Control = keyof typeof BROKEN_STORES;

@@ -1,60 +1,55 @@
-// What is on stable storage in a simulation: only what was committed, apart from whatever the processes hold. It also has
-// what a database server keeps for the processes on it: row locks, and the time, which never goes back.
+// Stable storage in a simulation: only what was committed, independent of the processes. It also has what a database
+// server holds for its clients: row locks, and a clock that never goes back.
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
-import type { EndUserKey } from '../../src/ledger/command.ts';
-import { type Cycle, hasEnded, inBurnOrder, renews } from '../../src/ledger/cycle.ts';
-import type { Folded, UserChange } from '../../src/ledger/fold.ts';
-import type { IdempotencyRecord } from '../../src/ledger/idempotency.ts';
-import { nameOf } from '../../src/ledger/idempotency.ts';
+import type { DecidedBatch, UserChange } from '../../src/ledger/batch.ts';
+import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
+import { type Cycle, hasEnded, inBurnOrder, isLive, renews } from '../../src/ledger/cycle.ts';
+import { type IdempotencyRecord, nameOf } from '../../src/ledger/idempotency.ts';
 import { type Instant, LAST_INSTANT } from '../../src/ledger/instant.ts';
-import { loadedBehind } from '../../src/ledger/movement.ts';
 import type { Posting } from '../../src/ledger/posting.ts';
+import { cycleChanges, EMPTY_STATE, type EndUserState } from '../../src/ledger/state.ts';
+import type { FeedPosting } from '../../src/store/feed.ts';
+import type { IdempotencyRetention } from '../../src/store/ledger-store.ts';
+import { isGrant } from '../../src/store/stored-record.ts';
+import { type Totals, TotalsSum } from '../../src/store/totals.ts';
 import { TransactionIds } from '../../src/store/transaction-ids.ts';
 import type { Owner } from './virtual-time.ts';
 
 export interface UserRows {
   readonly user: EndUserKey;
-  /** All of them, in no order that means anything. */
+  /** All cycles, each in its latest period. */
   cycles: Cycle[];
-  /** Of these, all that end behind `liveBehind` and the one that renews, so that nobody looks through all that ever was. */
+  /** Those that were live at `liveAt`, so that a load need not scan every cycle that ever was. */
   live: Cycle[];
-  liveBehind: Instant;
+  liveAt: Instant;
   /** In the order of the commits. */
   readonly postings: Posting[];
 }
 
-/** On the rows of some end users, asked for or held. */
+/** On rows of end users: requested or held. */
 export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /** COMMIT was sent: the server goes on with it, and holds the rows until then, whatever becomes of the client. */
+  /** COMMIT was sent: the server finishes it and holds the rows until then, even if the client disconnects. */
   isCommitting: boolean;
-}
-
-/** By account, then end user. V8 looks for each text that it asks a map for in a table of all such, unless it is there already. */
-const userNames = new Map<number, Map<string, string>>();
-
-/** Simulations have few end users, and all of them the same ones. */
-export function userName({ account, endUser }: EndUserKey): string {
-  const known = userNames.get(account)?.get(endUser);
-  if (known !== undefined) return known;
-  const name = `${account}/${endUser}`;
-  userNames.set(account, (userNames.get(account) ?? new Map()).set(endUser, name));
-  return name;
 }
 
 export class Disk {
   readonly users = new Map<string, UserRows>();
-  readonly answers = new Map<string, IdempotencyRecord>();
+  readonly records = new Map<string, IdempotencyRecord>();
   readonly apiKeys = new Map<string, ApiKey>();
   readonly ids: TransactionIds;
-  /** What the machine's clock says; it jumps. */
+  /** All postings in the order of the commits, and how many of them the totals count. */
+  readonly feed: FeedPosting[] = [];
+  consumed = 0;
+  readonly totals = new TotalsSum();
+  /** The machine's clock; it jumps. */
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No answer is older, so that nobody looks through all of them once a second. */
-  #answeredFrom: Instant = 0;
+  /** No record is older, so that a sweep need not scan all of them each second. */
+  #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
 
@@ -63,12 +58,12 @@ export class Disk {
     this.ids = new TransactionIds({ at: 0, sequence: 0 }, tails);
   }
 
-  /** The latest instant that anybody was told. */
+  /** The latest instant that was given out. */
   get latest(): Instant {
     return this.#latest;
   }
 
-  /** The time of what is being done now. */
+  /** The present instant, which counts as given out. */
   tick(): Instant {
     this.#latest = this.peek();
     return this.#latest;
@@ -78,51 +73,60 @@ export class Disk {
     return Math.min(Math.max(this.#latest, Math.floor(this.wall())), LAST_INSTANT);
   }
 
-  /** @param behind the cycles that end later are loaded, and the one that renews */
-  load(user: EndUserKey, behind: Instant): Cycle[] {
-    const rows = this.users.get(userName(user));
-    if (rows === undefined) return [];
-    const known = behind < rows.liveBehind ? rows.cycles : rows.live;
-    const loaded = known.filter((cycle) => cycle.end > behind || renews(cycle));
-    if (loaded.length < known.length && behind >= rows.liveBehind) {
-      rows.live = loaded.slice();
-      rows.liveBehind = behind;
+  /** With the cycles that are live at `now`. */
+  load(user: EndUserKey, now: Instant): EndUserState {
+    const rows = this.users.get(endUserText(user));
+    if (rows === undefined) return EMPTY_STATE;
+    const known = now < rows.liveAt ? rows.cycles : rows.live;
+    const live = known.filter((cycle) => isLive(cycle, now));
+    if (live.length < known.length && now >= rows.liveAt) {
+      rows.live = live.slice();
+      rows.liveAt = now;
     }
-    return inBurnOrder(loaded);
+    return { cycles: inBurnOrder(live) };
   }
 
-  loadForBatch(user: EndUserKey, now: Instant): Cycle[] {
-    return this.load(user, loadedBehind(now));
-  }
-
-  loadForReader(user: EndUserKey, now: Instant): Cycle[] {
-    return this.load(user, now).filter((cycle) => renews(cycle) || !hasEnded(cycle, now));
-  }
-
-  /** One commit: all of it, at this instant. */
-  commit({ changes, answers }: Pick<Folded, 'changes' | 'answers'>): void {
+  /** One commit, as a whole, at this instant. */
+  commit({ changes, records }: Pick<DecidedBatch, 'changes' | 'records'>): void {
     for (const change of changes) this.#apply(change);
-    for (const answer of answers) {
-      this.answers.set(nameOf(answer, answer.key), answer);
-      this.#answeredFrom = Math.min(this.#answeredFrom, answer.answeredAt);
+    for (const record of records) {
+      this.records.set(nameOf(record), record);
+      this.#recordedFrom = Math.min(this.#recordedFrom, record.recordedAt);
     }
   }
 
-  #apply({ user, opened, changed, postings }: UserChange): void {
-    const name = userName(user);
+  #apply({ user, before, after, postings }: UserChange): void {
+    const name = endUserText(user);
     const rows = this.users.get(name) ?? newRows(user);
     this.users.set(name, rows);
+    const { opened, changed } = cycleChanges(before, after);
     for (const cycles of [rows.cycles, rows.live]) {
-      for (const { before, after } of changed) {
-        const place = cycles.findLastIndex(({ id, period }) => id === before.id && period === before.period);
-        if (place >= 0) cycles[place] = after;
+      for (const change of changed) {
+        const place = cycles.findLastIndex(({ id }) => id === change.before.id);
+        if (place >= 0) cycles[place] = change.after;
       }
       cycles.push(...opened);
     }
     rows.postings.push(...postings);
+    this.feed.push(...postings.map((posting) => ({ user: rows.user, posting })));
   }
 
-  /** End users with something to renew, the longest overdue first. */
+  /** Up to this many postings that are not consumed yet, and the rest of the last transaction. */
+  nextPart(postingsMax: number): FeedPosting[] {
+    const { feed, consumed } = this;
+    let end = Math.min(consumed + postingsMax, feed.length);
+    while (end < feed.length && feed[end]?.posting.transactionId === feed[end - 1]?.posting.transactionId) end += 1;
+    return feed.slice(consumed, end);
+  }
+
+  /** Stores what a consumer derived from the next part of the feed. */
+  saveTotals({ daily, expiries }: Totals, count: number): void {
+    for (const total of daily) this.totals.addDaily(total);
+    for (const total of expiries) this.totals.addExpiry(total);
+    this.consumed += count;
+  }
+
+  /** End users for whom something is due, the longest overdue first. */
   due(limit: number): EndUserKey[] {
     const now = this.peek();
     const found: { end: Instant; user: EndUserKey }[] = [];
@@ -134,22 +138,23 @@ export class Disk {
     return found.slice(0, limit).map(({ user }) => user);
   }
 
-  /** @returns the names of those that it forgot, `max` at the most */
-  deleteExpiredRecords(before: Instant, max: number): string[] {
-    if (before <= this.#answeredFrom) return [];
-    const old: string[] = [];
+  /** @returns the names of the records that it deleted, at most `max` */
+  deleteExpiredRecords(now: Instant, retention: IdempotencyRetention, max: number): string[] {
+    if (this.#recordedFrom + Math.min(retention.grantsMs, retention.othersMs) >= now) return [];
+    const expired: string[] = [];
     let oldest = Number.POSITIVE_INFINITY;
-    for (const [name, { answeredAt }] of this.answers) {
-      if (answeredAt >= before) oldest = Math.min(oldest, answeredAt);
-      else if (old.push(name) === max) break;
+    for (const [name, record] of this.records) {
+      if (!hasExpired(record, now, retention)) oldest = Math.min(oldest, record.recordedAt);
+      else if (expired.push(name) === max) break;
     }
-    for (const name of old) this.answers.delete(name);
-    if (old.length < max) this.#answeredFrom = oldest;
-    return old;
+    for (const name of expired) this.records.delete(name);
+    if (expired.length < max) this.#recordedFrom = oldest;
+    return expired;
   }
 
-  hasAnswersBefore(instant: Instant): boolean {
-    for (const { answeredAt } of this.answers.values()) if (answeredAt < instant) return true;
+  hasExpiredRecords(retention: IdempotencyRetention): boolean {
+    const now = this.peek();
+    for (const record of this.records.values()) if (hasExpired(record, now, retention)) return true;
     return false;
   }
 
@@ -171,7 +176,7 @@ export class Disk {
     return [...ends].sort((a, b) => a - b);
   }
 
-  /** Takes the locks of all of them at once, when they are free; those who came first go first. */
+  /** Takes the locks of all of them together, once they are free, in the order of the requests. */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };
@@ -189,7 +194,7 @@ export class Disk {
     this.#grant();
   }
 
-  /** What a server does once it notices that a client is gone. */
+  /** As a server does when it notices that a client has disconnected. */
   unlockAllOf(owner: Owner): void {
     this.#waiting = this.#waiting.filter((lock) => lock.owner !== owner);
     for (const lock of new Set(this.#held.values())) if (lock.owner === owner && !lock.isCommitting) this.unlock(lock);
@@ -218,5 +223,9 @@ export class Disk {
 const atOnce = () => {};
 
 function newRows({ account, endUser }: EndUserKey): UserRows {
-  return { user: { account, endUser }, cycles: [], live: [], liveBehind: 0, postings: [] };
+  return { user: { account, endUser }, cycles: [], live: [], liveAt: 0, postings: [] };
+}
+
+function hasExpired(record: IdempotencyRecord, now: Instant, { grantsMs, othersMs }: IdempotencyRetention): boolean {
+  return record.recordedAt < now - (isGrant(record) ? grantsMs : othersMs);
 }

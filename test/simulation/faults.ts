@@ -1,9 +1,9 @@
-// What goes wrong in a simulation, and how often. Each seed turns off a random half of the faults and draws a rate for
-// each of the others, so that rare ones are not always drowned by frequent ones.
+// What goes wrong in a simulation, and how often. Each seed disables a random half of the faults and draws a rate for
+// each of the others, so that frequent faults do not always hide rare ones.
 
 import type { Chance } from './chance.ts';
 
-/** For a batch, a request or whatever else it befalls; most rates are far below. */
+/** Probability per batch, request or other subject of a fault. Most rates are far lower. */
 const RATE_MAX = 0.1;
 
 export const FAULTS = [
@@ -20,8 +20,10 @@ export const FAULTS = [
   'a read fails',
   'a read stalls',
   'a look at an API key fails',
-  'renewals cannot be listed',
-  'answers cannot be forgotten',
+  'due end users cannot be listed',
+  'expired records cannot be deleted',
+  'the feed cannot be read',
+  'the position in the feed cannot be saved',
   'a process crashes',
   'a process crashes during a write',
   'a request is lost',
@@ -29,7 +31,7 @@ export const FAULTS = [
   'a request is late',
   'a reply is lost',
   'a reply is late',
-  'a client goes away',
+  'a client disconnects',
   'the clock jumps forward',
   'the clock jumps to a boundary',
   'a cycle renews during a commit',
@@ -49,7 +51,7 @@ export class Faults {
     this.#rates = new Map(chance.half(FAULTS).map((fault) => [fault, chance.share() ** 2 * RATE_MAX]));
   }
 
-  /** Whether it happens now; counted when it does. */
+  /** Whether it happens now, which is then counted. */
   strikes(fault: Fault): boolean {
     if (this.#isOver) return false;
     const happens = this.#chance.happens(this.#rates.get(fault) ?? 0);
@@ -57,7 +59,7 @@ export class Faults {
     return happens;
   }
 
-  /** From now on nothing goes wrong any more. */
+  /** Ends all faults. */
   end(): void {
     this.#isOver = true;
   }

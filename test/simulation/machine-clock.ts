@@ -1,4 +1,4 @@
-// The clock of the machine that the store runs on: it goes as time does, until it jumps.
+// The clock of the machine that the store runs on: it advances with virtual time, until it jumps.
 
 import { DAY_MS, HOUR_MS, type Instant } from '../../src/ledger/instant.ts';
 import type { Chance } from './chance.ts';
@@ -7,19 +7,19 @@ import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-/** How far it goes in all, but for the last jump: a daily cycle renews as often. */
+/** How far it may advance in all, without the last jump: a daily cycle renews that often. */
 const DAYS_MAX = 60;
 const STANDSTILL_MS = 150;
 const BOUNDARIES_NEAR = 4;
 
 export class MachineClock {
-  /** How far it went forward by jumps. */
+  /** How far jumps have advanced it. */
   days = 0;
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
-  /** What it is ahead of the time that passes. */
+  /** How far it is ahead of virtual time. */
   #offset = BEGIN;
-  /** Until then it stands still. */
+  /** Until then it is frozen. */
   #standsUntil = 0;
 
   constructor(time: VirtualTime, onJump: (instant: Instant) => void) {
@@ -27,12 +27,12 @@ export class MachineClock {
     this.#onJump = onJump;
   }
 
-  /** What it says; not always whole milliseconds. */
+  /** Its reading; not always whole milliseconds. */
   now(): number {
     return this.#offset + Math.max(this.#time.now, this.#standsUntil);
   }
 
-  /** @param standsMs for how long it then stands still, so that something happens at that very instant */
+  /** @param standsMs how long it is frozen then, so that something happens at that very instant */
   jump(disk: Disk, to: number, standsMs = 0): void {
     const instant = Math.max(0, Math.floor(to));
     this.days += Math.max(0, instant - disk.peek()) / DAY_MS;
@@ -56,7 +56,7 @@ export class MachineClock {
     }
   }
 
-  /** To the next instant at which a cycle of one of these end users renews, unless it has come far enough. */
+  /** Jumps to the next instant at which a cycle of one of these end users renews, unless it has advanced far enough. */
   jumpToARenewalOf(names: readonly string[], disk: Disk): void {
     const next = this.days > DAYS_MAX ? null : disk.nextRenewalOf(names);
     if (next !== null) this.jump(disk, next);

@@ -1,4 +1,4 @@
-// What clients ask for in a simulation: the operations of the interface, and what it refuses.
+// What clients request in a simulation: the operations of the interface, and invalid ones.
 
 import type { ModelCommand, ModelUser } from '../model/reference-model.ts';
 import type { Chance } from './chance.ts';
@@ -20,7 +20,7 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
-/** How often each is asked for, where it is not turned off. */
+/** How often each is requested, unless it is disabled. */
 const WEIGHTS: Readonly<Record<Kind, number>> = {
   add: 22,
   subtract: 35,
@@ -38,24 +38,24 @@ const WEIGHTS: Readonly<Record<Kind, number>> = {
 const MOST = 2 ** 53 - 1;
 const KEYED_SHARE = 0.75;
 
-/** One thing that a client wants, however often it has to ask. */
+/** One thing that a client wants, however many requests it takes. */
 export interface Operation {
   readonly number: number;
   readonly kind: Kind;
   readonly user: ModelUser;
-  /** Null for what the ledger never gets to see. */
+  /** Null for a request that never reaches the ledger. */
   readonly command: ModelCommand | null;
   readonly sent: SentRequest;
-  /** What is answered to what the ledger never gets to see; null for the rest. */
+  /** The response to a request that never reaches the ledger; null for the others. */
   readonly refusedWith: number | null;
 }
 
-/** As the header `Authorization` says them. */
+/** As the values of the header `Authorization`. */
 export interface Secrets {
   readonly write: string;
   readonly read: string;
   readonly unknown: string;
-  /** Of the key to write with. */
+  /** Of the key with the scope `write`. */
   readonly actor: string;
 }
 
@@ -155,7 +155,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** All that there is, and one more: where a ledger that is off by one is found out. */
+  /** All credits that there are, and one more: where an error by one shows. */
   #nearBalance(user: ModelUser): number {
     return Math.min(Math.max(this.#balanceOf(user) + this.#chance.between(0, 1), 1), MOST);
   }
@@ -177,7 +177,7 @@ function bodyOf(command: ModelCommand, inCapitals: boolean): string {
   }
 }
 
-/** Bodies that no write takes. */
+/** Bodies that every write refuses. */
 const INVALID: readonly ((endUser: string) => string)[] = [
   (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
   (end_user_id) => JSON.stringify({ end_user_id, amount: '5' }),

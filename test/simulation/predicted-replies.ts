@@ -1,5 +1,4 @@
-// What the interface says about the bodies of answers, told once more from the reference model: nothing here comes from
-// the code that writes them.
+// The response bodies that the interface describes, computed from the reference model: no code of the service is used.
 
 import type { ModelBalance, ModelCycle, ModelOutcome, ModelTransaction, ModelUser } from '../model/reference-model.ts';
 import type { Operation } from './operation.ts';
@@ -13,7 +12,7 @@ export function bodyOfSuccess({ user, command }: Operation, { cycle }: Accepted)
   return `{"end_user_id":"${user.endUser}","amount":${amount}}`;
 }
 
-/** Without what is said in words, and the id of the request. */
+/** Without texts for people, and the request id. */
 export function problemOf(user: ModelUser, outcome: Refused): Record<string, unknown> {
   switch (outcome.refused) {
     case 'InsufficientFunds': {
@@ -44,7 +43,7 @@ export function balanceText(user: ModelUser, { balance, entries }: ModelBalance)
 /** The text of each transaction, which never changes, for as long as a seed runs. */
 export type KnownTexts = Map<ModelTransaction, string>;
 
-/** Without their ids, which nobody can predict. */
+/** Without their ids, which cannot be predicted. */
 export function transactionTexts(transactions: readonly ModelTransaction[], known: KnownTexts): string[] {
   return transactions.map((transaction) => {
     const { amount, createdAt, expiresAt } = transaction;
@@ -74,10 +73,10 @@ function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, sta
 
 const SECOND = 1_000;
 const SECONDS_KNOWN = 4_096;
-/** By second, what it was last asked for; a number that is not too large is found far faster than an instant. */
+/** By second: a small number is found far faster than an instant. */
 const seconds = new Map<number, string>();
 
-/** The same few seconds are asked for again and again. */
+/** The same few seconds are requested again and again. */
 function timestamp(instant: number): string {
   const second = Math.floor(instant / SECOND);
   let begin = seconds.get(second);

@@ -1,45 +1,48 @@
-// A process of the service: the real HTTP server, group commit, renewal clock, answer sweep and authenticator above a
-// simulated store. A crash takes all of it away but the server's routes, which hold nothing; building those anew takes
-// longer than a whole seed, so they are built once and reach whatever process has the turn.
+// A process of the service: the real HTTP server, group commit, background jobs and authenticator on a simulated store.
+// A crash discards all of it except the routes of the server, which hold no state: building them takes longer than a
+// whole seed, so they are built once and lead to the process whose event is running.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyBaseLogger } from 'fastify';
-import { GroupCommit, type QueueLimits, type ResultCallback } from '../../src/batching/group-commit.ts';
+import { GroupCommit, type Requester, type ResultCallback } from '../../src/batching/group-commit.ts';
 import { idempotencySweep } from '../../src/batching/idempotency-sweep.ts';
-import type { IntervalJob } from '../../src/batching/interval-job.ts';
+import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
-import { Authenticator, type LatestCaller } from '../../src/http/authenticate.ts';
-import { ListTurns, type PageReader } from '../../src/http/page-turns.ts';
+import { totalsJob } from '../../src/events/totals.ts';
+import { PageQueue } from '../../src/http/admission/page-queue.ts';
+import { Authenticator, type LatestKey } from '../../src/http/auth/authenticator.ts';
 import { buildServer, type HttpServer } from '../../src/http/server.ts';
 import type { Command } from '../../src/ledger/command.ts';
-import { type Store, StoreFault } from '../../src/store/store.ts';
+import type { KeyStore } from '../../src/store/key-store.ts';
+import type { IdempotencyRetention, LedgerStore } from '../../src/store/ledger-store.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
 import { ArrivingRequest, DepartingResponse, type OpenSocket, type Reply, type SentRequest } from './connection.ts';
+import type { SimulatedStore } from './simulated-store.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
 export interface ProcessOptions {
-  readonly store: Store;
+  readonly store: SimulatedStore;
   readonly limits: QueueLimits;
-  readonly idempotencyMs: number;
-  /** What the log would say of troubles. */
+  readonly retention: IdempotencyRetention;
+  /** Called with what would be logged. */
   readonly onTrouble: (what: string) => void;
 }
 
-/** What is volatile: it is gone when the process crashes. */
+/** Everything that a crash discards. */
 export class Process implements Owner {
   isAlive = true;
-  store!: Store;
+  store!: LedgerStore;
   commit!: GroupCommit;
-  renewalJob!: RenewalJob;
-  idempotencyJob!: IntervalJob;
+  jobs: readonly { start(): void; stop(): Promise<void> }[] = [];
   authenticator!: Authenticator;
-  readonly listTurns = new ListTurns();
-  /** What would be waited for in vain after a crash; to be called with the crash, whose answers nobody hears. */
+  readonly pages = new PageQueue();
+  /** Callbacks for everything that a crash cuts off. */
   readonly pending = new Set<(fault: StoreFault) => void>();
   readonly #sockets = new Map<string | null, OpenSocket>();
 
-  /** Whoever calls keeps a connection open. */
+  /** Each client keeps a connection open. */
   socketOf({ authorization }: SentRequest): OpenSocket {
     const known = this.#sockets.get(authorization);
     if (known !== undefined) return known;
@@ -48,22 +51,24 @@ export class Process implements Owner {
     return socket;
   }
 
-  start({ store, limits, idempotencyMs, onTrouble }: ProcessOptions): void {
+  start({ store, limits, retention, onTrouble }: ProcessOptions): void {
     this.store = store;
     this.commit = new GroupCommit(store, limits, (trouble) =>
       onTrouble(trouble === null ? 'writes work' : trouble.code),
     );
-    this.renewalJob = new RenewalJob(store, this.commit, () => onTrouble('renewals wait'));
-    this.idempotencyJob = idempotencySweep(store, idempotencyMs, () => onTrouble('answers wait'));
-    this.authenticator = new Authenticator(store.apiKeys);
-    this.renewalJob.start();
-    this.idempotencyJob.start();
+    this.jobs = [
+      new RenewalJob(store, this.commit, () => onTrouble('renewals fail')),
+      idempotencySweep(store, retention, () => onTrouble('the sweep fails')),
+      totalsJob(store.feed, () => onTrouble('the totals fail')),
+    ];
+    this.authenticator = new Authenticator(store.keys as KeyStore);
+    for (const job of this.jobs) job.start();
     this.authenticator.start();
   }
 
   /** As `startService` stops it. */
   async stop(): Promise<void> {
-    await Promise.all([this.renewalJob.stop(), this.idempotencyJob.stop()]);
+    await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();
     await this.authenticator.stop();
     await this.store.close();
@@ -72,11 +77,11 @@ export class Process implements Owner {
 
 const CUT = new StoreFault('StoreUnavailable', 'the process is gone');
 
-/** The place of a process, and who runs there now. */
+/** A slot for a process, and the process in it. */
 export class Slot {
   process: Process | null = null;
 
-  /** Ends the process between two turns. */
+  /** Ends the process between two turns of its event loop. */
   crash(): void {
     assert(this.process !== null, 'a process runs here');
     const { pending } = this.process;
@@ -88,55 +93,55 @@ export class Slot {
 }
 
 /**
- * The routes of all processes. With a server for each, whatever all three run through was compiled for the objects of
- * three, which have other shapes: a seed took 73 and 79 ms of processor time, rather than 70 and 71 (November 2026).
+ * The routes of all processes. With a server for each, shared code was compiled for objects of three shapes: a seed took 73
+ * and 79 ms of processor time, rather than 70 and 71 (November 2026).
  */
 export class Routes {
-  /** Of the seed under way. It knows whose turn it is: what a route asks for, it asks for in the process that has the turn. */
+  /** Of the seed that is running. It knows the process whose event is running, which a route then uses. */
   time: VirtualTime | null = null;
   #server!: HttpServer;
-  /** Told of the command that a request leads to, while its handler runs. */
+  /** Called with the command that a request leads to, while its handler runs. */
   #onSubmit: ((command: Command) => void) | null = null;
 
   static async build(): Promise<Routes> {
     const routes = new Routes();
-    const { counts, pace } = new GroupCommit({ lanes: { count: 0 } } as Store);
+    const { counts, throughput } = new GroupCommit({ lanes: { count: 0 } } as LedgerStore);
     const commit = {
       counts,
-      pace,
+      throughput,
       submit: (command: Command, answer: ResultCallback) => routes.#submit(command, answer),
     };
-    const store = {
-      cycles: (user) => waitIn(routes.#running, ({ store }) => store.cycles(user)),
+    const ledger = {
+      load: (user) => waitIn(routes.#running, ({ store }) => store.load(user)),
       transactions: (user, page) => waitIn(routes.#running, ({ store }) => store.transactions(user, page)),
       trouble: () => null,
-    } satisfies Partial<Store> as unknown as Store;
-    const turnsOf = (which: keyof ListTurns) => ({
-      take: (reader: PageReader, make: () => Promise<unknown>) =>
-        waitIn(routes.#running, ({ listTurns }) => listTurns[which].take(reader, make)),
-    });
+    } satisfies Partial<LedgerStore> as unknown as LedgerStore;
+    const pages = {
+      read: (account: number, requester: Requester, read: () => Promise<unknown>) =>
+        waitIn(routes.#running, (process) => process.pages.read(account, requester, read)),
+    } as PageQueue;
     const authenticator = {
-      authenticate(request: IncomingMessage, latest: LatestCaller) {
+      authenticate(authorization: string | undefined, latest: LatestKey) {
         const process = routes.#running;
-        const key = process.authenticator.authenticate(request, latest);
+        const key = process.authenticator.authenticate(authorization, latest);
         return key instanceof Promise ? waitIn(process, () => key) : key;
       },
     } as Pick<Authenticator, 'authenticate'> as Authenticator;
     routes.#server = await buildServer({
-      store,
+      ledger,
       commit: commit as unknown as GroupCommit,
-      renewalJob: { renewed: 0, due: 0, lateMs: () => 0 } as RenewalJob,
+      renewalJob: { settled: 0, due: 0, lateMs: () => 0 } as unknown as RenewalJob,
       authenticator,
       logger: SILENT,
       version: 'simulated',
-      console: { plugin: async () => {}, addressFor: (url) => url },
-      listTurns: { beginnings: turnsOf('beginnings'), pages: turnsOf('pages') } as unknown as ListTurns,
+      console: { plugin: async () => {}, prefix: '/console/', addressFor: (url) => url },
+      pages,
     });
     await routes.#server.app.ready();
     return routes;
   }
 
-  /** @param answer called with what the server answers, or null when it breaks off; not at all when it crashes before */
+  /** @param answer called with the response, or null when the server closes the connection; not called after a crash */
   handle(sent: SentRequest, onSubmit: (command: Command) => void, answer: (reply: Reply | null) => void): void {
     const served = this.#running;
     const around = (deliver: () => void) => {
@@ -151,7 +156,7 @@ export class Routes {
     this.#server.app.routing(request as unknown as IncomingMessage, response as unknown as ServerResponse);
   }
 
-  /** What the server counts as being worked on. */
+  /** As the server counts them. */
   async requestsInFlight(): Promise<number> {
     const text = await this.#server.metrics.getSingleMetricAsString('scrip_requests_in_flight');
     return Number(text.split(' ').at(-1));
@@ -163,12 +168,12 @@ export class Routes {
 
   get #running(): Process {
     const owner = this.time?.owner;
-    assert(owner instanceof Process && owner.isAlive, 'a process has the turn');
+    assert(owner instanceof Process && owner.isAlive, 'an event of a process is running');
     return owner;
   }
 
   #submit(command: Command, answer: ResultCallback): void {
-    assert(this.#onSubmit !== null, 'a handler runs when its body is there');
+    assert(this.#onSubmit !== null, 'a handler runs when the body has arrived');
     this.#onSubmit(command);
     const { commit, pending } = this.#running;
     const once: ResultCallback = (result) => {
@@ -179,7 +184,7 @@ export class Routes {
   }
 }
 
-/** What a process is asked for, unless it crashes before it has it. */
+/** The result of `ask`; rejects when the process crashes before. */
 function waitIn<Value>(process: Process, ask: (process: Process) => Promise<Value>): Promise<Value> {
   const { pending } = process;
   const wanted = ask(process);

@@ -4,13 +4,13 @@ import type { Control } from './controls.ts';
 import { Routes } from './process.ts';
 import { type SeedOptions, type SeedResult, World } from './world.ts';
 
-/** Within how many seeds a store that is broken on purpose has to be caught, and how long they are. */
+/** Within how many seeds a broken store must be caught, and how long they are. */
 export const CONTROL_SEEDS_MAX = 100;
 export const CONTROL_OPERATIONS = 300;
 
 export interface Caught {
   readonly control: Control;
-  /** Null when it got through. */
+  /** Null if it was not caught. */
   readonly result: SeedResult | null;
   /** How many seeds it took. */
   readonly seeds: number;
@@ -28,7 +28,7 @@ export class SeedRunner {
   }
 
   async run(options: SeedOptions): Promise<SeedResult> {
-    // Thousands of faults a second are made, and nobody reads where.
+    // Thousands of errors a second are created, and their stacks are not needed.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = options.onTrace === null ? 0 : stackTraceLimit;
     try {
@@ -48,7 +48,7 @@ export class SeedRunner {
     return { control, result: null, seeds: CONTROL_SEEDS_MAX };
   }
 
-  /** Requests that the server has not done with: none, once a seed is over. */
+  /** Requests that the server has not finished: none after a seed. */
   requestsInFlight(): Promise<number> {
     return this.#routes.requestsInFlight();
   }

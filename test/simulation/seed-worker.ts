@@ -5,7 +5,7 @@ import type { Control } from './controls.ts';
 import { type Caught, SeedRunner } from './seed-runner.ts';
 import type { SeedResult } from './world.ts';
 
-/** Some seeds of the product as it is, or the seeds that a broken store has to be caught in. */
+/** Some seeds of the product as it is, or the seeds in which a broken store must be caught. */
 export type Task =
   | { readonly kind: 'seeds'; readonly seeds: readonly number[]; readonly operations: number }
   | { readonly kind: 'control'; readonly control: Control; readonly from: number };

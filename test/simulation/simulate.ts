@@ -4,20 +4,20 @@
 //   npm run simulate -- --seed N --trace                     one seed, every line of its trace
 //   npm run simulate -- --seed N --control 'NAME'            one seed of a store that is broken on purpose
 //
-// Runs the seeds, then the broken stores, each of which has to be caught. Ends with 1 when a seed fails or one of them
-// gets through.
+// Runs the seeds, then the broken stores, each of which must be caught. Exits with 1 if a seed fails or a broken store
+// is not caught.
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { Worker } from 'node:worker_threads';
-import { ProgressLine } from '../../src/progress-line.ts';
+import { withProgress } from '../../src/cli/output.ts';
 import { CONTROLS, type Control } from './controls.ts';
 import { FAULTS } from './faults.ts';
 import { type Caught, CONTROL_OPERATIONS, CONTROL_SEEDS_MAX, SeedRunner } from './seed-runner.ts';
 import type { Report, Task } from './seed-worker.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-/** Handed to a thread at a time; few, since in the end all others wait for the last. */
+/** Seeds per task; few, since in the end the other threads wait for the last one. */
 const SEEDS_A_TASK = 2;
 const SEED_SPAN = 2 ** 31;
 
@@ -66,22 +66,22 @@ async function runMany(count: number, threads: number): Promise<number> {
   );
   const tally = new Tally();
   let inFlight = 0;
-  // What the threads do before their first seed is not counted.
+  // The start of the threads is not counted.
   await hand(workers, [], () => {});
   const started = performance.now();
   const used = process.cpuUsage();
-  const progress = new ProgressLine(process.stderr);
-  await hand(workers, tasks, (report) => {
-    if (report.kind !== 'seeds') return;
-    for (const result of report.results) {
-      tally.add(result);
-      const { seed, violation } = result;
-      if (violation !== null) say(failureText(result, commandFor({ seed, operations, control: null })));
-    }
-    inFlight = Math.max(inFlight, report.inFlight);
-    progress.show({ step: 'simulating', done: tally.seeds, total: count, unit: 'seeds' });
-  });
-  progress.end();
+  await withProgress((show) =>
+    hand(workers, tasks, (report) => {
+      if (report.kind !== 'seeds') return;
+      for (const result of report.results) {
+        tally.add(result);
+        const { seed, violation } = result;
+        if (violation !== null) say(failureText(result, commandFor({ seed, operations, control: null })));
+      }
+      inFlight = Math.max(inFlight, report.inFlight);
+      show({ step: 'simulating', done: tally.seeds, total: count, unit: 'seeds' });
+    }),
+  );
   const minutes = (performance.now() - started) / 60_000;
   const { user, system } = process.cpuUsage(used);
   const processorMs = (user + system) / 1_000;

@@ -1,39 +1,43 @@
-// A store that keeps its word as the real ones do, and meets all that befalls them: it fails before, in and after its
-// commits, loses replies, stalls, and stops at any await when its process crashes. It implements the port by calling
-// the real `fold`; what it holds is staged until the disk commits it.
+// A store that keeps the promises of the real ones and has all their faults: it fails before, during and after its
+// commits, loses replies, stalls, and stops at any await when its process crashes. It implements the port with the real
+// rules; changes are staged until the disk commits them.
 //
-//   begin ──▶ lock ──▶ load and fold ──▶ COMMIT sent ──▶ committed ──▶ reply
-//     └─────────┴─ nothing happened ────────┘  └─ the disk's own event: a crash of the process no longer stops it
+//   begin ──▶ lock ──▶ load and decide ──▶ COMMIT sent ──▶ committed ──▶ reply
+//     └─────────┴─ nothing happened ──────────┘  └─ an event of the disk: a crash of the process no longer stops it
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
-import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
+import { type Batch, batchOf, type DecidedBatch, decideBatch, type LoadedBatch } from '../../src/ledger/batch.ts';
+import { type Command, type EndUserKey, endUserText, type Outcome } from '../../src/ledger/command.ts';
 import type { Moment } from '../../src/ledger/decide.ts';
-import { type Batch, batchOf, type Folded, fold, type LoadedBatch } from '../../src/ledger/fold.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
+import { isSettled } from '../../src/ledger/next-event.ts';
 import { type Posting, transactionOf } from '../../src/ledger/posting.ts';
-import { renewalsDueCount } from '../../src/ledger/settle.ts';
-import { wholeTransactions } from '../../src/store/account-reads.ts';
-import type { Loaded } from '../../src/store/loaded.ts';
-import {
-  type ApiKeys,
-  type Lanes,
-  type PageRequest,
-  type Store,
-  StoreFault,
-  type TransactionPage,
-} from '../../src/store/store.ts';
+import type { TransactionId } from '../../src/ledger/transaction-id.ts';
+import { wholeTransactions } from '../../src/store/console-store.ts';
+import type { FeedConsumer, LedgerFeed } from '../../src/store/feed.ts';
+import type { KeyStore } from '../../src/store/key-store.ts';
+import type {
+  IdempotencyRetention,
+  Lanes,
+  LedgerStore,
+  LoadedEndUser,
+  PageRequest,
+  TransactionPage,
+} from '../../src/store/ledger-store.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
+import type { Totals } from '../../src/store/totals.ts';
 import type { Chance } from './chance.ts';
-import { type Disk, type Lock, userName } from './disk.ts';
+import type { Disk, Lock } from './disk.ts';
 import type { Fault, Faults } from './faults.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Told of what becomes durable and of what is read, at the moment it happens. */
+/** Learns of every commit and every read at the moment it happens. */
 export interface Witness {
   committed(commands: readonly Command[], outcomes: Outcomes, loaded: Staged): void;
   read(kind: 'balance' | 'transactions', user: EndUserKey, now: Instant): void;
-  forgotten(names: readonly string[], now: Instant, at: number): void;
+  expired(names: readonly string[], now: Instant, at: number): void;
 }
 
 export interface StoreOptions {
@@ -42,10 +46,10 @@ export interface StoreOptions {
   readonly faults: Faults;
   readonly witness: Witness;
   readonly lanes: Lanes;
-  /** Missed periods that a batch enters. */
-  readonly periodsMax: number;
+  /** Events of time that a batch enters. */
+  readonly eventsMax: number;
   readonly pageMax: number;
-  /** Moves the clock on until a cycle of one of these end users renews. */
+  /** Moves the clock on until a cycle of one of these end users is due to renew. */
   readonly renewACycleOf: (names: readonly string[]) => void;
   /** Ends the process that the store is in. */
   readonly crash: () => void;
@@ -53,19 +57,24 @@ export interface StoreOptions {
 
 export interface Staged {
   readonly batch: Batch;
-  readonly folded: Folded;
+  readonly decided: DecidedBatch;
   readonly now: Instant;
-  /** When it was loaded, in the time that passes. */
+  /** When it was loaded, in virtual time. */
   readonly loadedAt: number;
 }
 
 const STALL_MS = 1_500;
-const FORGOTTEN_MAX = 50;
+const EXPIRED_MAX = 50;
+const FEED_PART_MAX = 20;
 const LATER_PAGE_SHARE = 0.1;
 
-export class SimulatedStore implements Store {
+export class SimulatedStore implements LedgerStore {
   readonly lanes: Lanes;
-  readonly apiKeys: ApiKeys;
+  readonly feed: LedgerFeed = { consume: (consumer) => this.#consume(consumer) };
+  readonly keys: Pick<KeyStore, 'find' | 'recordUses'> = {
+    find: (hash) => this.#find(hash),
+    recordUses: () => this.pause(1),
+  };
   protected readonly disk: Disk;
   protected readonly owner: Owner;
   protected readonly options: StoreOptions;
@@ -76,10 +85,6 @@ export class SimulatedStore implements Store {
     this.owner = owner;
     this.options = options;
     this.lanes = options.lanes;
-    this.apiKeys = {
-      find: (hash: string) => this.#find(hash),
-      noteUses: () => this.pause(1),
-    } as unknown as ApiKeys;
   }
 
   async write(commands: readonly Command[]): Promise<Outcomes> {
@@ -101,9 +106,9 @@ export class SimulatedStore implements Store {
       await this.pause(0.5);
       const staged = this.stage(commands);
       if (this.#strikes('a batch is decided twice')) return null;
-      if (staged.folded.changes.length + staged.folded.answers.length === 0) {
-        this.options.witness.committed(commands, staged.folded.outcomes, staged);
-        return staged.folded.outcomes;
+      if (staged.decided.changes.length + staged.decided.records.length === 0) {
+        this.options.witness.committed(commands, staged.decided.outcomes, staged);
+        return staged.decided.outcomes;
       }
       await this.pause(1);
       if (this.#strikes('a write stalls')) await this.pause(STALL_MS);
@@ -118,16 +123,16 @@ export class SimulatedStore implements Store {
   protected stage(commands: readonly Command[]): Staged {
     const now = this.tick();
     const batch = batchOf(commands);
-    const folded = this.fold(batch, this.load(batch, now), { now, nextId: this.idsAt(now) });
-    return { batch, now, loadedAt: this.options.time.now, folded };
+    const decided = this.decide(batch, this.loadBatch(batch, now), { now, nextId: this.idsAt(now) });
+    return { batch, now, loadedAt: this.options.time.now, decided };
   }
 
   protected tick(): Instant {
     return this.disk.tick();
   }
 
-  protected load({ users }: Batch, now: Instant): LoadedBatch {
-    return { cycles: users.map((user) => this.disk.loadForBatch(user, now)), answers: this.disk.answers };
+  protected loadBatch({ users }: Batch, now: Instant): LoadedBatch {
+    return { states: users.map((user) => this.disk.load(user, now)), records: this.disk.records };
   }
 
   protected idsAt(now: Instant): Moment['nextId'] {
@@ -135,13 +140,13 @@ export class SimulatedStore implements Store {
     return () => this.disk.ids.next();
   }
 
-  protected fold(batch: Batch, loaded: LoadedBatch, moment: Moment): Folded {
-    return fold(batch, loaded, moment, this.options.periodsMax);
+  protected decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
+    return decideBatch(batch, loaded, moment, this.options.eventsMax);
   }
 
-  /** @returns null when it was not done, and the batch has to be run again */
+  /** @returns null when nothing was committed, and the batch has to be run again */
   protected async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
-    const { outcomes } = staged.folded;
+    const { outcomes } = staged.decided;
     if (this.#strikes('a commit fails, and is not there')) {
       await this.pause(2);
       throw new StoreFault('OutcomeUnknown', 'simulated');
@@ -156,7 +161,7 @@ export class SimulatedStore implements Store {
     return outcomes;
   }
 
-  /** Resolves when it is on the disk and the process has heard of it; the first happens even if the process does not live to see it. */
+  /** Resolves when the batch is on the disk and the process knows it. The first happens even if the process crashes meanwhile. */
   protected async committed(staged: Staged, lock: Lock): Promise<void> {
     const { time, chance } = this.options;
     const isOvertaken = this.#strikes('a cycle renews during a commit');
@@ -180,29 +185,31 @@ export class SimulatedStore implements Store {
   }
 
   protected apply(staged: Staged): void {
-    this.disk.commit(staged.folded);
-    this.options.witness.committed(staged.batch.commands, staged.folded.outcomes, staged);
+    this.disk.commit(staged.decided);
+    this.options.witness.committed(staged.batch.commands, staged.decided.outcomes, staged);
   }
 
   protected lock(names: readonly string[]): Promise<Lock> {
     return this.disk.lock(names, this.owner);
   }
 
-  async cycles(user: EndUserKey): Promise<Loaded> {
+  async load(user: EndUserKey): Promise<LoadedEndUser> {
     await this.#beginRead();
     const loaded = await this.readSettled(user, 'balance', () => this.#loadForReader(user));
     await this.pause(0.3);
     return loaded;
   }
 
-  async transactions(user: EndUserKey, { from, limit }: PageRequest): Promise<TransactionPage> {
-    // A long list has many pages, and has to come through now and then.
+  async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
+    // A long list has many pages, and must succeed now and then.
     if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
     else await this.pause(0.3);
     const page = await this.readSettled(user, from === null ? 'transactions' : null, () => {
       const loaded = this.#loadForReader(user);
       const size = Math.min(limit, this.options.pageMax);
-      const found = latestTransactions(this.disk.users.get(userName(user))?.postings ?? [], from, size + 1);
+      const postings = this.disk.users.get(endUserText(user))?.postings ?? [];
+      const isWanted = (id: TransactionId) => (from === null || id < from) && id >= within.first && id <= within.last;
+      const found = latestTransactions(postings, isWanted, size + 1);
       const transactions = found.slice(0, size);
       return { ...loaded, transactions, next: found.length > size ? (transactions.at(-1)?.id ?? null) : null };
     });
@@ -210,13 +217,16 @@ export class SimulatedStore implements Store {
     return page;
   }
 
-  #loadForReader(user: EndUserKey): Loaded {
+  #loadForReader(user: EndUserKey): LoadedEndUser {
     const now = this.tick();
-    return { now, cycles: this.disk.loadForReader(user, now) };
+    return { now, state: this.disk.load(user, now) };
   }
 
-  /** A renewal that is not stored yet is shown only while no write of that end user is under way, which could come before it. */
-  protected async readSettled<Result extends Loaded>(
+  /**
+   * A renewal that is not stored yet is shown only while no write of that end user is in progress that could come
+   * before it.
+   */
+  protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
     kind: Parameters<Witness['read']>[0] | null,
     read: () => Result,
@@ -226,8 +236,8 @@ export class SimulatedStore implements Store {
       return result;
     };
     const first = read();
-    if (renewalsDueCount(first.cycles, first.now) === 0) return show(first);
-    const lock = await this.disk.lock([userName(user)], this.owner);
+    if (isSettled(first.state, first.now)) return show(first);
+    const lock = await this.disk.lock([endUserText(user)], this.owner);
     try {
       return show(read());
     } finally {
@@ -235,23 +245,43 @@ export class SimulatedStore implements Store {
     }
   }
 
-  async renewalsDue(limit: number): Promise<readonly EndUserKey[]> {
+  async due(limit: number): Promise<readonly EndUserKey[]> {
     await this.pause(0.3);
-    this.#mayFail('renewals cannot be listed', 'StoreUnavailable');
+    this.#mayFail('due end users cannot be listed', 'StoreUnavailable');
     const due = this.disk.due(limit);
     await this.pause(0.3);
     return due;
   }
 
-  async deleteExpiredRecords(ageMs: number): Promise<number> {
+  async deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     await this.pause(0.3);
-    this.#mayFail('answers cannot be forgotten', 'StoreUnavailable');
+    this.#mayFail('expired records cannot be deleted', 'StoreUnavailable');
     const now = this.disk.tick();
-    const before = now - ageMs;
-    const old = this.disk.deleteExpiredRecords(before, FORGOTTEN_MAX);
-    this.options.witness.forgotten(old, now, this.options.time.now);
+    const names = this.disk.deleteExpiredRecords(now, retention, EXPIRED_MAX);
+    this.options.witness.expired(names, now, this.options.time.now);
     await this.pause(0.3);
-    return old.length;
+    return names.length === EXPIRED_MAX;
+  }
+
+  /** One process at a time, as the row of a consumer is locked. */
+  async #consume(consumer: FeedConsumer): Promise<boolean> {
+    await this.pause(0.3);
+    this.#mayFail('the feed cannot be read', 'StoreUnavailable');
+    const lock = await this.disk.lock([`consumer ${consumer.name}`], this.owner);
+    try {
+      const part = this.disk.nextPart(FEED_PART_MAX);
+      const totals = consumer.derive(part);
+      await this.pause(0.5);
+      this.#mayFail('the position in the feed cannot be saved', 'StoreUnavailable');
+      this.saveTotals(totals, part.length);
+      return part.length >= FEED_PART_MAX;
+    } finally {
+      this.disk.unlock(lock);
+    }
+  }
+
+  protected saveTotals(totals: Totals, count: number): void {
+    this.disk.saveTotals(totals, count);
   }
 
   trouble(): string | null {
@@ -259,26 +289,6 @@ export class SimulatedStore implements Store {
   }
 
   async close(): Promise<void> {}
-
-  get accountReads(): never {
-    throw new Error('no request of the simulation reads an account');
-  }
-
-  audit(): never {
-    throw new Error('the auditor reads the disk itself');
-  }
-
-  prove(): never {
-    throw new Error('no request of the simulation proves anything');
-  }
-
-  addChains(): never {
-    throw new Error('no request of the simulation adds a chain');
-  }
-
-  addUpTotals(): never {
-    throw new Error('no request of the simulation adds anything up');
-  }
 
   protected pause(meanMs: number): Promise<void> {
     const { time, chance } = this.options;
@@ -314,24 +324,28 @@ export class SimulatedStore implements Store {
   }
 }
 
-/** Whom a batch concerns, each once, in one order. */
+/** The end users of a batch, each once, in one order. */
 function namesOf(commands: readonly Command[]): readonly string[] {
-  const names = commands.map(userName);
+  const names = commands.map(endUserText);
   return names.length === 1 ? names : [...new Set(names)].sort();
 }
 
-/** Those before the transaction `from`, latest first; a stop is none. */
-function latestTransactions(postings: readonly Posting[], from: string | null, limit: number) {
+/** Latest first, without stops. */
+function latestTransactions(
+  postings: readonly Posting[],
+  isWanted: (id: TransactionId) => boolean,
+  limit: number,
+): TransactionPage['transactions'] {
   const found = [];
-  for (const whole of wholeTransactions(backwards(postings, from), ({ transactionId }) => transactionId)) {
+  for (const whole of wholeTransactions(backwards(postings, isWanted), ({ transactionId }) => transactionId)) {
     if (found.push(transactionOf(whole)) === limit) break;
   }
   return found;
 }
 
-function* backwards(postings: readonly Posting[], from: string | null): Generator<Posting> {
+function* backwards(postings: readonly Posting[], isWanted: (id: TransactionId) => boolean): Generator<Posting> {
   for (let index = postings.length - 1; index >= 0; index--) {
     const posting = postings[index] as Posting;
-    if (posting.kind !== 'stop-cycle' && (from === null || posting.transactionId < from)) yield posting;
+    if (posting.kind !== 'stop-cycle' && isWanted(posting.transactionId)) yield posting;
   }
 }

@@ -1,5 +1,5 @@
-// The short form of the simulation: the same seeds each time, so that a change is held against what was there before it,
-// and the stores that are broken on purpose. `SEED` and `SEEDS` choose others; `npm run simulate` is the long form.
+// The short form of the simulation: the same seeds each time, so that changes are comparable, and the broken stores.
+// `SEED` and `SEEDS` choose others; `npm run simulate` is the long form.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ const SEED = Number(process.env.SEED ?? 20_261_121);
 const SEEDS = Number(process.env.SEEDS ?? 20);
 const OPERATIONS = 500;
 const FAULTS_MEAN_MIN = 10;
-/** Fewer seeds than these scatter too much for their mean to say anything. */
+/** The mean of fewer seeds says little. */
 const SEEDS_JUDGED = 20;
 
 let runner: SeedRunner;
@@ -52,7 +52,7 @@ test('the same seed takes the same course, whatever ran before it and in whichev
 });
 
 for (const control of CONTROLS) {
-  test(`a store that ${control} is caught`, async (t) => {
+  test(`control: the simulation catches a store that ${control}`, async (t) => {
     const { result, seeds } = await runner.catch(control, SEED);
     assert(result !== null, `not in ${seeds} seeds from ${SEED} on`);
     t.diagnostic(`by seed ${seeds}: ${result.violation?.slice(0, 200)}`);

@@ -1,4 +1,4 @@
-// What many seeds have come to, added up: the figures that a run prints.
+// The totals of many seeds: the figures that a run prints.
 
 import { createHash } from 'node:crypto';
 import type { SeedResult } from './world.ts';
@@ -28,7 +28,7 @@ export class Tally {
     return [...this.faults.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Of all traces, in the order of their seeds, whoever ran them and in whatever order. */
+  /** Of all traces, in the order of their seeds, whichever thread ran them and in whatever order. */
   get traceHash(): string {
     const hash = createHash('sha256');
     for (const [, one] of this.#hashes.toSorted(([a], [b]) => a - b)) hash.update(one);
@@ -40,7 +40,7 @@ function increase(counts: Map<string, number>, name: string, by: number): void {
   counts.set(name, (counts.get(name) ?? 0) + by);
 }
 
-/** Repeats one seed. */
+/** The command that repeats one seed. */
 export function commandFor({
   seed,
   operations,
@@ -53,7 +53,7 @@ export function commandFor({
   return `npm run simulate -- --seed ${seed} --operations ${operations}${control === null ? '' : ` --control '${control}'`}`;
 }
 
-/** What went wrong, how to see it again, and how it came to it. */
+/** The violation, the command that repeats it, and the last lines of the trace. */
 export function failureText(failure: SeedResult, repeat: string): string {
   const tail = failure.traceTail.slice(-TAIL_SHOWN).map((line) => `    ${line}`);
   return [`seed ${failure.seed}: ${failure.violation}`, `  repeat it with: ${repeat}`, ...tail].join('\n');

@@ -1,5 +1,4 @@
-// What happened in a simulation, line by line: the hash of all of it, by which two runs are seen to be the same, and its
-// last lines.
+// The trace of a simulation, line by line: a hash of all of it, by which two runs are compared, and its last lines.
 
 import { createHash } from 'node:crypto';
 
@@ -7,7 +6,7 @@ const TAIL_LINES = 60;
 const TAIL_CHARACTERS = 400;
 const HASHED_AT_ONCE_BYTES = 65_536;
 
-/** A line is in two parts, so that a long document need not be copied to follow its beginning. */
+/** A line is in two parts, so that a long document need not be copied to append it to its beginning. */
 type Line = readonly [begin: string, document: string];
 
 export class Trace {
@@ -19,7 +18,7 @@ export class Trace {
   readonly #tail: Line[] = [];
   #lines = 0;
 
-  /** @param onLine told of every line; null when nobody wants them */
+  /** @param onLine called with each line, if given */
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
   }
@@ -32,21 +31,21 @@ export class Trace {
     this.#onLine?.(begin + document);
   }
 
-  /** To be asked for once, when nothing more is to come. */
+  /** To be called once, at the end. */
   hash(): string {
     this.#hashBytes();
     return this.#hash.digest('hex');
   }
 
-  /** The last lines of it, as far as they can be read. */
+  /** The last lines, shortened for reading. */
   tail(): string[] {
     const oldest = this.#lines % TAIL_LINES;
     const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];
-    // Cut first: put together, a long list would be copied for its beginning.
+    // Cut before joining: a long list would be copied for its beginning.
     return lines.map(([begin, document]) => (begin + document.slice(0, TAIL_CHARACTERS)).slice(0, TAIL_CHARACTERS));
   }
 
-  /** A byte for a character: what few there are beyond the first 256 need not be told apart. */
+  /** One byte for each character: the few beyond the first 256 need no exact code. */
   #add(text: string): void {
     if (text.length > HASHED_AT_ONCE_BYTES - this.#unhashedBytes) this.#hashBytes();
     if (text.length > HASHED_AT_ONCE_BYTES) this.#hash.update(text, 'latin1');

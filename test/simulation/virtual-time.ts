@@ -1,18 +1,18 @@
-// Time that passes only when the simulation says so. Everything that waits is an event in one queue; between two events
-// all promises that can go on have gone on, so that the order of everything follows from the seed. While a simulation
-// runs, the timers, clocks and the chance of the JavaScript world are its own.
+// Time that passes only when the simulation says so. Everything that waits is an event in one queue. Between two events
+// all promises that can continue have continued, so that the order of everything follows from the seed. During a
+// simulation, it replaces the timers, clocks and random numbers of JavaScript.
 
 import assert from 'node:assert/strict';
 
 const realImmediate = globalThis.setImmediate;
 
 /**
- * Runs all that `process.nextTick` and promises have waiting, as Node does between two turns of its event loop. A real turn
- * costs several times as much as what happens in it.
+ * Runs everything that `process.nextTick` and promises have queued, as Node does between two turns of its event loop. A
+ * real turn costs several times as much as what happens in it.
  */
 const { _tickCallback: letGoOn } = process as unknown as { _tickCallback: () => void };
 
-/** What dies with its owner: a process that crashes never gets to what it was waiting for. */
+/** Events that end with their owner: a process that crashes never gets to them. */
 export interface Owner {
   isAlive: boolean;
 }
@@ -24,13 +24,13 @@ export interface Event {
   act: (() => void) | null;
 }
 
-/** Milliseconds that a turn of an event loop takes, at the most. */
+/** Milliseconds that a turn of an event loop takes at most. */
 const TURN_MS = 0.05;
 
 export class VirtualTime {
   /** Milliseconds since the beginning. It never jumps; the wall clock does that. */
   now = 0;
-  /** Whose event is under way: what is begun now belongs to it. */
+  /** The owner of the running event, and so of everything that it begins. */
   owner: Owner | null = null;
   readonly #share: () => number;
   readonly #heap: Event[] = [];
@@ -50,14 +50,14 @@ export class VirtualTime {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** The next turn of the event loop of whoever asks. */
+  /** Calls it in the next turn of the event loop of the calling process. */
   soon(act: () => void): Event {
     return this.after(this.#share() * TURN_MS, act);
   }
 
   every(ms: number, act: () => void): Event {
     const event: Event = { at: this.now + ms, order: this.#order++, owner: this.owner, act: null };
-    // Written by name first: a function that is written into a property is taken for a method, which V8 makes to last.
+    // Assigned to a name first: V8 takes a function that is written into a property for a method, which it keeps.
     const again = () => {
       event.at = this.now + ms;
       this.#push(event);
@@ -68,10 +68,10 @@ export class VirtualTime {
     return event;
   }
 
-  /** Lets time pass until `isOver`, or until nothing is to come. */
+  /** Advances time until `isOver`, or until no event is left. */
   passUntil(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Promises go on only where none of them is under way: in a turn of its own, not in the function that asks.
+      // Promises continue only outside of them: in a turn of its own, not in the calling function.
       realImmediate(() => {
         try {
           this.#pass(isOver);
@@ -97,7 +97,7 @@ export class VirtualTime {
     }
   }
 
-  /** Puts this time, and this chance, in the place of the real ones. @returns what puts them back */
+  /** Replaces the real time and random numbers. @returns a function that restores them */
   takeOver(wall: () => number): () => void {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
     const { now: dateNow } = Date;
@@ -155,8 +155,8 @@ interface InPlace {
 }
 
 /**
- * What stands in the place of the real ones is the same functions for every seed, so that nothing that outlives a seed
- * refers to it: a quick collection of garbage would then find all of it in use.
+ * The replacements are the same functions for every seed, so that nothing that outlives a seed refers to it: a quick
+ * garbage collection would then find all of it in use.
  */
 let inPlace: InPlace | null = null;
 

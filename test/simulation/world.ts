@@ -1,13 +1,13 @@
-// One seed: clients, a network, processes, a disk and a clock, and all that goes wrong with them. When the operations are
-// used up, nothing goes wrong any more, and everything has to come to rest.
+// One seed: clients, a network, processes, a disk and a clock, and all their faults. When the operations are used up,
+// the faults end, and everything must settle.
 //
-//   clients ──▶ network ──▶ slots (HTTP, group commit, renewal clock, answer sweep) ──▶ store ──▶ disk
+//   clients ──▶ network ──▶ slots (HTTP, group commit, background jobs) ──▶ store ──▶ disk
 //                               every answer, every commit ──▶ auditor
 
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
-import type { QueueLimits } from '../../src/batching/group-commit.ts';
+import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
-import type { Lanes } from '../../src/store/store.ts';
+import type { IdempotencyRetention, Lanes } from '../../src/store/ledger-store.ts';
 import type { ModelUser } from '../model/reference-model.ts';
 import { type Attempt, Auditor } from './auditor.ts';
 import { Chance } from './chance.ts';
@@ -28,7 +28,7 @@ export interface SeedOptions {
   readonly operations: number;
   /** What is broken on purpose; null for the product as it is. */
   readonly control: Control | null;
-  /** Told of every line of the trace; null when nobody wants them. */
+  /** Called with every line of the trace, if given. */
   readonly onTrace: ((line: string) => void) | null;
 }
 
@@ -37,24 +37,24 @@ export interface SeedResult {
   readonly violation: string | null;
   readonly operations: number;
   readonly requests: number;
-  /** How far the machine's clock went forward, in days. */
+  /** How far the clock of the machine advanced, in days. */
   readonly days: number;
   readonly faults: ReadonlyMap<Fault, number>;
   readonly outcomes: ReadonlyMap<string, number>;
   readonly traceHash: string;
-  /** The last lines of it; none where nothing is wrong. */
+  /** Its last lines; none without a violation. */
   readonly traceTail: readonly string[];
 }
 
-/** Places for processes. */
+/** Slots for processes. */
 const SLOTS_MAX = 3;
 
 const BEFORE_ID = '"request_id":"';
-/** A look at the clock, or at a process, is a chance for a fault. */
+/** At each of these intervals a fault may happen. */
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
 const RESTART_MS = 300;
-/** All stalls that had begun are over by then, with the tries after them. */
+/** By then all stalls are over, and the tries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
 /** Far longer than any number of tries takes. */
@@ -73,11 +73,11 @@ export class World {
   readonly #users: readonly ModelUser[];
   readonly #storeOptions: Omit<StoreOptions, 'crash'>;
   readonly #limits: QueueLimits;
-  readonly #idempotencyMs: number;
+  readonly #retention: IdempotencyRetention;
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
-  /** Request ids differ from run to run; by the order in which they come up, they are the same. */
+  /** Request ids differ from run to run; numbered in the order in which they appear, they are the same. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(routes: Routes, options: SeedOptions) {
@@ -94,14 +94,15 @@ export class World {
       () => this.#clock.now(),
       () => chance.tail(),
     );
-    this.#idempotencyMs = chance.pick([HOUR_MS, DAY_MS, 30 * DAY_MS]);
-    this.#auditor = new Auditor(this.#idempotencyMs, (line) => this.#note(line));
+    const retentions = [HOUR_MS, DAY_MS, 30 * DAY_MS];
+    this.#retention = { grantsMs: chance.pick(retentions), othersMs: chance.pick(retentions) };
+    this.#auditor = new Auditor(this.#retention, (line) => this.#note(line));
     this.#users = Array.from({ length: chance.between(2, 16) }, (_, index) => ({
       account: 1 + (index % 2),
       endUser: `5f0c6f7e-0000-4000-8000-00000000000${index >> 1}`,
     }));
     this.#limits = chance.happens(0.2)
-      ? { commandsMax: chance.between(1, 4), bytesMax: 2 ** 20 }
+      ? { commandsMax: chance.between(2, 5), bytesMax: 2 ** 20 }
       : { commandsMax: 10_000, bytesMax: chance.happens(0.2) ? 2_000 : 2 ** 23 };
     this.#storeOptions = {
       time: this.#time,
@@ -109,7 +110,7 @@ export class World {
       faults: this.#faults,
       witness: this.#auditor,
       lanes: lanesOf(chance),
-      periodsMax: chance.pick([1, 5, 1_000]),
+      eventsMax: chance.pick([1, 5, 1_000]),
       pageMax: chance.pick([25, 100, 500]),
       renewACycleOf: (names) => this.#clock.jumpToARenewalOf(names, this.#disk),
     };
@@ -118,15 +119,15 @@ export class World {
   async run(): Promise<SeedResult> {
     const giveBack = this.#time.takeOver(this.#disk.wall);
     this.#routes.time = this.#time;
-    const onRejection = (error: unknown) => this.#auditor.fail(`nobody caught ${String(error)}`);
+    const onRejection = (error: unknown) => this.#auditor.fail(`unhandled rejection: ${String(error)}`);
     process.on('unhandledRejection', onRejection);
     try {
       await this.#live();
     } catch (error) {
-      this.#auditor.fail(`it came to a stop: ${(error as Error).stack}`);
+      this.#auditor.fail(`the simulation stopped: ${(error as Error).stack}`);
     } finally {
       for (const slot of this.#slots) if (slot.process !== null) slot.crash();
-      // What is left of cut requests is let go of, so that nothing of it reaches into the next seed.
+      // The rest of cut requests ends here, so that it does not reach into the next seed.
       await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
       giveBack();
       this.#routes.time = null;
@@ -141,15 +142,15 @@ export class World {
     this.#time.every(CLOCK_LOOK_MS, () => this.#clock.mayJump(this.#disk, this.#chance, this.#faults));
     this.#time.every(CRASH_LOOK_MS, () => this.#mayCrash());
     const isOver = () => this.violation !== null;
-    this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients do not get on: ${this.#unrest()}`));
+    this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients make no progress: ${this.#unrest()}`));
     await this.#time.passUntil(() => isOver() || this.#faults.isOver);
-    // Time goes on for a while with nobody asking, so that there is something left for the clocks to do.
+    // Time continues for a while without requests, so that the background jobs have something to do.
     this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick([0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS]));
     const restBy = this.#time.now + REST_MS_MAX;
     let isAtRest = false;
     this.#time.every(REST_LOOK_MS, () => {
       isAtRest = this.#isAtRest();
-      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`it does not come to rest: ${this.#unrest()}`);
+      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`it does not settle: ${this.#unrest()}`);
     });
     await this.#time.passUntil(() => isOver() || isAtRest);
     await this.#readAll(isOver);
@@ -205,7 +206,7 @@ export class World {
     return operation;
   }
 
-  /** The way there and back. */
+  /** The network in both directions. */
   #send(attempt: Attempt, hear: (heard: Heard) => void): void {
     const { chance, faults, time } = { chance: this.#chance, faults: this.#faults, time: this.#time };
     if (faults.strikes('a request is lost')) return void time.after(chance.delay(100), () => hear('cut'), null);
@@ -217,7 +218,7 @@ export class World {
       const again = this.#auditor.attempt(attempt.operation);
       time.after(chance.delay(1_000), () => this.#arrive(again, () => {}), null);
     }
-    if (faults.strikes('a client goes away')) time.after(chance.delay(3), () => hear('cut'), null);
+    if (faults.strikes('a client disconnects')) time.after(chance.delay(3), () => hear('cut'), null);
   }
 
   #arrive(attempt: Attempt, hear: (heard: Heard) => void): void {
@@ -242,7 +243,7 @@ export class World {
     );
   }
 
-  /** What clients hear of a crash: their connections are cut. */
+  /** What clients learn of a crash: their connections are cut. */
   readonly #cuts = new Map<Attempt, { process: Process; cut: () => void }>();
 
   #start(slot: Slot): void {
@@ -255,7 +256,7 @@ export class World {
     process.start({
       store,
       limits: this.#limits,
-      idempotencyMs: this.#idempotencyMs,
+      retention: this.#retention,
       onTrouble: (what) => this.#note(what),
     });
     this.#time.owner = owner;
@@ -284,7 +285,7 @@ export class World {
     return this.#unrest() === null;
   }
 
-  /** What is not at rest yet. */
+  /** What has not settled yet. */
   #unrest(): string | null {
     const waiting = this.#clients.filter(({ isDone }) => !isDone);
     if (waiting.length > 0) return `${waiting.length} clients wait for their answers`;
@@ -295,11 +296,12 @@ export class World {
     }
     if (!this.#disk.isQuiet) return 'rows are locked';
     if (this.#disk.due(1).length > 0) return 'a renewal is due';
-    if (this.#disk.hasAnswersBefore(this.#disk.peek() - this.#idempotencyMs)) return 'an answer is past its time';
+    if (this.#disk.hasExpiredRecords(this.#retention)) return 'an idempotency record has expired';
+    if (this.#disk.consumed < this.#disk.feed.length) return 'a part of the feed is not consumed';
     return null;
   }
 
-  /** Everybody is asked after once more, in every process. */
+  /** Every end user is read once more, at every process. */
   async #readAll(isOver: () => boolean): Promise<void> {
     const secrets = [this.#makeKeys(100), this.#makeKeys(101)];
     let open = 0;
@@ -342,7 +344,7 @@ export class World {
     this.#note(`answer to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} `, known);
   }
 
-  /** A problem document, the id of its request by the name that it has here. */
+  /** A problem document with its numbered request id. */
   #withKnownId(body: string): string {
     const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
     const end = body.indexOf('"', begin);

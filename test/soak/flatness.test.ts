@@ -1,4 +1,4 @@
-// What is flat and what is not, on series whose truth is known.
+// Which series count as flat, on series of known shape.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ type Shape = (secondsOfLife: number, noise: () => number) => number;
 
 /** @param lifeMinutes how long each process lives */
 function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
-  // The sum of three is about as a bell: from -1 to 1, mostly near 0.
+  // The sum of three is about normal: from -1 to 1, mostly near 0.
   const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;
   const readings: Reading[] = [];
   for (let seconds = 0; seconds < MINUTES * 60; seconds += EVERY_SECONDS) {
@@ -29,11 +29,11 @@ const FLAT: Record<string, Shape> = {
   'noise about a level': (_, noise) => 150 + 15 * noise(),
   'a cache that fills and is full': (seconds, noise) => 100 + 60 * Math.min(1, seconds / 300) + 10 * noise(),
   'a heap that grows and is collected': (seconds, noise) => 120 + (seconds % 47) + 5 * noise(),
-  'a log that is begun anew': (seconds) => Math.min(32, (seconds * 0.7) % 40),
+  'a log that is truncated again and again': (seconds) => Math.min(32, (seconds * 0.7) % 40),
   'a server that gets smaller': (seconds, noise) => 200 - 0.05 * seconds + 5 * noise(),
-  'a rise that is less than may be': (seconds, noise) => 150 + 0.004 * seconds + noise(),
-  'one bad moment': (seconds, noise) => (seconds > 1_000 && seconds < 1_030 ? 900 : 150) + noise(),
-  'always the same': () => 23,
+  'a rise below the bound': (seconds, noise) => 150 + 0.004 * seconds + noise(),
+  'one outlier': (seconds, noise) => (seconds > 1_000 && seconds < 1_030 ? 900 : 150) + noise(),
+  'a constant': () => 23,
 };
 
 const RISING: Record<string, Shape> = {
@@ -45,7 +45,7 @@ const RISING: Record<string, Shape> = {
 };
 
 for (const [name, shape] of Object.entries(FLAT)) {
-  test(`flat: ${name}`, () => {
+  test(`a soak calls ${name} flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => !isFlat);
     assert(wrong.length <= SERIES / 100, `SEED=${SEED}: ${wrong.length} of ${SERIES}, ${JSON.stringify(wrong[0])}`);
@@ -53,20 +53,20 @@ for (const [name, shape] of Object.entries(FLAT)) {
 }
 
 for (const [name, shape] of Object.entries(RISING)) {
-  test(`not flat: ${name}`, () => {
+  test(`a soak calls ${name} not flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => isFlat);
     assert.equal(wrong.length, 0, `SEED=${SEED}: ${JSON.stringify(wrong[0])}`);
   });
 }
 
-test('a leak is seen although each kill takes it away', () => {
+test('a soak finds a leak although each kill resets it', () => {
   const leak: Shape = (seconds, noise) => 150 + seconds / 6 + 5 * noise();
   const found = measured(leak, new Random(SEED), 4);
   assert.equal(found.isFlat, false, JSON.stringify(found));
   assert(Math.abs(found.slopePerHour - 600) < 100, `it rises by 600 an hour, and ${found.slopePerHour} were found`);
 });
 
-test('lives that are too short to have a trend are not judged', () => {
+test('a soak does not judge processes that lived too short to have a trend', () => {
   assert.throws(() => judgeFlatness([{ life: 0, seconds: 1, value: 1 }], MEMORY), /long enough/);
 });

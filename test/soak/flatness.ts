@@ -1,9 +1,9 @@
-// Says whether what was measured over a long time stays where it is. Servers are killed in between, and what one has
-// gathered goes with it, so that each life is looked at by itself, without its beginning, in which caches fill.
+// Decides whether a series stays where it is over a long time. Servers are killed in between and lose what they have
+// gathered, so each life is judged by itself, without its beginning, in which caches fill.
 //
-// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen), and whether it is more
-// than chance is said by how many pairs rise (Mann and Kendall), summed up over the lives (as Hirsch and Slack do over
-// seasons). Neither minds a few outliers. Something that rises is not flat when it rises by more than may be.
+// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Whether it is more than
+// chance follows from how many pairs rise (Mann and Kendall), summed up over the lives (as Hirsch and Slack do over
+// seasons). Both tolerate a few outliers. A series that rises is not flat if it rises by more than the bound.
 
 import assert from 'node:assert/strict';
 
@@ -14,7 +14,7 @@ export interface Reading {
   readonly value: number;
 }
 
-/** What may come up: the larger of a share of the level, and so much of the unit. */
+/** The rise that counts as flat: the larger of a share of the level and an amount of the unit. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -22,24 +22,24 @@ export interface Allowance {
 
 export interface Flatness {
   readonly isFlat: boolean;
-  /** In the middle of what was judged. */
+  /** In the middle of the judged part. */
   readonly level: number;
   readonly slopePerHour: number;
-  /** By the slope, over the longest life that was judged. */
+  /** By the slope, over the longest judged life. */
   readonly rise: number;
   readonly risePermitted: number;
-  /** Of how many standard deviations the pairs rise more than they fall. */
+  /** By how many standard deviations more pairs rise than fall. */
   readonly sigmas: number;
   readonly points: number;
   readonly judgedSeconds: number;
 }
 
-/** Of a life, as its caches fill. */
+/** The share of a life in which its caches fill. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
-/** A life with fewer has no trend to speak of. */
+/** A life with fewer points has no trend. */
 const BLOCKS_MIN = 6;
-/** A flat series looks like a rising one once in 44 times; that it also rises by more than may be is far rarer. */
+/** A flat series looks like a rising one once in 44 times; that it also rises by more than the bound is far rarer. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
@@ -75,7 +75,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Medians of neighbours, so that one bad moment is no point by itself. */
+/** Medians of neighbouring points, so that one outlier is not a point by itself. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {
@@ -98,7 +98,7 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
   return variance === 0 ? 0 : (rising - Math.sign(rising)) / Math.sqrt(variance);
 }
 
-/** Of the count of rising pairs, when there is no trend; less where values are equal. */
+/** Of the count of rising pairs without a trend; less if values are equal. */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));
   return kendall(life.length) - sum(ofTies);

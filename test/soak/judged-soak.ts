@@ -1,4 +1,4 @@
-// What a soak shows: whether all is there, and whether each thing that was measured stayed where it is.
+// The result of a soak: whether everything is there, and whether each series is flat.
 
 import { type Flatness, judgeFlatness } from './flatness.ts';
 import { type Readings, SERIES, type SeriesName } from './readings.ts';
@@ -6,7 +6,7 @@ import { verdictText } from './soak-plot.ts';
 import type { Soak } from './soaking.ts';
 
 export interface Verdict {
-  /** Nothing that was acknowledged is missing, and nothing else is wrong. */
+  /** No acknowledged write is missing, and there is no other problem. */
   readonly isWhole: boolean;
   readonly isFlat: boolean;
   readonly series: Readonly<Record<SeriesName, Flatness>>;
@@ -35,7 +35,7 @@ function seriesOf(readings: Readings): Verdict['series'] {
   };
 }
 
-/** Line by line, for people. */
+/** Lines for people. */
 export function sayings(run: Soak, { isWhole, series }: Verdict): string[] {
   const of = (kind: string) => run.events.filter((event) => event.kind === kind).map(({ ms }) => ms);
   const down = of('kill').map(Math.round);

@@ -1,5 +1,5 @@
-// A server that wears out, for the controls of the soak: loaded before everything else (`NODE_OPTIONS=--import=…`), it
-// keeps some memory of each request, forgets to close a file now and then, and gets slower with all that it keeps.
+// A server that leaks, for the controls of the soak: loaded before everything else (`NODE_OPTIONS=--import=…`), it
+// keeps some memory of each request, leaves a file open now and then, and gets slower with all that it keeps.
 
 import { subscribe } from 'node:diagnostics_channel';
 import { openSync } from 'node:fs';

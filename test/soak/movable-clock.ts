@@ -1,11 +1,11 @@
-// A machine's clock that somebody moves: loaded before everything else in a server and its writer's thread
-// (`NODE_OPTIONS=--import=…`), it shows what the machine's clock shows, and as many milliseconds more as CLOCK_FILE says.
-// Timers go on as ever: it is the clock that jumps, not the time.
+// A clock of the machine that a test can move: loaded before everything else in a server and its writer thread
+// (`NODE_OPTIONS=--import=…`), it shows the real time plus the milliseconds in CLOCK_FILE. Timers are not affected: the
+// clock jumps, not the time.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
-/** Threads see a jump up to this much after one another, as they would a clock that is set between two looks. */
+/** Threads see a jump up to this long after one another, as with a clock that is set between two looks. */
 const LOOK_MS = 20;
 
 const { CLOCK_FILE: file } = process.env;
@@ -26,7 +26,7 @@ function read(file: string, thread: string): number {
   return aheadMs;
 }
 
-/** Sets the clock of those that follow `file`, in one piece. */
+/** Sets the clock of the processes that follow `file`, atomically. */
 export function setClock(file: string, aheadMs: number): void {
   writeFileSync(`${file}.new`, String(aheadMs));
   renameSync(`${file}.new`, file);

@@ -1,4 +1,4 @@
-// What is measured of a server while it runs: what the system says that it holds, and how fast it answers.
+// What is measured of a running server: what the system says that it holds, and how fast it responds.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import type { Allowance, Reading } from './flatness.ts';
@@ -15,10 +15,10 @@ export type SeriesName = keyof typeof SERIES;
 
 export type Readings = Record<SeriesName, Reading[]>;
 
-/** Fewer answers say nothing of the slowest in a hundred. */
+/** Fewer responses say nothing about a percentile of 99. */
 const ANSWERS_MIN = 20;
 
-/** Whether the system tells what is asked of it here. */
+/** Whether the system provides these figures. */
 export function canMeasure(): boolean {
   return process.platform === 'linux';
 }

@@ -1,6 +1,5 @@
-// SQLite's page caches, of 64 MiB for each connection, made small: loaded before everything else (`NODE_OPTIONS=--import=…`).
-// While they fill, which takes a ledger of more than that, a server takes more memory as its file grows, and a leak would
-// not be told from that.
+// Makes SQLite's page caches small: loaded before everything else (`NODE_OPTIONS=--import=…`). While they fill, a
+// server takes more memory as its file grows, which would look like a leak.
 
 import { DatabaseSync } from 'node:sqlite';
 

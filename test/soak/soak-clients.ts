@@ -1,6 +1,6 @@
-// The load of a soak: requests that come when they come, so many a second, for end users who come, stay for a while and
-// leave, so that nobody's history grows without end. Every write has an amount that no other has, and what is answered is
-// remembered: at the end, all of it must be there. What was not answered and has a key is sent again, as clients do.
+// The load of a soak: requests at a fixed rate, for end users that come, stay for a while and leave, so that no history
+// grows without end. Every write has a unique amount, and all responses are recorded: at the end, all acknowledged
+// writes must be there. A request with a key that got no response is sent again, as clients do.
 
 import { connect, type Socket } from 'node:net';
 import type { Answered, Sent } from '../crash/clients.ts';
@@ -8,16 +8,16 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** Then another one comes in the place of an end user, who stops the cycle before leaving. */
+/** Then another end user replaces it, after stopping its cycle. */
 const REQUESTS_AN_END_USER = 60;
-/** All from the start, so that none that is opened later looks like one that was forgotten. */
+/** All connections are open from the start, so that none that is opened later looks like a leak. */
 const CONNECTIONS = 32;
-/** An amount is a kind and a number, as in `clients.ts`. */
+/** An amount encodes a kind and a number, as in `clients.ts`. */
 const ADDITION = 100_000_000;
-/** Greater ones are of cycles, which renew. */
+/** Larger ones belong to cycles, which renew. */
 export const CYCLE = 200_000_000;
 const TICK_MS = 5;
-/** Before a server that is going down is tried again. */
+/** Pause before a server that is going down is tried again. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
@@ -37,18 +37,18 @@ interface Line {
 export interface Counts {
   requests: number;
   reads: number;
-  /** Requests that were not answered, as the server was killed. */
+  /** Requests without a response, since the server was killed. */
   cut: number;
   sentAgain: number;
   readonly statuses: Record<number, number>;
 }
 
 export class SoakClients {
-  /** All writes, but stops. */
+  /** All writes except stops. */
   readonly writes: Sent[] = [];
   readonly endUsers: string[] = [];
   readonly counts: Counts = { requests: 0, reads: 0, cut: 0, sentAgain: 0, statuses: {} };
-  /** Milliseconds from when each request was due, since somebody last looked. */
+  /** Milliseconds from when each request was due, since the last reading. */
   #latencies: number[] = [];
   readonly #random: Random;
   readonly #rate: number;
@@ -73,7 +73,7 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Null while there is none: what comes due meanwhile is not sent. */
+  /** Null while there is none: requests that fall due meanwhile are not sent. */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;
@@ -86,7 +86,7 @@ export class SoakClients {
     return taken.sort((a, b) => a - b);
   }
 
-  /** Nothing new is sent; resolves when all is answered. */
+  /** Sends nothing new; resolves when all have a response. */
   async stop(): Promise<void> {
     if (this.#ticking) clearInterval(this.#ticking);
     const by = performance.now() + REST_MS_MAX;
@@ -109,7 +109,7 @@ export class SoakClients {
 
   #pump(): void {
     while (this.#address !== null && this.#again.length + this.#waiting.length > 0) {
-      // In turn, so that none is closed for having been idle.
+      // Round-robin, so that none is closed for being idle.
       const line = this.#idle.shift();
       if (line === undefined) return;
       const due = (this.#again.shift() ?? this.#waiting.shift()) as Due;
@@ -151,7 +151,7 @@ export class SoakClients {
 
   #answered(line: Line, answer: Answer): void {
     const due = line.under;
-    // A server lets go of a connection that brings nothing for a while, and says so.
+    // A server closes a connection that is idle for a while, and says so.
     if (due === null) return void line.socket.destroy();
     line.under = null;
     this.#idle.push(line);
@@ -164,7 +164,7 @@ export class SoakClients {
     else this.#pump();
   }
 
-  /** What has no key stays as it is: nobody knows. */
+  /** Without a key the outcome stays unknown. */
   #sendAgain(due: Due): void {
     if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
   }

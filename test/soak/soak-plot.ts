@@ -1,5 +1,5 @@
-// The plot of a soak: what was read, each series on its own scale above one line of time, with what happened meanwhile.
-// One file of SVG without script, style sheet or font of its own.
+// The plot of a soak: each series on its own scale above a common time axis, with the events. One SVG file without
+// script, style sheet or font.
 
 import { scaleLinear } from 'd3-scale';
 import { type Flatness, median } from './flatness.ts';
@@ -13,9 +13,9 @@ const TOP = 64;
 const PANEL = 118;
 const PANEL_HEIGHT = 70;
 const TICKS = 3;
-/** Shorter ones are told in seconds. */
+/** Shorter ones are shown in seconds. */
 const SHORT_SECONDS = 120;
-/** A few moments that are far above all else go off the paper. */
+/** A few points far above all others are cut off. */
 const CEILING_OF_MEDIAN = 8;
 
 const COLOURS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };
@@ -88,7 +88,7 @@ function mark({ kind, seconds, ms }: SoakEvent, x: Scale, top: number): string {
   return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLOURS[kind]}"/>`;
 }
 
-/** One line: where it is, and where it goes. */
+/** One series: its position and its points. */
 export function verdictText({ isFlat, level, slopePerHour, risePermitted, rise }: Flatness, unit: string): string {
   const name = unit === '' ? '' : ` ${unit}`;
   const slope = `${slopePerHour < 0 ? '−' : '+'}${figure(Math.abs(slopePerHour))}${name} an hour`;

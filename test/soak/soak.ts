@@ -1,6 +1,6 @@
-// `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak`: the real server for a long time, under a load that
-// does not stop, with kills, a clock that jumps, and backups. Writes soak.json and soak.svg, and says whether memory, file
-// descriptors, the log and the latency stay where they are. `--leaking` is the control: a server that wears out.
+// `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak`: the real server for a long time under constant
+// load, with kills, a clock that jumps, and backups. Writes soak.json and soak.svg, and says whether memory, file
+// descriptors, the log and the latency are flat. `--leaking` is the control: a server that leaks.
 
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';

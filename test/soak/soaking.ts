@@ -1,17 +1,16 @@
-// A soak: the real server under a load that does not stop, killed now and then in the first sixth of the time, with a
-// clock that jumps and backups that are made throughout. What it holds and how fast it answers is read every few
-// seconds; at the end all that it acknowledged is looked for, in the ledger and in the last backup, restored.
+// A soak: the real server under constant load, killed now and then in the first sixth of the time, with a clock that
+// jumps and backups throughout. What it holds and how fast it responds is read every few seconds. At the end, every
+// acknowledged write is looked up in the ledger and in the last backup, restored.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createApiKey } from '../../src/app.ts';
-import { openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
+import { ledgerAt, Running, scrip } from '../cli/scrip-command.ts';
 import type { Sent } from '../crash/clients.ts';
-import { auditFaults, compared, isAcknowledged, isUnknown } from '../crash/findings.ts';
+import { compared, isAcknowledged, isUnknown } from '../crash/findings.ts';
 import { Random } from '../load/random.ts';
-import { ledgerAt, Running, scrip } from '../store/scrip-command.ts';
+import { auditProblems, newKey } from '../load/server-process.ts';
 import { setClock } from './movable-clock.ts';
 import { noReadings, type Readings, read } from './readings.ts';
 import { type Counts, CYCLE, SoakClients } from './soak-clients.ts';
@@ -25,14 +24,14 @@ export interface SoakPlan {
   readonly readEverySeconds: number;
   readonly jumpEverySeconds: number;
   readonly backupEverySeconds: number;
-  /** Whether the server is one that wears out. */
+  /** Whether the server leaks. */
   readonly isLeaking: boolean;
 }
 
 export interface SoakEvent {
   readonly seconds: number;
   readonly kind: 'kill' | 'jump' | 'backup';
-  /** How long it was down, how far the clock went, how long the backup took: in milliseconds. */
+  /** How long it was down, how far the clock moved, or how long the backup took, in milliseconds. */
   readonly ms: number;
 }
 
@@ -43,15 +42,15 @@ export interface Soak {
   readonly endUsers: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** Nobody was told, and there was no key to ask with. */
+  /** Writes without a response and without a key. */
   readonly unknown: number;
   readonly lost: number;
-  /** Of what was acknowledged before the last backup began, what is not in it. */
+  /** Writes that were acknowledged before the last backup began and are not in it. */
   readonly lostInBackup: number;
   readonly checkedInBackup: number;
-  /** Sentences: whatever else is wrong. */
+  /** Sentences, one for each other problem. */
   readonly wrong: readonly string[];
-  /** How far the clock went forward, all jumps together. */
+  /** How far the clock moved forward, all jumps together. */
   readonly days: number;
   readonly events: readonly SoakEvent[];
   readonly readings: Readings;
@@ -62,12 +61,12 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 );
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
-/** Keys are kept for as long, less than the clock goes forward in a long soak, so that they are forgotten, too. */
+/** Retention of keys, less than the clock moves forward in a long soak, so that they expire, too. */
 const KEEP_KEYS_HOURS = '240';
-/** Every so many jumps, one goes back. */
+/** One jump in this many goes back. */
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
-/** Kills come in this share of the time; what is left is one life, long enough to show a slope. */
+/** Kills happen in this share of the time; the rest is one life, long enough to show a slope. */
 const KILLING = 1 / 6;
 const USERS_AT_ONCE = 50;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
@@ -85,7 +84,7 @@ export async function soak(plan: SoakPlan): Promise<Soak> {
 
 interface Backup {
   readonly file: string;
-  /** What was acknowledged when it began. */
+  /** Writes that were acknowledged when it began. */
   readonly before: readonly Sent[];
 }
 
@@ -130,14 +129,12 @@ class Soaked {
     };
   }
 
-  /** Nobody else would, if this process were stopped. */
+  /** Without it, the server would outlive this process. */
   readonly #killServer = () => void this.#server?.kill('SIGKILL');
 
   async run(): Promise<Soak> {
     process.on('exit', this.#killServer);
-    const beside = openSqliteStoreBeside(this.#file);
-    this.#secret = await createApiKey(beside, { accountName: 'Acme', scope: 'write' });
-    await beside.close();
+    this.#secret = await newKey(`file:${this.#file}`);
     await this.#start();
     this.#started = performance.now();
     this.#clients.start();
@@ -150,7 +147,7 @@ class Soaked {
     const { lost, wrong } = compared(await this.#effects(url), writes);
     this.#wrong.push(...wrong);
     await this.#stopCleanly();
-    this.#wrong.push(...(await auditFaults(this.#file)));
+    this.#wrong.push(...(await auditProblems(`file:${this.#file}`)));
     return {
       plan: this.#plan,
       seconds,
@@ -175,7 +172,7 @@ class Soaked {
     await this.#server?.ended;
   }
 
-  /** All that happens to it, each thing at its time. */
+  /** All events, each at its time. */
   async #live(): Promise<void> {
     const { seconds, kills, readEverySeconds, jumpEverySeconds, backupEverySeconds } = this.#plan;
     const killAt = Array.from({ length: kills }, (_, index) => {
@@ -270,7 +267,7 @@ class Soaked {
     this.#backup = { file, before };
   }
 
-  /** Restores it elsewhere, and asks a server there. */
+  /** Restores it elsewhere, and reads it through a server there. */
   async #lostInBackup(): Promise<number> {
     if (this.#backup === null) return 0;
     const restored = ledgerAt(join(this.#folder, 'restored.db'));
@@ -282,7 +279,7 @@ class Soaked {
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
-      // The backup has more than was answered before it: only what is missing counts.
+      // The backup may have more than was acknowledged before it: only missing writes count.
       this.#wrong.push(...effects.unread.values());
       return compared(effects, this.#backup.before).lost;
     } finally {
@@ -312,6 +309,6 @@ class Soaked {
 }
 
 async function portOf(server: Running): Promise<number> {
-  const [port] = await server.says(/^Scrip is up on http:\/\/[\d.]+:(\d+),/m);
+  const [port] = await server.says(/^Scrip is listening on http:\/\/[\d.]+:(\d+)$/m);
   return Number(port);
 }

@@ -1,9 +1,11 @@
-// What a test does to a ledger from another process, which it can then kill: `node other-process.ts WORK FILE`. Answers
-// go to standard output, a line of JSON each.
+// What a test does to a ledger from another process, which it can then kill: `node other-process.ts WORK FILE`. It prints
+// lines of JSON to standard output.
 
-import { openSqliteStore, openSqliteStoreBeside } from '../../src/store/sqlite/sqlite-store.ts';
-import { CannotOpen, type Store, type StoreFault } from '../../src/store/store.ts';
-import { auditOf, EndUser } from './temporary-ledger.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import type { StoreFault } from '../../src/store/store-fault.ts';
+import { CannotOpen } from '../../src/store/store-fault.ts';
+import { auditBeside } from './sqlite/sqlite-ledger.ts';
+import { EndUser } from './temporary-ledger.ts';
 
 const END_USERS = 8;
 const FILL_COMMANDS = 400;
@@ -27,44 +29,45 @@ async function hold(): Promise<void> {
 
 /** Adds 3 credits to each end user and subtracts 1, again and again, and says how often that is durable. */
 async function write(): Promise<void> {
-  const store = await openSqliteStore(file);
+  const { ledger } = await openSqliteStore(file);
   const people = Array.from({ length: END_USERS }, (_, index) => new EndUser(1, index));
   for (let times = 1; ; times++) {
-    await store.write([...people.map((user) => user.add(3)), ...people.map((user) => user.subtract(1))]);
+    await ledger.write([...people.map((user) => user.add(3)), ...people.map((user) => user.subtract(1))], () => {});
     say({ times });
   }
 }
 
-/** Adds credits until the disk is full, then looks whether the store still reads, and whether it writes. */
+/** Adds credits until the disk is full, then tries whether the store still reads, and whether it writes. */
 async function fill(): Promise<void> {
-  const store = await openSqliteStore(file);
+  const { ledger } = await openSqliteStore(file);
   let added = 0;
-  const first = await faultOf(store, async () => {
+  const faultOf = async (attempt: () => Promise<unknown>) => {
+    try {
+      await attempt();
+      return null;
+    } catch (error) {
+      return { code: (error as StoreFault).code, trouble: ledger.trouble() };
+    }
+  };
+  const first = await faultOf(async () => {
     for (;;) {
-      await store.write(Array.from({ length: FILL_COMMANDS }, (_, index) => new EndUser(1, added + index).add(1)));
+      const users = Array.from({ length: FILL_COMMANDS }, (_, index) => new EndUser(1, added + index));
+      await ledger.write(
+        users.map((user) => user.add(1)),
+        () => {},
+      );
       added += FILL_COMMANDS;
     }
   });
-  const { cycles } = await store.cycles(new EndUser(1, 0).key);
-  const second = await faultOf(store, () => store.write([new EndUser(2, 1).add(1)]));
-  await store.close();
-  say({ added, first, second, cycles: cycles.length });
+  const { state } = await ledger.load(new EndUser(1, 0).key);
+  const second = await faultOf(() => ledger.write([new EndUser(2, 1).add(1)], () => {}));
+  await ledger.close();
+  say({ added, first, second, cycles: state.cycles.length });
 }
 
-async function faultOf(store: Store, attempt: () => Promise<unknown>): Promise<unknown> {
-  try {
-    await attempt();
-    return null;
-  } catch (error) {
-    return { code: (error as StoreFault).code, trouble: store.trouble() };
-  }
-}
-
-/** Audits beside whoever has the ledger open. */
+/** Audits beside the process that may have the ledger open. */
 async function audit(): Promise<void> {
-  const store = openSqliteStoreBeside(file);
-  say(await auditOf(store).catch((error: Error) => error.message));
-  await store.close();
+  say(await auditBeside(file).catch((error: Error) => error.message));
 }
 
 function say(what: unknown): void {

@@ -1,23 +1,32 @@
-// What befalls a ledger file from outside: other processes that open it, other programs that write to it, and damage.
+// What happens to a ledger file from outside: other processes that open it, other programs that write to it, and damage.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { copyFileSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import type { TestContext } from 'node:test';
-import { makeHistory, temporaryFile } from './temporary-ledger.ts';
+import { makeHistory } from './temporary-ledger.ts';
 
 export const PAGE_BYTES = 2_048;
 
-/** The lines that another process says about the file, as they come; it is killed at the end of the test. */
-export function otherProcess(t: TestContext, work: string, file: string, shell?: string) {
+interface OtherProcess {
+  /** Shell commands that come first. */
+  readonly shell?: string;
+  /** The id of the system user and group that it runs as. */
+  readonly user?: number;
+}
+
+/** Another process that works on the file. What it prints comes line by line; it is killed at the end of the test. */
+export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
   const command = [process.execPath, script, work, file];
-  const child: ChildProcess = shell
-    ? spawn('sh', ['-c', `${shell}; exec "$@"`, 'sh', ...command], { stdio: ['ignore', 'pipe', 'inherit'] })
-    : spawn(process.execPath, command.slice(1), { stdio: ['ignore', 'pipe', 'inherit'] });
+  const line = shell === undefined ? command : ['sh', '-c', `${shell}; exec "$@"`, 'sh', ...command];
+  const child: ChildProcess = spawn(line[0] as string, line.slice(1), {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    ...(user !== undefined && { uid: user, gid: user }),
+  });
   const ended = new Promise<void>((resolve) => child.once('exit', () => resolve()));
   const kill = async () => {
     child.kill('SIGKILL');
@@ -30,14 +39,14 @@ export function otherProcess(t: TestContext, work: string, file: string, shell?:
   return { answer, kill };
 }
 
-/** Changes the file as somebody with another program would. */
+/** Changes the file as another program would. */
 export function byHand(file: string, sql: string): void {
-  const db = new DatabaseSync(file);
+  const db = new DatabaseSync(file, { timeout: 5_000 });
   db.exec(`PRAGMA ignore_check_constraints = ON; ${sql}`);
   db.close();
 }
 
-/** What somebody with another program reads in the file. */
+/** What another program reads in the file. */
 export function readByHand(file: string, sql: string) {
   const db = new DatabaseSync(file, { readOnly: true });
   try {
@@ -45,12 +54,6 @@ export function readByHand(file: string, sql: string) {
   } finally {
     db.close();
   }
-}
-
-/** What a crash at this moment leaves. */
-export function crashed(file: string, copy = temporaryFile()): string {
-  for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
-  return copy;
 }
 
 /** Copies of a ledger, in each of which 64 bytes of one page were flipped. */
@@ -68,11 +71,11 @@ export async function damaged(whole: string, offset: number) {
   });
 }
 
+const TABLES = ['balances', 'postings', 'snapshots', 'idempotency_records', 'daily_totals', 'accounts', 'api_keys'];
+
 export function contentOf(file: string): unknown {
   const db = new DatabaseSync(file, { readOnly: true });
-  const rows = ['holdings', 'postings', 'accounts', 'api_keys'].map((table) =>
-    db.prepare(`SELECT * FROM ${table}`).all(),
-  );
+  const rows = TABLES.map((table) => db.prepare(`SELECT * FROM ${table}`).all());
   db.close();
   return rows;
 }

@@ -1,51 +1,35 @@
-// What every store must do, whatever it is made of. A store runs these tests by saying how a ledger of its kind is
-// opened. Each test gets a ledger of its own, and after each the ledger is audited.
+// What every store must do, whatever it is made of. A store runs these tests by saying how a ledger of its kind is made.
+// Each test gets a ledger of its own, and after each the ledger is audited, before and after its totals have caught up.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
-import type { Finding } from '../../src/ledger/audit.ts';
-import type { Instant } from '../../src/ledger/instant.ts';
-import type { Store } from '../../src/store/store.ts';
-import { accountReadsContract } from './contract/account-reads.ts';
-import { answerContract } from './contract/answers.ts';
 import { apiKeyContract } from './contract/api-keys.ts';
-import { chainContract } from './contract/chains.ts';
+import { chartContract } from './contract/charts.ts';
+import { consoleReadContract } from './contract/console-reads.ts';
+import { cursorContract } from './contract/cursors.ts';
+import { digestContract } from './contract/digests.ts';
+import { feedContract } from './contract/feed.ts';
+import { idempotencyContract } from './contract/idempotency.ts';
 import { listContract } from './contract/lists.ts';
+import { manyCyclesContract } from './contract/many-cycles.ts';
 import { overviewContract } from './contract/overview.ts';
 import { pageContract } from './contract/pages.ts';
+import { stopContract } from './contract/stops.ts';
 import { timeContract } from './contract/time.ts';
 import { writeContract } from './contract/writes.ts';
-import { auditOf, NOON } from './temporary-ledger.ts';
+import { problemsOf } from './temporary-ledger.ts';
+import { type NewLedger, TestLedger } from './test-ledger.ts';
 
-export interface OpenedLedger {
-  readonly store: Store;
-  /** Opens the same ledger again, after its store was closed. */
-  reopen(): Promise<Store>;
-  remove(): Promise<void>;
-}
-
-/** Makes a new ledger. A store that cannot be told the time ignores `wall`. */
-export type OpenLedger = (options: { wall: () => Instant }) => Promise<OpenedLedger>;
-
-/** One ledger, as a test of the contract sees it. */
-export interface Ledger {
-  /** Where the machine's clock stands. */
-  wall: Instant;
-  store: Store;
-  /** Two accounts. */
-  readonly account: number;
-  readonly other: number;
-  /** Closes the store, and opens another on the same ledger. */
-  reopen(): Promise<void>;
-}
+/** A ledger with two accounts. */
+export type ContractLedger = TestLedger & { readonly account: number; readonly other: number };
 
 /** The two ways to add a test to the contract. */
 export interface Contract {
-  it(sentence: string, work: (ledger: Ledger) => Promise<void>): void;
+  it(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
   /** For what needs the clock to be moved. */
-  itInTime(sentence: string, work: (ledger: Ledger) => Promise<void>): void;
+  itInTime(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
 }
 
 /** A store that never answers fails its test, and does not hold up the rest. */
@@ -55,49 +39,47 @@ const TEST_MS_MAX = 60_000;
  * @param clock with `real` there are no tests that move it
  * @param concurrency how many of the tests run at once, where a store spends its time waiting
  */
-export function storeContract(name: string, open: OpenLedger, clock: 'movable' | 'real', concurrency = 1): void {
+export function storeContract(name: string, make: NewLedger, clock: 'movable' | 'real', concurrency = 1): void {
   const it: Contract['it'] = (sentence, work) =>
-    void test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, open, work));
+    void test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, make, work));
   const contract: Contract = { it, itInTime: clock === 'movable' ? it : () => {} };
   describe(name, { concurrency }, () => {
     describe('writes', () => writeContract(contract));
+    describe('many cycles', () => manyCyclesContract(contract));
+    describe('stops', () => stopContract(contract));
     describe('time', () => timeContract(contract));
     describe('pages of transactions', () => pageContract(contract));
-    describe('idempotency keys', () => answerContract(contract));
-    describe('reads of an account', () => accountReadsContract(contract));
-    describe('overview of an account', () => overviewContract(contract));
-    describe('lists, as clients page through them', () => listContract(contract));
-    describe('chains', () => chainContract(contract));
+    describe('lists across renewals', () => listContract(contract));
+    describe('lists by cursors', () => cursorContract(contract));
+    describe('idempotency records', () => idempotencyContract(contract));
+    describe('feed', () => feedContract(contract));
+    describe('reads of the console', () => consoleReadContract(contract));
+    describe('charts', () => chartContract(contract));
+    describe('overview', () => overviewContract(contract));
+    describe('digests', () => digestContract(contract));
     describe('API keys', () => apiKeyContract(contract));
   });
 }
 
-async function withLedger(t: TestContext, open: OpenLedger, work: (ledger: Ledger) => Promise<void>): Promise<void> {
-  const clock = { wall: NOON };
-  const opened = await open({ wall: () => clock.wall });
-  let { store } = opened;
+async function withLedger(
+  t: TestContext,
+  make: NewLedger,
+  work: (ledger: ContractLedger) => Promise<void>,
+): Promise<void> {
+  const opened = await TestLedger.open(make);
   t.after(async () => {
-    await store.close();
+    await opened.close();
     await opened.remove();
   });
-  const ledger: Ledger = Object.assign(clock, {
-    store,
-    account: await accountNamed('first', store),
-    other: await accountNamed('second', store),
-    async reopen() {
-      await store.close();
-      store = await opened.reopen();
-      ledger.store = store;
-    },
-  });
+  const accounts = { account: await accountNamed('first', opened), other: await accountNamed('second', opened) };
+  const ledger: ContractLedger = Object.assign(opened, accounts);
   await work(ledger);
-  assert.deepEqual(await auditOf(store), { findings: [], store: [] }, 'the ledger is whole afterwards');
-  const broken: Finding[] = [];
-  await store.prove([], (finding) => broken.push(finding));
-  assert.deepEqual(broken, [], 'its chains are whole afterwards');
+  assert.deepEqual(problemsOf(await ledger.audit()), [], 'the audit finds nothing afterwards');
+  await ledger.consumeFeed();
+  assert.deepEqual(problemsOf(await ledger.audit()), [], 'nor when the totals have caught up');
 }
 
-async function accountNamed(accountName: string, store: Store): Promise<number> {
+async function accountNamed(accountName: string, { keys }: TestLedger): Promise<number> {
   const secret = apiKeySecret('write', randomBytes(SECRET_BYTES));
-  return (await store.apiKeys.create({ accountName, scope: 'write', secret })).account;
+  return (await keys.create({ accountName, scope: 'write', secret })).account;
 }

@@ -1,24 +1,26 @@
-// What the tests of stores share: a folder that goes away with the test, commands in few words, what a store holds for
-// an end user, and a ledger in which everything has happened once.
+// What the tests of stores share: a folder that is removed with the test, commands in few words, what a store holds for an
+// end user, and a ledger in which everything has happened once.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { TestContext } from 'node:test';
+import { TOTALS } from '../../src/events/totals.ts';
 import { AMOUNT_MAX } from '../../src/ledger/amount.ts';
 import type { Finding } from '../../src/ledger/audit.ts';
-import { activeBalance } from '../../src/ledger/balance.ts';
-import type { Command, EndUserKey } from '../../src/ledger/command.ts';
-import { DAY_MS, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
+import { activeBalance, cyclesAt } from '../../src/ledger/balance.ts';
+import type { Command, EndUserKey, Outcome, Settle, WriteCommand } from '../../src/ledger/command.ts';
+import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
-import { cyclesAt } from '../../src/ledger/settle.ts';
-import type { AnswerLimits } from '../../src/store/sqlite/answer-index.ts';
+import { type IdRange, idsBetween } from '../../src/ledger/transaction-id.ts';
+import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
-import type { PostingLimits } from '../../src/store/sqlite/unposted.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tools.ts';
 
-/** A Saturday at noon, and the end of a month: nothing here may depend on either. */
+/** A Saturday at noon, and the end of a month: nothing may depend on either. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
+
+/** Every id that a ledger can give out. */
+export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
 // At the very end, since hooks run in the order in which they were added, and stores are closed in hooks.
@@ -37,65 +39,65 @@ export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
 }
 
-/** Limits at which all that can happen to an end user who waits to be posted happens within a few batches. */
-export const SMALL_LIMITS: PostingLimits = { usersMax: 2, cyclesMax: 5, tailMax: 8, ofUserMax: 3 };
-
-/** The same for answers: memory knows of two or three, and segments are put together by twos. */
-export const SMALL_ANSWER_LIMITS: AnswerLimits = { recentMax: 2, fanOut: 2, filterBytesMax: 256 };
-
-/** Opens a store that is closed after the test, unless the test does so: left open, its thread would keep the tests from ending. */
-export async function openFor(test: TestContext, file: string): Promise<Store> {
-  const store = await openSqliteStore(file);
-  test.after(() => store.close().catch(() => {}));
-  return store;
-}
-
-/** The end user number `index` of an account, and what can be asked about it. */
+/** An end user of an account, by a number or its UUID, and what can be asked for it. */
 export class EndUser {
   readonly key: EndUserKey;
   readonly #actor: string;
 
-  constructor(account: number, index: number, actor = `key:${account}`) {
-    this.key = { account, endUser: `00000000-0000-4000-8000-${index.toString(16).padStart(12, '0')}` };
+  constructor(account: number, name: number | string, actor = `key:${account}`) {
+    const numbered = `00000000-0000-4000-8000-${name.toString(16).padStart(12, '0')}`;
+    this.key = { account, endUser: typeof name === 'string' ? name : numbered };
     this.#actor = actor;
   }
 
-  add(amount: number, validityDays = 31): Command {
+  add(amount: number, validityDays = 31): WriteCommand {
     return { kind: 'add', ...this.key, actor: this.#actor, amount, validityDays };
   }
 
-  subtract(amount: number): Command {
+  subtract(amount: number): WriteCommand {
     return { kind: 'subtract', ...this.key, actor: this.#actor, amount };
   }
 
-  startCycle(amount: number, validityDays = 31, onActive: 'refuse' | 'replace' = 'refuse'): Command {
+  startCycle(amount: number, validityDays = 31, onActive: 'refuse' | 'replace' = 'refuse'): WriteCommand {
     return { kind: 'start-cycle', ...this.key, actor: this.#actor, amount, validityDays, onActive };
   }
 
-  stopCycle(): Command {
+  stopCycle(): WriteCommand {
     return { kind: 'stop-cycle', ...this.key, actor: this.#actor };
   }
 
-  renew(): Command {
-    return { kind: 'renew', ...this.key };
+  settle(): Settle {
+    return { kind: 'settle', ...this.key };
   }
 }
 
-/** The same command, with why it is given. */
-export function noted(command: Command, note: string | null): Command {
-  return command.kind === 'renew' ? command : { ...command, note };
+/** The same command, with a reason. */
+export function noted(command: WriteCommand, note: string | null): WriteCommand {
+  return { ...command, note };
 }
 
-export async function balanceOf(store: Store, { key }: EndUser): Promise<number> {
-  const { now, cycles } = await store.cycles(key);
-  return activeBalance(cyclesAt(cycles, now), now);
+/** The same command, safe to send again. */
+export function keyed(command: WriteCommand, key: string, requestId: string): WriteCommand {
+  return { ...command, idempotency: { key, requestId } };
 }
+
+/** The same outcome, replayed for a later request. */
+export function replayed(outcome: Outcome, replayOf: string): Outcome {
+  return { ...outcome, replayOf };
+}
+
+export async function balanceOf(store: Pick<LedgerStore, 'load'>, { key }: EndUser): Promise<number> {
+  const { now, state } = await store.load(key);
+  return activeBalance(cyclesAt(state, now), now);
+}
+
+type Listed = Pick<LedgerStore, 'transactions'>;
 
 /** All stored transactions, latest first. */
-export async function transactionsOf(store: Store, { key }: EndUser, limit = 1_000): Promise<Transaction[]> {
+export async function transactionsOf(store: Listed, { key }: EndUser, limit = 1_000): Promise<Transaction[]> {
   const all: Transaction[] = [];
   for (let from: string | null = null; ; ) {
-    const page = await store.transactions(key, { from, limit });
+    const page = await store.transactions(key, { from, limit, within: EVERYTHING });
     all.push(...page.transactions);
     if (page.next === null) return all;
     from = page.next;
@@ -103,21 +105,30 @@ export async function transactionsOf(store: Store, { key }: EndUser, limit = 1_0
 }
 
 /** The same as `+100 add`, `-30 subtract`, latest first. */
-export async function historyOf(store: Store, user: EndUser): Promise<string[]> {
+export async function historyOf(store: Listed, user: EndUser): Promise<string[]> {
   const transactions = await transactionsOf(store, user);
   return transactions.map(({ amount, kind }) => `${amount > 0 ? '+' : ''}${amount} ${kind}`);
+}
+
+export interface Audited extends AuditReport {
+  readonly findings: readonly Finding[];
 }
 
 /** An audit that finds this much in a small ledger would never end. */
 const FINDINGS_MAX = 1_000;
 export const ENDLESS = 'the audit does not end';
 
-export async function auditOf(store: Store): Promise<{ findings: Finding[]; store: readonly string[] }> {
+export async function auditOf(tools: Pick<LedgerTools, 'audit'>): Promise<Audited> {
   const findings: Finding[] = [];
-  const report = await store.audit((finding) => {
+  const report = await tools.audit((finding) => {
     if (findings.push(finding) > FINDINGS_MAX) throw new Error(ENDLESS);
   });
-  return { findings, store: report.store };
+  return { findings, ...report };
+}
+
+/** Everything that an audit finds wrong, a sentence each. */
+export function problemsOf({ findings, store }: Audited): readonly string[] {
+  return [...findings.map(({ message }) => message), ...store];
 }
 
 /** Two accounts and six end users; 1 and 6 are the same UUID in different accounts. */
@@ -132,30 +143,28 @@ export const PEOPLE = {
 
 /**
  * Makes a ledger of all kinds of history: additions that ended and that did not, subtractions over one cycle and over
- * several, cycles that were started, renewed, stopped, replaced, and the largest amounts and validities.
+ * several, cycles that were started, renewed, stopped, replaced, and the largest amounts and validities. Its totals have
+ * caught up.
  */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
   const { oneTime, renewing, replacing, rich, eternal, namesake } = PEOPLE;
-  const store = await openSqliteStore(file, () => now);
-  await store.write([
-    oneTime.add(100, 3),
-    renewing.startCycle(30, 7),
-    namesake.add(7, 1_000),
-    rich.add(AMOUNT_MAX, 40),
-  ]);
-  await store.write([oneTime.add(50, 60), rich.subtract(AMOUNT_MAX - 1), replacing.startCycle(20, 7)]);
-  await store.write([oneTime.subtract(120), oneTime.subtract(9_999), eternal.add(5, VALIDITY_DAYS_MAX)]);
+  const { ledger } = await openSqliteStore(file, () => now);
+  const write = (commands: readonly Command[]) => ledger.write(commands, () => {});
+  await write([oneTime.add(100, 3), renewing.startCycle(30, 7), namesake.add(7, 1_000), rich.add(AMOUNT_MAX, 40)]);
+  await write([oneTime.add(50, 60), rich.subtract(AMOUNT_MAX - 1), replacing.startCycle(20, 7)]);
+  await write([oneTime.subtract(120), oneTime.subtract(9_999), eternal.add(5, VALIDITY_DAYS_MAX)]);
   now += 5 * DAY_MS;
-  await store.write([
+  await write([
     noted(oneTime.add(11, 90), 'goodwill, ticket 4711'),
     oneTime.subtract(3),
     renewing.add(4, 400),
     renewing.subtract(33),
   ]);
-  await store.write([replacing.startCycle(25, 7, 'replace'), replacing.subtract(22)]);
+  await write([replacing.startCycle(25, 7, 'replace'), replacing.subtract(22)]);
   now += 16 * DAY_MS;
-  await store.write([renewing.subtract(5), renewing.stopCycle(), eternal.startCycle(9, 365), replacing.renew()]);
-  await store.write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
-  await store.close();
+  await write([renewing.subtract(5), renewing.stopCycle(), eternal.startCycle(9, 365), replacing.settle()]);
+  await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
+  while (await ledger.feed.consume(TOTALS));
+  await ledger.close();
 }

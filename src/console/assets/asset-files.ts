@@ -1,18 +1,17 @@
-// The files that pages load: a stylesheet, the script, the icon. Each has a hash of its content in its URL,
-// so that a browser may keep it for good and still has the new one after an upgrade.
+// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the content, so that browsers cache the
+// file indefinitely and still load a new version after an upgrade.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 export interface AssetFile {
-  /** Where it is served. */
   readonly url: string;
   readonly contentType: string;
   readonly body: Buffer;
 }
 
-/** Long enough for a name that will never mean anything else (RFC 8246). */
+/** `immutable` is from RFC 8246. */
 export const ASSET_CACHING = 'public, max-age=31536000, immutable';
 
 const HASH_DIGITS = 12;

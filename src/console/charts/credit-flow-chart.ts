@@ -1,61 +1,58 @@
-// What came in and what went out, a bar a day: added and renewed above the line, spent and expired below it.
+// Credits per day as stacked bars: granted and renewed above the zero line, spent and expired below it.
 
 import { scaleBand } from 'd3-scale';
 import { stack, stackOffsetDiverging } from 'd3-shape';
 import { html } from 'ghtml';
-import type { OverviewDay } from '../../store/account-reads.ts';
-import { dayText, figure } from '../figures.ts';
-import { chart, creditAxis, creditScale, dayTick, legendOf, type Paper, round } from './plot.ts';
-
-/** Sums over all end users of an account on one day in UTC, none of them negative. */
-export type DayFlow = Omit<OverviewDay, 'transactions'>;
+import type { OverviewDay } from '../../store/console-store.ts';
+import { dayText, numberText } from '../figures.ts';
+import { chartFigure, creditAxis, creditScale, dayTick, legendOf, type PlotSize, round } from './plot.ts';
 
 const ABOVE = ['added', 'renewed'] as const;
 const BELOW = ['spent', 'expired'] as const;
-const SERIES = [...ABOVE, ...BELOW];
-type Series = (typeof SERIES)[number];
+const FLOWS = [...ABOVE, ...BELOW];
+type Flow = (typeof FLOWS)[number];
 
-const LABELS: Readonly<Record<Series, string>> = {
-  added: 'Added or started',
+const LABELS: Readonly<Record<Flow, string>> = {
+  added: 'Granted',
   renewed: 'Renewed',
   spent: 'Spent',
   expired: 'Expired',
 };
 
-export function creditFlowChart(days: readonly DayFlow[]): string {
-  const total = (series: Series) => figure(days.reduce((sum, flow) => sum + amountOf(flow, series), 0n));
-  return chart({
+export function creditFlowChart(days: readonly OverviewDay[]): string {
+  const total = (flow: Flow) => numberText(days.reduce((sum, day) => sum + amountOf(day, flow), 0n));
+  return chartFigure({
     id: 'credit-flow',
-    title: `Credits a day over ${days.length} days`,
-    description: `Added or started ${total('added')}, renewed ${total('renewed')}, spent ${total('spent')}, expired ${total('expired')}.`,
-    legend: legendOf(SERIES.map((series) => ({ mark: `flow-${series}`, label: LABELS[series], total: total(series) }))),
+    title: `Credits per day, last ${days.length} days`,
+    description: `Granted ${total('added')}, renewed ${total('renewed')}, spent ${total('spent')}, expired ${total('expired')}.`,
+    legend: legendOf(FLOWS.map((flow) => ({ mark: `flow-${flow}`, label: LABELS[flow], total: total(flow) }))),
     table: tableOf(days),
-    draw: (paper) => drawn(days, paper),
+    draw: (size) => barsOf(days, size),
   });
 }
 
-function amountOf(flow: DayFlow, series: Series): bigint {
-  return series === 'added' ? flow.added + flow.started : flow[series];
+function amountOf(day: OverviewDay, flow: Flow): bigint {
+  return flow === 'added' ? day.added + day.started : day[flow];
 }
 
-/** Heights need no more digits than a number has; the table has them all. */
-function height(flow: DayFlow, series: Series): number {
-  const amount = Number(amountOf(flow, series));
-  return (BELOW as readonly Series[]).includes(series) ? -amount : amount;
+/** Rounded to the precision of a number; the table is exact. */
+function heightOf(day: OverviewDay, flow: Flow): number {
+  const amount = Number(amountOf(day, flow));
+  return (BELOW as readonly Flow[]).includes(flow) ? -amount : amount;
 }
 
-function drawn(days: readonly DayFlow[], paper: Paper): string {
-  const layers = stack<DayFlow, Series>()
-    .keys(SERIES)
-    .value((flow, series) => height(flow, series))
+function barsOf(days: readonly OverviewDay[], size: PlotSize): string {
+  const layers = stack<OverviewDay, Flow>()
+    .keys(FLOWS)
+    .value((day, flow) => heightOf(day, flow))
     .offset(stackOffsetDiverging)([...days]);
   const ends = layers.flatMap((layer) => layer.flatMap((pair) => [...pair]));
-  const y = creditScale(paper, Math.min(0, ...ends), Math.max(0, ...ends));
+  const y = creditScale(size, Math.min(0, ...ends), Math.max(0, ...ends));
   const x = scaleBand<number>()
     .domain(days.map((_, index) => index))
-    .range([paper.left, paper.right])
+    .range([size.left, size.right])
     .paddingInner(0.28);
-  const bars = days.map((flow, index) => {
+  const bars = days.map((day, index) => {
     const left = round(x(index) ?? 0);
     const marks = layers.map((layer) => {
       const [from, to] = layer[index] as [number, number];
@@ -63,29 +60,28 @@ function drawn(days: readonly DayFlow[], paper: Paper): string {
       if (bottom <= top) return '';
       return html`<rect class="flow-${layer.key}" x="${left}" y="${top}" width="${round(x.bandwidth())}" height="${round(bottom - top)}"/>`;
     });
-    const hover = html`<rect class="hover" x="${left}" y="${paper.top}" width="${round(x.bandwidth())}" height="${paper.bottom - paper.top}"/>`;
-    return html`<g><title>${sayingOf(flow)}</title>!${hover}!${marks}</g>`;
+    const hover = html`<rect class="hover" x="${left}" y="${size.top}" width="${round(x.bandwidth())}" height="${size.bottom - size.top}"/>`;
+    return html`<g><title>${tooltipText(day)}</title>!${hover}!${marks}</g>`;
   });
-  const every = Math.max(1, Math.ceil(days.length / paper.dayTicks));
-  // Counted from the last day, so that today always has its name.
-  const ticks = days.map((flow, index) =>
-    (days.length - 1 - index) % every === 0 ? dayTick(paper, round((x(index) ?? 0) + x.bandwidth() / 2), flow.day) : '',
+  const every = Math.max(1, Math.ceil(days.length / size.dayTicks));
+  // Counted from the last day, so that today always has a tick.
+  const ticks = days.map(({ day }, index) =>
+    (days.length - 1 - index) % every === 0 ? dayTick(size, round((x(index) ?? 0) + x.bandwidth() / 2), day) : '',
   );
-  return html`!${creditAxis(paper, y)}!${bars}!${ticks}`;
+  return html`!${creditAxis(size, y)}!${bars}!${ticks}`;
 }
 
-function sayingOf(flow: DayFlow): string {
-  return [dayText(flow.day), ...SERIES.map((series) => `${LABELS[series]}: ${figure(amountOf(flow, series))}`)].join(
-    '\n',
-  );
+function tooltipText(day: OverviewDay): string {
+  const lines = FLOWS.map((flow) => `${LABELS[flow]}: ${numberText(amountOf(day, flow))}`);
+  return [dayText(day.day), ...lines].join('\n');
 }
 
-function tableOf(days: readonly DayFlow[]): string {
+function tableOf(days: readonly OverviewDay[]): string {
   const rows = days
     .toReversed()
     .map(
       (flow) =>
-        html`<tr><th scope="row">${dayText(flow.day)}</th><td class="number">${figure(flow.added)}</td><td class="number">${figure(flow.started)}</td><td class="number">${figure(flow.renewed)}</td><td class="number">${figure(flow.spent)}</td><td class="number">${figure(flow.expired)}</td></tr>`,
+        html`<tr><th scope="row">${dayText(flow.day)}</th><td class="number">${numberText(flow.added)}</td><td class="number">${numberText(flow.started)}</td><td class="number">${numberText(flow.renewed)}</td><td class="number">${numberText(flow.spent)}</td><td class="number">${numberText(flow.expired)}</td></tr>`,
     );
   return html`<table class="table"><thead><tr><th scope="col">Day (UTC)</th><th scope="col" class="number">Added</th><th scope="col" class="number">Started</th><th scope="col" class="number">Renewed</th><th scope="col" class="number">Spent</th><th scope="col" class="number">Expired</th></tr></thead><tbody>!${rows}</tbody></table>`;
 }

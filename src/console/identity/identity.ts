@@ -1,42 +1,31 @@
-// All that is known about people, opened together on the console's connections. It loads better-auth, which takes its
-// time, so it is imported when the first request for the console comes.
+// Users, members, sessions and rate limits of the console, on one set of database connections. It loads Kysely, which
+// takes 60 to 90 ms, so it is imported when the console gets its first request.
 
-import type { SignUpPolicy } from '../../accounts/membership.ts';
-import type { ConsoleDatabase } from '../../store/console-database.ts';
-import { Attempts } from './attempts.ts';
+import { AttemptLimiter } from './attempt-limiter.ts';
 import { Members } from './members.ts';
-import { type Letters, People } from './people.ts';
 import { Sessions } from './sessions.ts';
-
-export interface IdentityOptions {
-  readonly database: ConsoleDatabase;
-  readonly signUp: SignUpPolicy;
-  readonly letters: Letters | null;
-  readonly now: () => number;
-  readonly onTrouble: (error: unknown) => void;
-}
+import { Users, type UsersOptions } from './users.ts';
 
 export interface Identity {
-  readonly people: People;
+  readonly users: Users;
   readonly members: Members;
   readonly sessions: Sessions;
-  readonly attempts: Attempts;
+  readonly attempts: AttemptLimiter;
   close(): Promise<void>;
 }
 
-/** The database is its own from here on, and closed with it. */
-export async function openIdentity(options: IdentityOptions): Promise<Identity> {
+/** @param options.database is closed together with what is returned */
+export function openIdentity(options: UsersOptions): Identity {
   const { database, now } = options;
-  const people = await People.open(options);
-  const members = new Members(database, now);
+  const users = new Users(options);
   return {
-    people,
-    members,
-    sessions: new Sessions(people.library, members, now),
-    attempts: new Attempts(database, now),
+    users,
+    members: new Members(database, now),
+    sessions: new Sessions(database, now),
+    attempts: new AttemptLimiter(database, now),
     async close() {
-      await people.settled();
-      await database.close();
+      await users.backgroundWorkDone();
+      await database[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,15 +1,14 @@
-// The members of an account, and the links by which one becomes a member. An account that has a member has an owner.
+// The members of an account and its invitations. An account that has members has at least one owner.
 
 import { randomBytes } from 'node:crypto';
 import type { Role } from '../../accounts/membership.ts';
+import { DAY_MS } from '../../ledger/instant.ts';
 import type { ConsoleDatabase, ConsoleQueries } from '../../store/console-database.ts';
-import { digestOf, isSecret, newSecret } from './one-time-secret.ts';
+import { newToken, sha256Of } from './secret-token.ts';
 
-export const INVITATION_DAYS = 7;
-const INVITATION_MS = INVITATION_DAYS * 86_400_000;
+const INVITATION_MS = 7 * DAY_MS;
 
-export interface Membership {
-  readonly account: number;
+export interface Invitation {
   readonly accountName: string;
   readonly role: Role;
 }
@@ -26,7 +25,7 @@ export interface PendingInvitation {
   readonly expiresAt: number;
 }
 
-/** `last-owner`: nobody could invite, remove or change roles any more. */
+/** `last-owner`: refused, since the account would have no owner left. */
 export type MemberChange = 'done' | 'not-found' | 'last-owner';
 
 export class Members {
@@ -38,28 +37,16 @@ export class Members {
     this.#now = now;
   }
 
-  async of(userId: string): Promise<(Membership & { readonly email: string }) | null> {
-    const row = await this.#database.queries
-      .selectFrom('console_members')
-      .innerJoin('accounts', 'accounts.account', 'console_members.account')
-      .innerJoin('console_users', 'console_users.id', 'console_members.user_id')
-      .select(['console_members.account', 'accounts.name', 'console_members.role', 'console_users.email'])
-      .where('user_id', '=', userId)
-      .executeTakeFirst();
-    return row ? { account: row.account, accountName: row.name, role: row.role, email: row.email } : null;
-  }
-
-  /** The first ones first. */
-  async list(account: number): Promise<readonly Member[]> {
-    const rows = await this.#database.queries
+  /** In the order in which they joined. */
+  list(account: number): Promise<readonly Member[]> {
+    return this.#database.queries
       .selectFrom('console_members')
       .innerJoin('console_users', 'console_users.id', 'console_members.user_id')
-      .select(['user_id', 'email', 'role', 'console_members.created_at as joined_at'])
+      .select(['user_id as userId', 'email', 'role', 'console_members.created_at as joinedAt'])
       .where('account', '=', account)
-      .orderBy('joined_at')
+      .orderBy('joinedAt')
       .orderBy('email')
       .execute();
-    return rows.map((row) => ({ userId: row.user_id, email: row.email, role: row.role, joinedAt: row.joined_at }));
   }
 
   async accountNamed(name: string): Promise<number | null> {
@@ -81,16 +68,16 @@ export class Members {
     return row !== undefined;
   }
 
-  /** @returns the secret of the link, which nobody can be told again */
+  /** @returns the token of the link; only its hash is stored */
   async invite(account: number, role: Role): Promise<string> {
-    const secret = newSecret();
+    const token = newToken();
     const now = this.#now();
     const { queries } = this.#database;
     await queries.deleteFrom('console_invitations').where('expires_at', '<=', now).execute();
     await queries
       .insertInto('console_invitations')
       .values({
-        token_sha256: digestOf(secret),
+        token_sha256: sha256Of(token),
         account,
         role,
         created_at: now,
@@ -98,36 +85,34 @@ export class Members {
         used_at: null,
       })
       .execute();
-    return secret;
+    return token;
   }
 
-  /** Null when the link was used, is too old, or never was. */
-  async invitation(secret: string): Promise<Membership | null> {
-    if (!isSecret(secret)) return null;
-    const row = await this.#database.queries
+  /** Null when the link is used, expired, withdrawn or unknown. */
+  async invitation(token: string): Promise<Invitation | null> {
+    const invitation = await this.#database.queries
       .selectFrom('console_invitations')
       .innerJoin('accounts', 'accounts.account', 'console_invitations.account')
-      .select(['console_invitations.account', 'accounts.name', 'role'])
-      .where('token_sha256', '=', digestOf(secret))
+      .select(['accounts.name as accountName', 'role'])
+      .where('token_sha256', '=', sha256Of(token))
       .where('used_at', 'is', null)
       .where('expires_at', '>', this.#now())
       .executeTakeFirst();
-    return row ? { account: row.account, accountName: row.name, role: row.role } : null;
+    return invitation ?? null;
   }
 
-  async pendingInvitations(account: number): Promise<readonly PendingInvitation[]> {
-    const rows = await this.#database.queries
+  pendingInvitations(account: number): Promise<readonly PendingInvitation[]> {
+    return this.#database.queries
       .selectFrom('console_invitations')
-      .select(['role', 'expires_at'])
+      .select(['role', 'expires_at as expiresAt'])
       .where('account', '=', account)
       .where('used_at', 'is', null)
       .where('expires_at', '>', this.#now())
       .orderBy('expires_at')
       .execute();
-    return rows.map((row) => ({ role: row.role, expiresAt: row.expires_at }));
   }
 
-  /** Links that nobody has used yet no longer work. */
+  /** Invalidates the links that have not been used. */
   async withdrawInvitations(account: number): Promise<void> {
     await this.#database.queries
       .deleteFrom('console_invitations')
@@ -136,26 +121,13 @@ export class Members {
       .execute();
   }
 
-  /** With all that is theirs: the credential, the sessions, the right to the address. */
-  remove(account: number, userId: string): Promise<MemberChange> {
-    return this.#change(account, userId, null, async (queries) => {
-      await queries.deleteFrom('console_users').where('id', '=', userId).execute();
-    });
-  }
-
-  setRole(account: number, userId: string, role: Role): Promise<MemberChange> {
-    return this.#change(account, userId, role, async (queries) => {
-      await queries.updateTable('console_members').set({ role }).where('user_id', '=', userId).execute();
-    });
-  }
-
-  /** @param role that the member has afterwards; null for none */
-  #change(
-    account: number,
-    userId: string,
-    role: Role | null,
-    change: (queries: ConsoleQueries) => Promise<void>,
-  ): Promise<MemberChange> {
+  /**
+   * Changes the role of a member, or removes the member: the user is deleted, with sessions and mailed links. The address
+   * can then sign up or join again.
+   *
+   * @param role null to remove the member
+   */
+  change(account: number, userId: string, role: Role | null): Promise<MemberChange> {
     return this.#database.alone(async (queries) => {
       const members = await queries
         .selectFrom('console_members')
@@ -165,16 +137,15 @@ export class Members {
       if (!members.some((member) => member.user_id === userId)) return 'not-found';
       const hasOtherOwner = members.some((member) => member.role === 'owner' && member.user_id !== userId);
       if (role !== 'owner' && !hasOtherOwner) return 'last-owner';
-      await change(queries);
+      if (role === null) await queries.deleteFrom('console_users').where('id', '=', userId).execute();
+      else await queries.updateTable('console_members').set({ role }).where('user_id', '=', userId).execute();
       return 'done';
     });
   }
 }
 
-/** The parts of a sign-up, in the transaction in which the user is made. */
-
-/** Makes an account; when the name is taken, of a name with a few random digits behind it. */
-export async function makeAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
+/** Creates an account. If the name is taken, a few random digits are appended to it. */
+export async function createAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
   const namesake = await queries.selectFrom('accounts').select('account').where('name', '=', name).executeTakeFirst();
   const { latest } = await queries
     .selectFrom('accounts')
@@ -186,16 +157,16 @@ export async function makeAccount(queries: ConsoleQueries, name: string, now: nu
   return account;
 }
 
-/** Null when it is no longer good. */
-export async function useInvitation(
+/** Marks an invitation as used. @returns null when it is used, expired, withdrawn or unknown */
+export async function redeemInvitation(
   queries: ConsoleQueries,
-  secret: string,
+  token: string,
   now: number,
 ): Promise<{ account: number; role: Role } | null> {
   const row = await queries
     .updateTable('console_invitations')
     .set({ used_at: now })
-    .where('token_sha256', '=', digestOf(secret))
+    .where('token_sha256', '=', sha256Of(token))
     .where('used_at', 'is', null)
     .where('expires_at', '>', now)
     .returning(['account', 'role'])

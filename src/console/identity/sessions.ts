@@ -1,74 +1,70 @@
-// Who is signed in. A session is a row on the server; the browser holds a secret of which the row has only the hash. It
-// ends 12 hours after it was last used, 7 days after it began, and with a sign-out, a new password or a removal.
+// Sessions of signed-in users. A session is a row in the database; the browser holds a token of which the row has the
+// SHA-256. A session ends 12 hours after its last use, 7 days after it began, on sign-out, on a new password, and when
+// its user is removed.
 
-import type { AuthLibrary } from './auth-library.ts';
-import type { Members, Membership } from './members.ts';
-import { digestOf, isSecret, newSecret } from './one-time-secret.ts';
+import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
+import type { ConsoleDatabase } from '../../store/console-database.ts';
+import type { Viewer } from '../layout.ts';
+import { newToken, sha256Of } from './secret-token.ts';
 
-const IDLE_MS = 12 * 3_600_000;
-const LIFETIME_MS = 7 * 86_400_000;
-/** A session is written anew at most this often: looking at a page is no write. */
-const NOTED_MS = 5 * 60_000;
-
-/** Whoever looks at the console. Looked up for each request: a role that is taken away is gone at once. */
-export interface Viewer extends Membership {
-  readonly userId: string;
-  readonly email: string;
-}
-
-interface SessionRecord {
-  readonly userId: string;
-  readonly createdAt: Date;
-  readonly expiresAt: Date;
-}
+const IDLE_MS = 12 * HOUR_MS;
+const LIFETIME_MS = 7 * DAY_MS;
+/** The end of a session is moved at most this often, so that viewing a page is usually not a write. */
+const EXTENSION_INTERVAL_MS = 5 * 60_000;
 
 export class Sessions {
-  readonly #library: AuthLibrary;
-  readonly #members: Members;
+  readonly #database: ConsoleDatabase;
   readonly #now: () => number;
 
-  constructor(library: AuthLibrary, members: Members, now: () => number) {
-    this.#library = library;
-    this.#members = members;
+  constructor(database: ConsoleDatabase, now: () => number) {
+    this.#database = database;
     this.#now = now;
   }
 
-  /** @returns the secret for the browser */
+  /** @returns the token for the browser */
   async begin(userId: string): Promise<string> {
-    const secret = newSecret();
+    const token = newToken();
     const now = this.#now();
-    const at = new Date(now);
-    await this.#library.adapter.deleteMany({
-      model: 'session',
-      where: [{ field: 'expiresAt', operator: 'lt', value: at }],
-    });
-    const session = { token: digestOf(secret), createdAt: at, updatedAt: at, expiresAt: new Date(now + IDLE_MS) };
-    await this.#library.records.createSession(userId, false, session, true);
-    return secret;
+    const { queries } = this.#database;
+    await queries.deleteFrom('console_sessions').where('expires_at', '<=', now).execute();
+    await queries
+      .insertInto('console_sessions')
+      .values({ token_sha256: sha256Of(token), user_id: userId, created_at: now, expires_at: now + IDLE_MS })
+      .execute();
+    return token;
   }
 
-  async viewer(secret: string): Promise<Viewer | null> {
-    if (!isSecret(secret)) return null;
-    const token = digestOf(secret);
-    const session = await this.#library.adapter.findOne<SessionRecord>({
-      model: 'session',
-      where: [{ field: 'token', value: token }],
-    });
-    if (session === null) return null;
+  /** Reads the membership every time, so that a changed role or a removal takes effect at once. */
+  async viewer(token: string): Promise<Viewer | null> {
+    const { queries } = this.#database;
+    const tokenSha256 = sha256Of(token);
+    const session = await queries
+      .selectFrom('console_sessions as session')
+      .innerJoin('console_users as user', 'user.id', 'session.user_id')
+      .innerJoin('console_members as member', 'member.user_id', 'session.user_id')
+      .innerJoin('accounts as account', 'account.account', 'member.account')
+      .select(['session.created_at', 'session.expires_at', 'user.id as userId', 'user.email', 'member.role'])
+      .select(['account.account', 'account.name as accountName'])
+      .where('session.token_sha256', '=', tokenSha256)
+      .executeTakeFirst();
+    if (session === undefined) return null;
+    const { created_at: createdAt, expires_at: oldExpiresAt, ...viewer } = session;
     const now = this.#now();
-    const endsAt = session.createdAt.getTime() + LIFETIME_MS;
-    if (Math.min(session.expiresAt.getTime(), endsAt) <= now) {
-      await this.#library.records.deleteSession(token);
+    if (oldExpiresAt <= now) {
+      await this.end(token);
       return null;
     }
-    const expiresAt = new Date(Math.min(now + IDLE_MS, endsAt));
-    if (expiresAt.getTime() - session.expiresAt.getTime() > NOTED_MS)
-      await this.#library.records.updateSession(token, { expiresAt });
-    const membership = await this.#members.of(session.userId);
-    return membership && { userId: session.userId, ...membership };
+    const expiresAt = Math.min(now + IDLE_MS, createdAt + LIFETIME_MS);
+    if (expiresAt - oldExpiresAt > EXTENSION_INTERVAL_MS)
+      await queries
+        .updateTable('console_sessions')
+        .set({ expires_at: expiresAt })
+        .where('token_sha256', '=', tokenSha256)
+        .execute();
+    return viewer;
   }
 
-  async end(secret: string): Promise<void> {
-    if (isSecret(secret)) await this.#library.records.deleteSession(digestOf(secret));
+  async end(token: string): Promise<void> {
+    await this.#database.queries.deleteFrom('console_sessions').where('token_sha256', '=', sha256Of(token)).execute();
   }
 }

@@ -1,123 +1,103 @@
-// The forms that change the credits of an end user: add, subtract, start a cycle, stop it. Each opens by itself, so that
-// it works without JavaScript, and stopping asks a second time by that.
+// The forms that adjust the credits of an end user. Each is folded into a `<details>`, which works without JavaScript and
+// makes stopping a cycle take two clicks.
 
 import { html } from 'ghtml';
 import type { Cycle } from '../../ledger/cycle.ts';
 import { VALIDITY_DAYS_DEFAULT } from '../../ledger/instant.ts';
-import { dayText, figure } from '../figures.ts';
-import { type Entered, type Field, field, formError, onceInput } from './form-field.ts';
+import { NOTE_LENGTH_MAX } from '../../ledger/posting.ts';
+import { dayText, numberText } from '../figures.ts';
+import { type Field, type FormState, field, formError, idempotencyKeyInput } from './form-field.ts';
 
-export type Change = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
-
-export const CHANGES: readonly Change[] = ['add', 'subtract', 'start-cycle', 'stop-cycle'];
-
-/** As many as the ledger keeps. */
-export const NOTE_CHARACTERS_MAX = 500;
+export type Adjustment = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
 
 export interface AdjustForms {
-  /** The form that was sent and refused. */
-  readonly refused: { readonly change: Change; readonly entered: Entered } | null;
-  /** For each form a value that is done once. */
-  readonly once: Readonly<Record<Change, string>>;
+  /** The form that was refused, to be shown again. */
+  readonly refused: { readonly adjustment: Adjustment; readonly state: FormState } | null;
+  readonly idempotencyKeys: Readonly<Record<Adjustment, string>>;
 }
 
-interface Wording {
-  readonly open: string;
+interface AdjustForm {
+  readonly summary: string;
   readonly explanation: string;
-  readonly press: string;
-  readonly isDanger: boolean;
-  readonly hasAmount: boolean;
-  readonly hasValidity: boolean;
+  readonly fields: readonly Omit<Field, 'id'>[];
+  readonly button: string;
+  /** On the page that follows. */
+  readonly notice: string;
 }
 
-const FORMS: Readonly<Record<Change, Wording>> = {
+const AMOUNT = { name: 'amount', label: 'Amount', isWholeNumber: true };
+const INITIAL_DAYS = String(VALIDITY_DAYS_DEFAULT);
+const VALIDITY = { name: 'validity_days', label: 'Valid for (days)', initial: INITIAL_DAYS, isWholeNumber: true };
+const NOTE = { name: 'note', label: 'Note', isOptional: true, charactersMax: NOTE_LENGTH_MAX };
+
+export const ADJUST_FORMS: Readonly<Record<Adjustment, AdjustForm>> = {
   add: {
-    open: 'Add credits',
-    explanation: 'They expire at the end of their validity and are not renewed.',
-    press: 'Add',
-    isDanger: false,
-    hasAmount: true,
-    hasValidity: true,
+    summary: 'Add credits',
+    explanation: "One-time credits. They expire at the end of their validity and don't renew.",
+    fields: [AMOUNT, VALIDITY, NOTE],
+    button: 'Add',
+    notice: 'Credits added.',
   },
   subtract: {
-    open: 'Subtract credits',
-    explanation: 'The oldest go first. When the balance does not cover it, nothing is subtracted.',
-    press: 'Subtract',
-    isDanger: false,
-    hasAmount: true,
-    hasValidity: false,
+    summary: 'Subtract credits',
+    explanation: 'Takes the oldest credits first. If the balance is too low, nothing is subtracted.',
+    fields: [AMOUNT, NOTE],
+    button: 'Subtract',
+    notice: 'Credits subtracted.',
   },
   'start-cycle': {
-    open: 'Start a cycle',
-    explanation: 'Renews to the full amount at the end of each validity until it is stopped.',
-    press: 'Start',
-    isDanger: false,
-    hasAmount: true,
-    hasValidity: true,
+    summary: 'Start a cycle',
+    explanation: 'The cycle renews to the full amount at the end of each period, until you stop it.',
+    fields: [AMOUNT, VALIDITY, NOTE],
+    button: 'Start cycle',
+    notice: 'Cycle started.',
   },
   'stop-cycle': {
-    open: 'Stop the cycle',
-    explanation: '',
-    press: 'Stop the cycle now',
-    isDanger: true,
-    hasAmount: false,
-    hasValidity: false,
+    summary: 'Stop the cycle',
+    explanation: "The cycle won't renew. Its remaining credits stay usable until it ends.",
+    fields: [NOTE],
+    button: 'Stop cycle',
+    notice: 'Cycle stopped. Its remaining credits stay usable until it ends.',
   },
 };
 
-/** @param active the cycle that renews, which can be stopped; while there is one, no other can be started */
-export function adjustForms(endUser: string, active: Cycle | null, forms: AdjustForms): string {
-  const offered = CHANGES.filter((change) => {
-    if (change === forms.refused?.change) return true;
-    return change === 'stop-cycle' ? active !== null : change === 'start-cycle' ? active === null : true;
-  });
-  return html`<section class="card adjust" aria-labelledby="adjust-heading">
-<h2 id="adjust-heading">Adjust</h2>
-!${offered.map((change) => formOf(change, { endUser, active, forms }))}
-</section>`;
-}
+export const ADJUSTMENTS = Object.keys(ADJUST_FORMS) as readonly Adjustment[];
 
-interface Subject {
+interface FormsView {
   readonly endUser: string;
-  readonly active: Cycle | null;
+  /** The cycle that renews. Only it can be stopped, and while there is one, no other can be started. */
+  readonly activeCycle: Cycle | null;
   readonly forms: AdjustForms;
 }
 
-function formOf(change: Change, { endUser, active, forms }: Subject): string {
-  const { open, explanation, press, isDanger, hasAmount, hasValidity } = FORMS[change];
-  const entered = forms.refused?.change === change ? forms.refused.entered : null;
-  const text = change === 'stop-cycle' && active !== null ? stopText(active) : explanation;
-  const wanted: Field[] = [];
-  if (hasAmount) wanted.push({ id: `${change}-amount`, name: 'amount', label: 'Amount', isWholeNumber: true });
-  if (hasValidity) wanted.push(validityField(change));
-  wanted.push({
-    id: `${change}-note`,
-    name: 'note',
-    label: 'Note',
-    isOptional: true,
-    charactersMax: NOTE_CHARACTERS_MAX,
-  });
-  return html`<details class="action" name="adjust"!${entered === null ? '' : ' open'}><summary>${open}</summary>
-<form class="form" method="post" action="/console/end-users/${endUser}/${change}" novalidate>
-!${formError(entered)}
+export function adjustForms(view: FormsView): string {
+  const { activeCycle, forms } = view;
+  const isPossible = (adjustment: Adjustment) => {
+    if (adjustment === forms.refused?.adjustment) return true;
+    if (adjustment === 'stop-cycle') return activeCycle !== null;
+    return adjustment !== 'start-cycle' || activeCycle === null;
+  };
+  return html`<section class="card adjust" aria-labelledby="adjust-heading">
+<h2 id="adjust-heading">Adjust credits</h2>
+!${ADJUSTMENTS.filter(isPossible).map((adjustment) => adjustForm(adjustment, view))}
+</section>`;
+}
+
+function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: FormsView): string {
+  const { summary, explanation, fields, button } = ADJUST_FORMS[adjustment];
+  const state = forms.refused?.adjustment === adjustment ? forms.refused.state : null;
+  const text = adjustment === 'stop-cycle' && activeCycle !== null ? stopExplanation(activeCycle) : explanation;
+  return html`<details class="action" name="adjust"!${state === null ? '' : ' open'}><summary>${summary}</summary>
+<form class="form" method="post" action="/console/end-users/${endUser}/${adjustment}" novalidate>
+!${formError(state)}
 <p class="muted small">${text}</p>
-!${wanted.map((one) => field(one, entered))}
-!${onceInput(forms.once[change])}
-<button class="button!${isDanger ? ' danger' : ''}" type="submit">${press}</button>
+!${fields.map((one) => field({ ...one, id: `${adjustment}-${one.name}` }, state))}
+!${idempotencyKeyInput(forms.idempotencyKeys[adjustment])}
+<button class="button!${adjustment === 'stop-cycle' ? ' danger' : ''}" type="submit">${button}</button>
 </form>
 </details>`;
 }
 
-function validityField(change: Change): Field {
-  return {
-    id: `${change}-validity`,
-    name: 'validity_days',
-    label: 'Validity in days',
-    initial: String(VALIDITY_DAYS_DEFAULT),
-    isWholeNumber: true,
-  };
-}
-
-function stopText({ remaining, amount, end }: Cycle): string {
-  return `It will not be renewed. The ${figure(remaining)} of ${figure(amount)} credits that are left stay usable until ${dayText(end)}.`;
+function stopExplanation({ remaining, amount, end }: Cycle): string {
+  return `The cycle won't renew. The remaining ${numberText(remaining)} of ${numberText(amount)} credits stay usable until ${dayText(end)}.`;
 }

@@ -1,97 +1,147 @@
-// The keys of an account: which there are, who may still use them, when each was last used, and a form for a new one.
-// No secret is ever here.
+// The list of API keys with a form for a new one, the page that shows the secret of a new key, and the page that asks before
+// a key is revoked. The secret is in the response to the form that created the key, and nowhere else.
 
 import { html } from 'ghtml';
-import { SCOPES, type Scope } from '../../accounts/api-key.ts';
+import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../../accounts/api-key.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { coarsely, day } from '../figures.ts';
-import { type Page, page } from '../layout.ts';
-import { type Entered, field, formError, onceInput } from './form-field.ts';
+import type { ListedKey } from '../../store/key-store.ts';
+import { day, lastUseText } from '../figures.ts';
+import { type Page, type PageContext, page } from '../layout.ts';
+import { type FormState, field, formError, idempotencyKeyInput } from './form-field.ts';
+import { table } from './lists.ts';
 
-export interface KeyView {
-  readonly id: number;
-  readonly name: string;
-  readonly scope: Scope;
-  readonly hint: string;
-  readonly createdAt: Instant;
-  /** To the day; null when it never was. */
-  readonly lastUsedAt: Instant | null;
-  readonly revokedAt: Instant | null;
-}
+/** Its last use is shown to the day. */
+export type KeyView = Omit<ListedKey, 'account' | 'accountName'>;
 
 export interface ApiKeysView {
   readonly now: Instant;
-  /** Those that work first, the latest first. */
+  /** Active keys first, newest first. */
   readonly keys: readonly KeyView[];
-  /** Whether the viewer may create and revoke. */
-  readonly mayChange: boolean;
-  /** What was entered and refused. */
-  readonly refused: Entered | null;
-  readonly once: string;
+  /** Of the form for a new key, when it was refused. */
+  readonly state: FormState | null;
+  readonly idempotencyKey: string;
 }
 
-export const KEY_NAME_CHARACTERS_MAX = 100;
-
-const SCOPE_WORDS: Readonly<Record<Scope, string>> = {
-  write: 'write (change and read)',
-  read: 'read (only read)',
+const SCOPE_LABELS: Readonly<Record<Scope, string>> = {
+  write: 'write: read and change credits',
+  read: 'read: read only',
 };
 
-export function apiKeysPage(view: ApiKeysView, { viewer, notice }: Pick<Page, 'viewer' | 'notice'>): string {
-  return page({ title: 'API keys', viewer, notice, current: 'api-keys', body: bodyOf(view) });
-}
-
-function bodyOf(view: ApiKeysView): string {
-  return html`<h1>API keys</h1>
-<p class="muted lede">Your backend sends a key with each request. Whoever has it can act for your account: never put it into a browser or an app.</p>
-!${view.mayChange ? newKeyForm(view) : '<p class="muted">Only an owner of the account creates and revokes keys.</p>'}
-!${view.keys.length === 0 ? '<section class="card empty"><h2>No keys yet</h2><p>Create one, and add the first credits with it.</p></section>' : keyList(view)}
+export function apiKeysPage(view: ApiKeysView, context: PageContext): string {
+  const body = html`<p class="muted lede">Your backend sends an API key with each request. Anyone who has a key can act for your account, so never put one in a browser or an app.</p>
+!${newKeyForm(view)}
+!${view.keys.length === 0 ? '<section class="card empty"><h2>No API keys yet</h2><p>Create one to start using the API.</p></section>' : keyList(view)}
 <section class="card">
-<h2>How to replace a key</h2>
-<p>Two keys work side by side. Create a new one, give it to your backend, and wait until the old one is no longer used: <em>Last used</em> tells. Then revoke the old one.</p>
+<h2>Rotating a key</h2>
+<p>Create a new key and switch your backend to it; both keys work in the meantime. Once <em>Last used</em> shows that the old key is no longer in use, revoke it.</p>
 </section>`;
+  return page({ title: 'API keys', ...context, current: 'api-keys', body });
 }
 
-function newKeyForm({ refused, once }: ApiKeysView): string {
-  const scope = refused?.values.scope ?? 'write';
+function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
+  const selected = state?.values.scope ?? 'write';
   const options = SCOPES.toReversed().map(
-    (one) => html`<option value="${one}"!${one === scope ? ' selected' : ''}>${SCOPE_WORDS[one]}</option>`,
+    (scope) => html`<option value="${scope}"!${scope === selected ? ' selected' : ''}>${SCOPE_LABELS[scope]}</option>`,
   );
+  const name = { id: 'key-name', name: 'name', label: 'Name', charactersMax: KEY_NAME_CHARACTERS_MAX };
   return html`<section class="card">
 <form class="form inline" method="post" action="/console/api-keys">
-!${formError(refused)}
-!${field({ id: 'key-name', name: 'name', label: 'Name', hint: 'Where it is used, such as Production backend.', charactersMax: KEY_NAME_CHARACTERS_MAX }, refused)}
+!${formError(state)}
+!${field({ ...name, hint: 'Where you use it, such as Production backend.' }, state)}
 <div class="field"><label for="key-scope">Scope</label>
 <select class="input" id="key-scope" name="scope">!${options}</select>
-!${refused?.errors.scope ? html`<p class="error">${refused.errors.scope}</p>` : ''}</div>
-!${onceInput(once)}
+!${state?.errors.scope ? html`<p class="error">${state.errors.scope}</p>` : ''}</div>
+!${idempotencyKeyInput(idempotencyKey)}
 <button class="button" type="submit">Create key</button>
 </form>
 </section>`;
 }
 
-function keyList({ keys, now, mayChange }: ApiKeysView): string {
+function keyList({ keys, now }: ApiKeysView): string {
   const rows = keys.map(
-    (key) => html`<tr role="row"!${key.revokedAt === null ? '' : ' class="gone"'}>
+    (key) => html`<tr role="row"!${key.revokedAt === null ? '' : ' class="revoked"'}>
 <td role="cell" data-label="Name" id="key-${key.id}"><span class="strong">${key.name}</span></td>
 <td role="cell" data-label="Scope">${key.scope}</td>
 <td role="cell" data-label="Key"><span class="mono">${key.hint}</span></td>
 <td role="cell" data-label="Created">!${day(key.createdAt)}</td>
-<td role="cell" data-label="Last used" class="when">${coarsely(key.lastUsedAt, now)}</td>
-<td role="cell" class="end">!${stateOf(key, mayChange)}</td>
+<td role="cell" data-label="Last used" class="when">${lastUseText(key.lastUsedAt, now)}</td>
+<td role="cell" class="end">!${statusOf(key)}</td>
 </tr>`,
   );
+  const columns = [['Name'], ['Scope'], ['Key'], ['Created'], ['Last used'], ['Status', 'end']] as const;
   return html`<section class="card">
 <h2>Keys</h2>
-<div class="scroll" role="region" aria-label="Keys" tabindex="0">
-<table class="table stack" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">Name</th><th scope="col" role="columnheader">Scope</th><th scope="col" role="columnheader">Key</th><th scope="col" role="columnheader">Created</th><th scope="col" role="columnheader">Last used</th><th scope="col" role="columnheader" class="end">State</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table>
-</div>
+!${table({ label: 'Keys', columns, rows })}
 </section>`;
 }
 
-/** The link says just what it does; which key it means is described by the name beside it. */
-function stateOf({ id, revokedAt }: KeyView, mayChange: boolean): string {
+function statusOf({ id, revokedAt }: KeyView): string {
   if (revokedAt !== null) return html`Revoked on !${day(revokedAt)}`;
-  if (!mayChange) return 'Active';
+  // All links have the same text, so screen readers also read the name of the key.
   return html`<a class="button secondary small" href="/console/api-keys/${id}/revoke" aria-describedby="key-${id}">Revoke</a>`;
+}
+
+export interface KeyCreatedView {
+  readonly name: string;
+  readonly scope: Scope;
+  readonly secret: string;
+  readonly apiUrl: string;
+}
+
+export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, viewer: Page['viewer']): string {
+  const example =
+    scope === 'write'
+      ? html`<h2>Add your first credits</h2>
+<p>Paste this into a terminal. It adds 100 credits to an example end user:</p>
+<pre class="code" tabindex="0"><code>!${addCreditsCommand(apiUrl, secret)}</code></pre>`
+      : html`<h2>Read a balance</h2>
+<p>Paste this into a terminal:</p>
+<pre class="code" tabindex="0"><code>!${readBalanceCommand(apiUrl, secret)}</code></pre>`;
+  const body = html`<section class="card">
+<p><strong>Copy it now. It won't be shown again.</strong> Scrip stores only a hash of it.</p>
+<p class="label" id="secret-label">${name} (${scope})</p>
+<div class="copy-row"><code class="secret" id="secret" role="group" aria-labelledby="secret-label">${secret}</code>
+<button class="button" type="button" data-copy="secret" hidden>Copy</button></div>
+<p class="muted small" id="secret-copied" role="status"></p>
+</section>
+<section class="card">
+!${example}
+<p class="muted small">In your backend, keep the key in an environment variable or a secret manager, never in your code.</p>
+</section>
+<p><a class="button secondary" href="/console/api-keys">I've copied the key</a></p>`;
+  return page({ title: 'Your new API key', viewer, current: 'api-keys', body });
+}
+
+/** Any UUID is an end user, so the commands work as they are. */
+const EXAMPLE_END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+
+/** For a terminal, escaped for HTML. ghtml uses templates raw: a backslash in them is not an escape. */
+export function addCreditsCommand(apiUrl: string, key: string): string {
+  return html`curl -X POST ${apiUrl}/add \
+  -H "Authorization: Bearer ${key}" \
+  -H 'Content-Type: application/json' \
+  -d '{"end_user_id":"${EXAMPLE_END_USER}","amount":100}'`;
+}
+
+function readBalanceCommand(apiUrl: string, key: string): string {
+  return html`curl "${apiUrl}/get-active-balance?end_user_id=${EXAMPLE_END_USER}" \
+  -H "Authorization: Bearer ${key}"`;
+}
+
+export function revokeKeyPage(key: KeyView, now: Instant, viewer: Page['viewer']): string {
+  const title = `Revoke ${key.name}?`;
+  const body = html`<section class="card narrow">
+<p>Requests with this key will be refused within a second. This can't be undone.</p>
+<dl class="facts">
+<dt>Key</dt><dd class="mono">${key.hint}</dd>
+<dt>Scope</dt><dd>${key.scope}</dd>
+<dt>Created</dt><dd>!${day(key.createdAt)}</dd>
+<dt>Last used</dt><dd>${lastUseText(key.lastUsedAt, now)}</dd>
+</dl>
+<form class="form" method="post" action="/console/api-keys/${key.id}/revoke">
+<div class="buttons"><button class="button danger" type="submit">Revoke key</button>
+<a class="button secondary" href="/console/api-keys">Cancel</a></div>
+</form>
+</section>`;
+  return page({ title, viewer, current: 'api-keys', body });
 }

@@ -1,65 +1,53 @@
-// Where support begins: find an end user by the UUID, or by how it begins, or among those to whom something happened last.
+// Search for an end user by UUID, and lists of end users.
 
 import { html } from 'ghtml';
-import type { Instant } from '../../ledger/instant.ts';
+import type { EndUserPage } from '../../store/console-store.ts';
 import { moment } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
-import { endUserLink } from './activity.ts';
-import { type Entered, field } from './form-field.ts';
+import { field } from './form-field.ts';
+import { endUserLink, pager, table } from './lists.ts';
 
-export interface ListedEndUser {
-  readonly endUser: string;
-  readonly latestAt: Instant;
-}
-
-export interface EndUsersView {
-  /** What was searched for; empty for all. */
+export interface EndUsersView extends EndUserPage {
+  /** The beginning of the UUIDs listed; empty for all. */
   readonly search: string;
-  /** Why what was searched for is no beginning of a UUID. */
+  /** Set when the search term cannot be the beginning of a UUID. */
   readonly searchError: string | null;
-  /** In the order of their UUIDs. */
-  readonly endUsers: readonly ListedEndUser[];
-  /** Those to whom something happened last, latest first; empty beside a search. */
-  readonly recent: readonly ListedEndUser[];
-  /** Where the next page begins; null on the last. */
-  readonly next: string | null;
-  readonly isFirst: boolean;
+  /** The end users with the latest activity, newest first; empty for a search. */
+  readonly recent: EndUserPage['endUsers'];
+  readonly isFirstPage: boolean;
 }
 
-export function endUsersPage(view: EndUsersView, { viewer, notice }: Pick<Page, 'viewer' | 'notice'>): string {
-  return page({ title: 'End users', viewer, notice, current: 'end-users', body: bodyOf(view) });
-}
-
-function bodyOf(view: EndUsersView): string {
-  const entered: Entered = {
-    values: { search: view.search },
-    errors: view.searchError === null ? {} : { search: view.searchError },
-  };
-  return html`<h1>End users</h1>
-<form class="search" method="get" action="/console/end-users" role="search">
-!${field({ id: 'search', name: 'search', label: 'Find by UUID', hint: 'The whole UUID, or how it begins.', charactersMax: 64 }, entered)}
-<button class="button" type="submit">Find</button>
+export function endUsersPage(view: EndUsersView, viewer: Page['viewer']): string {
+  const { search, searchError, endUsers } = view;
+  const state = { values: { search }, errors: { search: searchError } };
+  const wanted = { id: 'search', name: 'search', label: 'Search by UUID', charactersMax: 64 };
+  const body = html`<form class="search" method="get" action="/console/end-users" role="search">
+!${field({ ...wanted, hint: 'Enter a UUID or the beginning of one.' }, state)}
+<button class="button" type="submit">Search</button>
 </form>
-!${view.endUsers.length === 0 ? nobody(view) : listOf(view)}`;
+!${endUsers.length === 0 ? emptyList(view) : lists(view)}`;
+  return page({ title: 'End users', viewer, current: 'end-users', body });
 }
 
-function listOf({ search, endUsers, recent, next, isFirst }: EndUsersView): string {
+function lists({ search, endUsers, recent, next, isFirstPage }: EndUsersView): string {
   return html`!${recent.length === 0 ? '' : html`<section class="card">!${tableOf('Recently active', recent)}</section>`}
 <section class="card">
-!${tableOf(search === '' ? 'All, by UUID' : `Beginning with ${search}`, endUsers)}
-!${pager({ isFirst, first: pathOf(search, null), next: next === null ? null : pathOf(search, next), labels: ['First page', 'Next'] })}
+!${tableOf(search === '' ? 'All end users' : `UUIDs that begin with ${search}`, endUsers)}
+!${pager([
+    { label: 'First page', path: isFirstPage ? null : pathOf(search, null) },
+    { label: 'Next page', path: next === null ? null : pathOf(search, next), isNext: true },
+  ])}
 </section>`;
 }
 
-function tableOf(heading: string, endUsers: readonly ListedEndUser[]): string {
+function tableOf(heading: string, endUsers: EndUserPage['endUsers']): string {
   const rows = endUsers.map(
-    ({ endUser, latestAt }) =>
-      html`<tr role="row"><td role="cell" data-label="End user">!${endUserLink(endUser)}</td><td role="cell" data-label="Last" class="when">!${moment(latestAt)}</td></tr>`,
+    ({ endUser, latestActivity }) =>
+      html`<tr role="row"><td role="cell" data-label="End user">!${endUserLink(endUser)}</td><td role="cell" data-label="Last activity" class="when">!${moment(latestActivity)}</td></tr>`,
   );
+  const columns = [['End user'], ['Last activity (UTC)', 'when']] as const;
   return html`<h2>${heading}</h2>
-<div class="scroll" role="region" aria-label="${heading}" tabindex="0">
-<table class="table stack people" role="table"><thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">End user</th><th scope="col" role="columnheader" class="when">Last activity (UTC)</th></tr></thead><tbody role="rowgroup">!${rows}</tbody></table>
-</div>`;
+!${table({ label: heading, classes: 'end-users', columns, rows })}`;
 }
 
 function pathOf(search: string, after: string | null): string {
@@ -69,27 +57,14 @@ function pathOf(search: string, after: string | null): string {
   return query.size === 0 ? '/console/end-users' : `/console/end-users?${query}`;
 }
 
-export interface Pager {
-  readonly isFirst: boolean;
-  readonly first: string;
-  readonly next: string | null;
-  readonly labels: readonly [first: string, next: string];
-}
-
-/** Links to the first page and to the next one, each where there is one. */
-export function pager({ isFirst, first, next, labels }: Pager): string {
-  if (isFirst && next === null) return '';
-  return html`<nav class="pager" aria-label="Pages">!${isFirst ? '' : html`<a class="button secondary" href="${first}">${labels[0]}</a>`}!${next === null ? '' : html`<a class="button secondary" href="${next}" rel="next">${labels[1]}</a>`}</nav>`;
-}
-
-function nobody({ search, searchError }: EndUsersView): string {
+function emptyList({ search, searchError }: EndUsersView): string {
   if (searchError !== null) return '';
   if (search !== '') {
-    return html`<section class="card empty"><h2>No end user begins with ${search}</h2>
-<p>Credits make an end user: one that never had any is not in this list. The whole UUID leads to its page all the same, where you can add credits.</p>
-<p><a href="/console/end-users">Show all</a></p></section>`;
+    return html`<section class="card empty"><h2>No UUID begins with ${search}</h2>
+<p>An end user appears here once you add credits to their UUID. To add credits to a new one, search for the whole UUID.</p>
+<p><a href="/console/end-users">Show all end users</a></p></section>`;
   }
   return html`<section class="card empty"><h2>No end users yet</h2>
-<p>End users need not be registered. The first credits that you add to a UUID make it one, and it shows up here.</p>
-<p><a href="/console/overview">How to add the first credits</a></p></section>`;
+<p>You don't need to register end users. An end user appears here once you add credits to their UUID.</p>
+<p><a href="/console/overview">Add your first credits</a></p></section>`;
 }

@@ -1,12 +1,12 @@
-// A field of a form with its label, its hint and what is wrong with it, tied together for screen readers. What was
-// entered comes back with what is wrong, so that nobody types twice.
+// A form field with its label, error and hint, linked for screen readers. A form that is refused is shown again with what
+// was entered, passwords excepted.
 
 import { html } from 'ghtml';
 
-/** What was entered and refused, by field; `form` is about all of it. */
-export interface Entered {
+/** What was entered into a form, and what is wrong with it, by field name. */
+export interface FormState {
   readonly values: Readonly<Record<string, string>>;
-  readonly errors: Readonly<Record<string, string>>;
+  readonly errors: Readonly<Record<string, string | null>>;
 }
 
 export interface Field {
@@ -14,44 +14,71 @@ export interface Field {
   readonly id: string;
   readonly name: string;
   readonly label: string;
+  readonly type?: 'text' | 'email' | 'password';
+  readonly autocomplete?: string;
   readonly hint?: string;
-  /** What stands in it when nothing was entered. */
+  /** The value of a form that has not been sent. */
   readonly initial?: string;
   readonly isOptional?: boolean;
   readonly isWholeNumber?: boolean;
   readonly charactersMax?: number;
+  readonly hasFocus?: boolean;
 }
 
-/** The name of what is wrong with a form as a whole. */
+/** The key of an error that concerns the form as a whole. */
 export const WHOLE_FORM = 'form';
 
-export function field(wanted: Field, entered: Entered | null): string {
-  const { id, name, label, hint, initial = '' } = wanted;
-  const error = entered?.errors[name];
-  const describedBy = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
+/** @param state null for a form that has not been sent */
+export function field(options: Field, state: FormState | null): string {
+  const { id, name, label, type = 'text', hint, initial = '', isOptional } = options;
+  const error = state?.errors[name];
+  const value = type === 'password' ? '' : (state?.values[name] ?? initial);
   return html`<div class="field">
-<label for="${id}">${label}!${wanted.isOptional ? ' <span class="muted">(optional)</span>' : ''}</label>
-<input class="input" id="${id}" name="${name}" type="text" value="${entered?.values[name] ?? initial}" autocomplete="off"!${attributes(wanted)}!${describedBy ? html` aria-describedby="${describedBy}"` : ''}!${error ? ' aria-invalid="true" autofocus' : ''}>
+<label for="${id}">${label}!${isOptional ? ' <span class="muted">(optional)</span>' : ''}</label>
+<input class="input" id="${id}" name="${name}" type="${type}" value="${value}"!${attributesOf(options, error)}>
 !${error ? html`<p class="error" id="${id}-error">${error}</p>` : ''}
 !${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ''}
 </div>`;
 }
 
-/** What is wrong with the form as a whole. */
-export function formError(entered: Entered | null): string {
-  const error = entered?.errors[WHOLE_FORM];
-  return error ? html`<p class="error" role="alert">${error}</p>` : '';
-}
-
-/** A value that the ledger or the key store acts on once: pressing twice does it once. */
-export function onceInput(once: string): string {
-  return html`<input type="hidden" name="once" value="${once}">`;
-}
-
-function attributes({ isOptional, isWholeNumber, charactersMax }: Field): string {
+function attributesOf(options: Field, error: string | null | undefined): string {
+  const { id, autocomplete = 'off', hint, isOptional, isWholeNumber, charactersMax, hasFocus } = options;
+  const describedBy = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return [
+    html` autocomplete="${autocomplete}"`,
     isOptional ? '' : ' required',
     isWholeNumber ? ' inputmode="numeric"' : '',
     charactersMax === undefined ? '' : ` maxlength="${charactersMax}"`,
+    describedBy ? html` aria-describedby="${describedBy}"` : '',
+    error ? ' aria-invalid="true"' : '',
+    error || hasFocus ? ' autofocus' : '',
   ].join('');
+}
+
+export function emailField(state: FormState | null): string {
+  return field({ id: 'email', name: 'email', label: 'Email', type: 'email', autocomplete: 'username' }, state);
+}
+
+export function passwordField(state: FormState | null, options: { readonly hasFocus?: boolean } = {}): string {
+  const autocomplete = 'current-password';
+  return field(
+    { id: 'password', name: 'password', label: 'Password', type: 'password', autocomplete, ...options },
+    state,
+  );
+}
+
+export function newPasswordField(label: string, state: FormState | null): string {
+  const hint = 'At least 15 characters. A few random words work well.';
+  const autocomplete = 'new-password';
+  return field({ id: 'password', name: 'password', label, type: 'password', autocomplete, hint }, state);
+}
+
+export function formError(state: FormState | null): string {
+  const error = state?.errors[WHOLE_FORM];
+  return error ? html`<p class="error" role="alert">${error}</p>` : '';
+}
+
+/** Makes a form that is sent twice take effect once. */
+export function idempotencyKeyInput(key: string): string {
+  return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }

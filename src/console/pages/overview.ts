@@ -1,97 +1,77 @@
-// The first page: how many credits are out, what became of them over the last days, and what happened just now.
+// The first page of an account: credits outstanding, credits per day, recent activity. An account without any shows how
+// to add its first credits instead.
 
 import { html } from 'ghtml';
-import type { Instant } from '../../ledger/instant.ts';
-import { creditFlowChart, type DayFlow } from '../charts/credit-flow-chart.ts';
-import { largeFigure, moment, momentUtc } from '../figures.ts';
+import type { Overview } from '../../store/console-store.ts';
+import { creditFlowChart } from '../charts/credit-flow-chart.ts';
+import { largeNumber, moment, momentUtc } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
-import { amountOf, doneByShortly, endUserLink, type Happening, kindBadge } from './activity.ts';
+import { addCreditsCommand } from './api-keys.ts';
+import { type Activity, actorLabel, amountText, endUserLink, kindBadge, table } from './lists.ts';
 
-export interface OverviewView {
-  /** What is outstanding is summed once an hour. */
-  readonly asOf: Instant;
-  readonly outstanding: bigint;
-  readonly endUsersWithCredits: number;
-  /** Oldest first, each day in its place. */
-  readonly days: readonly DayFlow[];
-  /** Latest first. */
-  readonly recent: readonly (Happening & { readonly endUser: string })[];
-  /** Where the API answers, for the line that adds the first credits. */
+export interface OverviewView extends Overview {
+  /** Newest first. */
+  readonly recent: readonly (Activity & { readonly endUser: string })[];
+  /** The origin of the API. */
   readonly apiUrl: string;
 }
 
-export function overviewPage(view: OverviewView, { viewer, notice }: Pick<Page, 'viewer' | 'notice'>): string {
+export function overviewPage(view: OverviewView, viewer: Page['viewer']): string {
   const isUnused = view.recent.length === 0 && view.outstanding === 0n;
-  return page({ title: 'Overview', viewer, notice, current: 'overview', body: isUnused ? first(view) : bodyOf(view) });
+  const body = isUnused ? firstSteps(view) : bodyOf(view);
+  return page({ title: 'Overview', viewer, current: 'overview', body });
 }
 
-function bodyOf(view: OverviewView): string {
-  return html`<h1>Overview</h1>
-<section class="tiles" aria-label="Now">
-!${tile('Credits outstanding', view.outstanding)}
-!${tile('End users with credits', view.endUsersWithCredits)}
-!${tile(
-    `Spent in ${view.days.length} days`,
-    view.days.reduce((sum, { spent }) => sum + spent, 0n),
-  )}
-!${tile(
-    `Expired in ${view.days.length} days`,
-    view.days.reduce((sum, { expired }) => sum + expired, 0n),
-  )}
+function bodyOf({ asOf, outstanding, days, recent }: OverviewView): string {
+  const total = (flow: 'spent' | 'expired') => days.reduce((sum, day) => sum + day[flow], 0n);
+  return html`<section class="tiles" aria-label="Totals">
+!${tile('Credits outstanding', outstanding)}
+!${tile(`Spent in the last ${days.length} days`, total('spent'))}
+!${tile(`Expired in the last ${days.length} days`, total('expired'))}
 </section>
-<p class="muted small">As of !${momentUtc(view.asOf)}. Days are UTC.</p>
+<p class="muted small">As of !${momentUtc(asOf)}. Days start at 00:00 UTC.</p>
 <section class="card">
-<h2>Last ${view.days.length} days</h2>
-!${creditFlowChart(view.days)}
+<h2>Credits per day, last ${days.length} days</h2>
+!${creditFlowChart(days)}
 </section>
 <section class="card">
 <h2>Recent activity</h2>
-!${view.recent.length === 0 ? '<p class="muted">Nothing has happened in a while.</p>' : recentTable(view.recent)}
+!${recent.length === 0 ? '<p class="muted">No recent activity.</p>' : recentTable(recent)}
 </section>`;
 }
 
-function tile(label: string, value: number | bigint): string {
-  return html`<div class="tile"><p class="label">${label}</p><p class="value">!${largeFigure(value)}</p></div>`;
+function tile(label: string, value: bigint): string {
+  return html`<div class="tile"><p class="label">${label}</p><p class="value">!${largeNumber(value)}</p></div>`;
 }
 
 function recentTable(recent: OverviewView['recent']): string {
   const rows = recent.map(
-    (happening) => html`<tr role="row">
-<td role="cell" data-label="When" class="when">!${moment(happening.createdAt)}</td>
-<td role="cell" data-label="What">!${kindBadge(happening.kind)}</td>
-<td role="cell" data-label="Amount" class="number">${amountOf(happening)}</td>
-<td role="cell" data-label="End user">!${endUserLink(happening.endUser)}</td>
-<td role="cell" data-label="By" class="by">!${doneByShortly(happening.by)}</td>
+    (activity) => html`<tr role="row">
+<td role="cell" data-label="Time" class="when">!${moment(activity.createdAt)}</td>
+<td role="cell" data-label="Type">!${kindBadge(activity.kind)}</td>
+<td role="cell" data-label="Amount" class="number">${amountText(activity)}</td>
+<td role="cell" data-label="End user">!${endUserLink(activity.endUser)}</td>
+<td role="cell" data-label="By" class="by">!${shortActorLabel(activity)}</td>
 </tr>`,
   );
-  return html`<div class="scroll" role="region" aria-label="Recent activity" tabindex="0"><table class="table stack recent" role="table">
-<thead role="rowgroup"><tr role="row"><th scope="col" role="columnheader">When (UTC)</th><th scope="col" role="columnheader">What</th><th scope="col" role="columnheader" class="number">Amount</th><th scope="col" role="columnheader">End user</th><th scope="col" role="columnheader">By</th></tr></thead>
-<tbody role="rowgroup">!${rows}</tbody>
-</table></div>`;
+  const columns = [['Time (UTC)'], ['Type'], ['Amount', 'number'], ['End user'], ['By']] as const;
+  return table({ label: 'Recent activity', classes: 'recent', columns, rows });
 }
 
-/** An example, so that the line works as it stands: end users need not be registered. */
-export const EXAMPLE_END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+/** Without the characters of an API key, so that it fits on one line. */
+function shortActorLabel({ by }: Activity): string {
+  return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
+}
 
-function first({ apiUrl }: OverviewView): string {
-  return html`<h1>Overview</h1>
-<section class="card empty">
-<h2>Add the first credits</h2>
-<p>Nothing has happened in this account yet. Two steps, and the first end user has credits:</p>
+function firstSteps({ apiUrl }: OverviewView): string {
+  return html`<section class="card empty">
+<h2>Add your first credits</h2>
+<p>This account has no credits yet. To add some:</p>
 <ol class="steps">
-<li><a href="/console/api-keys">Create an API key</a> with the scope <em>write</em>, and put it into the variable <code>KEY</code>.</li>
-<li>Run this, with any UUID for the end user:
-<pre class="code" tabindex="0"><code>!${curlLine(apiUrl, '$KEY')}</code></pre></li>
+<li><a href="/console/api-keys">Create an API key</a> with the <em>write</em> scope and set the shell variable <code>KEY</code> to it.</li>
+<li>Run this command. The end user can be any UUID:
+<pre class="code" tabindex="0"><code>!${addCreditsCommand(apiUrl, '$KEY')}</code></pre></li>
 </ol>
-<p class="muted">The credits show up here and on the page of the end user.</p>
+<p class="muted">The credits then appear here and on the end user's page.</p>
 </section>`;
-}
-
-/** Adds 100 credits; escaped for HTML. */
-export function curlLine(apiUrl: string, key: string): string {
-  // ghtml takes templates as they are written: a backslash is a backslash.
-  return html`curl -X POST ${apiUrl}/add \
-  -H "Authorization: Bearer ${key}" \
-  -H 'Content-Type: application/json' \
-  -d '{"end_user_id":"${EXAMPLE_END_USER}","amount":100}'`;
 }

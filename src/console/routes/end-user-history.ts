@@ -1,96 +1,60 @@
-// What the page of an end user reads of the past: a page of transactions, and for the chart the cycles and movements of
-// the last days, as many as can be read without making others wait.
+// What the page of an end user reads: a page of transactions, and for the chart the postings of the last days. Both are
+// bounded, so that no end user delays the requests of others.
 
 import type { EndUserKey } from '../../ledger/command.ts';
+import { periodAfter, periodsMissed, renews } from '../../ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
-import { renewalsDue } from '../../ledger/settle.ts';
-import type { AccountReads, HistoryPage } from '../../store/account-reads.ts';
-import type { PageCursor } from '../../store/loaded.ts';
-import { type BalanceOverTime, balanceOverTime, type Movement } from '../charts/balance-over-time.ts';
-import type { DoneBy } from '../pages/activity.ts';
-import type { HistoryEntry } from '../pages/end-user.ts';
+import { renewalOf } from '../../ledger/next-event.ts';
+import {
+  type ConsoleStore,
+  type HistoryPage,
+  type HistoryTransaction,
+  historyTransactionOf,
+} from '../../store/console-store.ts';
+import type { PageCursor } from '../../store/ledger-store.ts';
+import { type BalanceOverTime, balanceOverTime } from '../charts/balance-chart.ts';
 
 const PAGE_TRANSACTIONS = 50;
 
 const CHART_PAST_DAYS = 30;
 const CHART_FUTURE_DAYS = 31;
-/** Rows that the store gives at a time, and how often it is asked: 2,000 transactions are 20 short reads. */
-const CHART_PAGE_TRANSACTIONS = 100;
-const CHART_PAGES_MAX = 20;
-/** As many as the store gives. With more, the line would leave some out. */
-const CHART_CYCLES_MAX = 2_000;
 
-export interface History {
-  readonly entries: readonly HistoryEntry[];
-  readonly next: PageCursor | null;
-}
-
-/** @param from null for the latest, which are preceded by the renewals that are due and not stored yet */
-export async function historyOf(
-  reads: AccountReads,
+/** @param from null for the latest transactions, which include renewals that are due but not stored yet */
+export async function readHistory(
+  reads: ConsoleStore,
   user: EndUserKey,
-  { from, nameOf }: { from: PageCursor | null; nameOf: (actor: string) => DoneBy },
-): Promise<History> {
-  const page = await reads.history(user, { from, limit: PAGE_TRANSACTIONS, since: null });
-  const stored = page.transactions.map(({ postings, ...transaction }) => ({
-    ...transaction,
-    touched: postings,
-    by: nameOf(transaction.actor),
-  }));
-  return { entries: from === null ? [...dueIn(page, nameOf), ...stored] : stored, next: page.next };
+  from: PageCursor | null,
+): Promise<Pick<HistoryPage, 'transactions' | 'next'>> {
+  const page = await reads.history(user, { from, limit: PAGE_TRANSACTIONS });
+  const due = from === null ? dueRenewals(page) : [];
+  return { transactions: [...due, ...page.transactions], next: page.next };
 }
 
-/** The latest of them: the renewal clock enters the others within seconds. */
-function dueIn({ cycles, now }: HistoryPage, nameOf: (actor: string) => DoneBy): HistoryEntry[] {
-  return renewalsDue(cycles, now)
-    .take(PAGE_TRANSACTIONS)
-    .map((renewal) => {
-      const renewing = cycles.find(({ type, status }) => type === 'recurring' && status === 'active');
-      const touched = renewing === undefined ? [] : [renewedPeriod(renewing, renewal)];
-      return { ...renewal, note: null, touched, by: nameOf(renewal.actor) };
-    })
-    .toArray();
+/** At most a page of them: the renewal job stores the others within seconds. */
+function dueRenewals({ state, now }: HistoryPage): HistoryTransaction[] {
+  const renewing = state.cycles.find(renews);
+  if (renewing === undefined) return [];
+  const due = periodsMissed(renewing, now);
+  return Array.from({ length: Math.min(due, PAGE_TRANSACTIONS) }, (_, index) =>
+    historyTransactionOf([renewalOf(periodAfter(renewing, due - index))]),
+  );
 }
 
-function renewedPeriod(
-  { id, period, end, validityDays }: HistoryPage['cycles'][number],
-  { createdAt, amount }: { readonly createdAt: Instant; readonly amount: number },
-): HistoryEntry['touched'][number] {
-  return { cycleId: id, period: period + 1 + (createdAt - end) / (validityDays * DAY_MS), amount };
-}
-
-export interface Chart {
-  /** Null when there is more than a line can show. */
-  readonly overTime: BalanceOverTime | null;
+export interface ChartData {
+  /** Null when there are too many cycles to draw. */
+  readonly balanceOverTime: BalanceOverTime | null;
+  /** Whether the past begins later than wanted, since there was too much of it to read. */
   readonly isPastCut: boolean;
 }
 
-export async function chartOf(reads: AccountReads, user: EndUserKey, asked: Instant): Promise<Chart> {
-  const wanted = Math.max(asked - CHART_PAST_DAYS * DAY_MS, 0);
-  const { cycles, now } = await reads.cyclesSince(user, wanted);
-  if (cycles.length >= CHART_CYCLES_MAX) return { overTime: null, isPastCut: true };
-  const { movements, knownFrom } = await movementsOf(reads, user, { since: wanted, until: now });
-  const range = { from: Math.min(knownFrom, now), to: now + CHART_FUTURE_DAYS * DAY_MS };
-  return { overTime: balanceOverTime({ now, cycles, movements }, range), isPastCut: knownFrom > wanted };
-}
-
-/** What came after the cycles were read is left out: the cycles do not have it. */
-async function movementsOf(
-  reads: AccountReads,
-  user: EndUserKey,
-  { since, until }: { since: Instant; until: Instant },
-): Promise<{ movements: Movement[]; knownFrom: Instant }> {
-  const movements: Movement[] = [];
-  let knownFrom = since;
-  let from: PageCursor | null = null;
-  for (let pages = 0; pages < CHART_PAGES_MAX; pages++) {
-    const page: HistoryPage = await reads.history(user, { from, limit: CHART_PAGE_TRANSACTIONS, since });
-    for (const { postings, createdAt } of page.transactions) {
-      if (createdAt <= until) for (const posting of postings) movements.push({ ...posting, createdAt });
-      knownFrom = createdAt;
-    }
-    if (page.next === null) return { movements, knownFrom: since };
-    from = page.next;
-  }
-  return { movements, knownFrom };
+export async function readChart(reads: ConsoleStore, user: EndUserKey, at: Instant): Promise<ChartData> {
+  const wantedFrom = Math.max(at - CHART_PAST_DAYS * DAY_MS, 0);
+  const history = await reads.chartHistory(user, wantedFrom);
+  if (history === null) return { balanceOverTime: null, isPastCut: true };
+  const { now, since } = history;
+  const from = Math.min(Math.max(since, wantedFrom), now);
+  return {
+    balanceOverTime: balanceOverTime(history, { from, to: now + CHART_FUTURE_DAYS * DAY_MS }),
+    isPastCut: since > wantedFrom,
+  };
 }

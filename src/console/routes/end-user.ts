@@ -1,144 +1,138 @@
-// The page of one end user, and what its forms do. All that they do goes through group commit, like every request of
-// the API, with who did it and why.
+// The page of one end user and its forms. A form becomes a command that goes through group commit, as a request to the API
+// does, with the user as its actor.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { activeBalance } from '../../ledger/balance.ts';
-import type { EndUserKey, Idempotency, Outcome } from '../../ledger/command.ts';
-import { cyclesAt } from '../../ledger/settle.ts';
-import type { PageCursor } from '../../store/loaded.ts';
-import { StoreFault } from '../../store/store.ts';
-import { type AdjustForms, CHANGES, type Change } from '../pages/adjust-forms.ts';
-import { changeText, endUserPage } from '../pages/end-user.ts';
-import { errorPage } from '../pages/error.ts';
+import type { CommitResult } from '../../batching/group-commit.ts';
+import { activeBalance, cyclesAt } from '../../ledger/balance.ts';
+import type { EndUserKey, Idempotency } from '../../ledger/command.ts';
+import type { PageCursor } from '../../store/ledger-store.ts';
+import { InvalidCursor } from '../../store/store-fault.ts';
+import type { ConsoleContext } from '../console-context.ts';
+import type { Viewer } from '../layout.ts';
+import { ADJUST_FORMS, ADJUSTMENTS, type AdjustForms, type Adjustment } from '../pages/adjust-forms.ts';
+import { endUserPage } from '../pages/end-user.ts';
+import type { FormState } from '../pages/form-field.ts';
+import type { On } from '../permissions.ts';
+import { formField, pathField, queryField, redirectTo, sendError, sendPage } from '../request-reply.ts';
+import { actorNames } from './actor-names.ts';
 import { faultErrors, type NotedCommand, readChange, refusalErrors } from './change-form.ts';
-import {
-  type ConsolePorts,
-  formField,
-  goTo,
-  isInvalidCursor,
-  pathField,
-  queryField,
-  type RouteTable,
-  sendPage,
-  type Viewer,
-} from './console-ports.ts';
-import { chartOf, historyOf } from './end-user-history.ts';
-import { wholeUuid } from './end-users.ts';
-import { namesOf } from './people.ts';
+import { readChart, readHistory } from './end-user-history.ts';
+import { normalizedUuid } from './end-users.ts';
 
-/** As long as a UUID, which is what a form of ours carries. */
-const ONCE_CHARACTERS_MAX = 36;
+/** The length of a UUID, which is what the forms contain. */
+const IDEMPOTENCY_KEY_CHARACTERS_MAX = 36;
 
-type RouteName = 'GET /console/end-users/:endUser' | `POST /console/end-users/:endUser/${Change}`;
-
-interface Visit {
+interface EndUserRequest {
   readonly request: FastifyRequest;
   readonly reply: FastifyReply;
   readonly viewer: Viewer;
   readonly user: EndUserKey;
 }
 
-export function endUserRoutes(routes: RouteTable<RouteName>, ports: ConsolePorts): void {
+export function endUserRoutes(on: On, context: ConsoleContext): void {
   const forEndUser =
-    (handle: (visit: Visit) => Promise<FastifyReply>) =>
+    (handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) =>
     (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
-      const endUser = wholeUuid(pathField(request, 'endUser'));
-      if (endUser === null) return showNoUuid(reply, viewer);
+      const endUser = normalizedUuid(pathField(request, 'endUser'));
+      if (endUser === null)
+        return sendError(reply, 404, { title: 'End user not found', detail: 'That is not a valid UUID.' }, viewer);
       return handle({ request, reply, viewer, user: { account: viewer.account, endUser } });
     };
-  routes.on(
+  on(
     'GET /console/end-users/:endUser',
-    forEndUser((visit) => showLatestOrOlder(ports, visit)),
+    forEndUser((endUserRequest) => showPage(context, endUserRequest)),
   );
-  for (const change of CHANGES) {
-    routes.on(
-      `POST /console/end-users/:endUser/${change}`,
-      forEndUser((visit) => makeChange(ports, change, visit)),
+  for (const adjustment of ADJUSTMENTS) {
+    on(
+      `POST /console/end-users/:endUser/${adjustment}`,
+      forEndUser((endUserRequest) => adjust(context, adjustment, endUserRequest)),
     );
   }
 }
 
-async function showLatestOrOlder(ports: ConsolePorts, visit: Visit): Promise<FastifyReply> {
-  const from = queryField(visit.request, 'from') || null;
+async function showPage(context: ConsoleContext, endUserRequest: EndUserRequest): Promise<FastifyReply> {
+  const { request, reply, user } = endUserRequest;
+  const from = queryField(request, 'from') || null;
   try {
-    return await show(ports, visit, { from, refused: null });
+    return await sendEndUser(context, endUserRequest, { from, refused: null });
   } catch (error) {
-    if (from !== null && isInvalidCursor(error)) return goTo(visit.reply, pathOf(visit.user));
+    if (from !== null && error instanceof InvalidCursor) return redirectTo(reply, pathOf(user));
     throw error;
   }
 }
 
-interface Shown {
+interface PageOptions {
+  /** Where the transactions begin; null for the latest. */
   readonly from: PageCursor | null;
   readonly refused: AdjustForms['refused'];
-  /** What a form carries that may have been done already: sent again as it is, it is done once. */
-  readonly once?: Partial<AdjustForms['once']>;
+  /** The key of a form whose outcome is unknown: sent again with it, the form takes effect once. */
+  readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
 }
 
-async function show(
-  ports: ConsolePorts,
-  { request, reply, viewer, user }: Visit,
-  { from, refused, once = {} }: Shown,
+async function sendEndUser(
+  context: ConsoleContext,
+  { request, reply, viewer, user }: EndUserRequest,
+  { from, refused, idempotencyKeys = {} }: PageOptions,
 ): Promise<FastifyReply> {
-  const nameOf = await namesOf(ports, user.account);
-  const { cycles: stored, now } = await ports.cycles(user);
-  const cycles = cyclesAt(stored, now);
-  const history = await historyOf(ports.reads, user, { from, nameOf });
-  const chart = from === null ? await chartOf(ports.reads, user, now) : { overTime: null, isPastCut: false };
-  const done = CHANGES.find((change) => change === queryField(request, 'done'));
+  const { stores } = context.options;
+  const nameOf = await actorNames(context, user.account);
+  const { state, now } = await stores.ledger.load(user);
+  const cycles = cyclesAt(state, now);
+  const { transactions, next } = await readHistory(stores.console, user, from);
+  const chart =
+    from === null ? await readChart(stores.console, user, now) : { balanceOverTime: null, isPastCut: false };
   const view = {
     endUser: user.endUser,
     now,
     balance: activeBalance(cycles, now),
     cycles,
     ...chart,
-    isLatest: from === null,
-    history: history.entries,
-    older: history.next,
-    forms: { refused, once: { ...freshValues(), ...once } },
+    isFirstPage: from === null,
+    history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
+    older: next,
+    forms: { refused, idempotencyKeys: { ...newIdempotencyKeys(), ...idempotencyKeys } },
   };
-  return sendPage(
-    reply,
-    endUserPage(view, { viewer, notice: done === undefined || refused !== null ? null : changeText(done) }),
-  );
+  const done = ADJUSTMENTS.find((adjustment) => adjustment === queryField(request, 'notice'));
+  const notice = done === undefined || refused !== null ? null : ADJUST_FORMS[done].notice;
+  return sendPage(reply, endUserPage(view, { viewer, notice }));
 }
 
-function freshValues(): Record<Change, string> {
+function newIdempotencyKeys(): Record<Adjustment, string> {
   return { add: randomUUID(), subtract: randomUUID(), 'start-cycle': randomUUID(), 'stop-cycle': randomUUID() };
 }
 
-async function makeChange(ports: ConsolePorts, change: Change, visit: Visit): Promise<FastifyReply> {
-  const { request, reply, viewer, user } = visit;
-  const { entered, command } = readChange(change, request, { ...user, actor: `user:${viewer.userId}` });
-  const refuse = (errors: Readonly<Record<string, string>>, once: Shown['once'] = {}) =>
-    show(ports, visit, { from: null, refused: { change, entered: { ...entered, errors } }, once });
-  if (command === null) return refuse(entered.errors);
-  const result = await submit(ports, { ...command, idempotency: onceFor(request) });
-  if (result instanceof StoreFault) return refuse(faultErrors(result), { [change]: onceOf(request) || randomUUID() });
+async function adjust(
+  context: ConsoleContext,
+  adjustment: Adjustment,
+  endUserRequest: EndUserRequest,
+): Promise<FastifyReply> {
+  const { request, reply, viewer, user } = endUserRequest;
+  const { state, command } = readChange(adjustment, request, { ...user, actor: `user:${viewer.userId}` });
+  const refuse = (errors: FormState['errors'], idempotencyKeys: PageOptions['idempotencyKeys'] = {}) =>
+    sendEndUser(context, endUserRequest, {
+      from: null,
+      refused: { adjustment, state: { ...state, errors } },
+      idempotencyKeys,
+    });
+  if (command === null) return refuse(state.errors);
+  const noted: NotedCommand = { ...command, idempotency: idempotencyOf(request) };
+  const result = await new Promise<CommitResult>((resolve) => context.options.commit.submit(noted, resolve));
+  if ('code' in result) return refuse(faultErrors(result), { [adjustment]: idempotencyKeyOf(request) || randomUUID() });
   const errors = refusalErrors(result);
-  return errors === null ? goTo(reply, `${pathOf(user)}?done=${change}`) : refuse(errors);
+  return errors === null ? redirectTo(reply, `${pathOf(user)}?notice=${adjustment}`) : refuse(errors);
 }
 
-/** A double click sends a form twice. What each form carries is an idempotency key, apart from those of the API. */
-function onceFor(request: FastifyRequest): Idempotency | null {
-  const once = onceOf(request);
-  return once === '' ? null : { key: `console ${once}`, requestId: request.id };
+/** The prefix keeps the keys of forms apart from those of the API. */
+function idempotencyOf(request: FastifyRequest): Idempotency | null {
+  const key = idempotencyKeyOf(request);
+  return key === '' ? null : { key: `console ${key}`, requestId: request.id };
 }
 
-function onceOf(request: FastifyRequest): string {
-  return formField(request, 'once').slice(0, ONCE_CHARACTERS_MAX);
-}
-
-function submit({ commit }: ConsolePorts, command: NotedCommand): Promise<Outcome | StoreFault> {
-  return new Promise((resolve) => commit.submit(command, resolve));
+function idempotencyKeyOf(request: FastifyRequest): string {
+  return formField(request, 'idempotency_key').slice(0, IDEMPOTENCY_KEY_CHARACTERS_MAX);
 }
 
 function pathOf({ endUser }: EndUserKey): string {
   return `/console/end-users/${endUser}`;
-}
-
-function showNoUuid(reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const detail = 'End users are named by UUIDs, and this is none.';
-  return sendPage(reply, errorPage({ title: 'No such end user', detail, requestId: null }, { viewer }), 404);
 }

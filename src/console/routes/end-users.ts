@@ -1,61 +1,66 @@
-// Finding an end user. A whole UUID leads to its page at once, whether anything ever happened to it or not.
+// The list of end users and the search. Searching for a whole UUID opens its page, whether or not it ever had credits.
 
-import { endUsersPage, type ListedEndUser } from '../pages/end-users.ts';
-import { type ConsolePorts, goTo, isInvalidCursor, queryField, type RouteTable, sendPage } from './console-ports.ts';
+import {
+  type AccountTransaction,
+  type ConsoleStore,
+  type EndUserPage,
+  uuidsWithPrefix,
+} from '../../store/console-store.ts';
+import { InvalidCursor } from '../../store/store-fault.ts';
+import type { ConsoleContext } from '../console-context.ts';
+import { endUsersPage } from '../pages/end-users.ts';
+import type { On } from '../permissions.ts';
+import { queryField, redirectTo, sendPage } from '../request-reply.ts';
 
 const PAGE_END_USERS = 50;
-/** As many as the store gives at a time. */
+/** The most that the store returns at once. */
 const RECENT_TRANSACTIONS = 100;
 const RECENT_END_USERS_MAX = 10;
 const LIST = '/console/end-users';
 
-const UUID = /^[0-9a-f]{8}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{4}-?[0-9a-f]{12}$/;
-const BEGINNING = /^[0-9a-f-]*$/;
-const DIGITS_MAX = 32;
-
-export function endUserListRoutes(routes: RouteTable<'GET /console/end-users'>, ports: ConsolePorts): void {
-  routes.on('GET /console/end-users', async (request, reply, viewer) => {
+export function endUserListRoutes(on: On, context: ConsoleContext): void {
+  const reads = context.options.stores.console;
+  on('GET /console/end-users', async (request, reply, viewer) => {
     const search = queryField(request, 'search').trim().toLowerCase();
-    const endUser = wholeUuid(search);
-    if (endUser !== null) return goTo(reply, `${LIST}/${endUser}`);
+    const endUser = normalizedUuid(search);
+    if (endUser !== null) return redirectTo(reply, `${LIST}/${endUser}`);
     const after = queryField(request, 'after') || null;
-    const seen = { viewer, notice: null };
-    const view = { search, isFirst: after === null };
-    const searchError = whatIsWrongWith(search);
-    if (searchError !== null)
-      return sendPage(reply, endUsersPage({ ...view, searchError, endUsers: [], recent: [], next: null }, seen));
+    const isFirstPage = after === null;
+    const searchError = searchErrorOf(search);
+    const view = { search, searchError, isFirstPage, endUsers: [], recent: [], next: null };
+    if (searchError !== null) return sendPage(reply, endUsersPage(view, viewer));
     try {
-      const [page, recent] = await Promise.all([
-        ports.reads.endUsers(viewer.account, { after, prefix: search, limit: PAGE_END_USERS }),
-        search === '' && after === null ? recentlyActive(ports, viewer.account) : [],
+      const [list, recent] = await Promise.all([
+        reads.endUsers(viewer.account, { after, prefix: search, limit: PAGE_END_USERS }),
+        search === '' && isFirstPage ? recentlyActive(reads, viewer.account) : [],
       ]);
-      const endUsers = page.endUsers.map(({ endUser, latestActivity }) => ({ endUser, latestAt: latestActivity }));
-      return sendPage(reply, endUsersPage({ ...view, searchError: null, endUsers, recent, next: page.next }, seen));
+      return sendPage(reply, endUsersPage({ ...view, ...list, recent }, viewer));
     } catch (error) {
-      if (isInvalidCursor(error)) return goTo(reply, LIST);
+      if (error instanceof InvalidCursor) return redirectTo(reply, LIST);
       throw error;
     }
   });
 }
 
-/** Of the latest transactions those to whom they happened, each once. */
-async function recentlyActive({ reads }: ConsolePorts, account: number): Promise<ListedEndUser[]> {
-  const latestOf = new Map<string, ListedEndUser>();
-  for (const { endUser, createdAt } of await reads.recent(account, RECENT_TRANSACTIONS)) {
-    if (latestOf.size < RECENT_END_USERS_MAX && !latestOf.has(endUser))
-      latestOf.set(endUser, { endUser, latestAt: createdAt });
-  }
-  return [...latestOf.values()];
+/** The end users of the latest transactions, each once. */
+async function recentlyActive(reads: ConsoleStore, account: number): Promise<EndUserPage['endUsers']> {
+  const transactions = await reads.recent(account, RECENT_TRANSACTIONS);
+  return Map.groupBy(transactions, ({ endUser }) => endUser)
+    .entries()
+    .take(RECENT_END_USERS_MAX)
+    .map(([endUser, [latest]]) => ({ endUser, latestActivity: (latest as AccountTransaction).createdAt }))
+    .toArray();
 }
 
-/** As the ledger writes it; null when it is not a whole one. */
-export function wholeUuid(text: string): string | null {
-  const lower = text.toLowerCase();
-  if (!UUID.test(lower)) return null;
-  return lower.replaceAll('-', '').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+/** A UUID in lower case and with hyphens, as the ledger stores it; null for any other text. */
+export function normalizedUuid(text: string): string | null {
+  const range = uuidsWithPrefix(text);
+  return range !== null && range.first === range.last ? range.first : null;
 }
 
-function whatIsWrongWith(search: string): string | null {
-  if (!BEGINNING.test(search)) return 'A UUID has the digits 0 to 9 and a to f, and hyphens.';
-  return search.replaceAll('-', '').length > DIGITS_MAX ? 'That is longer than a UUID.' : null;
+function searchErrorOf(search: string): string | null {
+  if (uuidsWithPrefix(search) !== null) return null;
+  return /[^0-9a-f-]/.test(search)
+    ? 'A UUID contains only the digits 0–9, the letters a–f and hyphens.'
+    : 'This is longer than a UUID.';
 }

@@ -1,25 +1,25 @@
-// The overview: three reads of the store at once, none of which looks at single end users.
+// The overview. Its three reads run in parallel; none of them looks at single end users.
 
+import type { ConsoleContext } from '../console-context.ts';
 import { overviewPage } from '../pages/overview.ts';
-import { type ConsolePorts, type RouteTable, sendPage } from './console-ports.ts';
-import { namesOf } from './people.ts';
+import type { On } from '../permissions.ts';
+import { sendPage } from '../request-reply.ts';
+import { actorNames } from './actor-names.ts';
 
-export const OVERVIEW_DAYS = 30;
+const OVERVIEW_DAYS = 30;
 const RECENT_MAX = 12;
 
-export function overviewRoutes(routes: RouteTable<'GET /console/overview'>, ports: ConsolePorts): void {
-  routes.on('GET /console/overview', async (request, reply, viewer) => {
+export function overviewRoutes(on: On, context: ConsoleContext): void {
+  on('GET /console/overview', async (request, reply, viewer) => {
     const { account } = viewer;
-    const [sums, recent, nameOf] = await Promise.all([
-      ports.reads.overview(account, { days: OVERVIEW_DAYS }),
-      ports.reads.recent(account, RECENT_MAX),
-      namesOf(ports, account),
+    const reads = context.options.stores.console;
+    const [totals, transactions, nameOf] = await Promise.all([
+      reads.overview(account, { days: OVERVIEW_DAYS }),
+      reads.recent(account, RECENT_MAX),
+      actorNames(context, account),
     ]);
-    const view = {
-      ...sums,
-      recent: recent.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
-      apiUrl: ports.apiUrl(request),
-    };
-    return sendPage(reply, overviewPage(view, { viewer, notice: null }));
+    const recent = transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) }));
+    const apiUrl = context.publicUrlFor(request);
+    return sendPage(reply, overviewPage({ ...totals, recent, apiUrl }, viewer));
   });
 }

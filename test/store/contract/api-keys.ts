@@ -1,67 +1,67 @@
-// The contract of API keys: whose they are, what is kept of them, and that a revoked one opens nothing.
+// The contract of API keys: their accounts, what is kept of them, and that a revoked one is not found.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../../src/accounts/api-key.ts';
+
 import type { Contract } from '../store-contract.ts';
 
 const secretOf = (scope: 'read' | 'write') => apiKeySecret(scope, randomBytes(SECRET_BYTES));
 
 export function apiKeyContract({ it }: Contract): void {
-  it('a key is found by its hash, with its account and scope', async ({ store }) => {
+  it('An API key is found by its hash, with its account and scope', async ({ keys }) => {
     for (const scope of ['read', 'write'] as const) {
       const secret = secretOf(scope);
-      const key = await store.apiKeys.create({ accountName: 'Lovelace Ltd', scope, secret });
-      assert.deepEqual(await store.apiKeys.find(hashOf(secret)), key);
+      const key = await keys.create({ accountName: 'Lovelace Ltd', scope, secret });
+      assert.deepEqual(await keys.find(hashOf(secret)), key);
       assert.equal(key.scope, scope);
     }
   });
 
-  it('an account is made once by name', async ({ store, account, other }) => {
-    const key = (accountName: string) =>
-      store.apiKeys.create({ accountName, scope: 'write', secret: secretOf('write') });
+  it('An account is created once for each name', async ({ keys, account, other }) => {
+    const key = (accountName: string) => keys.create({ accountName, scope: 'write', secret: secretOf('write') });
     const [one, two, third] = [await key('Lovelace Ltd'), await key('Lovelace Ltd'), await key('lovelace ltd')];
     assert.equal(two.account, one.account);
     assert.notEqual(two.id, one.id);
     assert.equal(new Set([account, other, one.account, third.account]).size, 4);
   });
 
-  it('a hash that nobody was given is not found', async ({ store }) => {
-    assert.equal(await store.apiKeys.find(hashOf(secretOf('write'))), null);
-    assert.equal(await store.apiKeys.find(''), null);
+  it('A hash of no API key is not found', async ({ keys }) => {
+    assert.equal(await keys.find(hashOf(secretOf('write'))), null);
+    assert.equal(await keys.find(''), null);
   });
 
-  it('a revoked key is not found, and those beside it are', async ({ store }) => {
+  it('A revoked API key is not found, and the others of its account are', async ({ keys }) => {
     const [revoked, kept] = [secretOf('write'), secretOf('write')];
-    const { id } = await store.apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
-    const beside = await store.apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: kept });
-    assert.equal(await store.apiKeys.revoke(id), true);
-    assert.equal(await store.apiKeys.find(hashOf(revoked)), null);
-    assert.deepEqual(await store.apiKeys.find(hashOf(kept)), beside);
+    const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
+    const beside = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: kept });
+    assert.equal(await keys.revoke(id), true);
+    assert.equal(await keys.find(hashOf(revoked)), null);
+    assert.deepEqual(await keys.find(hashOf(kept)), beside);
   });
 
-  it('a key is revoked once: a second time changes nothing, and one that is not there cannot be', async (ledger) => {
-    const { apiKeys } = ledger.store;
-    const { id } = await apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: secretOf('write') });
-    await apiKeys.revoke(id);
-    const before = (await apiKeys.list()).find((key) => key.id === id);
+  it('Revoking an API key twice changes nothing, and an unknown one cannot be revoked', async (ledger) => {
+    const { keys } = ledger;
+    const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: secretOf('write') });
+    await keys.revoke(id);
+    const before = (await keys.list()).find((key) => key.id === id);
     assert(before?.revokedAt != null && before.revokedAt >= before.createdAt);
     ledger.wall += 60_000;
-    assert.equal(await apiKeys.revoke(id), true);
+    assert.equal(await keys.revoke(id), true);
     assert.deepEqual(
-      (await apiKeys.list()).find((key) => key.id === id),
+      (await keys.list()).find((key) => key.id === id),
       before,
     );
-    assert.equal(await apiKeys.revoke(id + 1), false);
+    assert.equal(await keys.revoke(id + 1), false);
   });
 
-  it('the list shows all keys, revoked ones too, and no secret', async ({ store }) => {
-    const given = (await store.apiKeys.list()).length;
+  it('The list of API keys has the revoked ones too, and no secret', async ({ keys }) => {
+    const given = (await keys.list()).length;
     const [first, second] = [secretOf('read'), secretOf('write')];
-    const one = await store.apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: first });
-    const two = await store.apiKeys.create({ accountName: 'Babbage & Co', scope: 'write', secret: second });
-    await store.apiKeys.revoke(one.id);
-    const listed = (await store.apiKeys.list()).slice(given);
+    const one = await keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: first });
+    const two = await keys.create({ accountName: 'Babbage & Co', scope: 'write', secret: second });
+    await keys.revoke(one.id);
+    const listed = (await keys.list()).slice(given);
     assert.deepEqual(
       listed.map(({ id, account, scope, accountName, revokedAt }) => [
         id,
@@ -79,93 +79,93 @@ export function apiKeyContract({ it }: Contract): void {
     for (const secret of [first, second]) assert(!JSON.stringify(listed).includes(secret.slice(-20)));
   });
 
-  it('a key outlives the store that made it, and so does its end', async (ledger) => {
+  it('API keys and revocations are there when the ledger is opened again', async (ledger) => {
     const [kept, revoked] = [secretOf('read'), secretOf('write')];
-    const key = await ledger.store.apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: kept });
-    const { id } = await ledger.store.apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
-    await ledger.store.apiKeys.revoke(id);
+    const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: kept });
+    const { id } = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
+    await ledger.keys.revoke(id);
     await ledger.reopen();
-    assert.deepEqual(await ledger.store.apiKeys.find(hashOf(kept)), key);
-    assert.equal(await ledger.store.apiKeys.find(hashOf(revoked)), null);
+    assert.deepEqual(await ledger.keys.find(hashOf(kept)), key);
+    assert.equal(await ledger.keys.find(hashOf(revoked)), null);
   });
 
-  it('a secret belongs to one key', async ({ store }) => {
+  it('A secret belongs to one API key', async ({ keys }) => {
     const secret = secretOf('write');
-    const key = await store.apiKeys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret });
-    await assert.rejects(store.apiKeys.create({ accountName: 'Babbage & Co', scope: 'write', secret }));
-    assert.deepEqual(await store.apiKeys.find(hashOf(secret)), key);
-    const names = (await store.apiKeys.list()).map(({ accountName }) => accountName);
+    const key = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret });
+    await assert.rejects(keys.create({ accountName: 'Babbage & Co', scope: 'write', secret }));
+    assert.deepEqual(await keys.find(hashOf(secret)), key);
+    const names = (await keys.list()).map(({ accountName }) => accountName);
     assert(!names.includes('Babbage & Co'));
     const another = secretOf('write');
-    await store.apiKeys.create({ accountName: 'Babbage & Co', scope: 'write', secret: another });
-    assert.notEqual((await store.apiKeys.find(hashOf(another)))?.account, key.account, 'a refusal is in nobody’s way');
+    await keys.create({ accountName: 'Babbage & Co', scope: 'write', secret: another });
+    assert.notEqual((await keys.find(hashOf(another)))?.account, key.account, 'the failure left nothing behind');
   });
 
-  it('a key has the name that it was given, or none', async ({ store }) => {
-    const name = 'Backend „Köln“, 2026';
-    const { id } = await store.apiKeys.create({
+  it('An API key has the name that it was given, or none', async ({ keys }) => {
+    const name = 'Backend „Köln“, 2026'.padEnd(100, '·');
+    const { id } = await keys.create({
       accountName: 'Lovelace Ltd',
       scope: 'read',
       secret: secretOf('read'),
       name,
     });
-    const nameless = await store.apiKeys.create({
+    const nameless = await keys.create({
       accountName: 'Lovelace Ltd',
       scope: 'read',
       secret: secretOf('read'),
     });
-    const names = new Map((await store.apiKeys.list()).map((key) => [key.id, key.name]));
+    const names = new Map((await keys.list()).map((key) => [key.id, key.name]));
     assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
   });
 
-  it('a key is made for an account by its number, and for none that is not there', async ({ store, account }) => {
+  it('An API key is created for an account by its number, and not for an unknown one', async ({ keys, account }) => {
     const secret = secretOf('write');
-    const key = await store.apiKeys.createFor(account, { scope: 'write', secret, name: 'second' });
+    const key = await keys.createFor(account, { scope: 'write', secret, name: 'second' });
     assert.equal(key?.account, account);
-    assert.deepEqual(await store.apiKeys.find(hashOf(secret)), key);
-    const before = await store.apiKeys.list();
+    assert.deepEqual(await keys.find(hashOf(secret)), key);
+    const before = await keys.list();
     const orphan = secretOf('write');
-    assert.equal(await store.apiKeys.createFor(4_040, { scope: 'write', secret: orphan }), null);
-    assert.equal(await store.apiKeys.find(hashOf(orphan)), null);
-    assert.deepEqual(await store.apiKeys.list(), before);
+    assert.equal(await keys.createFor(4_040, { scope: 'write', secret: orphan }), null);
+    assert.equal(await keys.find(hashOf(orphan)), null);
+    assert.deepEqual(await keys.list(), before);
   });
 
-  it('an account lists its own keys, and revokes no other’s', async ({ store, account, other }) => {
+  it('An account lists and revokes its own API keys only', async ({ keys, account, other }) => {
     const secret = secretOf('write');
-    const key = await store.apiKeys.createFor(account, { scope: 'write', secret });
+    const key = await keys.createFor(account, { scope: 'write', secret });
     assert(key !== null);
-    const listed = await store.apiKeys.list(account);
+    const listed = await keys.list(account);
     assert(listed.length > 0 && listed.every((each) => each.account === account));
     assert(listed.some(({ id }) => id === key.id));
-    assert(!(await store.apiKeys.list(other)).some(({ id }) => id === key.id));
-    assert.deepEqual(await store.apiKeys.list(4_040), []);
-    assert.equal(await store.apiKeys.revoke(key.id, other), false);
-    assert.deepEqual(await store.apiKeys.find(hashOf(secret)), key);
-    assert.equal(await store.apiKeys.revoke(key.id, account), true);
-    assert.equal(await store.apiKeys.find(hashOf(secret)), null);
+    assert(!(await keys.list(other)).some(({ id }) => id === key.id));
+    assert.deepEqual(await keys.list(4_040), []);
+    assert.equal(await keys.revoke(key.id, other), false);
+    assert.deepEqual(await keys.find(hashOf(secret)), key);
+    assert.equal(await keys.revoke(key.id, account), true);
+    assert.equal(await keys.find(hashOf(secret)), null);
   });
 
-  it('when keys were last used is kept, of many at once, and of those alone', async (ledger) => {
+  it('The last uses of API keys are recorded, for several at once, and for no other', async (ledger) => {
     const { account } = ledger;
     const keys = await Promise.all(
-      [1, 2, 3].map(() => ledger.store.apiKeys.createFor(account, { scope: 'read', secret: secretOf('read') })),
+      [1, 2, 3].map(() => ledger.keys.createFor(account, { scope: 'read', secret: secretOf('read') })),
     );
     const [first, second, third] = keys.map((key) => key?.id ?? assert.fail());
     const used = async () => {
-      const listed = await ledger.store.apiKeys.list(account);
+      const listed = await ledger.keys.list(account);
       return [first, second, third].map((id) => listed.find((key) => key.id === id)?.lastUsedAt ?? null);
     };
     assert.deepEqual(await used(), [null, null, null]);
-    await ledger.store.apiKeys.noteUses([first as number, third as number, 4_040]);
+    await ledger.keys.recordUses([first as number, third as number, 4_040]);
     const [at, none, alike] = await used();
-    assert(at != null && at >= ((await ledger.store.apiKeys.list(account))[0]?.createdAt ?? Number.NaN));
+    assert(at != null && at >= ((await ledger.keys.list(account))[0]?.createdAt ?? Number.NaN));
     assert.deepEqual([none, alike], [null, at]);
     ledger.wall += 60_000;
-    await ledger.store.apiKeys.noteUses([second as number, third as number]);
+    await ledger.keys.recordUses([second as number, third as number]);
     const later = await used();
     assert.equal(later[0], at);
     assert(later[1] != null && later[1] >= at && later[2] === later[1]);
-    await ledger.store.apiKeys.noteUses([]);
+    await ledger.keys.recordUses([]);
     await ledger.reopen();
     assert.deepEqual(await used(), later);
   });

@@ -1,36 +1,51 @@
-// The contract of what the console shows of a whole account: totals by day that are exact, also past 64 bits.
+// The contract of what the console shows of a whole account: totals by day that are exact, also past 64 bits, up to an
+// instant that is named.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/ledger/instant.ts';
-import type { OverviewDay } from '../../../src/store/account-reads.ts';
-import type { Contract } from '../store-contract.ts';
+import type { Overview, OverviewDay } from '../../../src/store/console-store.ts';
+import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, NOON } from '../temporary-ledger.ts';
 
 const DAYS = { days: 30 };
-const NOBODY = 4_040;
+const UNKNOWN_ACCOUNT = 4_040;
 
-export function overviewContract({ it, itInTime }: Contract): void {
-  it('an overview of an account where nothing happened is of zeros, today last', async ({ store, account }) => {
-    const { asOf, outstanding, endUsersWithCredits, days } = await store.accountReads.overview(account, DAYS);
-    assert.deepEqual([outstanding, endUsersWithCredits, days.length], [0n, 0, 30]);
+export function overviewContract(contract: Contract): void {
+  sums(contract);
+  days(contract);
+  lag(contract);
+}
+
+/** When all that was written is counted. */
+async function overviewOf(ledger: ContractLedger, account: number, request = DAYS): Promise<Overview> {
+  await ledger.consumeFeed();
+  return ledger.console.overview(account, request);
+}
+
+function sums({ it }: Contract): void {
+  it('An overview of an account in which nothing happened is of zeros, today last', async (ledger) => {
+    const { asOf, outstanding, days } = await ledger.console.overview(ledger.account, DAYS);
+    assert.deepEqual([outstanding, days.length], [0n, 30]);
     assert.equal(days.at(-1)?.day, asOf - (asOf % DAY_MS));
     days.forEach(({ day }, index) => {
       assert.equal(day, (days[0] as OverviewDay).day + index * DAY_MS);
     });
-    assert(days.every((day) => sumOf(day) === 0n && day.transactions === 0));
+    assert(
+      days.every(({ day: _, transactions, ...credits }) => sum(Object.values(credits)) === 0n && transactions === 0),
+    );
   });
 
-  it('an overview sums what happened in its account alone', async ({ store, account, other }) => {
+  it('An overview adds up what happened in its account alone', async (ledger) => {
+    const { account, other } = ledger;
     const people = Array.from({ length: 60 }, (_, index) => new EndUser(account, index));
-    await store.write(people.map((user, index) => user.add(100, 10 + (index % 7))));
-    await store.write(people.map((user) => user.startCycle(50, 31)));
-    await store.write(people.slice(0, 20).map((user) => user.subtract(120)));
-    await store.write(people.slice(0, 5).map((user) => user.subtract(30)));
-    await store.write([...people.slice(5, 7).map((user) => user.subtract(31)), new EndUser(other, 1).add(7)]);
-    const { outstanding, endUsersWithCredits, days } = await store.accountReads.overview(account, DAYS);
-    const { day: _, ...total } = totalOf(days);
-    assert.deepEqual(total, {
+    await ledger.write(people.map((user, index) => user.add(100, 10 + (index % 7))));
+    await ledger.write(people.map((user) => user.startCycle(50, 31)));
+    await ledger.write(people.slice(0, 20).map((user) => user.subtract(120)));
+    await ledger.write(people.slice(0, 5).map((user) => user.subtract(30)));
+    await ledger.write([...people.slice(5, 7).map((user) => user.subtract(31)), new EndUser(other, 1).add(7)]);
+    const { outstanding, days } = await overviewOf(ledger, account);
+    assert.deepEqual(totalOf(days), {
       added: 6_000n,
       started: 3_000n,
       spent: 2_550n,
@@ -38,40 +53,48 @@ export function overviewContract({ it, itInTime }: Contract): void {
       renewed: 0n,
       transactions: 145,
     });
-    assert.deepEqual([outstanding, endUsersWithCredits], [6_450n, 55]);
-    assert.equal((await store.accountReads.overview(other, DAYS)).outstanding, 7n);
-    assert.equal((await store.accountReads.overview(NOBODY, DAYS)).outstanding, 0n);
+    assert.equal(outstanding, 6_450n);
+    assert.equal((await overviewOf(ledger, other)).outstanding, 7n);
+    assert.equal((await overviewOf(ledger, UNKNOWN_ACCOUNT)).outstanding, 0n);
   });
 
-  it('totals are exact past 64 bits, and in a ledger that was opened again', async (ledger) => {
-    const people = Array.from({ length: 1_100 }, (_, index) => new EndUser(ledger.account, index));
+  it('A subtraction over several cycles, and a stop, count as one transaction and as none', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(1), ada.add(2), ada.startCycle(3), ada.subtract(6), ada.stopCycle()]);
+    assert.equal(totalOf((await overviewOf(ledger, ledger.account)).days).transactions, 4);
+  });
+
+  it('Totals are exact past 64 bits, also in a ledger that is opened again', async (ledger) => {
+    const { account } = ledger;
+    const people = Array.from({ length: 1_100 }, (_, index) => new EndUser(account, index));
     for (let from = 0; from < people.length; from += 100)
-      await ledger.store.write(people.slice(from, from + 100).map((user) => user.add(AMOUNT_MAX)));
+      await ledger.write(people.slice(from, from + 100).map((user) => user.add(AMOUNT_MAX)));
     const all = 1_100n * BigInt(AMOUNT_MAX);
     assert(all > 2n ** 63n);
     for (const isReopened of [false, true]) {
       if (isReopened) await ledger.reopen();
-      const { outstanding, endUsersWithCredits, days } = await ledger.store.accountReads.overview(ledger.account, DAYS);
-      assert.deepEqual([outstanding, endUsersWithCredits, totalOf(days).added], [all, 1_100, all]);
+      const { outstanding, days } = await overviewOf(ledger, account);
+      assert.deepEqual([outstanding, totalOf(days).added], [all, all]);
     }
-    await ledger.store.write([(people[0] as EndUser).subtract(AMOUNT_MAX)]);
-    const { outstanding, endUsersWithCredits } = await ledger.store.accountReads.overview(ledger.account, DAYS);
-    assert.deepEqual([outstanding, endUsersWithCredits], [all - BigInt(AMOUNT_MAX), 1_099]);
+    await ledger.write([(people[0] as EndUser).subtract(AMOUNT_MAX)]);
+    assert.equal((await overviewOf(ledger, account)).outstanding, all - BigInt(AMOUNT_MAX));
   });
+}
 
-  itInTime('each day has what was added, started, spent and renewed in it, and what expired', async (ledger) => {
-    const { store, account } = ledger;
+function days({ itInTime }: Contract): void {
+  itInTime('Each day has what was added, started, spent and renewed in it, and what expired', async (ledger) => {
+    const { account } = ledger;
     const [ada, bob] = [new EndUser(account, 1), new EndUser(account, 2)];
-    await store.write([ada.add(100, 2), bob.startCycle(10, 1)]);
+    await ledger.write([ada.add(100, 2), bob.startCycle(10, 1)]);
     ledger.wall += DAY_MS;
-    await store.write([bob.renew(), ada.subtract(30)]);
+    await ledger.write([bob.settle(), ada.subtract(30)]);
     ledger.wall += DAY_MS;
-    await store.write([bob.renew(), bob.stopCycle(), bob.subtract(4)]);
+    await ledger.write([bob.settle(), bob.stopCycle(), bob.subtract(4)]);
     ledger.wall += DAY_MS + HOUR_MS;
-    await store.write([ada.add(5, 1)]);
-    const { asOf, outstanding, endUsersWithCredits, days } = await store.accountReads.overview(account, { days: 4 });
+    await ledger.write([ada.add(5, 1)]);
+    const { asOf, outstanding, days } = await overviewOf(ledger, account, { days: 4 });
     assert.equal(asOf, ledger.wall);
-    assert.deepEqual([outstanding, endUsersWithCredits], [5n, 1]);
+    assert.equal(outstanding, 5n);
     const today = NOON - (NOON % DAY_MS);
     const none = { added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n };
     assert.deepEqual(days, [
@@ -80,58 +103,90 @@ export function overviewContract({ it, itInTime }: Contract): void {
       { ...none, day: today + 2 * DAY_MS, spent: 4n, expired: 80n, renewed: 10n, transactions: 2 },
       { ...none, day: today + 3 * DAY_MS, added: 5n, expired: 6n, transactions: 1 },
     ]);
-    const [yesterday] = (await store.accountReads.overview(account, { days: 2 })).days;
+    const [yesterday] = (await ledger.console.overview(account, { days: 2 })).days;
     assert.deepEqual(yesterday, days[2]);
   });
 
-  itInTime('credits count until the hour is over in which they end, and then have expired', async (ledger) => {
-    const { store, account } = ledger;
+  itInTime('Credits count until the hour is over in which they end, and have expired then', async (ledger) => {
+    const { account } = ledger;
     ledger.wall = NOON + 15 * 60_000;
-    await store.write([new EndUser(account, 1).add(10, 1)]);
+    await ledger.write([new EndUser(account, 1).add(10, 1)]);
     const at = async (wall: number) => {
       ledger.wall = wall;
-      const { outstanding, endUsersWithCredits, days } = await store.accountReads.overview(account, { days: 2 });
-      return [outstanding, endUsersWithCredits, totalOf(days).expired];
+      const { outstanding, days } = await overviewOf(ledger, account, { days: 2 });
+      return [outstanding, totalOf(days).expired];
     };
-    assert.deepEqual(await at(NOON + DAY_MS), [10n, 1, 0n]);
-    assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS - 1), [10n, 1, 0n]);
-    assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS), [0n, 0, 10n]);
+    assert.deepEqual(await at(NOON + DAY_MS), [10n, 0n]);
+    assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS - 1), [10n, 0n]);
+    assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS), [0n, 10n]);
   });
 
-  itInTime('who is given new credits within the hour in which the last ones ended counts once', async (ledger) => {
-    const { store, account } = ledger;
+  itInTime('A renewal that is entered late counts on the day on which it was due', async (ledger) => {
+    const { account } = ledger;
     const ada = new EndUser(account, 1);
-    ledger.wall = NOON + 15 * 60_000;
-    await store.write([ada.add(10, 1)]);
-    ledger.wall += DAY_MS + 60_000;
-    assert.deepEqual((await store.cycles(ada.key)).cycles, [], 'what is looked at in between changes nothing');
-    await store.write([ada.add(1, 5)]);
-    assert.equal((await store.accountReads.overview(account, DAYS)).endUsersWithCredits, 1);
+    await ledger.write([ada.startCycle(10, 1)]);
+    ledger.wall += 3 * DAY_MS;
+    await ledger.write([ada.settle()]);
+    const { days } = await overviewOf(ledger, account, { days: 4 });
+    assert.deepEqual(
+      days.map(({ renewed, expired }) => [renewed, expired]),
+      [
+        [0n, 0n],
+        [10n, 10n],
+        [10n, 10n],
+        [10n, 0n],
+      ],
+      'the last period ended within the present hour',
+    );
+  });
+}
+
+function lag({ itInTime }: Contract): void {
+  itInTime('An overview names the instant up to which everything is counted', async (ledger) => {
+    const { account } = ledger;
+    const ada = new EndUser(account, 1);
+    const [first, second] = [ledger.wall, ledger.wall + HOUR_MS];
+    await ledger.write([ada.add(10)]);
+    ledger.wall = second;
+    await ledger.write([ada.add(20)]);
+    const before = await ledger.console.overview(account, DAYS);
+    assert(before.asOf <= first, `nothing is counted at ${before.asOf - first} ms behind the first addition`);
+    assert.equal(before.outstanding, 0n);
+    await ledger.consumeFeed();
+    const all = await ledger.console.overview(account, DAYS);
+    assert.deepEqual([all.outstanding, all.asOf], [30n, second]);
     ledger.wall += HOUR_MS;
-    assert.equal((await store.accountReads.overview(account, DAYS)).endUsersWithCredits, 1);
-  });
-
-  it('adding up again changes nothing in a ledger that is whole', async ({ store, account }) => {
-    const ada = new EndUser(account, 1);
-    await store.write([ada.add(100), ada.startCycle(20), ada.subtract(110)]);
-    const before = await store.accountReads.overview(account, DAYS);
-    await store.addUpTotals();
-    assert.deepEqual({ ...(await store.accountReads.overview(account, DAYS)), asOf: before.asOf }, before);
+    const quiet = await ledger.console.overview(account, DAYS);
+    assert.equal(quiet.asOf, ledger.wall, 'as long as nothing happens, everything is counted');
+    await ledger.write([ada.subtract(1)]);
+    const behind = await ledger.console.overview(account, DAYS);
+    assert(behind.asOf >= second && behind.asOf <= ledger.wall);
+    assert.equal(behind.outstanding, 30n);
+    await ledger.consumeFeed();
+    await ledger.withTools((tools) => tools.rebuildTotals());
+    const { asOf, outstanding } = await ledger.console.overview(account, DAYS);
+    assert(outstanding === 29n || asOf <= first, 'rebuilt totals are not there before they are counted');
   });
 }
 
-function sumOf({ added, started, spent, expired, renewed }: OverviewDay): bigint {
-  return added + started + spent + expired + renewed;
+type Totals = Omit<OverviewDay, 'day'>;
+
+/** All days together. */
+export function totalOf(days: readonly OverviewDay[]): Totals {
+  const none: Totals = { added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n, transactions: 0 };
+  return days.reduce(
+    (total, day) => ({
+      added: total.added + day.added,
+      started: total.started + day.started,
+      spent: total.spent + day.spent,
+      expired: total.expired + day.expired,
+      renewed: total.renewed + day.renewed,
+      transactions: total.transactions + day.transactions,
+    }),
+    none,
+  );
 }
 
-function totalOf(days: readonly OverviewDay[]): OverviewDay {
-  return days.reduce((sum, day) => ({
-    day: day.day,
-    added: sum.added + day.added,
-    started: sum.started + day.started,
-    spent: sum.spent + day.spent,
-    expired: sum.expired + day.expired,
-    renewed: sum.renewed + day.renewed,
-    transactions: sum.transactions + day.transactions,
-  }));
+function sum(credits: readonly bigint[]): bigint {
+  return credits.reduce((total, each) => total + each, 0n);
 }

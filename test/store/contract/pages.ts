@@ -3,10 +3,11 @@
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import type { Transaction } from '../../../src/ledger/posting.ts';
+import { dueTransactions } from '../../../src/ledger/settle.ts';
 import { type IdRange, idsBetween } from '../../../src/ledger/transaction-id.ts';
-import type { Store } from '../../../src/store/store.ts';
 import type { Contract } from '../store-contract.ts';
-import { EndUser, historyOf, transactionsOf } from '../temporary-ledger.ts';
+import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../temporary-ledger.ts';
+import type { TestLedger } from '../test-ledger.ts';
 
 /** What `fill` leaves: some subtractions draw on one cycle, some on several, and stops lie between and on top. */
 const FILLED = [
@@ -22,134 +23,166 @@ const FILLED = [
   '+1 add',
 ];
 
-async function fill(store: Store, user: EndUser): Promise<void> {
-  await store.write([user.add(1), user.subtract(1), user.add(10), user.add(10), user.add(10), user.subtract(25)]);
-  await store.write([user.startCycle(40), user.stopCycle(), user.subtract(42), user.startCycle(6), user.subtract(1)]);
-  await store.write([user.stopCycle()]);
+async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
+  await ledger.write([user.add(1), user.subtract(1), user.add(10), user.add(10), user.add(10), user.subtract(25)]);
+  await ledger.write([user.startCycle(40), user.stopCycle(), user.subtract(42), user.startCycle(6), user.subtract(1)]);
+  await ledger.write([user.stopCycle()]);
 }
 
 export function pageContract({ it, itInTime }: Contract): void {
-  it('stops are not listed', async ({ store, account }) => {
-    const ada = new EndUser(account, 1);
-    await fill(store, ada);
-    assert.deepEqual(await historyOf(store, ada), FILLED);
+  it('Stops are not listed among the transactions', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await fill(ledger, ada);
+    assert.deepEqual(await historyOf(ledger, ada), FILLED);
   });
 
   for (const limit of [1, 2, 3, FILLED.length - 1, FILLED.length, FILLED.length + 1]) {
-    it(`pages of ${limit} hold each transaction once and whole`, async ({ store, account, other }) => {
-      const [ada, beside] = [new EndUser(account, 1), new EndUser(other, 1)];
-      await fill(store, ada);
-      await store.write([beside.add(1), ada.add(3), beside.add(1)]);
-      const all = await transactionsOf(store, ada);
+    it(`Pages of ${limit} transactions hold each transaction once and whole`, async (ledger) => {
+      const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
+      await fill(ledger, ada);
+      await ledger.write([beside.add(1), ada.add(3), beside.add(1)]);
+      const all = await transactionsOf(ledger, ada);
       assert.equal(all.length, FILLED.length + 1);
-      const pages = await pagesOf(store, ada, limit);
+      const pages = await pagesOf(ledger, ada, limit);
       assert.deepEqual(pages.flat(), all);
       for (const page of pages.slice(0, -1)) assert.equal(page.length, limit);
       assert.equal(pages.length, Math.ceil(all.length / limit), 'no page is empty');
     });
   }
 
-  it('a page goes on where it was, whatever is written meanwhile', async ({ store, account }) => {
-    const ada = new EndUser(account, 1);
-    await fill(store, ada);
-    const all = await transactionsOf(store, ada);
+  it('A next page continues where the last one ended, whatever is written meanwhile', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await fill(ledger, ada);
+    const all = await transactionsOf(ledger, ada);
     const seen: Transaction[] = [];
     for (let from: string | null = null; ; ) {
-      const page = await store.transactions(ada.key, { from, limit: 2 });
+      const page = await ledger.transactions(ada.key, { from, limit: 2 });
       seen.push(...page.transactions);
       if (page.next === null) break;
       from = page.next;
-      await store.write([ada.add(2), ada.subtract(1)]);
+      await ledger.write([ada.add(2), ada.subtract(1)]);
     }
     assert.deepEqual(seen, all);
-    assert.equal((await transactionsOf(store, ada)).length, all.length + 8);
+    assert.equal((await transactionsOf(ledger, ada)).length, all.length + 8);
   });
 
-  it('a page that was asked for twice is the same', async ({ store, account }) => {
-    const ada = new EndUser(account, 1);
-    await fill(store, ada);
-    const { next } = await store.transactions(ada.key, { from: null, limit: 3 });
-    const once = await store.transactions(ada.key, { from: next, limit: 3 });
-    await store.write([ada.add(2)]);
-    const twice = await store.transactions(ada.key, { from: next, limit: 3 });
+  it('A page that is asked for twice is the same', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await fill(ledger, ada);
+    const { next } = await ledger.transactions(ada.key, { limit: 3 });
+    const once = await ledger.transactions(ada.key, { from: next, limit: 3 });
+    await ledger.write([ada.add(2)]);
+    const twice = await ledger.transactions(ada.key, { from: next, limit: 3 });
     assert.deepEqual([twice.transactions, twice.next], [once.transactions, once.next]);
   });
 
-  it('where one end user’s page goes on, nobody else finds anything but their own', async ({
-    store,
-    account,
-    other,
-  }) => {
-    const ada = new EndUser(account, 1);
-    await fill(store, ada);
-    const { next } = await store.transactions(ada.key, { from: null, limit: 3 });
+  it('A cursor of one end user shows no transaction of its owner to another end user', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await fill(ledger, ada);
+    const { next } = await ledger.transactions(ada.key, { limit: 3 });
     assert(next !== null);
-    for (const stranger of [new EndUser(other, 1), new EndUser(account, 2)]) {
-      await store.write([stranger.add(1)]);
-      const page = await store.transactions(stranger.key, { from: next, limit: 3 });
-      const own = await transactionsOf(store, stranger);
+    for (const stranger of [new EndUser(ledger.other, 1), new EndUser(ledger.account, 2)]) {
+      await ledger.write([stranger.add(1)]);
+      const page = await ledger.transactions(stranger.key, { from: next, limit: 3 });
+      const own = await transactionsOf(ledger, stranger);
       assert.equal(own.length, 1);
       assert.deepEqual(page.transactions, page.transactions.length === 0 ? [] : own);
     }
   });
 
-  itInTime('a range of ids begins and ends where it says, whatever the size of the pages', async (ledger) => {
-    const { store, account, other } = ledger;
-    const [ada, beside] = [new EndUser(account, 1), new EndUser(other, 1)];
-    // Enough for several landmarks, some of which are in the middle of a transaction.
-    await store.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
-    for (let round = 0; round < 150; round++) {
-      ledger.wall += (round % 3) * 1_000;
-      await store.write([ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)]);
-    }
-    ledger.wall += 40 * DAY_MS;
-    await store.write([ada.add(1)]);
-    const all = await transactionsOf(store, ada);
-    assert(all.length > 300);
-    for (const [index, last] of [...all.entries()].filter(([index]) => index % 23 === 0)) {
-      const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
-      const within = { first: first.id, last: last.id };
-      const expected = all.slice(index, all.indexOf(first) + 1);
-      for (const limit of [1 + (index % 30), 1_000])
-        assert.deepEqual((await pagesOf(store, ada, limit, within)).flat(), expected);
-      const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
-      const between = idsBetween(first.createdAt, last.createdAt);
-      assert.deepEqual((await pagesOf(store, ada, 1_000, between)).flat(), sameTime);
-      const page = await store.transactions(ada.key, { from: null, limit: 1, within });
-      assert.deepEqual(page.transactions, [last]);
-    }
+  itInTime(
+    'A range of ids holds all transactions in it and no other, whatever the size of the pages',
+    async (ledger) => {
+      const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
+      await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
+      // Enough for several snapshots on the way.
+      for (let round = 0; round < 300; round++) {
+        ledger.wall += (round % 3) * 1_000;
+        const commands = [ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)];
+        await ledger.write(round % 4 === 0 ? commands : commands.slice(0, 3));
+      }
+      ledger.wall += 40 * DAY_MS;
+      await ledger.write([ada.add(1)]);
+      const all = await transactionsOf(ledger, ada);
+      assert(all.length > 300);
+      for (const [index, last] of [...all.entries()].filter(([index]) => index % 43 === 0)) {
+        const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
+        const within = { first: first.id, last: last.id };
+        const expected = all.slice(index, all.indexOf(first) + 1);
+        for (const limit of [1 + (index % 30), 1_000])
+          assert.deepEqual((await pagesOf(ledger, ada, limit, within)).flat(), expected);
+        const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
+        const between = idsBetween(first.createdAt, last.createdAt);
+        assert.deepEqual((await pagesOf(ledger, ada, 1_000, between)).flat(), sameTime);
+        const page = await ledger.transactions(ada.key, { limit: 1, within });
+        assert.deepEqual(page.transactions, [last]);
+      }
+    },
+  );
+
+  it('A range that begins or ends between two transactions, or within one, lists whole transactions', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
+    const [fourth, third, second] = await transactionsOf(ledger, ada);
+    assert(second && third && fourth);
+    const listed = async (first: string, last: string) => {
+      const pages = await pagesOf(ledger, ada, 5, { first, last });
+      return pages.flat().map(({ amount }) => amount);
+    };
+    assert.deepEqual(await listed(third.id, third.id), [-3]);
+    const [before, behind] = [shifted(third.id, -1), shifted(third.id, 1)];
+    assert.deepEqual(await listed(before, behind), [-3]);
+    assert.deepEqual(await listed(second.id, before), [2]);
+    assert.deepEqual(await listed(behind, fourth.id), [4]);
+    assert.deepEqual(await listed(behind, behind), []);
+    assert.deepEqual(await listed(fourth.id, second.id), [], 'a range that is turned around is empty');
   });
 
-  it('a range in which nothing happened is empty', async ({ store, account }) => {
-    const ada = new EndUser(account, 1);
+  it('A range in which nothing happened is empty', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
-    assert.deepEqual(await pagesOf(store, ada, 3, within), [[]], 'nobody ever heard of');
-    await fill(store, ada);
-    const at = (await transactionsOf(store, ada)).map(({ createdAt }) => createdAt);
+    assert.deepEqual(await pagesOf(ledger, ada, 3, within), [[]], 'of an end user without transactions');
+    await fill(ledger, ada);
+    const at = (await transactionsOf(ledger, ada)).map(({ createdAt }) => createdAt);
     const [latest, earliest] = [Math.max(...at), Math.min(...at)];
     for (const empty of [within, idsBetween(latest + 1, latest + 9), idsBetween(earliest - 9, earliest - 1)])
-      assert.deepEqual(await pagesOf(store, ada, 3, empty), [[]]);
+      assert.deepEqual(await pagesOf(ledger, ada, 3, empty), [[]]);
   });
 
-  it('a page comes with the cycles of the same moment', async ({ store, account }) => {
-    const ada = new EndUser(account, 1);
-    await store.write([ada.add(10), ada.startCycle(5)]);
-    const { now, cycles } = await store.transactions(ada.key, { from: null, limit: 1 });
-    const read = await store.cycles(ada.key);
-    assert.deepEqual(cycles, read.cycles);
-    assert(now <= read.now && now >= (cycles[1]?.start ?? Number.POSITIVE_INFINITY));
+  itInTime('Each page comes with what is due at the same moment', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(10), ada.startCycle(5, 2), ada.subtract(12)]);
+    for (const days of [0, 1, 2, 7]) {
+      ledger.wall += days * DAY_MS;
+      const loaded = await ledger.load(ada.key);
+      const due = [...dueTransactions(loaded.state, loaded.now)];
+      assert.equal(due.length, Math.floor((ledger.wall - NOON) / (2 * DAY_MS)));
+      let page = await ledger.transactions(ada.key, { limit: 1 });
+      for (;;) {
+        assert.deepEqual([page.now, [...dueTransactions(page.state, page.now)]], [loaded.now, due]);
+        if (page.next === null) break;
+        page = await ledger.transactions(ada.key, { from: page.next, limit: 1 });
+      }
+    }
   });
 }
 
+/** The id with the next or the last random digits. */
+function shifted(id: string, by: 1 | -1): string {
+  const tail = BigInt(`0x${id.slice(24)}`) + BigInt(by);
+  assert(tail >= 0n && tail < 2n ** 48n, 'one of 2^48 ids has no neighbour');
+  return id.slice(0, 24) + tail.toString(16).padStart(12, '0');
+}
+
 async function pagesOf(
-  store: Store,
+  ledger: TestLedger,
   { key }: EndUser,
   limit: number,
-  within?: IdRange,
+  within: IdRange = EVERYTHING,
 ): Promise<(readonly Transaction[])[]> {
   const pages = [];
   for (let from: string | null = null; ; ) {
-    const page = await store.transactions(key, { from, limit, ...(within && { within }) });
+    const page = await ledger.transactions(key, { from, limit, within });
     pages.push(page.transactions);
     if (page.next === null) return pages;
     from = page.next;

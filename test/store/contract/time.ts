@@ -1,9 +1,13 @@
-// The contract of time: what ends, what renews, and that the ledger's time never goes backwards.
+// The contract of time: what ends, what renews, what a reader may show of it, and that the ledger's time never goes
+// backwards.
 
 import assert from 'node:assert/strict';
+import { cyclesAt } from '../../../src/ledger/balance.ts';
 import { ACCEPTED, type Outcome } from '../../../src/ledger/command.ts';
 import { DAY_MS, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';
-import type { Contract, Ledger } from '../store-contract.ts';
+import type { Transaction } from '../../../src/ledger/posting.ts';
+import { dueTransactions } from '../../../src/ledger/settle.ts';
+import type { Contract, ContractLedger } from '../store-contract.ts';
 import { balanceOf, EndUser, historyOf, transactionsOf } from '../temporary-ledger.ts';
 
 /** A store enters a thousand periods or more in one batch; these are more than any should. */
@@ -13,206 +17,297 @@ const ROUNDS_MAX = 100;
 export function timeContract(contract: Contract): void {
   endings(contract);
   renewals(contract);
+  shownRenewals(contract);
   catchingUp(contract);
   backwards(contract);
 }
 
 function endings({ itInTime }: Contract): void {
-  itInTime('credits count until the millisecond before their end', async (ledger) => {
+  itInTime('Credits count until the millisecond before their end', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
-    await ledger.store.write([ada.add(10, 1), ada.add(5, 2)]);
+    await ledger.write([ada.add(10, 1), ada.add(5, 2)]);
     ledger.wall = start + DAY_MS - 1;
-    assert.equal(await balanceOf(ledger.store, ada), 15);
-    assert.deepEqual(await ledger.store.write([ada.subtract(1)]), [ACCEPTED]);
+    assert.equal(await balanceOf(ledger, ada), 15);
+    assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
     ledger.wall = start + DAY_MS;
-    assert.equal((await ledger.store.cycles(ada.key)).cycles.length, 1, 'a cycle that ends now is over');
+    assert.equal((await ledger.load(ada.key)).state.cycles.length, 1, 'a cycle that ends now is over');
     const refused: Outcome = { refused: 'InsufficientFunds', requested: 6, available: 5 };
-    assert.deepEqual(await ledger.store.write([ada.subtract(6)]), [refused]);
-  });
-
-  itInTime('a stopped cycle keeps its credits to its end, and is not renewed there', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    const start = ledger.wall;
-    await ledger.store.write([ada.startCycle(10, 1)]);
-    await ledger.store.write([ada.stopCycle()]);
-    ledger.wall = start + DAY_MS - 1;
-    assert.equal(await balanceOf(ledger.store, ada), 10);
-    ledger.wall = start + DAY_MS;
-    assert.equal(await balanceOf(ledger.store, ada), 0);
-    assert.deepEqual(await ledger.store.renewalsDue(10), []);
-    assert.deepEqual(await ledger.store.write([ada.stopCycle()]), [{ refused: 'CycleNotFound' }]);
-    assert.deepEqual(await historyOf(ledger.store, ada), ['+10 start-cycle']);
+    assert.deepEqual(await ledger.write([ada.subtract(6)]), [refused]);
   });
 }
 
 function renewals({ itInTime }: Contract): void {
-  itInTime('a cycle renews at its end exactly, and leftover credits are not carried over', async (ledger) => {
+  itInTime('A cycle renews at its end exactly, and leftover credits are not carried over', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
-    await ledger.store.write([ada.startCycle(10, 1), ada.subtract(4)]);
+    await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
     ledger.wall = start + DAY_MS - 1;
-    assert.deepEqual(await ledger.store.write([ada.renew()]), [ACCEPTED]);
-    assert.deepEqual(await historyOf(ledger.store, ada), ['-4 subtract', '+10 start-cycle']);
+    assert.deepEqual(await ledger.write([ada.settle()]), [ACCEPTED]);
+    assert.deepEqual(await historyOf(ledger, ada), ['-4 subtract', '+10 start-cycle']);
     ledger.wall = start + DAY_MS;
-    assert.equal(await balanceOf(ledger.store, ada), 10, 'who reads needs no renewal to be stored');
-    assert.deepEqual(await ledger.store.write([ada.subtract(10)]), [ACCEPTED]);
-    const [, renewal] = await transactionsOf(ledger.store, ada);
+    assert.equal(await balanceOf(ledger, ada), 10, 'a reader needs no renewal to be stored');
+    assert.deepEqual(await ledger.write([ada.subtract(10)]), [ACCEPTED]);
+    const [, renewal] = await transactionsOf(ledger, ada);
     assert.equal(renewal?.kind, 'renew');
     assert.deepEqual([renewal?.createdAt, renewal?.expiresAt], [start + DAY_MS, start + 2 * DAY_MS]);
   });
 
-  itInTime('periods that were missed are entered at their own instants', async (ledger) => {
+  itInTime('Periods that were missed are entered at their own instants', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
-    await ledger.store.write([ada.startCycle(10, 1), ada.subtract(1)]);
+    await ledger.write([ada.startCycle(10, 1), ada.subtract(1)]);
     ledger.wall = start + 3 * DAY_MS + 5;
-    await ledger.store.write([ada.renew()]);
-    assert.deepEqual(await historyOf(ledger.store, ada), [
-      ...Array(3).fill('+10 renew'),
-      '-1 subtract',
-      '+10 start-cycle',
-    ]);
-    const created = (await transactionsOf(ledger.store, ada)).map(({ createdAt }) => createdAt - start);
+    await ledger.write([ada.settle()]);
+    const expected = [...Array(3).fill('+10 renew'), '-1 subtract', '+10 start-cycle'];
+    assert.deepEqual(await historyOf(ledger, ada), expected);
+    const created = (await transactionsOf(ledger, ada)).map(({ createdAt }) => createdAt - start);
     assert.deepEqual(created, [3 * DAY_MS, 2 * DAY_MS, DAY_MS, 0, 0]);
-    const { cycles } = await ledger.store.cycles(ada.key);
+    const { cycles } = (await ledger.load(ada.key)).state;
     assert.deepEqual(
       cycles.map(({ period, remaining, end }) => [period, remaining, end - start]),
       [[3, 10, 4 * DAY_MS]],
     );
   });
 
-  itInTime('renewals are due from the end on, the longest overdue first, as many as are asked for', async (ledger) => {
+  itInTime(
+    'A cycle that renews is one cycle with one id, spent behind what was added in its last period',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.startCycle(10, 2)]);
+      ledger.wall += DAY_MS;
+      await ledger.write([ada.add(5, 9)]);
+      ledger.wall += DAY_MS;
+      await ledger.write([ada.subtract(7)]);
+      const { cycles } = (await ledger.load(ada.key)).state;
+      const [, , start] = (await transactionsOf(ledger, ada)).toReversed();
+      assert.deepEqual(
+        cycles.map(({ type, remaining }) => [type, remaining]),
+        [
+          ['one-time', 0],
+          ['recurring', 8],
+        ],
+      );
+      assert.equal(start?.kind, 'renew');
+      assert.notEqual(cycles[1]?.id, start.id, 'the id of a cycle is that of the transaction that started it');
+    },
+  );
+
+  itInTime('Renewals are due from the end on, the longest overdue first, as many as are asked for', async (ledger) => {
     const { account, other } = ledger;
     const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
     const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
     const start = ledger.wall;
-    await ledger.store.write([weekly.startCycle(1, 7), twoDays.startCycle(1, 2), daily.startCycle(1, 1)]);
-    await ledger.store.write([stopped.startCycle(1, 1), stopped.stopCycle(), oneTime.add(1, 1)]);
-    await ledger.store.write([eternal.startCycle(1, VALIDITY_DAYS_MAX)]);
+    await ledger.write([weekly.startCycle(1, 7), twoDays.startCycle(1, 2), daily.startCycle(1, 1)]);
+    await ledger.write([stopped.startCycle(1, 1), stopped.stopCycle(), oneTime.add(1, 1)]);
+    await ledger.write([eternal.startCycle(1, VALIDITY_DAYS_MAX)]);
     const dueAt = async (instant: number, limit = 10) => {
       ledger.wall = instant;
-      return ledger.store.renewalsDue(limit);
+      return ledger.due(limit);
     };
     assert.deepEqual(await dueAt(start + DAY_MS - 1), []);
     assert.deepEqual(await dueAt(start + DAY_MS), [daily.key]);
     assert.deepEqual(await dueAt(start + 2 * DAY_MS - 1), [daily.key]);
     assert.deepEqual(await dueAt(start + 7 * DAY_MS), [daily.key, twoDays.key, weekly.key]);
-    assert.deepEqual(await dueAt(start + 7 * DAY_MS, 2), [daily.key, twoDays.key]);
-    assert.deepEqual(await ledger.store.write([daily.renew(), weekly.subtract(1)]), [ACCEPTED, ACCEPTED]);
-    assert.deepEqual(await ledger.store.renewalsDue(10), [twoDays.key], 'who was renewed is not due');
-    await ledger.store.write([twoDays.renew()]);
-    assert.deepEqual(await ledger.store.renewalsDue(10), []);
+    const two = await dueAt(start + 7 * DAY_MS, 2);
+    assert.equal(two.length, 2);
+    assert.deepEqual(two[0], daily.key);
+    assert.deepEqual(await ledger.write([daily.settle(), weekly.subtract(1)]), [ACCEPTED, ACCEPTED]);
+    assert.deepEqual(await ledger.due(), [twoDays.key], 'an end user that is settled is not due');
+    await ledger.write([twoDays.settle()]);
+    assert.deepEqual(await ledger.due(), []);
   });
 
-  itInTime('looking for what is due moves no clock', async (ledger) => {
+  itInTime('A cycle that is started by a later batch is found when it is due', async (ledger) => {
+    const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
+    await ledger.write([ada.add(10), bob.add(10)]);
+    await ledger.write([ada.subtract(1)]);
+    await ledger.write([ada.startCycle(3, 1), bob.subtract(1)]);
+    ledger.wall += DAY_MS;
+    assert.deepEqual(await ledger.due(), [ada.key]);
+    await ledger.reopen();
+    assert.deepEqual(await ledger.due(), [ada.key]);
+    await ledger.write([ada.startCycle(4, 2, 'replace')]);
+    assert.deepEqual(await ledger.due(), []);
+    ledger.wall += 2 * DAY_MS;
+    assert.deepEqual(await ledger.due(), [ada.key]);
+  });
+
+  itInTime('Looking for what is due moves no clock', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
-    await ledger.store.write([ada.add(10, 1)]);
+    await ledger.write([ada.add(10, 1)]);
     ledger.wall = start + DAY_MS;
-    await ledger.store.renewalsDue(1);
+    await ledger.due(1);
     ledger.wall = start;
-    assert.equal(await balanceOf(ledger.store, ada), 10);
+    assert.equal(await balanceOf(ledger, ada), 10);
+  });
+}
+
+/** What a reader shows of an end user, latest first: due renewals, then what is stored. */
+async function shownOf(ledger: ContractLedger, { key }: EndUser): Promise<readonly Transaction[]> {
+  const { state, now, transactions } = await ledger.transactions(key);
+  return [...dueTransactions(state, now), ...transactions];
+}
+
+function shownRenewals({ itInTime }: Contract): void {
+  itInTime('A renewal that was shown is not taken back by a write that is on its way', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.startCycle(100, 1)]);
+    const shown: (readonly Transaction[])[] = [];
+    for (let round = 0; round < 20; round++) {
+      ledger.wall += DAY_MS - 1;
+      const reads: Promise<unknown>[] = [];
+      const read = () => reads.push(shownOf(ledger, ada).then((list) => shown.push(list)));
+      const first = ledger.write([ada.subtract(1)]);
+      const second = round % 3 === 0 ? ledger.write([ada.subtract(2), ada.add(1, 9)]) : null;
+      // The day ends while they are on their way.
+      ledger.wall += 1;
+      for (let times = 0; times <= round % 4; times++) read();
+      const third = round % 2 === 0 ? ledger.write([ada.subtract(3)]) : null;
+      read();
+      await Promise.all([first, second, third, ...reads]);
+      if (round % 5 !== 0) continue;
+      ledger.wall += DAY_MS;
+      const list = await shownOf(ledger, ada);
+      assert.equal(list[0]?.kind, 'renew');
+      shown.push(list);
+    }
+    await ledger.write([ada.settle()]);
+    const all = await transactionsOf(ledger, ada);
+    for (const list of shown) assert.deepEqual(list, all.slice(all.length - list.length), 'nothing comes in between');
+  });
+
+  itInTime('Every read shows the period that is due, with what was spent before its end', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.startCycle(100, 1), ada.subtract(30)]);
+    ledger.wall += DAY_MS;
+    const [loaded, page, history, chart] = await Promise.all([
+      ledger.load(ada.key),
+      ledger.transactions(ada.key),
+      ledger.console.history(ada.key, { from: null, limit: 10 }),
+      ledger.console.chartHistory(ada.key, 0),
+    ]);
+    const current = cyclesAt(loaded.state, loaded.now);
+    assert.deepEqual(
+      current.map(({ period, remaining }) => [period, remaining]),
+      [[1, 100]],
+    );
+    for (const { state, now, transactions } of [page, history]) {
+      assert.deepEqual(
+        [...dueTransactions(state, now), ...transactions].map(({ kind, amount }) => [kind, amount]),
+        [
+          ['renew', 100],
+          ['subtract', -30],
+          ['start-cycle', 100],
+        ],
+      );
+    }
+    assert.equal(chart?.now, loaded.now);
   });
 }
 
 function catchingUp({ itInTime }: Contract): void {
-  itInTime('ten years of missed days hold up nobody else, and asking again comes to their end', async (ledger) => {
+  itInTime('Ten years of missed days delay no other end user, and are entered in several batches', async (ledger) => {
     const { account, other } = ledger;
     const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
     const start = ledger.wall;
-    await ledger.store.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
+    await ledger.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
     ledger.wall = start + TEN_YEARS_DAYS * DAY_MS + 1;
-    const batch = [
-      slow.subtract(2),
-      quick.subtract(3),
-      slow.renew(),
-      fresh.add(9),
-      slow.subtract(5),
-      fresh.subtract(9),
-    ];
-    assert.deepEqual(await ledger.store.write(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
-    assert.equal(await balanceOf(ledger.store, slow), 5, 'who reads sees the last period, stored or not');
-    const [subtracted, refused] = await askUntilAnswered(ledger, slow);
+    const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
+    const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
+    assert.deepEqual(await ledger.write(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
+    assert.equal(await balanceOf(ledger, slow), 5, 'a reader sees the last period, stored or not');
+    const [subtracted, refused] = await askUntilDecided(ledger, slow);
     assert.deepEqual(subtracted, ACCEPTED);
     assert.deepEqual(refused, { refused: 'InsufficientFunds', requested: 4, available: 3 });
-    const [subtraction, ...rest] = await transactionsOf(ledger.store, slow);
+    const [subtraction, ...rest] = await transactionsOf(ledger, slow);
     assert.equal(subtraction?.amount, -2);
     assert.deepEqual(
       rest.map(({ createdAt }) => (createdAt - start) / DAY_MS),
       Array.from({ length: TEN_YEARS_DAYS + 1 }, (_, day) => TEN_YEARS_DAYS - day),
     );
-    assert.equal(await balanceOf(ledger.store, slow), 3);
-    assert.equal(await balanceOf(ledger.store, quick), 4);
-    assert.deepEqual(await ledger.store.renewalsDue(1), []);
+    assert.equal(await balanceOf(ledger, slow), 3);
+    assert.equal(await balanceOf(ledger, quick), 4);
+    assert.deepEqual(await ledger.due(), []);
   });
 
-  itInTime('a ledger that is closed while it catches up goes on where it was', async (ledger) => {
+  itInTime('One batch enters a bounded number of missed periods, whatever its commands are', async (ledger) => {
+    const users = Array.from({ length: 10 }, (_, index) => new EndUser(ledger.account, index));
+    await ledger.write(users.map((user) => user.startCycle(5, 1)));
+    ledger.wall += 400 * DAY_MS;
+    let entered = users.length;
+    for (let round = 0; (await ledger.due()).length > 0; round++) {
+      assert(round < ROUNDS_MAX, 'each batch enters some');
+      const outcomes = await ledger.write(users.map((user) => user.settle()));
+      const { postings } = await ledger.audit();
+      assert(postings - entered <= 2_000, `one batch entered ${postings - entered} periods`);
+      assert(postings > entered || outcomes.every((outcome) => outcome !== null));
+      entered = postings;
+    }
+    assert.equal(entered, users.length * 401);
+  });
+
+  itInTime('A ledger that is closed while it catches up continues where it was', async (ledger) => {
     const slow = new EndUser(ledger.account, 1);
-    await ledger.store.write([slow.startCycle(5, 1)]);
+    await ledger.write([slow.startCycle(5, 1)]);
     ledger.wall += TEN_YEARS_DAYS * DAY_MS;
-    assert.deepEqual(await ledger.store.write([slow.renew()]), [null]);
+    assert.deepEqual(await ledger.write([slow.settle()]), [null]);
     await ledger.reopen();
-    assert.deepEqual(await ledger.store.renewalsDue(10), [slow.key]);
-    await askUntilAnswered(ledger, slow);
-    assert.equal((await transactionsOf(ledger.store, slow)).length, TEN_YEARS_DAYS + 2);
+    assert.deepEqual(await ledger.due(), [slow.key]);
+    await askUntilDecided(ledger, slow);
+    assert.equal((await transactionsOf(ledger, slow)).length, TEN_YEARS_DAYS + 2);
   });
 }
 
 /** Subtracts 2 and then 4 credits. */
-async function askUntilAnswered({ store }: Ledger, slow: EndUser): Promise<readonly (Outcome | null)[]> {
+async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<readonly (Outcome | null)[]> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
-    const outcomes = await store.write([slow.subtract(2), slow.subtract(4)]);
+    const outcomes = await ledger.write([slow.subtract(2), slow.subtract(4)]);
     if (outcomes[0] !== null) return outcomes;
-    assert.equal(outcomes[1], null, 'what comes later in the batch is not answered before');
+    assert.equal(outcomes[1], null, 'a later command of the batch is not decided before');
   }
-  throw new Error(`not answered after ${ROUNDS_MAX} batches`);
+  throw new Error(`not decided after ${ROUNDS_MAX} batches`);
 }
 
 /** What may have seen the later time before the clock is set back. */
-const WITNESSES: readonly (readonly [who: string, look: (ledger: Ledger, ada: EndUser) => Promise<unknown>])[] = [
-  ['a write', ({ store, other }) => store.write([new EndUser(other, 9).add(1)])],
-  ['a read of cycles', ({ store }, ada) => store.cycles(ada.key)],
-  ['a read of transactions', ({ store }, ada) => store.transactions(ada.key, { from: null, limit: 1 })],
-  ['a refused write', ({ store }, ada) => store.write([ada.subtract(1)])],
+const WITNESSES: readonly (readonly [
+  what: string,
+  look: (ledger: ContractLedger, ada: EndUser) => Promise<unknown>,
+])[] = [
+  ['a write', (ledger) => ledger.write([new EndUser(ledger.other, 9).add(1)])],
+  ['a read of cycles', (ledger, ada) => ledger.load(ada.key)],
+  ['a read of transactions', (ledger, ada) => ledger.transactions(ada.key, { limit: 1 })],
+  ['a refused write', (ledger, ada) => ledger.write([ada.subtract(1)])],
 ];
 
 function backwards({ it, itInTime }: Contract): void {
-  for (const [who, look] of WITNESSES) {
-    itInTime(`what ${who} found over does not come back when the clock is set back`, async (ledger) => {
-      const ada = new EndUser(ledger.account, 1);
-      await ledger.store.write([ada.add(10, 1)]);
-      ledger.wall += DAY_MS;
-      await look(ledger, ada);
-      ledger.wall -= DAY_MS;
-      assert.equal(await balanceOf(ledger.store, ada), 0);
-      const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
-      assert.deepEqual(await ledger.store.write([ada.subtract(1)]), [refused]);
-    });
+  for (const [what, look] of WITNESSES)
+    for (const isReopened of [false, true]) {
+      const when = isReopened ? 'the ledger is opened again with an earlier clock' : 'the clock is set back';
+      itInTime(`Credits that ${what} found expired do not come back when ${when}`, async (ledger) => {
+        const ada = new EndUser(ledger.account, 1);
+        await ledger.write([ada.add(10, 1)]);
+        ledger.wall += DAY_MS;
+        await look(ledger, ada);
+        ledger.wall -= DAY_MS;
+        if (isReopened) await ledger.reopen();
+        assert.equal(await balanceOf(ledger, ada), 0);
+        const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
+        assert.deepEqual(await ledger.write([ada.subtract(1)]), [refused]);
+      });
+    }
 
-    itInTime(`what ${who} found over does not come back when the ledger is opened again`, async (ledger) => {
-      const ada = new EndUser(ledger.account, 1);
-      await ledger.store.write([ada.add(10, 1)]);
-      ledger.wall += DAY_MS;
-      await look(ledger, ada);
-      ledger.wall -= DAY_MS;
-      await ledger.reopen();
-      assert.equal(await balanceOf(ledger.store, ada), 0);
-      const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
-      assert.deepEqual(await ledger.store.write([ada.subtract(1)]), [refused]);
-    });
-  }
-
-  itInTime('transactions stay in order when the clock is set back, or stands still', async (ledger) => {
+  itInTime('Transactions stay in order when the clock is set back, or stands still', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     for (const step of [0, 5, -1_000, 0, -DAY_MS, 3]) {
       ledger.wall += step;
-      await ledger.store.write([ada.add(2), ada.subtract(1)]);
+      await ledger.write([ada.add(2), ada.subtract(1)]);
     }
     await ledger.reopen();
-    await ledger.store.write([ada.add(2), ada.subtract(1)]);
-    const transactions = (await transactionsOf(ledger.store, ada)).toReversed();
+    await ledger.write([ada.add(2), ada.subtract(1)]);
+    const transactions = (await transactionsOf(ledger, ada)).toReversed();
     const ids = transactions.map(({ id }) => id);
     assert.deepEqual(ids, ids.toSorted());
     assert.equal(new Set(ids).size, 14);
@@ -220,24 +315,24 @@ function backwards({ it, itInTime }: Contract): void {
     assert.deepEqual(created, [0, 0, ...Array(12).fill(5)]);
   });
 
-  itInTime('a cycle that renewed is not unrenewed by a clock that is set back', async (ledger) => {
+  itInTime('A renewal is not undone by a clock that is set back', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
-    await ledger.store.write([ada.startCycle(10, 1), ada.subtract(7)]);
+    await ledger.write([ada.startCycle(10, 1), ada.subtract(7)]);
     ledger.wall += DAY_MS;
-    await ledger.store.write([ada.renew()]);
+    await ledger.write([ada.settle()]);
     ledger.wall -= 12 * DAY_MS;
     await ledger.reopen();
-    assert.deepEqual(await ledger.store.write([ada.subtract(10)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.write([ada.subtract(10)]), [ACCEPTED]);
   });
 
-  it('a ledger that is opened again holds what it held', async (ledger) => {
+  it('A ledger that is opened again holds what it held', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
-    await ledger.store.write([ada.add(10), ada.startCycle(20), bob.add(5), ada.subtract(13), bob.subtract(1)]);
-    const before = [await transactionsOf(ledger.store, ada), await transactionsOf(ledger.store, bob)];
-    const { cycles } = await ledger.store.cycles(ada.key);
+    await ledger.write([ada.add(10), ada.startCycle(20), bob.add(5), ada.subtract(13), bob.subtract(1)]);
+    const before = [await transactionsOf(ledger, ada), await transactionsOf(ledger, bob)];
+    const { state } = await ledger.load(ada.key);
     await ledger.reopen();
-    assert.deepEqual([await transactionsOf(ledger.store, ada), await transactionsOf(ledger.store, bob)], before);
-    assert.deepEqual((await ledger.store.cycles(ada.key)).cycles, cycles);
-    assert.deepEqual(await ledger.store.write([ada.subtract(17), bob.subtract(4)]), [ACCEPTED, ACCEPTED]);
+    assert.deepEqual([await transactionsOf(ledger, ada), await transactionsOf(ledger, bob)], before);
+    assert.deepEqual((await ledger.load(ada.key)).state, state);
+    assert.deepEqual(await ledger.write([ada.subtract(17), bob.subtract(4)]), [ACCEPTED, ACCEPTED]);
   });
 }

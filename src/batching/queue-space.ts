@@ -1,0 +1,70 @@
+// How much of the write queue is in use, in commands and in bytes, shared fairly among accounts.
+
+import type { Command } from '../ledger/command.ts';
+import { FairShare } from './fair-share.ts';
+
+export interface QueueLimits {
+  /** Of all accounts. */
+  readonly commandsMax: number;
+  readonly bytesMax: number;
+}
+
+/** A third of a second of work at 30,000 commands a second. Beyond that, a quick refusal serves a client better than a long wait. */
+export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
+
+/** What a queued command takes besides its strings: the object, its fields and its place in the queue. */
+const COMMAND_BYTES = 256;
+const CHARACTER_BYTES = 2;
+
+export class QueueSpace {
+  readonly #commands: FairShare;
+  /** Of commands that are in the queue or being written. */
+  readonly #bytes: FairShare;
+
+  constructor({ commandsMax, bytesMax }: QueueLimits) {
+    this.#commands = new FairShare(commandsMax);
+    this.#bytes = new FairShare(bytesMax);
+  }
+
+  /** Commands in the queue. */
+  get commands(): number {
+    return this.#commands.total;
+  }
+
+  hasRoomFor(command: Command): boolean {
+    const bytes = bytesOf(command);
+    const { account } = command;
+    // The renewal job's own commands are few, and get the last place.
+    if (command.kind === 'settle') return isLeft(this.#commands, 1) && isLeft(this.#bytes, bytes);
+    return this.#commands.hasRoom(account, 1) && this.#bytes.hasRoom(account, bytes);
+  }
+
+  /** A command enters the queue. */
+  take(command: Command): void {
+    this.#bytes.take(command.account, bytesOf(command));
+    this.enqueue(command);
+  }
+
+  enqueue({ account }: Command): void {
+    this.#commands.take(account, 1);
+  }
+
+  /** A command leaves the queue to be written. It keeps its bytes. */
+  dequeue({ account }: Command): void {
+    this.#commands.release(account, 1);
+  }
+
+  /** A command is answered. */
+  release(command: Command): void {
+    this.#bytes.release(command.account, bytesOf(command));
+  }
+}
+
+function isLeft({ max, total }: FairShare, amount: number): boolean {
+  return total + amount <= max;
+}
+
+function bytesOf(command: Command): number {
+  const characters = command.kind === 'settle' ? 0 : command.actor.length + (command.note?.length ?? 0);
+  return COMMAND_BYTES + CHARACTER_BYTES * (command.endUser.length + characters);
+}

@@ -1,0 +1,87 @@
+// `scrip invite` and `scrip password reset`: what an operator does for console users who cannot sign in by themselves. The
+// console's modules are imported when a command runs, since they take longer to load than everything else.
+
+import { randomBytes } from 'node:crypto';
+import { type Command, Option } from 'commander';
+import { SECRET_BYTES } from '../accounts/api-key.ts';
+import { ROLES, type Role } from '../accounts/membership.ts';
+import { type Database, databaseOf, originAt, readConfig } from '../config.ts';
+import { openConsoleDatabase } from '../open-store.ts';
+import { CannotOpen } from '../store/store-fault.ts';
+import { accountName } from './keys.ts';
+import { withLedger } from './with-ledger.ts';
+
+export function addConsolePeopleCommands(program: Command): void {
+  program
+    .command('invite')
+    .description('print a link that adds one person to an account in the console; works once, expires in 7 days')
+    .requiredOption('--account <name>', 'account to join', accountName)
+    .addOption(
+      new Option('--role <role>', 'role in the account; owners also manage members').choices(ROLES).default('owner'),
+    )
+    .action(invite);
+  program
+    .command('password')
+    .description('manage console passwords')
+    .command('reset')
+    .description('set a random password, print it, and sign the user out everywhere')
+    .requiredOption('--email <address>', 'email address of the user')
+    .action(resetPassword);
+}
+
+async function invite({ account, role }: { account: string; role: Role }): Promise<void> {
+  const { database, host, port, console: settings } = readConfig(process.env);
+  await withLedger({ create: false }, async () => {
+    const path = await invitationPath(database, { accountName: account, role, onlyFirst: false });
+    if (path === null) throw new CannotOpen(`Account ${account} does not exist; see \`scrip key list\`.`);
+    const origin = settings.publicUrl ?? originAt(host, port);
+    process.stdout.write(
+      `Invitation link to join ${account} as ${role} (works once, expires in 7 days):\n${origin}${path}\n`,
+    );
+  });
+}
+
+/**
+ * Creates an invitation to an account.
+ *
+ * @param options.onlyFirst whether to create none if the account already has a member
+ * @returns the path of the link; null if none was created, or if there is no account of that name
+ */
+export async function invitationPath(
+  database: Database,
+  { accountName, role, onlyFirst }: { accountName: string; role: Role; onlyFirst: boolean },
+): Promise<string | null> {
+  const { Members } = await import('../console/identity/members.ts');
+  await using consoleDatabase = await openConsoleDatabase(database);
+  const members = new Members(consoleDatabase, Date.now);
+  const account = await members.accountNamed(accountName);
+  if (account === null || (onlyFirst && (await members.hasMembers(account)))) return null;
+  return `/console/join/${await members.invite(account, role)}`;
+}
+
+async function resetPassword({ email }: { email: string }): Promise<void> {
+  await withLedger({ create: false }, async () => {
+    const password = await setRandomPassword(databaseOf(process.env), email);
+    if (password === null) throw new CannotOpen(`No console user has the email address ${email}.`);
+    process.stdout.write(`${email} was signed out everywhere. New password (shown only once):\n${password}\n`);
+  });
+}
+
+/** Also ends all sessions of the user. Returns null if no user has this email address. */
+async function setRandomPassword(database: Database, email: string): Promise<string | null> {
+  const { Users } = await import('../console/identity/users.ts');
+  await using consoleDatabase = await openConsoleDatabase(database);
+  const onBackgroundError = () => {};
+  const users = new Users({
+    database: consoleDatabase,
+    signUp: 'closed',
+    mailer: null,
+    now: Date.now,
+    onBackgroundError,
+  });
+  const userId = await users.idOf(email.trim().toLowerCase());
+  if (userId === null) return null;
+  const password = randomBytes(SECRET_BYTES).toString('base64url');
+  await users.setPassword(userId, password);
+  return password;
+}

@@ -1,0 +1,118 @@
+// `scrip copy`, `backup`, `restore` and `export`: the commands that write a ledger, or the postings of an account, elsewhere.
+
+import { createWriteStream } from 'node:fs';
+import { pipeline } from 'node:stream/promises';
+import { type Command, Option } from 'commander';
+import { databaseAt, databaseOf, InvalidSetting } from '../config.ts';
+import { backUpDatabase, copyDatabase, openAccountPostings, restoreDatabase } from '../open-tools.ts';
+import {
+  type AccountPostings,
+  EXPORT_FORMATS,
+  type ExportFormat,
+  exportedText,
+} from '../store/tools/account-export.ts';
+import type { BackupReport, ReportProgress } from '../store/tools/ledger-tools.ts';
+import { NewFile } from '../store/tools/new-file.ts';
+import { accountName } from './keys.ts';
+import { counted, withProgress } from './output.ts';
+
+export function addCopyCommands(program: Command): void {
+  program
+    .command('copy')
+    .description(
+      'copy a whole ledger, with API keys and console users, into an empty one and compare the two; stop all servers first',
+    )
+    .requiredOption('--from <url>', 'ledger to copy, in the form of DATABASE_URL')
+    .requiredOption('--to <url>', 'ledger to copy to; created if it does not exist')
+    .addHelpText('after', '\nTo resume an interrupted copy, run the same command again.')
+    .action(copy);
+  program
+    .command('backup')
+    .description('write a verified backup of the ledger file; servers may keep running')
+    .argument('<file>', 'backup to write; must not exist')
+    .action(backUp);
+  program
+    .command('restore')
+    .description('verify a backup and create a ledger from it')
+    .argument('<file>', 'backup to restore; it is not changed')
+    .option('--to <url>', 'ledger to create; must not exist (default: DATABASE_URL)')
+    .action(restore);
+  program
+    .command('export')
+    .description('write all postings of an account; servers may keep running')
+    .requiredOption('--account <name>', 'account to export', accountName)
+    .addOption(new Option('--format <format>', 'format of the output').choices(EXPORT_FORMATS).makeOptionMandatory())
+    .option('--output <file>', 'file to write; must not exist (default: standard output)')
+    .action(exportPostings);
+}
+
+async function copy({ from, to }: { from: string; to: string }): Promise<void> {
+  const source = databaseAt('--from', from, process.env);
+  const destination = databaseAt('--to', to, process.env);
+  if (from === to) throw new InvalidSetting('--from and --to must be different ledgers.');
+  const copied = await withProgress((show) => copyDatabase(source, destination, show));
+  const { accounts, keys, people, endUsers, postings, sha256, resumedAfter } = copied;
+  if (resumedAfter > 0)
+    process.stdout.write(`Resumed: ${counted(resumedAfter, 'end user')} copied by an earlier run.\n`);
+  process.stdout.write(
+    `Copy complete, identical to the source: ${counted(accounts, 'account')}, ${counted(keys, 'API key')}, ${counted(people, 'person', 'people')}, ${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}.\nSHA-256 of both: ${sha256}\n`,
+  );
+}
+
+async function backUp(file: string): Promise<void> {
+  const backedUp = await withProgress((show) => backUpDatabase(databaseOf(process.env), file, show));
+  process.stdout.write(`Backup complete and verified: ${contents(backedUp)}, ${backedUp.bytes} bytes in ${file}.\n`);
+}
+
+async function restore(file: string, { to }: { to?: string }): Promise<void> {
+  const database = to === undefined ? databaseOf(process.env) : databaseAt('--to', to, process.env);
+  const restored = await withProgress((show) => restoreDatabase(file, database, show));
+  process.stdout.write(
+    `Restore complete and verified: ${contents(restored)}.\nAPI keys revoked since the backup are valid again: check \`scrip key list\` before you start a server.\n`,
+  );
+}
+
+function contents({ endUsers, postings, at }: BackupReport): string {
+  const until = at === null ? 'no transactions yet' : `up to ${new Date(at).toISOString()}`;
+  return `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')}, ${until}`;
+}
+
+interface ExportArguments {
+  readonly account: string;
+  readonly format: ExportFormat;
+  /** A new file; standard output if absent. */
+  readonly output?: string;
+}
+
+async function exportPostings({ account, format, output }: ExportArguments): Promise<void> {
+  await using opened = new AsyncDisposableStack();
+  const postings = opened.adopt(await openAccountPostings(databaseOf(process.env), account), (one) => one.close());
+  try {
+    await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
+  } catch (error) {
+    // The reader, such as `head`, has closed the pipe: that is not an error.
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
+  }
+  if (output !== undefined)
+    process.stdout.write(`Exported ${counted(postings.total, 'posting')} of ${account} to ${output}.\n`);
+}
+
+async function* batchesOf(postings: AccountPostings, show: ReportProgress) {
+  let done = 0;
+  for await (const batch of postings.batches()) {
+    yield batch;
+    done += batch.length;
+    show({ step: 'exporting', done, total: postings.total, unit: 'postings' });
+  }
+}
+
+async function writeText(text: AsyncIterable<string>, output: string | undefined): Promise<void> {
+  if (output === undefined) {
+    // Standard output stays open for what follows.
+    await pipeline(text, process.stdout, { end: false });
+    return;
+  }
+  using file = new NewFile(output);
+  await pipeline(text, createWriteStream(file.partial));
+  file.publish();
+}

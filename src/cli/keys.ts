@@ -1,0 +1,92 @@
+// `scrip key`: creates, lists and revokes API keys. A secret is printed once, alone on the last line, so that a script can
+// read it.
+
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../accounts/api-key.ts';
+import { ACCOUNT_NAME_MAX } from '../accounts/membership.ts';
+import { createApiKey, type ListedKey } from '../store/key-store.ts';
+import { CannotOpen } from '../store/store-fault.ts';
+import { withLedger } from './with-ledger.ts';
+
+export function addKeyCommands(program: Command): void {
+  const key = program.command('key').description('create, list and revoke API keys');
+  key
+    .command('create')
+    .description('create an API key and print it; it cannot be shown again')
+    .requiredOption('--account <name>', 'account that owns the key; created if it does not exist', accountName)
+    .addOption(new Option('--scope <scope>', 'permissions; write includes read').choices(SCOPES).default('write'))
+    .option('--name <name>', 'label shown in the list of keys', keyName, '')
+    .action(createKey);
+  key.command('list').description('list all API keys, without their secrets').action(listKeys);
+  key
+    .command('revoke')
+    .description('revoke an API key; it stops working within one second')
+    .argument('<id>', 'ID from `scrip key list`', keyId)
+    .action(revokeKey);
+}
+
+async function createKey({ account, ...key }: { account: string; scope: Scope; name: string }): Promise<void> {
+  await withLedger({ create: true }, async ({ keys }) => {
+    const secret = await createApiKey(keys, { accountName: account, ...key });
+    process.stdout.write(`API key for ${account} with scope ${key.scope} (shown only once):\n${secret}\n`);
+  });
+}
+
+async function listKeys(): Promise<void> {
+  await withLedger({ create: false }, async ({ keys }) => {
+    const lines = (await keys.list()).map(rowOf);
+    const header = ['ID', 'ACCOUNT', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'REVOKED'];
+    process.stdout.write(`${table([header, ...lines])}\n`);
+  });
+}
+
+async function revokeKey(id: number): Promise<void> {
+  await withLedger({ create: false }, async ({ keys }) => {
+    if (!(await keys.revoke(id))) throw new CannotOpen(`API key ${id} does not exist; see \`scrip key list\`.`);
+    process.stdout.write(`API key ${id} revoked.\n`);
+  });
+}
+
+/** Checks the argument of a command that takes the name of an account. */
+export function accountName(text: string): string {
+  const name = text.trim();
+  if (name === '' || name.length > ACCOUNT_NAME_MAX)
+    throw new InvalidArgumentError(`Must be 1–${ACCOUNT_NAME_MAX} characters.`);
+  return name;
+}
+
+function keyName(text: string): string {
+  const name = text.trim();
+  if ([...name].length > KEY_NAME_CHARACTERS_MAX)
+    throw new InvalidArgumentError(`Must be at most ${KEY_NAME_CHARACTERS_MAX} characters.`);
+  return name;
+}
+
+function keyId(text: string): number {
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('Must be a number from `scrip key list`.');
+  return Number(text);
+}
+
+function rowOf({ id, accountName, name, scope, hint, createdAt, lastUsedAt, revokedAt }: ListedKey): string[] {
+  const [used, revoked] = [lastUsedAt, revokedAt].map((at) => (at === null ? '' : minute(at))) as [string, string];
+  return [String(id), accountName, name, scope, hint, minute(createdAt), used, revoked];
+}
+
+/** UTC, as `2026-11-20 08:00`. */
+function minute(instant: number): string {
+  return new Date(instant).toISOString().slice(0, 16).replace('T', ' ');
+}
+
+function table(rows: readonly string[][]): string {
+  const widths = (rows[0] as string[]).map((_, column) =>
+    Math.max(...rows.map((row) => (row[column] as string).length)),
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] as number))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}

@@ -1,0 +1,120 @@
+// `scrip verify` recomputes the ledger's invariants from its postings. `scrip digest` prints a line that a later
+// `scrip verify --digest` compares with the postings, to prove that none has changed since. `scrip migrate` brings the
+// ledger's schema to this version, and rebuilds derived data on request.
+
+import { readFileSync } from 'node:fs';
+import type { Command } from 'commander';
+import type { Finding } from '../ledger/audit.ts';
+import { InvariantViolation } from '../ledger/invariant.ts';
+import { CannotOpen } from '../store/store-fault.ts';
+import { digestsIn, instantText, lineOf, type PostingsDigest } from '../store/tools/ledger-digest.ts';
+import type { LedgerTools } from '../store/tools/ledger-tools.ts';
+import { counted, OutputClosed, printLine } from './output.ts';
+import { withLedger } from './with-ledger.ts';
+
+export function addMaintenanceCommands(program: Command): void {
+  program
+    .command('verify')
+    .description('check the whole ledger against its postings; exits with 0 if no problem is found')
+    .option('--digest <file>', 'also check that nothing has changed since these digests were printed')
+    .action(verify);
+  program
+    .command('digest')
+    .description('print a one-line digest of all postings for `verify --digest`; store it away from the ledger')
+    .action(printDigest);
+  program
+    .command('migrate')
+    .description('migrate the ledger to the schema of this version')
+    .option('--totals', "also rebuild the console's totals from the postings")
+    .action(migrate);
+}
+
+async function migrate({ totals }: { totals?: true }): Promise<void> {
+  await withLedger({ create: true }, async ({ tools }) => {
+    process.stdout.write('The ledger schema is up to date.\n');
+    if (!totals) return;
+    await tools.rebuildTotals();
+    process.stdout.write('Totals rebuilt from the postings.\n');
+  });
+}
+
+async function verify({ digest: file }: { digest?: string }): Promise<void> {
+  const digests = file === undefined ? [] : readDigests(file);
+  try {
+    await withLedger({ create: false }, ({ tools }) => verifyLedger(tools, digests));
+  } catch (error) {
+    // The reader, such as `head`, has closed the pipe. The exit code already says whether a problem was found.
+    if (!(error instanceof OutputClosed)) throw error;
+  }
+}
+
+async function verifyLedger(tools: LedgerTools, digests: readonly PostingsDigest[]): Promise<void> {
+  let problems = 0;
+  const printProblem = (sentence: string) => {
+    problems += 1;
+    process.exitCode = 1;
+    printLine(sentence);
+  };
+  const report = ({ invariant, user, message }: Finding) =>
+    printProblem(`invariant ${invariant}, account ${user.account}, end user ${user.endUser}: ${message}`);
+  const { endUsers, postings, store: faults } = await tools.audit(report);
+  for (const fault of faults) printProblem(`store: ${fault}`);
+  const changed = await changedSince(digests, tools).catch((error) => {
+    // Postings that the audit has reported may be unreadable; without a report, the failure has another cause.
+    if (problems === 0 || error instanceof OutputClosed) throw error;
+    return [`store: the postings cannot all be read (${(error as Error).message})`];
+  });
+  for (const sentence of changed) printProblem(sentence);
+  const checked = `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} checked`;
+  if (problems > 0) printLine(`Verification failed: ${counted(problems, 'problem')} found. ${checked}.`);
+  else printLine(`Verification passed. ${checked}.`);
+  if (problems === 0 && digests.length > 0) printLine(matchOf(digests));
+}
+
+/** @returns one sentence for each digest that the postings no longer match */
+async function changedSince(digests: readonly PostingsDigest[], tools: LedgerTools): Promise<string[]> {
+  if (digests.length === 0) return [];
+  const present = await tools.digest(digests.map(({ through }) => through));
+  return digests.flatMap((kept, index) => {
+    const found = present[index] as PostingsDigest;
+    if (lineOf(found) === lineOf(kept)) return [];
+    return [
+      `digest of ${instantText(kept.through)}: postings up to then have changed: expected ${contents(kept)}, found ${contents(found)}`,
+    ];
+  });
+}
+
+function contents({ endUsers, postings, sha256 }: PostingsDigest): string {
+  return `${counted(postings, 'posting')} of ${counted(endUsers, 'end user')} with SHA-256 ${sha256.slice(0, 12)}…`;
+}
+
+function matchOf(digests: readonly PostingsDigest[]): string {
+  const latest = digests.reduce((a, b) => (a.through > b.through ? a : b));
+  const subject = digests.length === 1 ? 'The digest matches' : `All ${digests.length} digests match`;
+  return `${subject}: ${contents(latest)} up to ${instantText(latest.through)}.`;
+}
+
+async function printDigest(): Promise<void> {
+  await withLedger({ create: false }, async ({ tools }) => {
+    const [digest] = await tools.digest(null).catch((error) => {
+      if (!(error instanceof InvariantViolation)) throw error;
+      throw new CannotOpen(
+        `Cannot compute a digest: the ledger has problems (${error.message}); run \`scrip verify\`.`,
+      );
+    });
+    process.stdout.write(`${lineOf(digest as PostingsDigest)}\n`);
+  });
+}
+
+function readDigests(file: string): readonly PostingsDigest[] {
+  let text = '';
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new CannotOpen(`Cannot read ${file} (${(error as Error).message}).`);
+  }
+  const digests = digestsIn(text);
+  if (digests === null)
+    throw new CannotOpen(`${file} is not a file of digests: each line must be one that \`scrip digest\` printed.`);
+  return digests;
+}

@@ -1,0 +1,79 @@
+// What commands print: lines of which there may be more than fit into memory, counts, and progress.
+
+import { writeSync } from 'node:fs';
+import type { Progress, ReportProgress } from '../store/tools/ledger-tools.ts';
+
+const STANDARD_OUTPUT = 1;
+
+/** Pause before writing to a full pipe again. A pipe holds 64 KiB, which a reader takes in less. */
+const FULL_PIPE_PAUSE_MS = 5;
+const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+
+/** The reader has closed the pipe, as `head` does once it has enough. */
+export class OutputClosed extends Error {}
+
+/**
+ * Prints to standard output synchronously. An audit does not pause for a slow reader, so Node's asynchronous stream would
+ * buffer everything that is not read yet.
+ *
+ * @throws OutputClosed
+ */
+export function printLine(line: string): void {
+  let rest = Buffer.from(`${line}\n`);
+  while (rest.length > 0) rest = rest.subarray(writeSome(rest));
+}
+
+/** @returns how many bytes were written */
+function writeSome(bytes: Uint8Array): number {
+  try {
+    return writeSync(STANDARD_OUTPUT, bytes);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EPIPE') throw new OutputClosed('standard output was closed by its reader');
+    if (code !== 'EAGAIN') throw error;
+    Atomics.wait(PAUSE, 0, 0, FULL_PIPE_PAUSE_MS);
+    return 0;
+  }
+}
+
+/** `1 posting`, `2 postings`. */
+export function counted(count: number, one: string, several = `${one}s`): string {
+  return `${count} ${count === 1 ? one : several}`;
+}
+
+const BAR_WIDTH = 30;
+const TERMINAL_INTERVAL_MS = 100;
+const LOG_INTERVAL_MS = 5_000;
+
+/** Shows progress on standard error: a bar that redraws itself on a terminal, a line every few seconds elsewhere. */
+export async function withProgress<Result>(work: (show: ReportProgress) => Promise<Result>): Promise<Result> {
+  const { stderr } = process;
+  const intervalMs = stderr.isTTY ? TERMINAL_INTERVAL_MS : LOG_INTERVAL_MS;
+  let shownAt = Number.NEGATIVE_INFINITY;
+  let shownStep = '';
+  const show = (progress: Progress) => {
+    const now = performance.now();
+    if (progress.step === shownStep && progress.done < progress.total && now - shownAt < intervalMs) return;
+    shownAt = now;
+    shownStep = progress.step;
+    stderr.write(stderr.isTTY ? `\r\x1b[K${bar(progress)} ${text(progress)}` : `${text(progress)}\n`);
+  };
+  try {
+    return await work(show);
+  } finally {
+    if (stderr.isTTY && shownStep !== '') stderr.write('\n');
+  }
+}
+
+function bar({ done, total }: Progress): string {
+  const full = Math.round(share(done, total) * BAR_WIDTH);
+  return `[${'='.repeat(full)}${' '.repeat(BAR_WIDTH - full)}]`;
+}
+
+function text({ step, done, total, unit }: Progress): string {
+  return `${step}: ${done} of ${total} ${unit}, ${Math.floor(100 * share(done, total))}%`;
+}
+
+function share(done: number, total: number): number {
+  return total === 0 ? 1 : Math.min(1, done / total);
+}

@@ -1,0 +1,63 @@
+// Worker processes that share one port. The primary process starts the workers, replaces one that exits unexpectedly, and
+// stops them on a signal; it serves no requests itself. Each worker is a complete service; the store coordinates them.
+//
+//   primary ── fork ──▶ worker ── listening ──▶ serving ── exit ──▶ a new worker, after a pause
+
+import cluster, { type Worker } from 'node:cluster';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/** Pause before a worker is replaced, so that one that fails at every start does not keep the CPU busy. */
+const RESTART_PAUSE_MS = 1_000;
+
+export interface Processes {
+  readonly url: string;
+  /** Sends SIGTERM to all workers. Resolves when all have exited. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts `count` workers with the command line of this process.
+ *
+ * @param onUnexpectedExit called with the process ID of each worker that exits before `stop`
+ * @throws if a worker cannot start; it has printed the reason, and the other workers are stopped
+ */
+export async function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Promise<Processes> {
+  let isStopping = false;
+  const stop = async () => {
+    isStopping = true;
+    const workers = Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+    await Promise.all(workers.map(stopWorker));
+  };
+  const replaceOnExit = async (worker: Worker): Promise<void> => {
+    await once(worker, 'exit');
+    if (isStopping) return;
+    onUnexpectedExit(worker.process.pid ?? 0);
+    await sleep(RESTART_PAUSE_MS);
+    if (!isStopping) void replaceOnExit(cluster.fork());
+  };
+  const workers = Array.from({ length: count }, () => cluster.fork());
+  try {
+    const [url] = await Promise.all(workers.map(listening));
+    for (const worker of workers) void replaceOnExit(worker);
+    return { url: url as string, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+}
+
+/** Resolves with the URL of the worker; rejects if it exits first. */
+async function listening(worker: Worker): Promise<string> {
+  const message = once(worker, 'message').then(([{ url }]) => url as string);
+  const exit = once(worker, 'exit').then(() => Promise.reject(new Error('a worker process exited before listening')));
+  exit.catch(() => {});
+  return Promise.race([message, exit]);
+}
+
+async function stopWorker(worker: Worker): Promise<void> {
+  if (worker.isDead()) return;
+  const exited = once(worker, 'exit');
+  worker.process.kill('SIGTERM');
+  await exited;
+}

@@ -1,0 +1,76 @@
+// The command line: assembles the commands and turns errors into one line on standard error and exit code 1. Standard
+// output holds only what was asked for. Each group of commands has a file of its own, and imports what it does not need
+// for parsing its arguments only when it runs.
+
+import { Command } from 'commander';
+import { InvalidSetting } from '../config.ts';
+import { CannotOpen, StoreFault } from '../store/store-fault.ts';
+import { CopyStopped } from '../store/tools/copy.ts';
+import { VERSION } from '../version.ts';
+import { addConsolePeopleCommands } from './console-people.ts';
+import { addCopyCommands } from './copies.ts';
+import { addKeyCommands } from './keys.ts';
+import { addMaintenanceCommands } from './maintenance.ts';
+import { addServeCommand } from './serve.ts';
+
+const SETTINGS = `
+Settings (environment variables) and their defaults:
+  PORT                    8080
+  HOST                    127.0.0.1
+  DATABASE_URL            file:data/scrip.db   (or postgres://…)
+  LOG_LEVEL               info   (fatal, error, warn, info, debug, trace, silent)
+  REQUEST_LOG             no     (yes: log every request)
+  METRICS_PORT                   (serve /metrics on this port instead of PORT)
+  IDEMPOTENCY_GRANT_DAYS  30     (how long idempotency keys of grants are kept)
+  IDEMPOTENCY_HOURS       24     (how long all other idempotency keys are kept)
+  MAX_CONNECTIONS         2000   (client connections of each process)
+  RATE_LIMIT                     (requests per second and API key; RATE_LIMIT_BURST allows bursts)
+  PUBLIC_URL                     (URL at which users reach the console, https://…)
+  SIGN_UP                 open   (open, first, closed)
+  SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
+
+For PostgreSQL also: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_ACCEPT_UNSAFE.
+docs/settings.md describes each setting, docs/operating/monitoring.md those for OpenTelemetry.
+
+You can run all commands except copy and restore while a server is running.`;
+
+/** Runs the command of `process.argv` and sets the exit code. */
+export async function runCommandLine(): Promise<void> {
+  // A reader such as `head` may close the pipe early. The command still runs to its end.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EPIPE') throw error;
+  });
+  try {
+    await commandLine().parseAsync();
+  } catch (error) {
+    process.stderr.write(`${explain(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+function commandLine(): Command {
+  const program = new Command('scrip')
+    .description('Credit ledger that runs beside your backend.')
+    .showSuggestionAfterError(false)
+    .version(VERSION)
+    .addHelpText('after', SETTINGS);
+  // In the order in which the help lists them.
+  addServeCommand(program);
+  addKeyCommands(program);
+  addConsolePeopleCommands(program);
+  addMaintenanceCommands(program);
+  addCopyCommands(program);
+  return program;
+}
+
+/** One sentence for an error that an operator can correct. Any other error is a bug and is printed with its stack. */
+function explain(error: unknown): string {
+  if (error instanceof CannotOpen || error instanceof CopyStopped || error instanceof InvalidSetting)
+    return error.message;
+  if (error instanceof StoreFault) return `Could not write to the ledger (${error.message}); try again.`;
+  const { code, message, stack } = error as NodeJS.ErrnoException;
+  if (code === 'EADDRINUSE') return `Address already in use (${message}); set PORT or HOST.`;
+  if (code === 'EACCES' || code === 'EADDRNOTAVAIL')
+    return `Cannot listen on this address (${message}); set PORT or HOST.`;
+  return stack ?? String(error);
+}

@@ -1,0 +1,49 @@
+// The mails of the console, and the connection to the mail server. Links begin with the configured address of Scrip, never
+// with the `Host` of a request, which an attacker can choose.
+
+import { createTransport } from 'nodemailer';
+import type { Mailer } from './users.ts';
+
+export interface MailSettings {
+  /** `smtp://user:password@host:port`, or `smtps://…` */
+  readonly smtpUrl: string;
+  readonly from: string;
+}
+
+const TIMEOUT_MS = 10_000;
+
+/** @param publicUrl without a trailing slash */
+export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => string): Mailer {
+  const transport = createTransport({
+    url: smtpUrl,
+    connectionTimeout: TIMEOUT_MS,
+    greetingTimeout: TIMEOUT_MS,
+    socketTimeout: TIMEOUT_MS,
+    // A message never includes files or URLs.
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  const send = async (to: string, subject: string, text: string) => {
+    await transport.sendMail({ from, to: { name: '', address: to }, subject, text, textEncoding: 'quoted-printable' });
+  };
+  return {
+    sendConfirmation: (email, token) =>
+      send(
+        email,
+        'Confirm your email address',
+        `You (or someone using this address) signed up for Scrip. To confirm your email address, open this link within\n24 hours and enter the password you chose:\n\n${publicUrl()}/console/verify/${token}\n\nIf you didn't sign up, ignore this email.\n`,
+      ),
+    sendAlreadyRegistered: (email) =>
+      send(
+        email,
+        'You already have a Scrip account',
+        `You (or someone using this address) tried to sign up for Scrip, but this address already has an account.\nNothing was changed. To sign in or reset your password:\n\n${publicUrl()}/console/sign-in\n`,
+      ),
+    sendPasswordReset: (email, token) =>
+      send(
+        email,
+        'Reset your password',
+        `You (or someone using this address) asked to reset your Scrip password. To choose a new one, open this link\nwithin an hour:\n\n${publicUrl()}/console/reset-password/${token}\n\nIf you didn't ask for this, ignore this email. Your password stays the same.\n`,
+      ),
+  };
+}

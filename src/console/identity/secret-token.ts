@@ -1,0 +1,15 @@
+// Random tokens for session cookies, invitations and mailed links. The database stores only the SHA-256 of a token: it has
+// 256 random bits, so that no salt or slow hash is needed.
+
+import { hash, randomBytes } from 'node:crypto';
+
+const BYTES = 32;
+
+export function newToken(): string {
+  return randomBytes(BYTES).toString('base64url');
+}
+
+/** As 64 hexadecimal digits. */
+export function sha256Of(text: string): string {
+  return hash('sha256', text, 'hex');
+}

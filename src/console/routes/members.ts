@@ -1,0 +1,102 @@
+// Routes for owners: members and invitations. A change applies only to members of the viewer's own account.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ROLES, type Role } from '../../accounts/membership.ts';
+import type { ConsoleContext } from '../console-context.ts';
+import type { MemberChange } from '../identity/members.ts';
+import type { Viewer } from '../layout.ts';
+import { membersPage, removeMemberPage } from '../pages/members.ts';
+import type { On } from '../permissions.ts';
+import { formField, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
+
+const PATH = '/console/members';
+
+const NOTICES = {
+  removed: 'Member removed and signed out.',
+  role: 'Role changed.',
+  withdrawn: 'Pending invitations withdrawn. Their links no longer work.',
+} as const;
+
+const ROLE_ERROR = 'Choose a role: owner or member.';
+const LAST_OWNER_ERROR = 'An account needs at least one owner. Make someone else an owner first.';
+
+export function memberRoutes(on: On, context: ConsoleContext): void {
+  on('GET /console/members', (request, reply, viewer) =>
+    sendMembers(context, reply, viewer, { notice: noticeOf(request, NOTICES) }),
+  );
+
+  on('POST /console/members/invite', async (request, reply, viewer) => {
+    const role = roleOf(request);
+    if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
+    const token = await (await context.identity()).members.invite(viewer.account, role);
+    const newInvitationUrl = `${context.publicUrlFor(request)}/console/join/${token}`;
+    return sendMembers(context, reply, viewer, { newInvitationUrl });
+  });
+
+  on('POST /console/members/withdraw-invitations', async (_request, reply, viewer) => {
+    await (await context.identity()).members.withdrawInvitations(viewer.account);
+    return redirectTo(reply, `${PATH}?notice=withdrawn`);
+  });
+
+  on('GET /console/members/:user/remove', async (request, reply, viewer) => {
+    const list = await (await context.identity()).members.list(viewer.account);
+    const member = list.find(({ userId }) => userId === pathField(request, 'user'));
+    return member === undefined ? sendNotFound(reply, viewer) : sendPage(reply, removeMemberPage(member, viewer));
+  });
+
+  on('POST /console/members/:user/remove', async (request, reply, viewer) => {
+    const { members } = await context.identity();
+    const change = await members.change(viewer.account, pathField(request, 'user'), null);
+    return sendChange(context, reply, viewer, { change, notice: 'removed' });
+  });
+
+  on('POST /console/members/:user/role', async (request, reply, viewer) => {
+    const role = roleOf(request);
+    if (role === null) return sendMembers(context, reply, viewer, { error: ROLE_ERROR });
+    const { members } = await context.identity();
+    const change = await members.change(viewer.account, pathField(request, 'user'), role);
+    return sendChange(context, reply, viewer, { change, notice: 'role' });
+  });
+}
+
+function roleOf(request: FastifyRequest): Role | null {
+  const text = formField(request, 'role');
+  return ROLES.find((role) => role === text) ?? null;
+}
+
+function sendChange(
+  context: ConsoleContext,
+  reply: FastifyReply,
+  viewer: Viewer,
+  { change, notice }: { change: MemberChange; notice: keyof typeof NOTICES },
+): FastifyReply | Promise<FastifyReply> {
+  if (change === 'done') return redirectTo(reply, `${PATH}?notice=${notice}`);
+  if (change === 'not-found') return sendNotFound(reply, viewer);
+  return sendMembers(context, reply, viewer, { error: LAST_OWNER_ERROR });
+}
+
+interface MembersResult {
+  readonly newInvitationUrl?: string | null;
+  readonly error?: string | null;
+  readonly notice?: string | null;
+}
+
+async function sendMembers(
+  context: ConsoleContext,
+  reply: FastifyReply,
+  viewer: Viewer,
+  { newInvitationUrl = null, error = null, notice = null }: MembersResult,
+): Promise<FastifyReply> {
+  const { members } = await context.identity();
+  const [list, pendingInvitations] = await Promise.all([
+    members.list(viewer.account),
+    members.pendingInvitations(viewer.account),
+  ]);
+  const view = { viewerId: viewer.userId, members: list, pendingInvitations, newInvitationUrl, error };
+  return sendPage(reply, membersPage(view, { viewer, notice }));
+}
+
+function sendNotFound(reply: FastifyReply, viewer: Viewer): FastifyReply {
+  const error = { title: 'Member not found', detail: 'This account has no such member.' };
+  return sendError(reply, 404, error, viewer);
+}

@@ -1,0 +1,99 @@
+// The first step of every call of the API: who calls, whether the key may make this call now, and whether the account has
+// room for one more request in flight.
+
+import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
+import type { Scope } from '../../accounts/api-key.ts';
+import type { RateLimit } from '../../accounts/rate-limit.ts';
+import type { FairShare } from '../../batching/fair-share.ts';
+import { BATCH_COMMANDS_MAX } from '../../batching/group-commit.ts';
+import type { ThroughputEstimate } from '../../batching/throughput-estimate.ts';
+import type { EndUserKey } from '../../ledger/command.ts';
+import type { Authenticator, Caller } from '../auth/authenticator.ts';
+import { WAIT_MS_MAX } from '../limits.ts';
+import { sendError, sendProblem } from '../problem-reply.ts';
+import type { PlainProblem } from '../problems.ts';
+import { connectionOf } from './connections.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set before any handler of the API runs. */
+    caller: Caller;
+    /** Whether it counts among the requests in flight of its account, until it is answered. */
+    isInFlight: boolean;
+  }
+}
+
+export interface Admission {
+  readonly authenticator: Authenticator;
+  /** Null if keys are not limited. */
+  readonly rateLimit: RateLimit | null;
+  /** Requests in flight. */
+  readonly inFlight: FairShare;
+  readonly throughput: ThroughputEstimate;
+}
+
+/** A hook that answers the requests which may not go on. */
+export function admission(options: Admission, scope: Scope): onRequestHookHandler {
+  return (request, reply, done) => {
+    reply.header('cache-control', 'no-store');
+    const go = (caller: Caller | null) => {
+      const problem = admit(options, scope, caller, request, reply);
+      if (problem === null) done();
+      else sendProblem(reply, problem);
+    };
+    const { headers, socket } = request.raw;
+    const caller = options.authenticator.authenticate(headers.authorization, connectionOf(socket));
+    if (caller instanceof Promise) caller.then(go, (error) => sendError(reply, error));
+    else go(caller);
+  };
+}
+
+/** The end user that a call names. The account comes from the key alone. UUIDs are the same in either case. */
+export function endUserOf({ caller }: FastifyRequest, { end_user_id }: { end_user_id: string }): EndUserKey {
+  return { account: caller.account, endUser: end_user_id.toLowerCase() };
+}
+
+/** @returns why the request may not go on, else null */
+function admit(
+  { rateLimit, inFlight, throughput }: Admission,
+  scope: Scope,
+  caller: Caller | null,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): PlainProblem | null {
+  if (caller === null) return 'Unauthorized';
+  if (rateLimit !== null && !isWithinRate(rateLimit, caller.id, reply)) return 'TooManyRequests';
+  if (scope === 'write' && caller.scope !== 'write') return 'Forbidden';
+  if (!mayBegin(inFlight, caller.account, throughput.perMs)) return 'Overloaded';
+  inFlight.take(caller.account, 1);
+  request.isInFlight = true;
+  request.caller = caller;
+  return null;
+}
+
+const RATE_POLICY = '"key"';
+
+/**
+ * Counts a request, and sends the rate limit of its key along with the answer, in the fields of
+ * https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11
+ */
+function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boolean {
+  const { retryAfterSeconds, remaining, resetSeconds } = limit.take(key, performance.now());
+  const { perSecond, burst } = limit.settings;
+  // Rounded up, so that a client which keeps to it is never refused.
+  reply.header('ratelimit-policy', `${RATE_POLICY};q=${burst};w=${Math.ceil(burst / perSecond)}`);
+  reply.header('ratelimit', `${RATE_POLICY};r=${remaining};t=${resetSeconds}`);
+  if (retryAfterSeconds !== null) reply.header('retry-after', retryAfterSeconds);
+  return retryAfterSeconds === null;
+}
+
+/**
+ * Whether an account may have one more request in flight: as many as it leaves free for others, and no more than the store
+ * does in half a second, since a client that would wait longer is better refused at once.
+ *
+ * @param perMs commands that the store does in a millisecond; null while that is not known
+ */
+export function mayBegin(inFlight: FairShare, account: number, perMs: number | null): boolean {
+  const inTime = perMs === null ? Number.POSITIVE_INFINITY : Math.max(BATCH_COMMANDS_MAX, perMs * WAIT_MS_MAX);
+  return inFlight.heldBy(account) < inTime && inFlight.hasRoom(account, 1);
+}

@@ -1,0 +1,34 @@
+// Answers bytes that are not an HTTP request.
+
+import type { Socket } from 'node:net';
+import { PROBLEM_TYPE, problemDocument } from '../problem-reply.ts';
+import { type PlainProblem, PROBLEMS } from '../problems.ts';
+import { type Connections, connectionOf } from './connections.ts';
+
+const MALFORMED: Readonly<Record<string, PlainProblem>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 'RequestTimeout',
+  HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
+};
+
+/** Answers an error of the HTTP parser, which reaches no route, and closes the connection. */
+export function answerMalformed(
+  connections: Connections,
+  error: NodeJS.ErrnoException,
+  socket: Socket,
+  requestId: () => string,
+): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) socket.destroy();
+  else connections.endMalformed(connectionOf(socket), () => writeMalformed(error, socket, requestId()));
+}
+
+function writeMalformed(error: NodeJS.ErrnoException, socket: Socket, requestId: string): void {
+  if (!socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code = MALFORMED[error.code ?? ''] ?? 'BadRequest';
+  const { status, title, detail } = PROBLEMS[code];
+  const body = problemDocument(code, requestId, { detail });
+  const head = `HTTP/1.1 ${status} ${title}\r\nContent-Type: ${PROBLEM_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n`;
+  socket.end(head + body);
+}

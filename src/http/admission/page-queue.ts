@@ -1,0 +1,51 @@
+// A fair queue of pages, for long lists: a few are read at a time, accounts in turn. Without it, 500 lists that are requested
+// together would be read in one turn of the event loop, and block every other request meanwhile. A page that is read makes
+// room in the next turn only.
+
+import { FairQueue } from '../../batching/fair-queue.ts';
+import { CANCELED, type Requester } from '../../batching/group-commit.ts';
+import { PAGES_AT_ONCE } from '../limits.ts';
+
+interface Waiting {
+  readonly requester: Requester | null;
+  readonly begin: () => void;
+  readonly cancel: () => void;
+}
+
+export class PageQueue {
+  readonly #waiting = new FairQueue<Waiting>();
+  #reading = 0;
+
+  /**
+   * Reads a page once it is the account's turn.
+   *
+   * @param requester null if the page must be read even if the client disconnects
+   * @throws CANCELED if the client has disconnected by then, else what `read` throws
+   */
+  async read<Page>(account: number, requester: Requester | null, read: () => Promise<Page>): Promise<Page> {
+    if (this.#reading >= PAGES_AT_ONCE || this.#waiting.length > 0)
+      await new Promise<void>((begin, reject) =>
+        this.#waiting.push(account, { requester, begin, cancel: () => reject(CANCELED) }),
+      );
+    else if (requester?.isDisconnected) throw CANCELED;
+    else this.#reading += 1;
+    try {
+      return await read();
+    } finally {
+      setImmediate(() => this.#makeRoom());
+    }
+  }
+
+  #makeRoom(): void {
+    this.#reading -= 1;
+    while (this.#reading < PAGES_AT_ONCE) {
+      const next = this.#waiting.takeOne();
+      if (next === undefined) return;
+      if (next.requester?.isDisconnected) next.cancel();
+      else {
+        this.#reading += 1;
+        next.begin();
+      }
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// The cursor of a page of transactions: opaque to clients, base64url of
+//
+//   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
+//
+// It names the transaction that was listed last, so that it means the same on every store, after a restart, and once a
+// computed renewal is stored. The checksum covers the account and the end user. It catches mistakes, not forgery: a forged
+// cursor reaches nothing beyond the account of the API key.
+
+import { createHash } from 'node:crypto';
+import type { EndUserKey } from '../../ledger/command.ts';
+import { type Instant, isInstant } from '../../ledger/instant.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
+import { type InvalidRequest, invalidFields } from '../problems.ts';
+
+export interface PageCursor {
+  /** The transaction that was listed last. */
+  readonly last: TransactionId;
+  /** The first instant that is listed; null for no bound. */
+  readonly from: Instant | null;
+  /** The first instant that is not listed. */
+  readonly to: Instant | null;
+}
+
+const VERSION = 1;
+const ID_AT = 1;
+const FROM_AT = 17;
+const TO_AT = 23;
+const CHECKSUM_AT = 29;
+const LENGTH = 37;
+const INSTANT_BYTES = 6;
+/** Stands for null. No instant is as late. */
+const NO_INSTANT = 2 ** 48 - 1;
+
+export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey): string {
+  const bytes = Buffer.alloc(LENGTH);
+  bytes[0] = VERSION;
+  bytes.write(last.replaceAll('-', ''), ID_AT, 'hex');
+  bytes.writeUIntBE(from ?? NO_INSTANT, FROM_AT, INSTANT_BYTES);
+  bytes.writeUIntBE(to ?? NO_INSTANT, TO_AT, INSTANT_BYTES);
+  checksumOf(bytes, user).copy(bytes, CHECKSUM_AT);
+  return bytes.toString('base64url');
+}
+
+/** @throws InvalidRequest if it is not a cursor that was written for this end user */
+export function readCursor(text: string, user: EndUserKey): PageCursor {
+  const bytes = Buffer.from(text, 'base64url');
+  // Encoded again and compared, since the decoder skips characters that are not base64url.
+  const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
+  if (!isCursor || !checksumOf(bytes, user).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
+  const hex = bytes.toString('hex', ID_AT, FROM_AT);
+  return {
+    last: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
+    from: instantAt(bytes, FROM_AT),
+    to: instantAt(bytes, TO_AT),
+  };
+}
+
+/** For a cursor that does not belong to this list. */
+export function invalidCursor(message = 'is not a `next_cursor` of this end user'): InvalidRequest {
+  return invalidFields([{ path: '/cursor', message: `${message}; start again without it` }]);
+}
+
+function checksumOf(bytes: Buffer, { account, endUser }: EndUserKey): Buffer {
+  const hash = createHash('sha256').update(`${account}/${endUser}/`).update(bytes.subarray(0, CHECKSUM_AT));
+  return hash.digest().subarray(0, LENGTH - CHECKSUM_AT);
+}
+
+function instantAt(bytes: Buffer, at: number): Instant | null {
+  const instant = bytes.readUIntBE(at, INSTANT_BYTES);
+  return isInstant(instant) ? instant : null;
+}

@@ -1,0 +1,162 @@
+// The objects of the interface, and how they are sent. Timestamps are UTC in milliseconds and end in `Z`, but for
+// `created_at` of a cycle object, which has no suffix. The most frequent objects are written as text: a serializer would
+// escape each string, and UUIDs and timestamps have nothing to escape. Large documents are sent in pieces: the server holds
+// few of them at a time, and can tell a client that reads slowly from one that reads nothing.
+
+import { Readable } from 'node:stream';
+import type { FastifyReply } from 'fastify';
+import type { FairShare } from '../../batching/fair-share.ts';
+import type { Amount } from '../../ledger/amount.ts';
+import type { Add, Subtract } from '../../ledger/command.ts';
+import { type Cycle, createdAt } from '../../ledger/cycle.ts';
+import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
+import type { Transaction } from '../../ledger/posting.ts';
+import { connectionOf } from '../admission/connections.ts';
+import { LARGE_ANSWER_BYTES } from '../limits.ts';
+import { sendProblem } from '../problem-reply.ts';
+import type { CycleObject } from './schemas.ts';
+
+/** Memory of a list that is being sent: a page of it, and the buffer of the socket. */
+export const STREAM_BYTES = 2 * LARGE_ANSWER_BYTES;
+
+export function sendJson(reply: FastifyReply, document: string | Readable): void {
+  reply.header('content-type', 'application/json; charset=utf-8').send(document);
+}
+
+/**
+ * @param unsent the bytes of large answers that their clients have not taken yet
+ * @param pieces of a complete document, in ASCII
+ */
+export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: readonly string[]): void {
+  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  if (bytes < LARGE_ANSWER_BYTES) sendJson(reply, pieces.join(''));
+  else if (hold(unsent, bytes, reply))
+    sendJson(reply.header('content-length', bytes), Readable.from(pieces, { objectMode: false }));
+  else sendProblem(reply, 'Overloaded');
+}
+
+/** Sends a document while it is written. Its request is in flight until all of it is sent. */
+export function sendStream(
+  { unsent, inFlight }: { readonly unsent: FairShare; readonly inFlight: FairShare },
+  reply: FastifyReply,
+  stream: Readable,
+): void {
+  const { request } = reply;
+  const { account } = request.caller;
+  if (!hold(unsent, STREAM_BYTES, reply)) {
+    stream.destroy();
+    sendProblem(reply, 'Overloaded');
+    return;
+  }
+  request.isInFlight = false;
+  stream.once('close', () => inFlight.release(account, 1));
+  stream.once('error', (error) => {
+    if (!connectionOf(request.raw.socket).isDisconnected) request.log.error({ err: error }, 'a list broke off');
+  });
+  sendJson(reply, stream);
+}
+
+/**
+ * Counts a large answer until it is sent or its client disconnects. Small ones are in the buffers of the kernel at once.
+ *
+ * @returns false if there is no room for it; an answer of any size has room while no other one is unsent
+ */
+function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
+  if (connectionOf(request.raw.socket).isDisconnected) return true;
+  const { account } = request.caller;
+  const counted = unsent.total === 0 ? Math.min(bytes, unsent.max / 2) : bytes;
+  if (!unsent.hasRoom(account, counted)) return false;
+  unsent.take(account, counted);
+  response.once('close', () => unsent.release(account, counted));
+  return true;
+}
+
+export function cycleObject(endUserId: string, cycle: Cycle): CycleObject {
+  return {
+    end_user_id: endUserId,
+    amount: cycle.amount,
+    created_at: timestamp(createdAt(cycle)).slice(0, -1),
+    current_cycle_start: timestamp(cycle.start),
+    current_cycle_end: timestamp(cycle.end),
+    cycle_type: cycle.type,
+    status: shownStatus(cycle),
+  };
+}
+
+export function movedText({ endUser, amount }: Add | Subtract): string {
+  return `{"end_user_id":"${endUser}","amount":${amount}}`;
+}
+
+/** Cycles of a balance that are written at once: some 0.2 ms, and 50 KB. */
+const CYCLES_A_PIECE = 256;
+
+/**
+ * A balance as the pieces of one document, with the event loop free between those of a long one.
+ *
+ * @param cycles in burn order: all that have not ended
+ */
+export function balancePieces(
+  endUserId: string,
+  cycles: readonly Cycle[],
+  activeBalance: Amount,
+): readonly string[] | Promise<readonly string[]> {
+  const head = `{"end_user_id":"${endUserId}","active_balance_by_cycle":[`;
+  const tail = `],"active_balance":${activeBalance}}`;
+  if (cycles.length <= CYCLES_A_PIECE) return [head + cycles.map(cycleEntryText).join(',') + tail];
+  return longBalance(head, cycles, tail);
+}
+
+async function longBalance(head: string, cycles: readonly Cycle[], tail: string): Promise<readonly string[]> {
+  const pieces = [head];
+  for (let from = 0; from < cycles.length; from += CYCLES_A_PIECE) {
+    if (from > 0) await new Promise((resolve) => setImmediate(resolve));
+    const text = cycles
+      .slice(from, from + CYCLES_A_PIECE)
+      .map(cycleEntryText)
+      .join(',');
+    pieces.push(from === 0 ? text : `,${text}`);
+  }
+  pieces.push(tail);
+  return pieces;
+}
+
+/** A cycle that another one has superseded is a canceled one. */
+function shownStatus({ status }: Cycle): 'active' | 'canceled' {
+  return status === 'active' ? 'active' : 'canceled';
+}
+
+function cycleEntryText(cycle: Cycle): string {
+  const { start, end, remaining, amount, type } = cycle;
+  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${remaining},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"}`;
+}
+
+/** One of a list. */
+export function transactionText({ id, amount, createdAt, expiresAt }: Transaction): string {
+  return `{"transaction_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expire_at":"${timestamp(expiresAt)}"}`;
+}
+
+/** The beginnings of timestamps, by day: few days for many lines, and `toISOString` takes six times as long. */
+const dates = new Map<number, string>();
+const DATES_MAX = 4_096;
+const SIXTY = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
+const THOUSAND = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
+
+/** The same text as `toISOString`. */
+export function timestamp(instant: Instant): string {
+  const day = Math.floor(instant / DAY_MS);
+  const ms = instant - day * DAY_MS;
+  const hour = Math.floor(ms / HOUR_MS);
+  const minute = Math.floor(ms / 60_000) % 60;
+  const second = Math.floor(ms / 1_000) % 60;
+  return `${dateOf(day)}${SIXTY[hour]}:${SIXTY[minute]}:${SIXTY[second]}.${THOUSAND[ms % 1_000]}Z`;
+}
+
+/** The date, with the letter behind it. */
+function dateOf(day: number): string {
+  const known = dates.get(day);
+  if (known !== undefined) return known;
+  if (dates.size === DATES_MAX) dates.clear();
+  const date = new Date(day * DAY_MS).toISOString().slice(0, '2026-11-20T'.length);
+  dates.set(day, date);
+  return date;
+}

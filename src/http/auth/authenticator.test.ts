@@ -1,0 +1,149 @@
+// How the authenticator looks keys up, and stores their uses in the background.
+
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { type ApiKey, apiKeySecret, hashOf, SECRET_BYTES } from '../../accounts/api-key.ts';
+import type { KeyStore } from '../../store/key-store.ts';
+import { Authenticator, FRESH_MS, type LatestKey } from './authenticator.ts';
+
+const SECRETS = [1, 2, 3].map((byte) => apiKeySecret('write', new Uint8Array(SECRET_BYTES).fill(byte)));
+const NO_KEY: LatestKey = { authorization: '', hash: '', account: 0 };
+
+function setUp(t: TestContext) {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  let nowMs = 5_000;
+  t.mock.method(performance, 'now', () => nowMs);
+  const noted: (readonly number[])[] = [];
+  const store = { fails: false, revoked: false, noted, lookUps: 0, waitFor: Promise.resolve() };
+  const apiKeys = {
+    find: async (hash: string): Promise<ApiKey | null> => {
+      store.lookUps += 1;
+      await store.waitFor;
+      if (store.fails) throw new Error('the store is away');
+      const index = SECRETS.findIndex((secret) => hashOf(secret) === hash);
+      return index < 2 && !store.revoked ? { id: index + 1, account: 1, scope: 'write' } : null;
+    },
+    recordUses: async (ids: readonly number[]) => {
+      if (store.fails) throw new Error('the store is away');
+      noted.push(ids);
+    },
+  } as unknown as KeyStore;
+  const authenticator = new Authenticator(apiKeys);
+  authenticator.start();
+  const use = async (index: number) => authenticator.authenticate(`Bearer ${SECRETS[index]}`, { ...NO_KEY });
+  const pass = async (ms: number) => {
+    for (let step = 0; step < ms; step += 500) {
+      nowMs += 500;
+      t.mock.timers.tick(500);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  return { authenticator, store, use, pass };
+}
+
+test('uses of keys are stored together within a second, and again only after a minute', async (t) => {
+  const { authenticator, store, use, pass } = setUp(t);
+  for (let times = 0; times < 5; times++) await Promise.all([use(0), use(1)]);
+  assert.deepEqual(store.noted, [], 'not within the request');
+  await pass(1_000);
+  assert.deepEqual(store.noted, [[1, 2]]);
+  for (let second = 0; second < 58; second++) {
+    await use(0);
+    await pass(1_000);
+  }
+  assert.deepEqual(store.noted, [[1, 2]]);
+  await pass(2_000);
+  await use(0);
+  await pass(1_000);
+  assert.deepEqual(store.noted, [[1, 2], [1]]);
+  await authenticator.stop();
+});
+
+test('uses of invalid keys are not stored', async (t) => {
+  const { authenticator, store, use, pass } = setUp(t);
+  assert.equal(await use(2), null);
+  await pass(3_000);
+  await authenticator.stop();
+  assert.deepEqual(store.noted, []);
+});
+
+test('a use that cannot be stored fails no request, and the next one is stored', async (t) => {
+  const { authenticator, store, use, pass } = setUp(t);
+  assert.equal((await use(0))?.id, 1);
+  store.fails = true;
+  await pass(1_000);
+  store.fails = false;
+  await pass(2_000);
+  assert.deepEqual(store.noted, []);
+  assert.equal((await use(0))?.id, 1);
+  await pass(1_000);
+  assert.deepEqual(store.noted, [[1]]);
+  await authenticator.stop();
+});
+
+test('the last uses are stored when the authenticator stops', async (t) => {
+  const { authenticator, store, use } = setUp(t);
+  await use(1);
+  await authenticator.stop();
+  assert.deepEqual(store.noted, [[2]]);
+});
+
+test('requests that arrive while their key is looked up share the look-up', async (t) => {
+  const { store, use, pass } = setUp(t);
+  const answers = await Promise.all([use(0), use(1), use(0), use(2), use(0), use(2)]);
+  assert.deepEqual(
+    answers.map((key) => key?.id ?? null),
+    [1, 2, 1, null, 1, null],
+  );
+  assert.equal(store.lookUps, 3);
+  assert.equal((await use(0))?.id, 1);
+  assert.equal(store.lookUps, 3, 'it is fresh');
+  await pass(FRESH_MS);
+  await Promise.all(Array.from({ length: 100 }, () => use(0)));
+  assert.equal(store.lookUps, 4, 'one for all that come when it is not');
+});
+
+test('requests do not wait for a look-up that has taken longer than its result is valid', async (t) => {
+  const { store, use, pass } = setUp(t);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  store.waitFor = promise;
+  const early = [use(0), use(0)];
+  store.waitFor = Promise.resolve();
+  await pass(FRESH_MS);
+  assert.equal((await use(0))?.id, 1);
+  assert.equal(store.lookUps, 2);
+  resolve();
+  assert.deepEqual(
+    (await Promise.all(early)).map((key) => key?.id),
+    [1, 1],
+  );
+});
+
+test('a look-up that fails fails the requests that share it, and no later ones', async (t) => {
+  const { store, use } = setUp(t);
+  store.fails = true;
+  const results = await Promise.allSettled([use(0), use(0)]);
+  assert.deepEqual(
+    results.map(({ status }) => status),
+    ['rejected', 'rejected'],
+  );
+  store.fails = false;
+  assert.equal((await use(0))?.id, 1);
+  assert.equal(store.lookUps, 2);
+});
+
+test('the key of a connection is looked up again after half a second, and refused once it is revoked', async (t) => {
+  const { authenticator, store, pass } = setUp(t);
+  const latest = { ...NO_KEY };
+  const ask = async (index: number) => authenticator.authenticate(`Bearer ${SECRETS[index]}`, latest);
+  await ask(0);
+  assert.equal((await ask(0))?.id, 1);
+  await pass(FRESH_MS);
+  assert.equal((await ask(0))?.id, 1);
+  assert.equal(store.lookUps, 2);
+  assert.equal((await ask(1))?.id, 2, 'another key on it is that other key');
+  store.revoked = true;
+  await pass(FRESH_MS);
+  assert.equal(await ask(0), null);
+  assert.equal(await ask(0), null);
+});

@@ -1,0 +1,143 @@
+// Authentication: finds the API key of `Authorization: Bearer <API key>`. A key is looked up in the store when it is first
+// seen and again every half second, so that revoking it in any process takes effect within a second. Uses of keys are
+// collected here and stored in the background, at most once a minute for each key.
+
+import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
+import { IntervalJob } from '../../batching/interval-job.ts';
+import type { Actor } from '../../ledger/posting.ts';
+import type { KeyStore } from '../../store/key-store.ts';
+
+export const FRESH_MS = 500;
+
+/** Keys in memory. If more are in use, those looked up first are dropped and looked up again. */
+export const REMEMBERED_MAX = 10_000;
+
+/** How long a stored use stands for the following ones. */
+const USE_MS = 60_000;
+
+/** Of two headers, which Node joins with a comma and a space, neither counts. */
+const BEARER = /^bearer +(\S+) *$/i;
+
+/** The caller, and its name in postings. */
+export interface Caller extends ApiKey {
+  readonly actor: Actor;
+}
+
+interface KnownKey {
+  readonly key: Caller;
+  readonly checkedAtMs: number;
+}
+
+/** The latest valid key of a connection, so that the same one is not hashed again. */
+export interface LatestKey {
+  authorization: string;
+  hash: string;
+  /** 0 while there is none. */
+  account: number;
+}
+
+interface LookUp {
+  readonly startedMs: number;
+  readonly caller: Promise<Caller | null>;
+}
+
+export class Authenticator {
+  readonly #apiKeys: KeyStore;
+  /** By hash. */
+  readonly #known = new Map<string, KnownKey>();
+  /** Look-ups in progress, by hash: requests with the same key share one. */
+  readonly #lookUps = new Map<string, LookUp>();
+  /** By key, when a use was last collected. */
+  readonly #notedAtMs = new Map<number, number>();
+  /** Keys with a use that is not stored yet. */
+  readonly #used = new Set<number>();
+  readonly #storing = new IntervalJob(
+    () => this.#storeUses(),
+    () => {},
+  );
+
+  constructor(apiKeys: KeyStore) {
+    this.#apiKeys = apiKeys;
+  }
+
+  /** Begins to store uses. */
+  start(): void {
+    this.#storing.start();
+  }
+
+  /** Stores the uses that are left. */
+  async stop(): Promise<void> {
+    await this.#storing.stop();
+    await this.#storeUses();
+  }
+
+  /**
+   * The key of a request, without a promise if it is in memory; null for one that is missing, malformed, unknown or
+   * revoked. All four must be answered alike, so that an attacker does not learn which it is.
+   *
+   * @param latest of the same connection
+   * @throws StoreFault (rejects) when the key cannot be looked up
+   */
+  authenticate(authorization: string | undefined, latest: LatestKey): Caller | null | Promise<Caller | null> {
+    if (authorization === undefined) return null;
+    const hash = authorization === latest.authorization ? latest.hash : secretHashOf(authorization);
+    if (hash === null) return null;
+    const nowMs = performance.now();
+    const known = this.#known.get(hash);
+    if (known === undefined || nowMs - known.checkedAtMs >= FRESH_MS) return this.#lookUp(hash, nowMs);
+    latest.authorization = authorization;
+    latest.hash = hash;
+    latest.account = known.key.account;
+    return this.#noted(known);
+  }
+
+  /** Requests share a look-up, unless it takes longer than its result would be valid. */
+  #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
+    const underWay = this.#lookUps.get(hash);
+    if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
+    const caller = this.#find(hash, nowMs).finally(() => {
+      if (this.#lookUps.get(hash) === lookUp) this.#lookUps.delete(hash);
+    });
+    const lookUp: LookUp = { startedMs: nowMs, caller };
+    this.#lookUps.set(hash, lookUp);
+    return caller;
+  }
+
+  async #find(hash: string, checkedAtMs: number): Promise<Caller | null> {
+    const found = await this.#apiKeys.find(hash);
+    this.#known.delete(hash);
+    if (found === null) return null;
+    const known = { key: { ...found, actor: `key:${found.id}` as const }, checkedAtMs };
+    if (this.#known.size >= REMEMBERED_MAX) this.#known.delete(this.#known.keys().next().value as string);
+    this.#known.set(hash, known);
+    return this.#noted(known);
+  }
+
+  #noted({ key, checkedAtMs }: KnownKey): Caller {
+    const notedAtMs = this.#notedAtMs.get(key.id);
+    if (notedAtMs !== undefined && checkedAtMs - notedAtMs < USE_MS) return key;
+    if (this.#notedAtMs.size >= REMEMBERED_MAX) this.#notedAtMs.clear();
+    this.#notedAtMs.set(key.id, checkedAtMs);
+    this.#used.add(key.id);
+    return key;
+  }
+
+  /** Uses that cannot be stored are dropped; the next use of the key is stored instead. */
+  async #storeUses(): Promise<void> {
+    if (this.#used.size === 0) return;
+    const ids = [...this.#used];
+    this.#used.clear();
+    try {
+      await this.#apiKeys.recordUses(ids);
+    } catch {
+      // The last use of a key is shown to the minute, and no request depends on it.
+      for (const id of ids) this.#notedAtMs.delete(id);
+    }
+  }
+}
+
+/** The hash of the key in the header; null if the header has another form. */
+function secretHashOf(authorization: string): string | null {
+  const secret = BEARER.exec(authorization)?.[1];
+  return secret !== undefined && isWellFormed(secret) ? hashOf(secret) : null;
+}

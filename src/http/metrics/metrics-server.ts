@@ -1,0 +1,27 @@
+// Serves /metrics on its own port, so that a firewall can keep it from API clients. Every other path gets 404.
+
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { Registry } from 'prom-client';
+
+export interface MetricsAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** @throws what `listen` throws if the address is in use */
+export async function serveMetrics(metrics: Registry, { host, port }: MetricsAddress): Promise<Server> {
+  const server = createServer(async (request, response) => {
+    const isMetrics = request.url?.split('?', 1)[0] === '/metrics';
+    const isReadMethod = request.method === 'GET' || request.method === 'HEAD';
+    if (!isMetrics || !isReadMethod) {
+      response.writeHead(isMetrics ? 405 : 404, isMetrics ? { allow: 'GET, HEAD' } : {}).end();
+      return;
+    }
+    const text = await metrics.metrics();
+    response.writeHead(200, { 'content-type': metrics.contentType, 'x-content-type-options': 'nosniff' }).end(text);
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return server;
+}

@@ -1,0 +1,74 @@
+// What /metrics says of the ledger, group commit and the renewal job. They count in plain numbers, and are asked when the
+// metrics are scraped. Labels never contain client input, so the number of series is fixed.
+
+import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
+import type { FairShare } from '../../batching/fair-share.ts';
+import { BATCH_COMMANDS_MAX, type GroupCommit } from '../../batching/group-commit.ts';
+import type { RenewalJob } from '../../batching/renewal-job.ts';
+import type { LedgerStore } from '../../store/ledger-store.ts';
+
+export interface Measured {
+  readonly ledger: LedgerStore;
+  readonly commit: GroupCommit;
+  readonly renewalJob: RenewalJob;
+  readonly inFlight: FairShare;
+}
+
+export function collectMetrics(registry: Registry, { ledger, commit, renewalJob, inFlight }: Measured): void {
+  collectDefaultMetrics({ register: registry });
+  const registers = [registry];
+  const { counts } = commit;
+  const gauge = (name: string, help: string, read: () => number) => {
+    const metric: Gauge = new Gauge({ name, help, registers, collect: () => metric.set(read()) });
+  };
+  const counter = (name: string, help: string, read: () => number) => {
+    const collect = () => {
+      metric.reset();
+      metric.inc(read());
+    };
+    const metric = new Counter({ name, help, registers, collect });
+  };
+  counter('scrip_commands_total', 'Commands decided, whether accepted or refused', () => counts.commands);
+  counter('scrip_refusals_total', 'Commands refused by a rule of the ledger', () => counts.refusals);
+  counter('scrip_overloads_total', 'Commands rejected because the write queue was full', () => counts.overloads);
+  counter('scrip_renewed_end_users_total', 'End users whose due renewals were written', () => renewalJob.settled);
+  gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
+  gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
+  gauge(
+    'scrip_renewals_due',
+    'End users that the last check found due for renewal, at most 1024',
+    () => renewalJob.due,
+  );
+  gauge(
+    'scrip_renewal_lag_seconds',
+    'Seconds since a check last found no renewals due; no due renewal is older',
+    () => renewalJob.lateMs() / 1_000,
+  );
+  gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () => (ledger.trouble() === null ? 1 : 0));
+  new Counter({
+    name: 'scrip_store_errors_total',
+    help: 'Batches that failed with a store error, by kind',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      this.reset();
+      for (const [kind, faults] of Object.entries(counts.faultsByKind)) this.inc({ kind }, faults);
+    },
+  });
+  const sizes = new Histogram({
+    name: 'scrip_batch_commands',
+    help: 'Commands per batch',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, BATCH_COMMANDS_MAX],
+    registers,
+  });
+  const durations = new Histogram({
+    name: 'scrip_commit_duration_seconds',
+    help: 'Time to load, decide and durably commit a batch',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
+    registers,
+  });
+  commit.onBatch = (commands, seconds) => {
+    sizes.observe(commands);
+    durations.observe(seconds);
+  };
+}

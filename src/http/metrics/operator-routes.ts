@@ -1,0 +1,62 @@
+// The routes for operators and tools: health, readiness, metrics, the API description and the pages of problems. They need
+// no API key, and reveal nothing about an account.
+
+import swaggerUi from '@fastify/swagger-ui';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import type { LedgerStore } from '../../store/ledger-store.ts';
+import { sendProblem } from '../problem-reply.ts';
+import { PROBLEMS, type ProblemCode } from '../problems.ts';
+
+export interface OperatorRoutesOptions {
+  readonly ledger: LedgerStore;
+  readonly metrics: Registry;
+  /** Whether the metrics have a port of their own, and are not served here. */
+  readonly metricsElsewhere?: boolean;
+  readonly isDraining: () => boolean;
+}
+
+export async function operatorRoutes(app: FastifyInstance, options: OperatorRoutesOptions): Promise<void> {
+  const route = { schema: { hide: true }, exposeHeadRoute: true };
+
+  app.get('/healthz', route, (_request, reply) => reply.send({ status: 'ok' }));
+
+  app.get('/readyz', route, (_request, reply) => {
+    const trouble = options.isDraining() ? 'Scrip is shutting down.' : options.ledger.trouble();
+    if (trouble === null) reply.send({ status: 'ready' });
+    else sendProblem(reply, 'StoreUnavailable', { detail: trouble });
+  });
+
+  if (!options.metricsElsewhere) {
+    app.get('/metrics', route, async (_request, reply) => {
+      const text = await options.metrics.metrics();
+      return reply.header('content-type', options.metrics.contentType).send(text);
+    });
+  }
+
+  app.get('/openapi.json', route, (_request, reply) => reply.send(app.swagger()));
+
+  app.get<{ Params: { error: string } }>('/problems/:error', route, (request, reply) => {
+    const { error } = request.params;
+    if (!Object.hasOwn(PROBLEMS, error)) return reply.callNotFound();
+    const { status, title, remedy } = PROBLEMS[error as ProblemCode];
+    return reply.send({ error, status, title, remedy });
+  });
+
+  await app.register(swaggerUi, {
+    routePrefix: '/docs',
+    staticCSP: DOCS_CSP,
+    uiConfig: {
+      layout: 'BaseLayout',
+      docExpansion: 'list',
+      defaultModelsExpandDepth: 0,
+      supportedSubmitMethods: [],
+      validatorUrl: null,
+    },
+    theme: { title: 'Scrip API' },
+  });
+}
+
+/** Nothing from other origins. The script of the page sets styles, hence `unsafe-inline` for these. */
+const DOCS_CSP =
+  "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

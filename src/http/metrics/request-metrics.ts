@@ -1,0 +1,92 @@
+// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. Routes are identified
+// by their pattern, never by the path of a request, so that client input stays out of metrics and logs.
+
+import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { Counter, Histogram, type Registry } from 'prom-client';
+import type { ProblemCode } from '../problems.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** By `performance.now`; 0 if Fastify refused the request before its hooks ran. */
+    startedAt: number;
+  }
+  interface FastifyReply {
+    problem: ProblemCode | null;
+  }
+}
+
+/** A write takes 1 to 10 ms on a local disk, and hundreds of milliseconds on a failing one. */
+const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+/** The label of requests that match no route. */
+const NO_ROUTE = 'none';
+
+/**
+ * Requests that are counted together. Prometheus labels are texts that are looked up: one at a time that took 1.2 µs of the
+ * 30 µs of a request, and 0.5 µs with a thousand at once.
+ */
+const PENDING_MAX = 1_000;
+
+/** The server calls this from its own hooks: further hooks would cost a request more than the counting. */
+export class RequestMetrics {
+  readonly #responses: Counter<'route' | 'status'>;
+  readonly #seconds: Histogram<'route'>;
+  readonly #problems: Counter<'error'>;
+  readonly #pending: { readonly route: string; readonly status: number; readonly seconds: number }[] = [];
+  readonly #log: FastifyBaseLogger | null;
+
+  /** @param log receives one line per request with its id, route, status and duration; null to log none */
+  constructor(registry: Registry, log: FastifyBaseLogger | null) {
+    const registers = [registry];
+    const collect = () => this.#countPending();
+    this.#responses = new Counter({
+      name: 'scrip_requests_total',
+      help: 'Responses, by route and status',
+      labelNames: ['route', 'status'],
+      registers,
+      collect,
+    });
+    this.#seconds = new Histogram({
+      name: 'scrip_request_duration_seconds',
+      help: 'Time from request headers to response, by route',
+      labelNames: ['route'],
+      buckets: SECONDS_BOUNDS,
+      registers,
+      collect,
+    });
+    this.#problems = new Counter({
+      name: 'scrip_problems_total',
+      help: 'Problem responses, by error',
+      labelNames: ['error'],
+      registers,
+    });
+    this.#log = log;
+  }
+
+  /** To be called before routes are added. */
+  decorate(app: FastifyInstance): void {
+    app.decorateRequest('startedAt', 0);
+    app.decorateReply('problem', null);
+  }
+
+  /**
+   * Called once the status is final. Measures from the request's headers to the response being handed to the socket; for a
+   * streamed list, to its start.
+   */
+  finish(request: FastifyRequest, { statusCode: status, problem }: FastifyReply): void {
+    const route = request.routeOptions.url ?? NO_ROUTE;
+    const ms = request.startedAt === 0 ? 0 : performance.now() - request.startedAt;
+    this.#pending.push({ route, status, seconds: ms / 1_000 });
+    if (this.#pending.length === PENDING_MAX) this.#countPending();
+    if (problem !== null) this.#problems.inc({ error: problem });
+    if (this.#log === null) return;
+    this.#log.info({ request_id: request.id, route, status, ms: Math.round(ms * 100) / 100 }, 'request');
+  }
+
+  #countPending(): void {
+    for (const { route, status, seconds } of this.#pending.splice(0)) {
+      this.#responses.inc({ route, status });
+      this.#seconds.observe({ route }, seconds);
+    }
+  }
+}

@@ -1,0 +1,248 @@
+// Every problem that a request can meet, once: its name to program against, its status, and its texts. The API, its
+// OpenAPI document, `/problems/:error` and the forms of the console take them from here. A new name does not compile until
+// it has all of them. How a problem becomes an answer is in `problem-reply.ts`.
+
+import type { Refusal } from '../ledger/command.ts';
+import type { FaultCode } from '../store/store-fault.ts';
+import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX } from './limits.ts';
+
+/** Errors of the request itself. */
+export type RequestCode =
+  | 'BadRequest'
+  | 'ExpectationFailed'
+  | 'Forbidden'
+  | 'HeadersTooLarge'
+  | 'InvalidField'
+  | 'InvalidJson'
+  | 'MethodNotAllowed'
+  | 'NotFound'
+  | 'PayloadTooLarge'
+  | 'RequestTimeout'
+  | 'TooManyRequests'
+  | 'Unauthorized'
+  | 'UnsupportedMediaType';
+
+export type ProblemCode = Refusal['refused'] | FaultCode | 'Overloaded' | RequestCode;
+
+export interface FieldError {
+  /** JSON Pointer to the field, empty for the body as a whole. */
+  readonly path: string;
+  readonly message: string;
+}
+
+interface Amounts {
+  readonly requested: number;
+  readonly available: number;
+}
+
+interface Problem {
+  readonly status: number;
+  /** The same each time. */
+  readonly title: string;
+  /** What happened this time: a function where it depends on more than the name. */
+  readonly detail: string | ((particulars: never) => string);
+  /** What a client of the API does about it. */
+  readonly remedy: string;
+  /** The text of the console's forms, if it is not the detail. */
+  readonly inForm?: string;
+}
+
+export const PROBLEMS = {
+  BadRequest: {
+    status: 400,
+    title: 'Malformed HTTP request',
+    detail: 'The request is not valid HTTP. The connection is closed.',
+    remedy: 'Send the request with an HTTP library. If it comes through a proxy, look at what the proxy sends.',
+  },
+  InvalidJson: {
+    status: 400,
+    title: 'Invalid JSON',
+    detail: (reason: string) => `The body is not valid JSON: ${reason}.`,
+    remedy: 'Send one JSON object, encoded in UTF-8.',
+  },
+  Unauthorized: {
+    status: 401,
+    title: 'Missing or invalid API key',
+    detail: 'Send one header `Authorization: Bearer <API key>` with a key that is not revoked.',
+    remedy: 'Send a valid API key. `scrip key list` and the console show the keys of an account.',
+  },
+  InsufficientFunds: {
+    status: 402,
+    title: 'Insufficient credits',
+    detail: ({ requested, available }: Amounts) =>
+      `The balance is ${credits(available)}, less than the ${grouped(requested)} requested. Nothing was subtracted.`,
+    remedy: 'Subtract at most `available`, or add credits first.',
+  },
+  Forbidden: {
+    status: 403,
+    title: 'API key lacks the required scope',
+    detail: 'This key has the scope `read`; this call requires `write`.',
+    remedy: 'Use a key with the scope `write`.',
+  },
+  CycleNotFound: {
+    status: 404,
+    title: 'No current cycle',
+    detail: 'This end user has no cycle to stop.',
+    remedy: 'Nothing has to be stopped. Check `end_user_id` if you expected a cycle.',
+  },
+  NotFound: {
+    status: 404,
+    title: 'Path not found',
+    detail: (path: string) => `There is nothing at ${path}. The paths are listed at /docs.`,
+    remedy: 'Check the path. `/docs` lists all of them.',
+  },
+  MethodNotAllowed: {
+    status: 405,
+    title: 'Method not allowed',
+    detail: ({ path, allow, method }: { path: string; allow: string; method: string }) =>
+      `${path} accepts ${allow}, not ${method}.`,
+    remedy: 'Use one of the methods in the `Allow` header.',
+  },
+  RequestTimeout: {
+    status: 408,
+    title: 'Request timeout',
+    detail: 'The request did not arrive in time. The connection is closed.',
+    remedy: 'Send it again. Headers have 10 seconds to arrive, a whole request 30.',
+  },
+  CycleAlreadyActive: {
+    status: 409,
+    title: 'A cycle is already active',
+    detail: 'A cycle is already active. Nothing was changed. To replace it, send "on_active": "replace".',
+    remedy: 'Keep the cycle in `cycle`, or send `"on_active": "replace"`.',
+    inForm: 'A cycle is already active. Stop it before you start another.',
+  },
+  PayloadTooLarge: {
+    status: 413,
+    title: 'Body too large',
+    detail: `The body exceeds ${grouped(BODY_BYTES_MAX)} bytes.`,
+    remedy: 'Send a smaller body.',
+  },
+  UnsupportedMediaType: {
+    status: 415,
+    title: 'Unsupported media type',
+    detail: 'Send the body with `Content-Type: application/json`.',
+    remedy: 'Send uncompressed JSON, with `Content-Type: application/json`.',
+  },
+  ExpectationFailed: {
+    status: 417,
+    title: 'Unsupported expectation',
+    detail: (expectation: string) => `The header \`Expect: ${expectation}\` is not supported.`,
+    remedy: 'Leave the `Expect` header out, or send `100-continue`.',
+  },
+  InvalidField: {
+    status: 422,
+    title: 'Invalid field',
+    detail: (errors: readonly FieldError[]) =>
+      errors.map(({ path, message }) => `${path || 'the body'} ${message}`).join('; '),
+    remedy: 'Correct the fields in `errors`: each is missing, unknown, or has a value that is not allowed.',
+  },
+  BalanceTooLarge: {
+    status: 422,
+    title: 'Maximum balance exceeded',
+    detail: ({ requested, available }: Amounts) =>
+      available === 0
+        ? 'This end user has reached the maximum balance. Nothing was added.'
+        : `This end user can hold ${grouped(available)} more ${available === 1 ? 'credit' : 'credits'}, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was added.`,
+    remedy: 'Add at most `available`. An end user can hold 2^53−1 credits.',
+  },
+  IdempotencyKeyReused: {
+    status: 422,
+    title: 'Idempotency key reused',
+    detail: 'This Idempotency-Key was sent before with other fields or to another path. Nothing was changed.',
+    remedy: 'Use a new key for a new request. Send the same key only with the same request.',
+    inForm: 'This form was submitted before with other values, which were applied. Check them below.',
+  },
+  TooManyRequests: {
+    status: 429,
+    title: 'Rate limit exceeded',
+    detail: 'This API key has exceeded its rate limit. Nothing was changed.',
+    remedy: 'Send it again after the seconds in `Retry-After`.',
+  },
+  HeadersTooLarge: {
+    status: 431,
+    title: 'Headers too large',
+    detail: `The headers exceed ${grouped(HEADER_BYTES_MAX)} bytes, or there are more than ${HEADERS_MAX}. The connection is closed.`,
+    remedy: 'Send fewer and shorter headers.',
+  },
+  Internal: {
+    status: 500,
+    title: 'Internal error',
+    detail: 'Internal error. Details are logged under this request_id.',
+    remedy:
+      'Ask the operator to look up the `request_id` in the log. If the ledger may be wrong, Scrip writes no more.',
+    inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
+  },
+  Overloaded: {
+    status: 503,
+    title: 'Server overloaded; nothing was changed',
+    detail: 'The server is busy. Nothing was changed; try again in a moment.',
+    remedy: 'Send it again after the seconds in `Retry-After`.',
+  },
+  StoreUnavailable: {
+    status: 503,
+    title: 'Database unavailable; nothing was changed',
+    detail: 'The database is unavailable. Nothing was changed; try again in a moment.',
+    remedy: 'Send it again after the seconds in `Retry-After`.',
+  },
+  OutcomeUnknown: {
+    status: 503,
+    title: 'Outcome unknown',
+    detail:
+      'The database failed while it confirmed the write, which may or may not have been applied. Send it again with the same Idempotency-Key, or read the balance first.',
+    remedy: 'With an `Idempotency-Key`, send it again with the same one. Without, read the balance before you do.',
+    inForm: "We couldn't confirm this. Resubmit unchanged; it won't be applied twice.",
+  },
+} satisfies Readonly<Record<ProblemCode, Problem>>;
+
+/** Those whose detail is always the same. */
+export type PlainProblem = {
+  [Code in ProblemCode]: (typeof PROBLEMS)[Code]['detail'] extends string ? Code : never;
+}[ProblemCode];
+
+/** What a form of the console says about a problem. */
+export function formText(code: PlainProblem): string {
+  const problem: Problem = PROBLEMS[code];
+  return problem.inForm ?? PROBLEMS[code].detail;
+}
+
+/** What happened to a command that a rule refused. */
+export function refusalDetail(refusal: Refusal): string {
+  switch (refusal.refused) {
+    case 'InsufficientFunds':
+    case 'BalanceTooLarge':
+      return PROBLEMS[refusal.refused].detail(refusal);
+    default:
+      return PROBLEMS[refusal.refused].detail;
+  }
+}
+
+/** With commas between thousands. `toLocaleString` takes fifty times as long. */
+function grouped(value: number): string {
+  return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',');
+}
+
+function credits(amount: number): string {
+  return `${grouped(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
+}
+
+/** An invalid request, thrown by whatever reads it and answered in one place. */
+export class InvalidRequest extends Error {
+  readonly code: RequestCode;
+  readonly errors: readonly FieldError[];
+
+  constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = []) {
+    super(detail);
+    this.name = 'InvalidRequest';
+    this.code = code;
+    this.errors = errors;
+  }
+}
+
+export function invalidFields(errors: readonly FieldError[]): InvalidRequest {
+  return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors);
+}
+
+/** JSON Pointer (RFC 6901) to a field of the body. */
+export function pointerTo(name: string): string {
+  return `/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
+}

@@ -1,0 +1,25 @@
+// End users: each belongs to one account.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { ADA, add } from '../../test/ledger/ledger-builders.ts';
+import { endUserText, isSameEndUser } from './command.ts';
+
+const OTHERS = [
+  { ...ADA, account: 2 },
+  { ...ADA, account: 11 },
+  { ...ADA, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
+];
+
+test('an end user is the same with the same UUID of the same account, whatever the command is', () => {
+  assert(isSameEndUser(ADA, add(5)));
+  assert.equal(endUserText(ADA), `1/${ADA.endUser}`);
+  assert.equal(endUserText(add(5)), endUserText(ADA));
+});
+
+test('the same UUID under another account is another end user', () => {
+  for (const other of OTHERS) {
+    assert(!isSameEndUser(ADA, other));
+    assert.notEqual(endUserText(ADA), endUserText(other));
+  }
+});

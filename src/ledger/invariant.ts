@@ -1,0 +1,24 @@
+// A broken invariant of the ledger: one of those that `scrip verify` checks and names by number.
+//
+//   1  The postings of a cycle sum to what remains in it, and 0 <= remaining <= amount.
+//   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.
+//   3  An end user has at most one active recurring cycle, and its periods abut.
+//   4  A posting never changes, and the times of an end user never go backwards.
+
+import { AssertionError } from 'node:assert/strict';
+
+export type Invariant = 1 | 2 | 3 | 4;
+
+/** Writing stops wherever this is thrown; the audit reports it and goes on. */
+export class InvariantViolation extends AssertionError {
+  readonly invariant: Invariant;
+
+  constructor(invariant: Invariant, message: string) {
+    super({ message });
+    this.invariant = invariant;
+  }
+}
+
+export function assertInvariant(invariant: Invariant, holds: boolean, message: string): asserts holds {
+  if (!holds) throw new InvariantViolation(invariant, message);
+}

@@ -1,0 +1,31 @@
+// Opens the store that DATABASE_URL names, for serving. With open-tools.ts, this is the only file that names a real store.
+//
+// SQLite, the default, is imported statically, so that its writer thread starts while the rest of the service loads. What
+// only some need is imported on use: PostgreSQL's driver, and the console's database library once the console is opened.
+
+import type { Database } from './config.ts';
+import type { ConsoleDatabase } from './store/console-database.ts';
+import { openSqliteStore } from './store/sqlite/sqlite-store.ts';
+import type { Stores } from './store/stores.ts';
+
+/**
+ * Opens the store for serving. No other process may serve the same SQLite file.
+ *
+ * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
+ * @throws CannotOpen
+ */
+export async function openStores(database: Database, wall?: () => number): Promise<Stores> {
+  if (database.kind === 'file') return openSqliteStore(database.path, wall);
+  const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
+  return openPostgresStore(database);
+}
+
+/** Opens the console's own connections to a ledger that already exists. */
+export async function openConsoleDatabase(database: Database): Promise<ConsoleDatabase> {
+  if (database.kind === 'file') {
+    const { openSqliteConsoleDatabase } = await import('./store/sqlite/reads/console-database.ts');
+    return openSqliteConsoleDatabase(database.path);
+  }
+  const { openPostgresConsoleDatabase } = await import('./store/postgres/reads/console-database.ts');
+  return openPostgresConsoleDatabase(database.url);
+}

@@ -1,0 +1,88 @@
+// Opens the ledger that DATABASE_URL names for everything besides serving: API keys, verification, copies, backups and
+// exports. Like open-store.ts, it names the real stores; each is imported on use.
+
+import type { Database } from './config.ts';
+import { CannotOpen } from './store/store-fault.ts';
+import type { AccountPostings } from './store/tools/account-export.ts';
+import { type CopyReport, copyLedger } from './store/tools/copy.ts';
+import type { CopyDestination, CopySource } from './store/tools/ledger-copy.ts';
+import type { BackupReport, OperatorStores, ReportProgress } from './store/tools/ledger-tools.ts';
+
+/**
+ * Opens a ledger for a command. Servers may be using it.
+ *
+ * @param options.create whether a missing ledger is created or reported as an error
+ * @throws CannotOpen
+ */
+export async function openTools(database: Database, options = { create: true }): Promise<OperatorStores> {
+  if (database.kind === 'file') {
+    const { openSqliteTools } = await import('./store/sqlite/tools/ledger-tools.ts');
+    return openSqliteTools(database.path, options);
+  }
+  const { openPostgresTools } = await import('./store/postgres/tools/ledger-tools.ts');
+  return openPostgresTools(database, options);
+}
+
+/**
+ * Copies a whole ledger into an empty one, or resumes a copy that was interrupted.
+ *
+ * @throws CopyStopped, CannotOpen
+ */
+export async function copyDatabase(from: Database, to: Database, report: ReportProgress): Promise<CopyReport> {
+  await using opened = new AsyncDisposableStack();
+  const source = opened.adopt(await openSource(from), (ledger) => ledger.close());
+  const destination = opened.adopt(await openDestination(to), (ledger) => ledger.close());
+  return await copyLedger(source, destination, report);
+}
+
+async function openSource(database: Database): Promise<CopySource> {
+  if (database.kind === 'file') {
+    const { openSqliteSource } = await import('./store/sqlite/tools/copying.ts');
+    return openSqliteSource(database.path);
+  }
+  const { openPostgresSource } = await import('./store/postgres/tools/copying.ts');
+  return openPostgresSource(database);
+}
+
+async function openDestination(database: Database): Promise<CopyDestination> {
+  if (database.kind === 'file') {
+    const { openSqliteDestination } = await import('./store/sqlite/tools/copying.ts');
+    return openSqliteDestination(database.path);
+  }
+  const { openPostgresDestination } = await import('./store/postgres/tools/copying.ts');
+  return openPostgresDestination(database);
+}
+
+/** @throws CannotOpen, also for PostgreSQL, which is backed up with its own tools */
+export async function backUpDatabase(database: Database, to: string, report: ReportProgress): Promise<BackupReport> {
+  if (database.kind !== 'file')
+    throw new CannotOpen(
+      '`scrip backup` is for SQLite files only; to back up PostgreSQL, see docs/operating/backups.md.',
+    );
+  const { backUpFile } = await import('./store/sqlite/tools/backup.ts');
+  return backUpFile(database.path, to, report);
+}
+
+/** @throws CannotOpen, also for PostgreSQL */
+export async function restoreDatabase(from: string, database: Database, report: ReportProgress): Promise<BackupReport> {
+  if (database.kind !== 'file')
+    throw new CannotOpen(
+      '`scrip restore` is for SQLite files only; to restore PostgreSQL, see docs/operating/backups.md.',
+    );
+  const { restoreFile } = await import('./store/sqlite/tools/backup.ts');
+  return restoreFile(from, database.path, report);
+}
+
+/**
+ * Opens a snapshot of all postings of an account.
+ *
+ * @throws CannotOpen
+ */
+export async function openAccountPostings(database: Database, account: string): Promise<AccountPostings> {
+  if (database.kind === 'file') {
+    const { openSqliteAccount } = await import('./store/sqlite/tools/account-postings.ts');
+    return openSqliteAccount(database.path, account);
+  }
+  const { openPostgresAccount } = await import('./store/postgres/tools/account-postings.ts');
+  return openPostgresAccount(database, account);
+}

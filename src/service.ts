@@ -1,0 +1,155 @@
+// Assembles the service: the store, group commit, the background jobs, the HTTP server and the console, started and stopped
+// together. The HTTP server and the console are imported while the store opens, since both take time.
+
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type DestinationStream, type Logger, pino } from 'pino';
+import { GroupCommit } from './batching/group-commit.ts';
+import { idempotencySweep } from './batching/idempotency-sweep.ts';
+import { QUEUE_LIMITS } from './batching/queue-space.ts';
+import { RenewalJob } from './batching/renewal-job.ts';
+import { type Config, originAt } from './config.ts';
+import { totalsJob } from './events/totals.ts';
+import { PageQueue } from './http/admission/page-queue.ts';
+import { queuedReads } from './http/admission/queued-reads.ts';
+import { Authenticator } from './http/auth/authenticator.ts';
+import type { ServerLimits } from './http/limits.ts';
+import type { HttpServer } from './http/server.ts';
+import { openConsoleDatabase, openStores } from './open-store.ts';
+import type { StoreFault } from './store/store-fault.ts';
+import type { Stores } from './store/stores.ts';
+import { Tracer } from './tracing/tracer.ts';
+import { VERSION } from './version.ts';
+
+export interface Service {
+  readonly url: string;
+  /** URL of the metrics if they have their own port, else null. */
+  readonly metricsUrl: string | null;
+  readonly stores: Stores;
+  /** Every route that is served, in the form `GET /healthz`. */
+  readonly routes: readonly string[];
+  /** Stops accepting connections, answers the requests in flight, and closes the ledger. */
+  stop(): Promise<void>;
+}
+
+export interface ServiceOptions {
+  /** Destination of log lines; standard error if absent. */
+  readonly log?: DestinationStream;
+  /** Replaces the machine's clock, in milliseconds since 1970; for tests. */
+  readonly wall?: () => number;
+  /** Override `SERVER_LIMITS`; for tests. */
+  readonly limits?: Partial<ServerLimits>;
+}
+
+/** @throws CannotOpen, and what `listen` throws if the address is in use */
+export async function startService(
+  config: Config,
+  { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},
+): Promise<Service> {
+  const logger = pino({ level: config.logLevel }, log);
+  // The store starts its writer thread while the other modules load.
+  const [stores, { buildServer }, { createConsole }] = await Promise.all([
+    openStores(config.database, wall),
+    import('./http/server.ts'),
+    import('./console/console.ts'),
+  ]);
+  const { ledger, keys } = stores;
+  const commit = new GroupCommit(ledger, QUEUE_LIMITS, (fault) => logStoreHealth(logger, fault));
+  const failing = (what: string) => (error: unknown) =>
+    logger.warn({ err: error }, `${what} failed; retrying every second`);
+  const renewalJob = new RenewalJob(ledger, commit, failing('entering due renewals'));
+  const jobs = [
+    renewalJob,
+    idempotencySweep(ledger, config.idempotency, failing('deleting expired idempotency records')),
+    totalsJob(ledger.feed, failing('updating the totals of the console')),
+  ];
+  const authenticator = new Authenticator(keys);
+  const tracer = tracerOf(config, commit, logger);
+  let url = '';
+  const pages = new PageQueue();
+  const webConsole = createConsole({
+    stores: { ...stores, console: queuedReads(stores.console, pages) },
+    commit,
+    settings: config.console,
+    openDatabase: () => openConsoleDatabase(config.database),
+    logger,
+    now: wall ?? Date.now,
+    listeningUrl: () => url,
+  });
+  try {
+    const server = await buildServer({
+      ledger,
+      commit,
+      renewalJob,
+      authenticator,
+      logger,
+      version: VERSION,
+      logRequests: config.logRequests,
+      tracer,
+      metricsElsewhere: config.metricsPort !== null,
+      rateLimit: config.rateLimit,
+      limits: { connectionsMax: config.maxConnections, ...limits },
+      console: webConsole,
+      pages,
+    });
+    await server.app.listen({ host: config.host, port: config.port, listenTextResolver: () => 'Scrip is listening' });
+    const metrics = await startMetricsServer(config, server, logger).catch(async (error) => {
+      await server.drain();
+      throw error;
+    });
+    url = urlOf(server.app.server);
+    for (const job of jobs) job.start();
+    authenticator.start();
+    let stopping: Promise<void> | null = null;
+    const stop = async () => {
+      await server.drain();
+      await Promise.all(jobs.map((job) => job.stop()));
+      await commit.drained();
+      await webConsole.close();
+      await authenticator.stop();
+      await ledger.close();
+      metrics?.closeAllConnections();
+      metrics?.close();
+      await tracer?.stop();
+      logger.info('Scrip stopped');
+    };
+    const metricsUrl = metrics && `${urlOf(metrics)}/metrics`;
+    return { url, metricsUrl, stores, routes: server.routes, stop: () => (stopping ??= stop()) };
+  } catch (error) {
+    await ledger.close();
+    throw error;
+  }
+}
+
+function logStoreHealth(logger: Logger, fault: StoreFault | null): void {
+  if (fault === null) logger.info('writes are succeeding again');
+  else if (fault.code !== 'Internal') logger.error({ err: fault, fault: fault.code }, 'writes are failing');
+  else logger.fatal({ err: fault }, 'invariant violation: writing has stopped; run `scrip verify` for details');
+}
+
+function urlOf(server: Server): string {
+  const { address, port } = server.address() as AddressInfo;
+  return originAt(address, port);
+}
+
+/** Starts the metrics server; null if metrics are served on the port of the service. */
+async function startMetricsServer(
+  { host, metricsPort = null }: Config,
+  { metrics }: HttpServer,
+  logger: Logger,
+): Promise<Server | null> {
+  if (metricsPort === null) return null;
+  const { serveMetrics } = await import('./http/metrics/metrics-server.ts');
+  const server = await serveMetrics(metrics, { host, port: metricsPort });
+  logger.info({ port: (server.address() as AddressInfo).port }, 'metrics server is listening');
+  return server;
+}
+
+/** Null if tracing is off: then requests do no work for it. */
+function tracerOf({ tracing = null }: Config, commit: GroupCommit, logger: Logger): Tracer | null {
+  if (tracing === null) return null;
+  const resource = { ...tracing.resource, 'service.version': VERSION, 'process.pid': process.pid };
+  const tracer = new Tracer({ ...tracing, resource }, (reason) => logger.warn({ reason }, 'cannot send traces'));
+  commit.onAnswering = (batch) => tracer.answering(batch);
+  return tracer;
+}

@@ -1,0 +1,49 @@
+// Rows distributed over machines by Citus: each bucket is a part, on one shard. Citus takes a statement that locks or
+// changes rows only if it names its bucket as a constant, and refuses some that PostgreSQL takes, such as a write within WITH.
+
+import { type Connection, sql } from '../pool/connection.ts';
+import { BATCH_TIMEOUTS, setLocal } from '../pool/transactions.ts';
+import { BUCKETS, bucketOf, KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
+import { columnsOf } from '../rows/ledger-rows.ts';
+import { unnest } from '../rows/row-arrays.ts';
+import type { LedgerTables, Part, Placement } from './placement.ts';
+
+const PARTS = Array.from({ length: BUCKETS }, (_, bucket) => partOf(bucket));
+
+export const CITUS: Placement = {
+  distribute,
+  parts: PARTS,
+  partOf: (user) => PARTS[bucketOf(user)] as Part,
+  lanes: (atOnce) => ({ count: BUCKETS, atOnce, of: bucketOf }),
+  // How its workers take other settings is not documented.
+  begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
+};
+
+function partOf(bucket: number): Part {
+  return {
+    bucket,
+    isShard: true,
+    within: (table) => ` AND ${table}.bucket = ${bucket}`,
+    // It needs a table of the same shard to select from.
+    insert(table, columns, types) {
+      return `INSERT INTO scrip.${table} (${KEY}, ${columns})
+        SELECT e.bucket, e.account, e.end_user, ${columnsOf('k', columns)}
+        FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})
+        JOIN scrip.end_users e ON ${sameKey('e')} AND e.bucket = ${bucket}`;
+    },
+  };
+}
+
+async function distribute(connection: Connection, { spread, whole }: LedgerTables): Promise<void> {
+  const placed = `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`;
+  const done = new Set((await connection.rows(sql(placed))).map(([table]) => table));
+  // One machine after the other, so that no table waits for what another one does on a connection of its own.
+  await connection.script(`SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`);
+  for (const table of whole.filter((table) => !done.has(table)))
+    await connection.script(`SELECT create_reference_table('scrip.${table}')`);
+  const [first] = spread;
+  for (const table of spread.filter((table) => !done.has(table))) {
+    const placing = table === first ? `shard_count => ${BUCKETS}` : `colocate_with => 'scrip.${first}'`;
+    await connection.script(`SELECT create_distributed_table('scrip.${table}', 'bucket', ${placing})`);
+  }
+}

@@ -1,0 +1,65 @@
+// The table of idempotency records. A record is inserted with its batch, found by its key, and deleted when it is older
+// than its retention.
+
+import { type IdempotencyRecord, type IdempotencyRecords, nameOf } from '../../../ledger/idempotency.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import type { IdempotencyRetention } from '../../ledger-store.ts';
+import { isGrant, outcomeOf, storedOutcome } from '../../stored-record.ts';
+import type { Part } from '../citus/placement.ts';
+import { exactInteger, type Query, sql, type TextRow, type Value } from '../pool/connection.ts';
+import type { ConnectionPool } from '../pool/connection-pool.ts';
+import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
+
+/** Behind the key of the end user. */
+export const RECORD_COLUMNS = 'key, request, request_id, outcome, recorded_at, is_grant';
+export const RECORD_TYPES = 'text text text text bigint boolean'.split(' ');
+
+/** The values of `RECORD_COLUMNS`. */
+export function recordValues(record: IdempotencyRecord): Value[] {
+  const { key, request, requestId, outcome, recordedAt } = record;
+  return [key, request, requestId, storedOutcome(outcome), recordedAt, `${isGrant(record)}`];
+}
+
+export function recordsOf(rows: readonly TextRow[]): IdempotencyRecords {
+  return new Map(rows.map(recordOf).map((record) => [nameOf(record), record]));
+}
+
+/** @param row the account and the end user, and `RECORD_COLUMNS` */
+export function recordOf(row: TextRow): IdempotencyRecord {
+  const [account, endUser, key, request, requestId, outcome, recordedAt] = row as readonly string[];
+  return {
+    account: Number(account),
+    endUser: endUser as string,
+    key: key as string,
+    request: request as string,
+    requestId: requestId as string,
+    outcome: outcomeOf(outcome as string | null),
+    recordedAt: exactInteger(recordedAt),
+  };
+}
+
+/** Of one retention, in one step: about 10 ms of the server. */
+const DELETED_MAX = 1_000;
+
+/** Deletes some records of a part that are older than their retention at `now`. @returns whether there may be more */
+export async function deleteOldest(
+  pool: ConnectionPool,
+  part: Part,
+  { grantsMs, othersMs }: IdempotencyRetention,
+  now: Instant,
+): Promise<boolean> {
+  const deletions = [deletion(part, true, now - grantsMs), deletion(part, false, now - othersMs)];
+  const results = await pool.send([...BEGIN_UNPROMISED, ...deletions, COMMIT]);
+  return results.some(({ command, rowCount }) => command === 'DELETE' && rowCount === DELETED_MAX);
+}
+
+function deletion(part: Part, isGrant: boolean, before: Instant): Query {
+  const key = 'bucket, account, end_user, key';
+  return sql(
+    `DELETE FROM scrip.idempotency_records r WHERE (${key}) IN (
+       SELECT ${key} FROM scrip.idempotency_records o
+       WHERE is_grant = $1 AND recorded_at < $2${part.within('o')} ORDER BY recorded_at LIMIT $3
+     )${part.within('r')}`,
+    [`${isGrant}`, before, DELETED_MAX],
+  );
+}

@@ -1,0 +1,208 @@
+// A connection to PostgreSQL that sends steps: statements that travel together and are answered together. The driver ends
+// each statement with a Sync of its own, at which the server sends off what it has: five statements were five packets, each
+// of which woke this process. A step has one Sync, and its statements are not described, since the sender knows the columns.
+// After an error the server skips the rest of a step, and the connection is not used again: what it has prepared is not known.
+// https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+
+import assert from 'node:assert/strict';
+import type { PoolClient, Submittable, Connection as Wire } from 'pg';
+
+export type Value = string | number | null;
+
+/** A statement with the values of its parameters. */
+export interface Query {
+  /** Under which it is prepared once per connection; empty for one that is sent as it is. */
+  readonly name: string;
+  readonly text: string;
+  readonly values: readonly Value[];
+}
+
+/** The columns of a row as PostgreSQL writes them out. */
+export type TextRow = readonly (string | null)[];
+
+/** `bigint` columns hold what a number holds exactly, or the ledger stops. @param column also a number already */
+export function exactInteger(column: Value | undefined): number {
+  const value = Number(column ?? Number.NaN);
+  assert(Number.isSafeInteger(value), 'an integer of the ledger is within 2^53−1');
+  return value;
+}
+
+export interface QueryResult {
+  /** What was done, such as `COMMIT`. */
+  readonly command: string;
+  /** How many rows it concerned; 0 where that means nothing. */
+  readonly rowCount: number;
+  readonly rows: readonly TextRow[];
+}
+
+/** A statement that is sent as it is. */
+export function sql(text: string, values: readonly Value[] = []): Query {
+  return { name: '', text, values };
+}
+
+/** Given the values of its parameters. */
+export type PreparedStatement = (values: readonly Value[]) => Query;
+
+let preparedCount = 0;
+
+/** The class of codes of notices that warn of nothing. */
+const SUCCESS = '00';
+
+/** A statement that is prepared once per connection. @param label for logs of the server: words with underscores */
+export function prepared(label: string, text: string): PreparedStatement {
+  preparedCount += 1;
+  const name = `scrip_${label}_${preparedCount}`;
+  return (values) => ({ name, text, values });
+}
+
+export interface ConnectionOptions {
+  /** Whether to prepare statements that have a name. */
+  readonly isPrepared: boolean;
+  /** For the answer to a step; 0 for no limit. */
+  readonly timeoutMs: number;
+}
+
+export class Connection {
+  readonly #client: PoolClient;
+  readonly #options: ConnectionOptions;
+  /** Names of statements. */
+  readonly #prepared = new Set<string>();
+  /** Known from the first step on. */
+  #wire: Wire | null = null;
+  #unanswered = 0;
+
+  constructor(client: PoolClient, options: ConnectionOptions) {
+    this.#client = client;
+    this.#options = options;
+  }
+
+  /**
+   * Sends the statements in one piece, also while an earlier step is not answered yet: the server then goes on with this one
+   * without waiting.
+   *
+   * @returns a result for each
+   * @throws (rejects) the error of the first statement that fails
+   */
+  send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
+    return new Promise((resolve, reject) => {
+      // The driver submits a step once the ones before it are answered. This one is on its way by then.
+      const isSent = this.#wire !== null && this.#unanswered > 0;
+      if (isSent) this.#write(this.#wire as Wire, queries);
+      this.#unanswered += 1;
+      const submit = (wire: Wire) => {
+        this.#wire = wire;
+        if (!isSent) this.#write(wire, queries);
+      };
+      const step = stepOf(queries.length, submit, (error, results) => {
+        clearTimeout(timer);
+        this.#unanswered -= 1;
+        if (error) reject(error);
+        else resolve(results);
+      });
+      const timer = timeoutMs > 0 ? setTimeout(() => this.#giveUp(step, timeoutMs), timeoutMs) : undefined;
+      this.#client.query(step);
+    });
+  }
+
+  /** Sends one statement, and returns its rows. */
+  async rows(query: Query): Promise<readonly TextRow[]> {
+    const [result] = await this.send([query]);
+    return (result as QueryResult).rows;
+  }
+
+  /** The rows of a query without parameters, some at a time; within a transaction of the caller. */
+  async *cursor(name: string, text: string, rowsMax: number): AsyncGenerator<readonly TextRow[]> {
+    await this.send([sql(`DECLARE ${name} CURSOR FOR ${text}`)]);
+    for (;;) {
+      const rows = await this.rows(sql(`FETCH ${rowsMax} FROM ${name}`));
+      if (rows.length === 0) return;
+      yield rows;
+    }
+  }
+
+  /** Runs several statements, separated by semicolons and without parameters. */
+  async script(text: string): Promise<void> {
+    await this.#client.query(text);
+  }
+
+  /**
+   * Sends statements, the last of which is COMMIT.
+   *
+   * @returns what the server warns of, in its language; null when the COMMIT is confirmed without a warning
+   */
+  async commit(queries: readonly Query[], timeoutMs?: number): Promise<string | null> {
+    let warning: string | null = null;
+    const listener = ({ code, message }: { code?: string | undefined; message?: string | undefined }) => {
+      if (!code?.startsWith(SUCCESS)) warning = message ?? 'a warning';
+    };
+    this.#client.on('notice', listener);
+    try {
+      const results = await this.send(queries, timeoutMs);
+      assert(results.at(-1)?.command === 'COMMIT', 'a transaction without an error commits');
+      return warning;
+    } finally {
+      this.#client.off('notice', listener);
+    }
+  }
+
+  /** Closing a connection rolls back what is not committed. @param isSound whether it can be used again */
+  release(isSound: boolean): void {
+    this.#client.release(!isSound);
+  }
+
+  /** Fails everything that waits on this connection: nothing gets through. */
+  #giveUp(step: Step, timeoutMs: number): void {
+    step.handleError(new Error(`No answer within ${timeoutMs} ms`));
+    this.#wire?.stream.destroy();
+  }
+
+  #write(wire: Wire, queries: readonly Query[]): void {
+    wire.stream.cork();
+    try {
+      for (const { name, text, values } of queries) {
+        const statement = this.#options.isPrepared ? name : '';
+        if (!this.#prepared.has(statement)) wire.parse({ name: statement, text, types: [] }, true);
+        if (statement !== '') this.#prepared.add(statement);
+        wire.bind({ statement, values: values.map((value) => (value === null ? null : String(value))) }, true);
+        wire.execute(null, true);
+      }
+      wire.sync();
+    } finally {
+      wire.stream.uncork();
+    }
+  }
+}
+
+/** A query of its own kind, to which the driver hands the messages of the server. */
+type Step = Submittable & { handleError(error: Error): void };
+
+function stepOf(
+  length: number,
+  submit: (wire: Wire) => void,
+  onEnd: (error: Error | null, results: readonly QueryResult[]) => void,
+): Step {
+  const results = Array.from({ length }, () => ({ command: '', rowCount: 0, rows: [] as TextRow[] }));
+  let answered = 0;
+  let isEnded = false;
+  const end = (error: Error | null) => {
+    if (!isEnded) onEnd(error, results);
+    isEnded = true;
+  };
+  const messages = {
+    submit,
+    handleDataRow({ fields }: { fields: TextRow }): void {
+      results[answered]?.rows.push(fields);
+    },
+    /** The text is such as `INSERT 0 40`, `SELECT 2` or `COMMIT`. */
+    handleCommandComplete({ text }: { text: string }): void {
+      const [command = '', ...counts] = text.split(' ');
+      Object.assign(results[answered] ?? {}, { command, rowCount: Number(counts.at(-1) ?? 0) });
+      answered += 1;
+    },
+    handleReadyForQuery(): void {
+      end(answered === length ? null : new Error('Received unexpected readyForQuery message from backend.'));
+    },
+    handleError: end,
+  };
+  return messages;
+}

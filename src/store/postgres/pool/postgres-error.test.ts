@@ -1,0 +1,86 @@
+// What errors of PostgreSQL, of the driver and of the network mean to a ledger: another connection, no writes for now, or none
+// any more.
+
+import assert, { AssertionError } from 'node:assert/strict';
+import { test } from 'node:test';
+import { DatabaseError } from 'pg';
+import { StoreFault } from '../../store-fault.ts';
+import { faultOf, isConnectionLost } from './postgres-error.ts';
+
+function fromServer(code?: string): DatabaseError {
+  return Object.assign(new DatabaseError('the server says no', 0, 'error'), { code });
+}
+
+function fromNetwork(code: string): Error {
+  return Object.assign(new Error(`read ${code}`), { code });
+}
+
+const LOST: readonly Error[] = [
+  // The operating system, a name that is not found, TLS, a stream that is gone.
+  ...['EPIPE', 'ECONNRESET', 'ECONNREFUSED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN'].map(fromNetwork),
+  ...['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'ERR_STREAM_DESTROYED', 'ERR_SOCKET_CLOSED'].map(fromNetwork),
+  // The driver and its pool, which give no code.
+  new Error('Connection terminated'),
+  new Error('Connection terminated unexpectedly'),
+  new Error('Connection terminated due to connection timeout'),
+  new Error('No answer within 5000 ms'),
+  new Error('timeout exceeded when trying to connect'),
+  new Error('timeout expired'),
+  new Error('Client has encountered a connection error and is not queryable'),
+  new Error('Client was closed and is not queryable'),
+  new Error('Received unexpected dataRow message from backend.'),
+  // The server ends the connection, or is no primary any more; and bytes that the driver cannot read.
+  ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
+  fromServer(),
+];
+
+/** The server refuses: nothing happened, and the next batch may succeed. */
+const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
+
+/** What may never be. */
+const BROKEN: readonly unknown[] = [
+  ...['23505', '23514', '22003', 'XX001', 'XX002'].map(fromServer),
+  new AssertionError({ message: 'what remains is between 0 and the amount' }),
+  Object.assign(new TypeError('x is not a function'), { code: undefined }),
+  Object.assign(new TypeError('an argument'), { code: 'ERR_INVALID_ARG_TYPE' }),
+  new RangeError('Invalid array length'),
+  new ReferenceError('x is not defined'),
+  new Error('an error that was not foreseen'),
+  new Error('the Connection terminated here is only mentioned'),
+  'a text that was thrown',
+  undefined,
+];
+
+for (const error of LOST) {
+  test(`on PostgreSQL, ${nameOf(error)} means that the connection is lost`, () => {
+    assert(isConnectionLost(error));
+    assert.equal(faultOf(error).code, 'StoreUnavailable');
+  });
+}
+
+for (const error of UNAVAILABLE.map(fromServer)) {
+  test(`on PostgreSQL, ${nameOf(error)} refuses a batch and leaves the connection sound`, () => {
+    assert(!isConnectionLost(error));
+    assert.equal(faultOf(error).code, 'StoreUnavailable');
+  });
+}
+
+for (const error of BROKEN) {
+  test(`on PostgreSQL, ${nameOf(error)} is a broken invariant or a bug, and stops the ledger`, () => {
+    assert(!isConnectionLost(error));
+    assert.equal(faultOf(error).code, 'Internal');
+  });
+}
+
+test('a fault of the store of PostgreSQL stays what it is when it is judged again', () => {
+  for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
+    const fault = new StoreFault(code, 'Connection terminated');
+    assert.equal(faultOf(fault), fault);
+    assert(!isConnectionLost(fault));
+  }
+});
+
+function nameOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return `${error.constructor.name} ${(error as { code?: string }).code ?? ''} "${error.message}"`;
+}

@@ -1,0 +1,39 @@
+// API keys in PostgreSQL. A table lock gives out their numbers.
+
+import assert from 'node:assert/strict';
+import type { KeyStore } from '../../key-store.ts';
+import { SqlKeyStore } from '../../sql-key-store.ts';
+import { sql } from '../pool/connection.ts';
+import type { attempt } from '../pool/postgres-error.ts';
+import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
+import type { LedgerDatabase } from '../schema/open-ledger.ts';
+
+const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.accounts, scrip.api_keys IN EXCLUSIVE MODE')];
+
+export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typeof attempt): KeyStore {
+  return new SqlKeyStore({
+    schema: 'scrip',
+    run: (text, values) => attempted(() => pool.rows(sql(text, values))),
+    now: () => attempted(() => clock.peek(pool)),
+    transact: (work) =>
+      attempted(() =>
+        pool.use(async (connection) => {
+          await connection.send(BEGIN);
+          const result = await work((text, values) => connection.rows(sql(text, values)));
+          await connection.send([COMMIT]);
+          return result;
+        }),
+      ),
+    /** Rows in one order, since every process does this. */
+    async recordUses(ids) {
+      assert(ids.every(Number.isSafeInteger), 'keys have numbers');
+      const used = `key_id = ANY('{${ids}}')`;
+      await attempted(async () => {
+        const now = await clock.peek(pool);
+        const locking = sql(`SELECT 1 FROM scrip.api_keys WHERE ${used} ORDER BY key_id FOR UPDATE`);
+        const update = sql(`UPDATE scrip.api_keys SET last_used_at = greatest(last_used_at, $1) WHERE ${used}`, [now]);
+        await pool.send([...BEGIN_UNPROMISED, locking, update, COMMIT]);
+      });
+    },
+  });
+}

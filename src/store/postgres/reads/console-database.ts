@@ -1,0 +1,41 @@
+// The console's connections to PostgreSQL. Tables are named with their schema, since behind a pooler in transaction mode
+// a search path does not stay with its connection.
+
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import type { ConsoleDatabase, ConsoleTables } from '../../console-database.ts';
+import { exactInteger } from '../pool/connection.ts';
+import { ANSWER_TIMEOUT_MS, APPLICATION_NAME, openPool } from '../pool/connection-pool.ts';
+
+const CONNECTIONS = 3;
+
+const INT8 = 20;
+
+const INTEGERS = {
+  getTypeParser(oid: number, format?: 'text' | 'binary') {
+    return oid === INT8 ? exactInteger : pg.types.getTypeParser(oid, format as 'text');
+  },
+} as pg.CustomTypesConfig;
+
+/** @param url of a ledger that is open already, and so has the schema of this version */
+export function openPostgresConsoleDatabase(url: string): ConsoleDatabase {
+  const pool = openPool({
+    connectionString: url,
+    max: CONNECTIONS,
+    application_name: APPLICATION_NAME,
+    query_timeout: ANSWER_TIMEOUT_MS,
+    types: INTEGERS,
+  });
+  const unqualified = new Kysely<ConsoleTables>({ dialect: new PostgresDialect({ pool }) });
+  const queries = unqualified.withSchema('scrip');
+  return {
+    queries,
+    alone: (work) =>
+      queries.transaction().execute(async (transaction) => {
+        // It also keeps the numbers of accounts from being given out twice.
+        await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
+        return work(transaction);
+      }),
+    [Symbol.asyncDispose]: () => unqualified.destroy(),
+  };
+}

@@ -1,0 +1,121 @@
+// Opens the ledger in a database: what is asked of the server before it is trusted, and of the ledger before it is used. The
+// database is brought to the schema of this version, by one process at a time.
+
+import { ACCOUNT_TABLES, accountSchema } from '../../account-schema.ts';
+import { CannotOpen } from '../../store-fault.ts';
+import { CITUS } from '../citus/citus.ts';
+import { type Placement, SINGLE_DATABASE } from '../citus/placement.ts';
+import { type Connection, sql } from '../pool/connection.ts';
+import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts';
+import { DatabaseClock } from '../pool/database-clock.ts';
+import { END_USER_TABLES, ledgerSchema } from './schema.ts';
+
+/** In order; one that has been released never changes. Tables are named without their schema. */
+const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
+
+/** The version of the first of them. Databases of lower versions were made before the first release. */
+const SCHEMA_FIRST = 7;
+
+/** The schema of this version. */
+const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
+
+/** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
+const MIGRATION_LOCK = 0x53637270;
+
+type Server = Connection | ConnectionPool;
+
+export interface LedgerDatabase {
+  readonly pool: ConnectionPool;
+  readonly clock: DatabaseClock;
+  readonly placement: Placement;
+}
+
+export interface OpeningOptions extends PostgresOptions {
+  /** Whether a database without a ledger gets one. */
+  readonly create: boolean;
+}
+
+/**
+ * Opens the ledger after creating or migrating it where needed. The pool is closed if that fails, or if `open` does.
+ *
+ * @throws CannotOpen
+ */
+export async function openLedger<Opened>(
+  pool: ConnectionPool,
+  { acceptUnsafe, citus, create, now }: OpeningOptions,
+  open: (database: LedgerDatabase) => Promise<Opened>,
+): Promise<Opened> {
+  try {
+    if (!acceptUnsafe) await refuseUnsafe(pool);
+    const current = await schemaOf(pool);
+    if (current === 0 && !create)
+      throw new CannotOpen('There is no ledger in the database; check DATABASE_URL, or run `scrip migrate`.');
+    const isCitus = citus ?? (await pool.rows(sql(`SELECT 1 FROM pg_extension WHERE extname = 'citus'`))).length > 0;
+    const placement = isCitus ? CITUS : SINGLE_DATABASE;
+    if (current < SCHEMA_LATEST) await pool.use((connection) => migrate(connection, placement));
+    return await open({ pool, clock: new DatabaseClock(now), placement });
+  } catch (error) {
+    await pool.end();
+    if (error instanceof CannotOpen) throw error;
+    throw new CannotOpen(
+      `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL and that the server runs.`,
+    );
+  }
+}
+
+/** A server that answers before its data is on stable storage makes every promise of Scrip void. */
+async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
+  const unsafe = `SELECT name FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'`;
+  const rows = await pool.rows(sql(unsafe));
+  if (rows.length === 0) return;
+  const settings = rows.map(([name]) => `${name} = off`).join(' and ');
+  throw new CannotOpen(
+    `PostgreSQL runs with ${settings}, so it may lose what it has confirmed; set it to on, or accept the loss with DATABASE_ACCEPT_UNSAFE=yes.`,
+  );
+}
+
+/** @throws CannotOpen: a part of such a ledger is missing */
+export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
+  if (!(await hasUnfinishedCopy(pool))) return;
+  throw new CannotOpen('The database holds an unfinished copy; run the same `scrip copy` again to finish it.');
+}
+
+export function hasUnfinishedCopy(server: Server): Promise<boolean> {
+  return hasTable(server, 'copying');
+}
+
+async function migrate(connection: Connection, placement: Placement): Promise<void> {
+  await connection.script(`
+    BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
+    CREATE SCHEMA IF NOT EXISTS scrip; SET LOCAL search_path TO scrip, public;
+    CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL)`);
+  // Read again: another process may have migrated while this one waited for the lock.
+  const current = await schemaOf(connection);
+  for (const [index, script] of MIGRATIONS.entries()) {
+    const number = SCHEMA_FIRST + index;
+    if (number > current) await connection.script(`${script} INSERT INTO migrations VALUES (${number}, now())`);
+  }
+  await placement.distribute(connection, { spread: END_USER_TABLES, whole: [...ACCOUNT_TABLES, 'clock'] });
+  await connection.script('COMMIT');
+}
+
+/** 0 when there is no ledger. @throws CannotOpen for a schema that this version neither has nor can migrate */
+async function schemaOf(server: Server): Promise<number> {
+  if (!(await hasTable(server, 'migrations'))) return 0;
+  const [row] = await server.rows(sql('SELECT coalesce(max(number), 0) FROM scrip.migrations'));
+  const schema = Number(row?.[0]);
+  if (schema > SCHEMA_LATEST)
+    throw new CannotOpen(
+      `The ledger in this database was written by a newer Scrip (schema ${schema}; this one supports up to ${SCHEMA_LATEST}); use that version, or point DATABASE_URL elsewhere.`,
+    );
+  if (schema > 0 && schema < SCHEMA_FIRST)
+    throw new CannotOpen(
+      `The ledger in this database was written before the first release of Scrip (schema ${schema}) and cannot be read; point DATABASE_URL at another database.`,
+    );
+  return schema;
+}
+
+async function hasTable(server: Server, table: string): Promise<boolean> {
+  const rows = await server.rows(sql('SELECT 1 WHERE to_regclass($1) IS NOT NULL', [`scrip.${table}`]));
+  return rows.length > 0;
+}

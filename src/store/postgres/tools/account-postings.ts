@@ -1,0 +1,26 @@
+// The postings of an account in a database, for an export beside the servers that run on it. All in one snapshot: vacuum
+// waits for its end.
+
+import { CannotOpen } from '../../store-fault.ts';
+import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
+import { sql } from '../pool/connection.ts';
+import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
+import { openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
+import { ledgerRowsOf } from './ledger-scan.ts';
+
+/** One for the scan, and one to spare. */
+const CONNECTIONS = 2;
+
+/** @throws CannotOpen when there is no ledger, or no account of that name */
+export function openPostgresAccount(options: PostgresOptions, name: string): Promise<AccountPostings> {
+  const pool = toolsPool(options, CONNECTIONS, `${APPLICATION_NAME} export`);
+  return openLedger(pool, { ...options, acceptUnsafe: true, create: false }, async () => {
+    await refuseUnfinishedCopy(pool);
+    const [found] = await pool.rows(sql('SELECT account FROM scrip.accounts WHERE name = $1', [name]));
+    if (found === undefined) throw new CannotOpen(`There is no account named ${name}; see \`scrip key list\`.`);
+    const account = Number(found[0]);
+    const [counted] = await pool.rows(sql('SELECT count(*) FROM scrip.postings WHERE account = $1', [account]));
+    const batches = () => postingsOfAccount(account, ledgerRowsOf(pool, { after: beforeAccount(account) }));
+    return { total: Number(counted?.[0]), batches, close: () => pool.end() };
+  });
+}

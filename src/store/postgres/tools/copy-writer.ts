@@ -1,0 +1,80 @@
+// Writes copied postings into a database, and the cycles and snapshots that follow from them. Within transactions of the
+// caller.
+
+import assert from 'node:assert/strict';
+import { applyAll } from '../../../ledger/apply.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { EMPTY_STATE } from '../../../ledger/state.ts';
+import { instantOf, sequenceOf } from '../../../ledger/transaction-id.ts';
+import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
+import { throughPosition } from '../../transaction-ids.ts';
+import { EVERYTHING } from '../citus/placement.ts';
+import { recordValues } from '../idempotency/record-table.ts';
+import type { Connection, Query, Value } from '../pool/connection.ts';
+import { keyOf } from '../rows/key.ts';
+import { postingValues } from '../rows/ledger-rows.ts';
+import type { RowArrays, RowsStatement } from '../rows/row-arrays.ts';
+import { batchStatementsOf } from '../writer/batch-statements.ts';
+
+/** Those that insert rows of all parts together, also where there are several. */
+const { addEndUser, insertCycles, insertPostings, insertRecords, insertSnapshots } = batchStatementsOf(EVERYTHING);
+
+export class CopyWriter {
+  readonly #rows = new Map<RowsStatement, RowArrays>();
+  #endUsers: Query[] = [];
+  /** Of the end user whose postings come. */
+  #state = EMPTY_STATE;
+  #transaction: Posting[] = [];
+
+  add(user: EndUserKey, posting: Posting): void {
+    if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction(user);
+    this.#transaction.push(posting);
+    this.#insert(insertPostings, user, postingValues(posting));
+  }
+
+  /** The end user is complete. */
+  end(user: EndUserKey): void {
+    const latest = this.#transaction[0]?.transactionId;
+    assert(latest !== undefined, 'an end user has a posting');
+    this.#endTransaction(user);
+    const idsThrough = throughPosition({ at: instantOf(latest), sequence: sequenceOf(latest) });
+    for (const cycle of this.#state.cycles) this.#insert(insertCycles, user, [...cycleValues(cycle), idsThrough]);
+    this.#endUsers.push(addEndUser(keyOf(user)));
+    this.#state = EMPTY_STATE;
+  }
+
+  addRecord(record: IdempotencyRecord): void {
+    this.#insert(insertRecords, record, recordValues(record));
+  }
+
+  /** Enters all rows so far. */
+  async flush(connection: Connection): Promise<void> {
+    const inserts = [...this.#rows];
+    const results = await connection.send([
+      ...inserts.map(([statement, rows]) => statement.query(rows)),
+      ...this.#endUsers,
+    ]);
+    const isWhole = inserts.every(([, rows], index) => results[index]?.rowCount === rows.count);
+    assert(isWhole, 'every row is inserted');
+    this.#rows.clear();
+    this.#endUsers = [];
+  }
+
+  #insert(statement: RowsStatement, user: EndUserKey, values: readonly Value[]): void {
+    const rows = this.#rows.get(statement) ?? statement.rows();
+    this.#rows.set(statement, rows);
+    rows.add(...keyOf(user), ...values);
+  }
+
+  #endTransaction(user: EndUserKey): void {
+    const [first] = this.#transaction;
+    if (first === undefined) return;
+    const { transactionId, createdAt } = first;
+    this.#state = applyAll(this.#state, this.#transaction);
+    if (isSnapshotDue(this.#transaction, this.#state))
+      this.#insert(insertSnapshots, user, [transactionId, stateText(this.#state, createdAt)]);
+    this.#transaction = [];
+  }
+}

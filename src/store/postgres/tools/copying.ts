@@ -1,0 +1,246 @@
+// A database as either end of a copy. Servers are found by the connections that they hold, and their writes are held off by
+// locks on the tables, so that a server that was not found cannot write either.
+
+import assert from 'node:assert/strict';
+import type { Finding } from '../../../ledger/audit.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
+import { CannotOpen } from '../../store-fault.ts';
+import {
+  COPIED_TABLE_NAMES,
+  COPIED_TABLES,
+  type CopyDestination,
+  type CopySource,
+  type LedgerRow,
+  ROWS_PER_BATCH,
+  type RowCounts,
+  type TableRow,
+} from '../../tools/ledger-copy.ts';
+import type { AuditReport } from '../../tools/ledger-tools.ts';
+import type { IdPosition } from '../../transaction-ids.ts';
+import { RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
+import { type Connection, exactInteger, sql, type TextRow } from '../pool/connection.ts';
+import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
+import { BEGIN_SNAPSHOT, COMMIT, setLocal, UNLIMITED } from '../pool/transactions.ts';
+import { sameKey } from '../rows/key.ts';
+import {
+  hasUnfinishedCopy,
+  type LedgerDatabase,
+  type OpeningOptions,
+  openLedger,
+  refuseUnfinishedCopy,
+} from '../schema/open-ledger.ts';
+import { auditDatabase } from './audit.ts';
+import { CopyWriter } from './copy-writer.ts';
+import { ledgerRowsOf } from './ledger-scan.ts';
+import { rebuildTotals } from './totals.ts';
+
+/** One for the locks or the writes, two for what reads or rebuilds, and one to spare. */
+const CONNECTIONS = 4;
+
+const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'postings', 'idempotency_records'];
+const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
+
+/** A copy takes as long as it takes; only for a lock it does not wait for long. */
+const BEGIN = [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' })];
+
+/** @throws CannotOpen when there is no ledger, or a server runs on it */
+export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
+  return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, { pool }) => {
+    await refuseUnfinishedCopy(pool);
+    await connection.send([...BEGIN, sql(`LOCK TABLE ${TABLES.join(', ')}, scrip.clock IN SHARE MODE`)]);
+  });
+}
+
+/** @throws CannotOpen when a server runs on it */
+export function openPostgresDestination(options: PostgresOptions): Promise<CopyDestination> {
+  return opened({ ...options, create: true }, async () => {});
+}
+
+function opened(
+  options: OpeningOptions,
+  prepare: (connection: Connection, database: LedgerDatabase) => Promise<void>,
+): Promise<PostgresCopying> {
+  const pool = toolsPool(options, CONNECTIONS, `${APPLICATION_NAME} copy`);
+  return openLedger(pool, options, async (database) => {
+    const name = nameOf(options.url);
+    const connection = await pool.connect();
+    try {
+      await refuseAtWork(connection, name);
+      await prepare(connection, database);
+    } catch (error) {
+      connection.release(false);
+      throw error;
+    }
+    return new PostgresCopying(name, database, connection);
+  });
+}
+
+/** Every server asks the database once a second whether it is there, so it always holds a connection. */
+async function refuseAtWork(connection: Connection, name: string): Promise<void> {
+  const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
+  const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));
+  if (rows.length === 0) return;
+  throw new CannotOpen(`${name} is in use by another Scrip process; stop every server on it first.`);
+}
+
+class PostgresCopying implements CopyDestination {
+  readonly name: string;
+  readonly #database: LedgerDatabase;
+  /** Holds the locks of a source, so that losing it fails the copy; writes to a destination. */
+  readonly #connection: Connection;
+  readonly #writer = new CopyWriter();
+  #isLoading = false;
+  /** Where this copy left the mark. */
+  #mark: EndUserKey | null = null;
+
+  constructor(name: string, database: LedgerDatabase, connection: Connection) {
+    this.name = name;
+    this.#database = database;
+    this.#connection = connection;
+  }
+
+  async clock(): Promise<IdPosition> {
+    // The latest instant that servers have given out is kept once a second; it was never later than the database's clock.
+    const [clock] = await this.#rows(`SELECT greatest(at, ${this.#database.clock.sql}) FROM scrip.clock`);
+    return { at: exactInteger(clock?.[0]), sequence: 0 };
+  }
+
+  async counts(): Promise<RowCounts> {
+    const itsPosting = `SELECT 1 FROM scrip.postings p WHERE ${sameKey('p')}`;
+    const endUsers = await this.#rows(`SELECT count(*) FROM scrip.end_users k WHERE EXISTS (${itsPosting})`);
+    const postings = await this.#rows('SELECT count(*) FROM scrip.postings');
+    return { endUsers: Number(endUsers[0]?.[0]), postings: Number(postings[0]?.[0]) };
+  }
+
+  rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]> {
+    return ledgerRowsOf(this.#database.pool, { after });
+  }
+
+  async *idempotencyRecords(): AsyncGenerator<readonly IdempotencyRecord[]> {
+    const connection = await this.#database.pool.connect();
+    try {
+      await connection.send([BEGIN_SNAPSHOT, ...UNLIMITED]);
+      const records = `SELECT account, end_user, ${RECORD_COLUMNS} FROM scrip.idempotency_records
+        ORDER BY account, end_user, key COLLATE "C"`;
+      for await (const rows of connection.cursor('records', records, ROWS_PER_BATCH)) yield rows.map(recordOf);
+    } finally {
+      connection.release(false);
+    }
+  }
+
+  async loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void> {
+    await this.#connection.send([...BEGIN, sql('DELETE FROM scrip.idempotency_records')]);
+    for await (const batch of records) {
+      for (const record of batch) this.#writer.addRecord(record);
+      await this.#writer.flush(this.#connection);
+    }
+    await this.#connection.send([COMMIT]);
+  }
+
+  async tableRows(): Promise<readonly TableRow[]> {
+    const found: TableRow[] = [];
+    for (const table of COPIED_TABLE_NAMES) {
+      // As JSON, numbers are told from texts.
+      const rows = await this.#rows(`SELECT json_build_array(${COPIED_TABLES[table].join(', ')}) FROM scrip.${table}`);
+      for (const [values] of rows) found.push({ table, values: JSON.parse(values as string) });
+    }
+    return found;
+  }
+
+  async loadTables(rows: readonly TableRow[]): Promise<void> {
+    const deletions = COPIED_TABLE_NAMES.toReversed().map((table) => sql(`DELETE FROM scrip.${table}`));
+    const insertions = rows.map(({ table, values }) => {
+      const parameters = values.map((_, index) => `$${index + 1}`).join(', ');
+      return sql(`INSERT INTO scrip.${table} (${COPIED_TABLES[table].join(', ')}) VALUES (${parameters})`, values);
+    });
+    await this.#connection.send([...BEGIN, ...deletions, ...insertions, COMMIT]);
+  }
+
+  audit(report: (finding: Finding) => void): Promise<AuditReport> {
+    return auditDatabase(this.#database, report);
+  }
+
+  async begin(source: string): Promise<EndUserKey | null> {
+    await this.#connection.send([...BEGIN, sql(`LOCK TABLE ${TABLES.join(', ')} IN EXCLUSIVE MODE`)]);
+    if (!(await hasUnfinishedCopy(this.#connection))) await this.#setMark(source);
+    const [mark] = await this.#rows('SELECT source, account, end_user FROM scrip.copying');
+    if (mark?.[0] !== source)
+      throw new CannotOpen(
+        `${this.name} holds part of a copy of another ledger, or of this one before it changed; drop its schema scrip, and copy again.`,
+      );
+    await this.#connection.send([COMMIT]);
+    const [, account, endUser] = mark;
+    this.#mark = account === null ? null : { account: Number(account), endUser: endUser as string };
+    return this.#mark;
+  }
+
+  async load(rows: readonly LedgerRow[]): Promise<void> {
+    if (rows.length === 0) return;
+    if (!this.#isLoading) await this.#connection.send(BEGIN);
+    this.#isLoading = true;
+    for (const row of rows) {
+      if (row.kind === 'posting') this.#writer.add(row.user, row.posting);
+      else this.#writer.end(row.user);
+    }
+    await this.#writer.flush(this.#connection);
+  }
+
+  async commit(last: EndUserKey): Promise<void> {
+    // From where this copy left it: another one that was begun meanwhile ends here.
+    const move = sql(
+      `UPDATE scrip.copying SET account = $1, end_user = $2
+       WHERE account IS NOT DISTINCT FROM $3 AND end_user IS NOT DISTINCT FROM $4`,
+      [last.account, last.endUser, this.#mark?.account ?? null, this.#mark?.endUser ?? null],
+    );
+    const [moved] = await this.#connection.send([move]);
+    if (moved?.rowCount !== 1) throw new CannotOpen(`Another copy to ${this.name} is running; let that one finish.`);
+    await this.#connection.send([COMMIT]);
+    this.#isLoading = false;
+    this.#mark = last;
+  }
+
+  async moveClock({ at }: IdPosition): Promise<void> {
+    await this.#connection.send([sql('UPDATE scrip.clock SET at = greatest(at, $1)', [at])]);
+  }
+
+  rebuildTotals(): Promise<void> {
+    return rebuildTotals(this.#database);
+  }
+
+  async finish(): Promise<void> {
+    assert(!this.#isLoading, 'everything that was loaded is committed');
+    await this.#connection.send([sql('DROP TABLE scrip.copying')]);
+  }
+
+  /** Closing the connection rolls back what is not committed, and releases the locks. */
+  async close(): Promise<void> {
+    this.#connection.release(false);
+    await this.#database.pool.end();
+  }
+
+  #rows(text: string): Promise<readonly TextRow[]> {
+    return this.#connection.rows(sql(text));
+  }
+
+  async #setMark(source: string): Promise<void> {
+    for (const table of TABLES) {
+      if ((await this.#rows(`SELECT 1 FROM ${table} LIMIT 1`)).length > 0)
+        throw new CannotOpen(
+          `${this.name} already holds a ledger; copy to a database that has none, or drop its schema scrip.`,
+        );
+    }
+    await this.#connection.send([
+      sql(`CREATE TABLE scrip.copying (
+        only_row boolean PRIMARY KEY CHECK (only_row), source text NOT NULL, account integer, end_user uuid
+      )`),
+      sql('INSERT INTO scrip.copying VALUES (true, $1)', [source]),
+    ]);
+  }
+}
+
+/** Without the user and the password. */
+function nameOf(url: string): string {
+  const { host, pathname } = URL.canParse(url) ? new URL(url) : { host: '', pathname: '' };
+  return `postgres://${host}${pathname}`;
+}

@@ -1,0 +1,70 @@
+// Operating a ledger in PostgreSQL beside the servers that may run on it.
+
+import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
+import { CannotOpen } from '../../store-fault.ts';
+import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
+import type { LedgerTools, OperatorStores } from '../../tools/ledger-tools.ts';
+import { exactInteger, sql } from '../pool/connection.ts';
+import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
+import { attempt, LOCK_NOT_AVAILABLE } from '../pool/postgres-error.ts';
+import { COMMIT, setLocal } from '../pool/transactions.ts';
+import { postgresKeyStore } from '../reads/api-keys.ts';
+import { type LedgerDatabase, openLedger } from '../schema/open-ledger.ts';
+import { auditDatabase } from './audit.ts';
+import { ledgerRowsOf } from './ledger-scan.ts';
+import { rebuildTotals } from './totals.ts';
+
+/** One for what takes long, and one to spare. */
+const CONNECTIONS = 2;
+
+/** Every batch locks rows of this table before it asks for the time, and until it is committed. */
+const HOLD_WRITES = [
+  sql('BEGIN'),
+  ...setLocal({ lock_timeout: '2s' }),
+  sql('LOCK TABLE scrip.end_users IN EXCLUSIVE MODE'),
+];
+
+/** @throws CannotOpen */
+export function openPostgresTools(options: PostgresOptions, { create }: { create: boolean }): Promise<OperatorStores> {
+  const opening = { ...options, acceptUnsafe: true, create };
+  return openLedger(toolsPool(options, CONNECTIONS, APPLICATION_NAME), opening, async (database) => {
+    const tools: LedgerTools = {
+      audit: (report) => auditDatabase(database, report),
+      digest: (through) => digests(database, through),
+      rebuildTotals: () => attempt(() => rebuildTotals(database)),
+      close: () => database.pool.end(),
+    };
+    return { tools, keys: postgresKeyStore(database, attempt) };
+  });
+}
+
+async function digests(
+  database: LedgerDatabase,
+  through: readonly TransactionId[] | null,
+): Promise<readonly PostingsDigest[]> {
+  const digester = new LedgerDigester(through ?? [await latestId(database)]);
+  for await (const rows of ledgerRowsOf(database.pool, { after: null, integer: Number }))
+    for (const row of rows) if (row.kind === 'posting') digester.add(row.user, row.posting);
+  return digester.digests();
+}
+
+/**
+ * An instant up to which all is committed, and behind which everything else will be: found while no batch is being written,
+ * kept as the ledger's own, and over before the next batch can ask for the time.
+ *
+ * @throws CannotOpen when batches are being written all the time
+ */
+async function latestId({ pool, clock }: LedgerDatabase): Promise<TransactionId> {
+  try {
+    return await pool.use(async (connection) => {
+      await connection.send(HOLD_WRITES);
+      const now = clock.read(await connection.rows(clock.query));
+      const keep = sql('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [now]);
+      const [kept] = await connection.send([keep, sql('SELECT pg_sleep(0.002)'), COMMIT]);
+      return lastIdAt(exactInteger(kept?.rows[0]?.[0]));
+    });
+  } catch (error) {
+    if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
+    throw new CannotOpen('The ledger is too busy to be held still for a moment; try again.');
+  }
+}

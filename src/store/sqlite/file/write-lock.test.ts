@@ -1,0 +1,102 @@
+// Connections that want to write beside a writer that holds the lock nearly all the time.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type TestContext, test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
+import { Worker } from 'node:worker_threads';
+import { makeHistory, temporaryFile } from '../../../../test/store/temporary-ledger.ts';
+import { copyLedger } from '../../tools/copy.ts';
+import { openSqliteConsoleDatabase } from '../reads/console-database.ts';
+import { openSqliteStore } from '../sqlite-store.ts';
+import { openSqliteDestination, openSqliteSource } from '../tools/copying.ts';
+import { openSqliteTools } from '../tools/ledger-tools.ts';
+
+/** Writes for 20 ms at a time, and begins again after 0.3 ms, or as soon as it can. Counts its transactions. */
+const BUSY = `
+  const { DatabaseSync } = require('node:sqlite');
+  const { parentPort, workerData: { file, counts } } = require('node:worker_threads');
+  const db = new DatabaseSync(file, { timeout: 0 });
+  const last = (ms) => { for (const until = performance.now() + ms; performance.now() < until; ); };
+  while (counts[1] === 0) {
+    try {
+      db.exec('BEGIN IMMEDIATE');
+    } catch {
+      continue;
+    }
+    if (Atomics.add(counts, 0, 1) === 0) parentPort.postMessage('begun');
+    last(20);
+    db.exec('UPDATE clock SET sequence = sequence; COMMIT');
+    last(0.3);
+  }
+  db.close();`;
+
+/** Of the busy writer, meanwhile: mostly 5 to 20. With SQLite's own busy handler there are hundreds, and it gives up after 250. */
+const TRANSACTIONS_MAX = 120;
+
+/** A ledger with a busy writer. */
+async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32Array }> {
+  const file = temporaryFile();
+  await (await openSqliteStore(file)).ledger.close();
+  const counts = new Int32Array(new SharedArrayBuffer(8));
+  const worker = new Worker(BUSY, { eval: true, workerData: { file, counts } });
+  t.after(async () => {
+    counts[1] = 1;
+    await once(worker, 'exit');
+  });
+  await once(worker, 'message');
+  return { file, counts };
+}
+
+/** Writes one after another, each begun while the busy writer is writing. */
+async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly (() => Promise<unknown>)[]) {
+  let waited = 0;
+  for (const write of writes) {
+    const before = Atomics.load(counts, 0);
+    while (Atomics.load(counts, 0) === before) await setTimeout(1);
+    await write();
+    waited += Atomics.load(counts, 0) - before;
+  }
+  t.diagnostic(`${waited} transactions of the busy writer`);
+  assert(waited < TRANSACTIONS_MAX, `${waited} transactions went by`);
+}
+
+test('An API key is created in a gap that a busy writer leaves', async (t) => {
+  const { file, counts } = await busyLedger(t);
+  const { tools, keys } = openSqliteTools(file, { create: false });
+  t.after(() => tools.close());
+  const make = (secret: string) => () => keys.create({ accountName: 'busy', scope: 'read', secret, name: '' });
+  await assertTurns(t, counts, ['a', 'b', 'c', 'd', 'e'].map(make));
+});
+
+test('Totals are rebuilt in a gap that a busy writer leaves', async (t) => {
+  const { file, counts } = await busyLedger(t);
+  const { tools } = openSqliteTools(file, { create: false });
+  t.after(() => tools.close());
+  await assertTurns(t, counts, [() => tools.rebuildTotals()]);
+});
+
+test('The console writes in a gap that a busy writer leaves, in a transaction and without', async (t) => {
+  const { file, counts } = await busyLedger(t);
+  await using database = openSqliteConsoleDatabase(file);
+  const { queries, alone } = database;
+  const tried = { subject_sha256: 'a'.repeat(64), attempts: 1, ends_at: 0 };
+  const table = 'console_attempts';
+  await assertTurns(t, counts, [
+    () => queries.insertInto(table).values(tried).execute(),
+    () => alone((together) => together.updateTable(table).set({ attempts: 2 }).execute()),
+    () => queries.updateTable(table).set({ attempts: 3 }).returning('attempts').execute(),
+    () => alone((together) => together.updateTable(table).set({ attempts: 4 }).returning('attempts').execute()),
+    () => queries.deleteFrom(table).where('attempts', '=', 4).execute(),
+  ]);
+  assert.deepEqual(await queries.selectFrom(table).selectAll().execute(), []);
+});
+
+test('A copy is written in gaps that a busy writer leaves', async (t) => {
+  const from = temporaryFile();
+  await makeHistory(from);
+  const { file, counts } = await busyLedger(t);
+  const [source, copy] = [openSqliteSource(from), openSqliteDestination(file)];
+  t.after(() => Promise.all([source.close(), copy.close()]));
+  await assertTurns(t, counts, [() => copyLedger(source, copy, () => {})]);
+});

@@ -1,0 +1,52 @@
+// The write lock of a ledger file for connections other than the writer's: the console, or another process that makes a
+// key. The writer holds the lock most of the time when it is busy, and releases it for a fraction of a millisecond after
+// each batch. SQLite's own busy handler looks again after up to 100 ms, and would miss that for seconds.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
+import { SQLITE, sqliteCode } from './sqlite-error.ts';
+
+const RETRY_EVERY_MS = 0.5;
+
+const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+
+/**
+ * Begins a transaction that writes. The thread waits for the lock.
+ *
+ * @throws what SQLite throws when it is still busy after 5 s
+ */
+export function beginToWrite(db: DatabaseSync): void {
+  withWriteLock(db, () => db.exec('BEGIN IMMEDIATE'));
+}
+
+/** The same for a statement that is a transaction of its own: a busy statement has done nothing, and is run again. */
+export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
+  const until = performance.now() + BUSY_TIMEOUT_MS;
+  db.exec('PRAGMA busy_timeout = 0');
+  try {
+    for (;;) {
+      const isLast = performance.now() > until;
+      try {
+        return run();
+      } catch (error) {
+        if (isLast || sqliteCode(error) !== SQLITE.busy) throw error;
+      }
+      Atomics.wait(sleeping, 0, 0, RETRY_EVERY_MS);
+    }
+  } finally {
+    db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
+  }
+}
+
+/** Runs `work` in a transaction that writes. */
+export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
+  beginToWrite(db);
+  try {
+    const result = work();
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}

@@ -1,0 +1,176 @@
+// Finds idempotency records by a hash of their key. The latest are in memory. When there are enough of them, they become a
+// run: sorted by hash, and inserted evenly into one B-tree while the next ones come, so that a page of it is written once
+// for several records. Entries of deleted records are removed by a run that passes them.
+//
+//   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
+
+import type { DatabaseSync } from 'node:sqlite';
+import { ManyRows } from '../file/many-rows.ts';
+import { sortedPlaces } from '../file/sorted-places.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+
+/** Records of a run: some 60 bytes of memory each, twice. */
+const RUN_MAX = 131_072;
+
+/** One more than the largest hash. */
+const HASHES = 2 ** 31;
+
+/** Hashes that one statement looks up: any number of them is made up of these. */
+const LOOKED_UP = [16, 4, 1];
+
+/** When so large a part of the B-tree belongs to deleted records, the next run removes it. */
+const EXPIRED_PART = 1 / 4;
+
+type Entry = readonly [hash: number, record: number];
+
+/** Records by hash. Two keys hardly ever have the same. */
+class HashTable {
+  readonly #places = new Map<number, number | number[]>();
+  readonly #hashes: number[] = [];
+  readonly #records: number[] = [];
+
+  get count(): number {
+    return this.#records.length;
+  }
+
+  add(hash: number, record: number): void {
+    const known = this.#places.get(hash);
+    const place = this.#records.length;
+    this.#places.set(hash, known === undefined ? place : [known, place].flat());
+    this.#hashes.push(hash);
+    this.#records.push(record);
+  }
+
+  /** Adds the records that have this hash to `found`. */
+  find(hash: number, found: Set<number>): void {
+    const known = this.#places.get(hash);
+    if (typeof known === 'number') found.add(this.#records[known] as number);
+    else for (const place of known ?? []) found.add(this.#records[place] as number);
+  }
+
+  /** By hash. */
+  sorted(): readonly Entry[] {
+    const entry = (place: number) => [this.#hashes[place] as number, this.#records[place] as number] as const;
+    return Array.from(sortedPlaces(this.#hashes), entry);
+  }
+}
+
+export class RecordIndex {
+  readonly #runMax: number;
+  readonly #lookUps: readonly { readonly count: number; readonly statement: Statement }[];
+  readonly #insert: ManyRows;
+  readonly #removeExpired: Statement;
+  readonly #saveIndexed: Statement;
+  #recent = new HashTable();
+  #run: HashTable | null = null;
+  /** All of the run, by hash. */
+  #entries: readonly Entry[] = [];
+  #inserted = 0;
+  /** The largest record of the run, and of `recent`. */
+  #runLast = 0;
+  #last: number;
+  #indexed: number;
+  /** Entries of the B-tree, and how many of them belong to deleted records: estimates. */
+  #size: number;
+  #expired = 0;
+  readonly #expiredThrough = { grants: 0, others: 0 };
+  #isRemoving = false;
+  #removedThrough = 0;
+
+  constructor(db: DatabaseSync, runMax = RUN_MAX) {
+    this.#runMax = runMax;
+    this.#lookUps = LOOKED_UP.map((count) => ({
+      count,
+      statement: prepare(db, `SELECT record FROM idempotency_index WHERE hash IN (${Array(count).fill('?')})`),
+    }));
+    this.#insert = new ManyRows(
+      db,
+      2,
+      (rows) => `INSERT OR REPLACE INTO idempotency_index (hash, record) VALUES ${rows}`,
+    );
+    this.#removeExpired = prepare(
+      db,
+      `DELETE FROM idempotency_index WHERE hash >= ? AND hash < ?
+         AND record <= CASE record % 2 WHEN 1 THEN ? ELSE ? END`,
+    );
+    this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
+    this.#indexed = Number(db.prepare('SELECT record FROM idempotency_indexed').get()?.record);
+    this.#last = this.#indexed;
+    // Close enough, and read from one page.
+    this.#size = Number(
+      db.prepare('SELECT count(*) AS count FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)').get()?.count,
+    );
+    const rows = prepare(db, 'SELECT hash, record FROM idempotency_records WHERE record > ? ORDER BY record');
+    for (const row of rows.iterate(this.#indexed)) this.add(...(row as unknown as [number, number]));
+  }
+
+  /** Up to which record the B-tree has all. */
+  get indexed(): number {
+    return this.#indexed;
+  }
+
+  add(hash: number, record: number): void {
+    this.#recent.add(hash, record);
+    this.#last = record;
+  }
+
+  /** @returns the records that have one of these hashes */
+  find(hashes: readonly number[]): Set<number> {
+    const found = new Set<number>();
+    for (const hash of hashes) {
+      this.#recent.find(hash, found);
+      this.#run?.find(hash, found);
+    }
+    if (this.#size === 0) return found;
+    let at = 0;
+    for (const { count, statement } of this.#lookUps)
+      for (; hashes.length - at >= count; at += count)
+        for (const [record] of statement.all(...hashes.slice(at, at + count))) found.add(record as number);
+    return found;
+  }
+
+  /** To be called with each batch, behind its records. */
+  keepUp(): void {
+    const progress = this.#recent.count / this.#runMax;
+    if (this.#run !== null) this.#insertUntil(progress >= 1 ? this.#entries.length : this.#entries.length * progress);
+    if (progress >= 1) this.#beginRun();
+  }
+
+  /** Records up to `through` of this retention are deleted, `count` of them since the last time. */
+  expire(retention: 'grants' | 'others', through: number, count: number): void {
+    this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);
+    this.#expired += count;
+  }
+
+  #beginRun(): void {
+    this.#run = this.#recent;
+    this.#entries = this.#recent.sorted();
+    this.#inserted = 0;
+    this.#runLast = this.#last;
+    this.#recent = new HashTable();
+    this.#isRemoving = this.#expired > this.#size * EXPIRED_PART;
+    this.#removedThrough = 0;
+    if (this.#isRemoving) this.#size -= this.#expired;
+    if (this.#isRemoving) this.#expired = 0;
+  }
+
+  #insertUntil(count: number): void {
+    const from = this.#inserted;
+    const { length } = this.#entries;
+    for (; this.#inserted < count; this.#inserted++) this.#insert.add(...(this.#entries[this.#inserted] as Entry));
+    this.#insert.flush();
+    this.#size += this.#inserted - from;
+    const isDone = this.#inserted === length;
+    if (this.#isRemoving) this.#remove(isDone ? HASHES : (this.#entries[this.#inserted] as Entry)[0]);
+    if (!isDone) return;
+    this.#indexed = this.#runLast;
+    this.#saveIndexed.run(this.#indexed);
+    this.#run = null;
+  }
+
+  #remove(until: number): void {
+    const { grants, others } = this.#expiredThrough;
+    this.#removeExpired.run(this.#removedThrough, until, grants, others);
+    this.#removedThrough = until;
+  }
+}

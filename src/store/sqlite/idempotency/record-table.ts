@@ -1,0 +1,119 @@
+// Idempotency records in a ledger file: appended with the batch that they belong to, found by their key, and deleted when
+// their retention is over.
+
+import { hash } from 'node:crypto';
+import type { DatabaseSync } from 'node:sqlite';
+import type { Batch } from '../../../ledger/batch.ts';
+import { type IdempotencyRecord, type IdempotencyRecords, nameOf } from '../../../ledger/idempotency.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { isGrant, outcomeOf, storedOutcome } from '../../stored-record.ts';
+import { ManyRows } from '../file/many-rows.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { uuidOf } from '../file/uuid.ts';
+import { RecordIndex } from './record-index.ts';
+
+export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, outcome, recorded_at';
+
+/** Records that one step of a sweep looks at. */
+const SWEPT_MAX = 2_000;
+
+/** The records of one retention. */
+export interface SweptRecords {
+  readonly grants: boolean;
+  /** Those that are older are deleted. */
+  readonly before: Instant;
+}
+
+export class RecordTable {
+  readonly #insert: ManyRows;
+  readonly #get: Statement;
+  readonly #oldest: Statement;
+  readonly #delete: Statement;
+  readonly #index: RecordIndex;
+  readonly #seed: string;
+  /** By record name, the hashes of the keys that were loaded last. */
+  readonly #hashes = new Map<string, number>();
+  /** Numbers of records are twice this, and one more for grants. */
+  #sequence: number;
+  /** Up to which record each sweep has come. */
+  readonly #swept = { grants: 0, others: 0 };
+
+  constructor(db: DatabaseSync, runMax?: number) {
+    this.#insert = new ManyRows(
+      db,
+      9,
+      (rows) => `INSERT INTO idempotency_records (record, hash, ${RECORD_COLUMNS}) VALUES ${rows}`,
+    );
+    this.#get = prepare(db, `SELECT ${RECORD_COLUMNS} FROM idempotency_records WHERE record = ?`);
+    this.#oldest = prepare(
+      db,
+      'SELECT record, recorded_at FROM idempotency_records WHERE record > ? ORDER BY record LIMIT ?',
+    );
+    this.#delete = prepare(db, 'DELETE FROM idempotency_records WHERE record > ? AND record <= ? AND record % 2 = ?');
+    this.#index = new RecordIndex(db, runMax);
+    this.#seed = Buffer.from(db.prepare('SELECT seed FROM idempotency_indexed').get()?.seed as Uint8Array).toString(
+      'hex',
+    );
+    const last = db.prepare('SELECT max(record) AS last FROM idempotency_records').get()?.last;
+    this.#sequence = Math.ceil(Math.max(Number(last ?? 0), this.#index.indexed) / 2) + 1;
+  }
+
+  /** Those of the keys of a batch that were used before. */
+  load({ recordNames }: Batch): IdempotencyRecords {
+    this.#hashes.clear();
+    for (const name of recordNames) if (name !== null) this.#hashes.set(name, hashOf(this.#seed, name));
+    const found = new Map<string, IdempotencyRecord>();
+    for (const number of this.#index.find([...this.#hashes.values()])) {
+      const row = this.#get.get(number);
+      if (row === undefined) continue;
+      const record = recordOf(row);
+      found.set(nameOf(record), record);
+    }
+    return found;
+  }
+
+  insert(records: readonly IdempotencyRecord[]): void {
+    for (const record of records) {
+      const { account, endUser, key, request, requestId, outcome, recordedAt } = record;
+      const number = 2 * this.#sequence++ + (isGrant(record) ? 1 : 0);
+      const name = nameOf(record);
+      const hash = this.#hashes.get(name) ?? hashOf(this.#seed, name);
+      const user = this.#insert.uuid(endUser);
+      this.#insert.add(number, hash, account, user, key, request, requestId, storedOutcome(outcome), recordedAt);
+      this.#index.add(hash, number);
+    }
+    this.#insert.flush();
+    this.#index.keepUp();
+  }
+
+  /** Deletes expired records among the next few. */
+  sweep({ grants, before }: SweptRecords): { readonly deleted: number; readonly isMore: boolean } {
+    const retention = grants ? 'grants' : 'others';
+    const after = this.#swept[retention];
+    const rows = this.#oldest.all(after, SWEPT_MAX) as readonly (readonly [record: number, at: Instant])[];
+    // They are in the order of their instants, and none comes before those that were swept.
+    const expired = rows.findLast(([, at]) => at < before)?.[0];
+    if (expired === undefined) return { deleted: 0, isMore: false };
+    const deleted = Number(this.#delete.run(after, expired, grants ? 1 : 0).changes);
+    this.#swept[retention] = expired;
+    this.#index.expire(retention, expired, deleted);
+    return { deleted, isMore: rows.length === SWEPT_MAX };
+  }
+}
+
+/** 31 bits, so that V8 keeps it as a small integer. */
+export function hashOf(seed: string, name: string): number {
+  return hash('sha256', seed + name, 'buffer').readUInt32BE(0) >>> 1;
+}
+
+export function recordOf([account, endUser, key, request, requestId, outcome, recordedAt]: Row): IdempotencyRecord {
+  return {
+    account: account as number,
+    endUser: uuidOf(endUser as Uint8Array),
+    key: key as string,
+    request: request as string,
+    requestId: requestId as string,
+    outcome: outcomeOf(outcome as string | null),
+    recordedAt: recordedAt as number,
+  };
+}

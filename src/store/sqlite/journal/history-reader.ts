@@ -1,0 +1,61 @@
+// Reads what an end user was like at earlier instants: a snapshot, and the postings behind it folded onto it.
+
+import { applyAll } from '../../../ledger/apply.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Recorded } from '../../../ledger/history.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { EMPTY_STATE, type EndUserState } from '../../../ledger/state.ts';
+import { firstIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
+import type { NumberedPosting, PostingReader } from './posting-reader.ts';
+import type { SnapshotReader } from './snapshots.ts';
+
+export class HistoryReader {
+  readonly #postings: PostingReader;
+  readonly #snapshots: SnapshotReader;
+
+  constructor(postings: PostingReader, snapshots: SnapshotReader) {
+    this.#postings = postings;
+    this.#snapshots = snapshots;
+  }
+
+  /**
+   * The postings from `since` on and the state before them; of more than `max` postings only the latest, in whole
+   * transactions.
+   *
+   * @param latest the latest posting of the end user that the caller sees
+   */
+  since(user: EndUserKey, latest: number | null, since: Instant, max: number): Recorded & { readonly since: Instant } {
+    const newest: NumberedPosting[] = [];
+    let before: NumberedPosting | null = null;
+    for (const each of this.#postings.backwards(latest, user)) {
+      const previous = newest.at(-1);
+      const isWithin = previous?.posting.transactionId === each.posting.transactionId;
+      if (each.posting.createdAt < since || (newest.length >= max && !isWithin)) {
+        before = each;
+        break;
+      }
+      newest.push(each);
+    }
+    const oldest = newest.at(-1)?.posting;
+    const state = this.#stateAt(user, before?.number ?? null, oldest?.transactionId ?? firstIdAt(since));
+    const isCut = before !== null && before.posting.createdAt >= since;
+    const postings = newest.map(({ posting }) => posting).reverse();
+    return { state, postings, since: isCut && oldest ? oldest.createdAt : since };
+  }
+
+  /**
+   * The state right behind a posting that ends a transaction.
+   *
+   * @param posting null for the state before the first one
+   * @param before the transaction that follows it, or an id before that one
+   */
+  #stateAt(user: EndUserKey, posting: number | null, before: TransactionId): EndUserState {
+    if (posting === null) return EMPTY_STATE;
+    const snapshot = this.#snapshots.before(user, before) ?? { posting: 0, state: EMPTY_STATE };
+    const postings = this.#postings.after(snapshot.posting, posting, user);
+    return applyAll(
+      snapshot.state,
+      postings.map((each) => each.posting),
+    );
+  }
+}

@@ -1,0 +1,85 @@
+// Appends postings to the journal of a ledger file, and now and then a snapshot of an end user's state.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { CycleTerms, Posting } from '../../../ledger/posting.ts';
+import type { EndUserState } from '../../../ledger/state.ts';
+import { isSnapshotDue, stateText } from '../../state-text.ts';
+import { ManyRows } from '../file/many-rows.ts';
+import { type Parameter, prepare, type Statement } from '../file/statements.ts';
+import { POSTING_COLUMN_COUNT, POSTING_COLUMNS } from './posting-rows.ts';
+
+const OWN_COLUMNS = ['posting', 'previous', 'account', 'end_user'];
+
+export class JournalWriter {
+  readonly #postings: ManyRows;
+  readonly #insertSnapshot: Statement;
+  #latest: number;
+
+  constructor(db: DatabaseSync) {
+    this.#postings = new ManyRows(
+      db,
+      OWN_COLUMNS.length + POSTING_COLUMN_COUNT,
+      (rows) => `INSERT INTO postings (${OWN_COLUMNS}, ${POSTING_COLUMNS}) VALUES ${rows}`,
+    );
+    this.#insertSnapshot = prepare(
+      db,
+      'INSERT INTO snapshots (account, end_user, transaction_id, posting, state) VALUES (?, ?, ?, ?, ?)',
+    );
+    this.#latest = Number(db.prepare('SELECT max(posting) AS latest FROM postings').get()?.latest ?? 0);
+  }
+
+  /** The number of the latest posting of all end users; 0 when there is none. */
+  get latest(): number {
+    return this.#latest;
+  }
+
+  /**
+   * Appends whole transactions of one end user. Other statements see them after the next `flush`.
+   *
+   * @param previous the latest posting of the end user before
+   * @param after its state with all of them
+   * @returns the number of its latest posting now
+   */
+  append(
+    { account, endUser }: EndUserKey,
+    postings: readonly Posting[],
+    previous: number | null,
+    after: EndUserState,
+  ): number {
+    const uuid = (text: string) => this.#postings.uuid(text);
+    let latest = previous;
+    for (const posting of postings) {
+      const number = ++this.#latest;
+      this.#postings.add(number, latest, account, uuid(endUser), ...postingValues(posting, uuid));
+      latest = number;
+    }
+    const { transactionId, createdAt } = postings.at(-1) as Posting;
+    if (isSnapshotDue(postings, after))
+      this.#insertSnapshot.run(account, uuid(endUser), uuid(transactionId), latest, stateText(after, createdAt));
+    return latest as number;
+  }
+
+  flush(): void {
+    this.#postings.flush();
+  }
+}
+
+/** The values of `POSTING_COLUMNS`. */
+function postingValues(posting: Posting, uuid: (text: string) => Uint8Array): Parameter[] {
+  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
+  const terms: CycleTerms | null = posting.terms;
+  const ids = [uuid(transactionId), uuid(cycleId)];
+  return [
+    ...ids,
+    period,
+    kind,
+    amount,
+    createdAt,
+    expiresAt,
+    actor,
+    note,
+    terms?.type ?? null,
+    terms?.validityDays ?? null,
+  ];
+}

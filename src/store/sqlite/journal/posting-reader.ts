@@ -1,0 +1,94 @@
+// Follows the postings of an end user from one back to the first, along the number of the previous one in each.
+
+import assert from 'node:assert/strict';
+import type { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { UuidParameter } from '../file/uuid.ts';
+import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
+
+export interface NumberedPosting {
+  readonly number: number;
+  readonly posting: Posting;
+}
+
+/** Postings that are read one by one: most readers want no more than these. */
+const ONE_BY_ONE = 4;
+/**
+ * How many of the others one statement reads, at first and at most. A posting takes 3.9 µs by itself, 3.3 µs in pieces of
+ * 16 and 1.9 µs in pieces of 64; what is read of a piece and not used is for nothing.
+ */
+const PIECE_MIN = 16;
+const PIECE_MAX = 64;
+
+const COLUMNS = `${postingColumns('p')}, p.posting, p.previous, p.account = ?2 AND p.end_user = ?3`;
+const NUMBER = POSTING_COLUMN_COUNT;
+const PREVIOUS = NUMBER + 1;
+const IS_OWN = NUMBER + 2;
+
+export class PostingReader {
+  readonly #selectOne: Statement;
+  readonly #selectPiece: Statement;
+  readonly #endUser = new UuidParameter();
+
+  /** @param options.anyInteger also reads integers past 2^53−1, rounded: only the audit wants to see those */
+  constructor(db: DatabaseSync, { anyInteger = false } = {}) {
+    this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
+    // The columns are read outside of the recursion, whose rows are copied. CROSS JOIN keeps the order.
+    this.#selectPiece = prepare(
+      db,
+      `WITH RECURSIVE walk (posting, previous) AS (
+         SELECT posting, previous FROM postings WHERE posting = ?1
+         UNION ALL
+         SELECT p.posting, p.previous FROM walk CROSS JOIN postings AS p
+         WHERE p.posting = walk.previous AND p.posting < walk.posting
+         LIMIT ?4
+       )
+       SELECT ${COLUMNS} FROM walk CROSS JOIN postings AS p ON p.posting = walk.posting`,
+    );
+    this.#selectOne.setReadBigInts(anyInteger);
+    this.#selectPiece.setReadBigInts(anyInteger);
+  }
+
+  /** Latest first. Ends early where the links are broken, which the audit finds. */
+  *backwards(start: number | null, user: EndUserKey): Generator<NumberedPosting> {
+    for (let next = start, read = 0, length = 1; next !== null; read += length) {
+      if (read >= ONE_BY_ONE) length = Math.min(PIECE_MAX, Math.max(PIECE_MIN, 2 * length));
+      const piece = this.#piece(next, user, length);
+      yield* piece.postings;
+      next = piece.next;
+    }
+  }
+
+  /** Those after one of them, oldest first. @param after 0 for all; fewer than a few hundred are expected */
+  after(after: number, latest: number, user: EndUserKey): NumberedPosting[] {
+    const found: NumberedPosting[] = [];
+    for (let next: number | null = latest; next !== null && next > after; ) {
+      const piece = this.#piece(next, user, found.length < ONE_BY_ONE ? 1 : PIECE_MIN);
+      found.push(...piece.postings);
+      next = piece.next;
+    }
+    return found.filter(({ number }) => number > after).reverse();
+  }
+
+  /** @param length postings at most; fewer where the links end, or lead to another end user or forwards */
+  #piece(from: number, user: EndUserKey, length: number): { postings: NumberedPosting[]; next: number | null } {
+    const postings: NumberedPosting[] = [];
+    let next: number | null = from;
+    for (const row of this.#rows(from, user, length)) {
+      const number = Number(row[NUMBER]);
+      assert(number === next, 'postings are read in the order of their links');
+      if (!row[IS_OWN]) return { postings, next: null };
+      postings.push({ number, posting: postingOf(row) });
+      next = row[PREVIOUS] === null ? null : Number(row[PREVIOUS]);
+      if (next === null || next >= number) return { postings, next: null };
+    }
+    return { postings, next: postings.length === 0 ? null : next };
+  }
+
+  #rows(from: number, { account, endUser }: EndUserKey, length: number): readonly Row[] {
+    const owner = [account, this.#endUser.of(endUser)] as const;
+    return length === 1 ? this.#selectOne.all(from, ...owner) : this.#selectPiece.all(from, ...owner, length);
+  }
+}

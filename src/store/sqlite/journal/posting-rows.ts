@@ -1,0 +1,50 @@
+// Rows of the journal to postings.
+
+import type { SQLOutputValue } from 'node:sqlite';
+import type { CycleType } from '../../../ledger/cycle.ts';
+import type { Posting, PostingKind } from '../../../ledger/posting.ts';
+import type { Row } from '../file/statements.ts';
+import { uuidOf, uuidOfHex } from '../file/uuid.ts';
+
+const NAMES = [
+  'transaction_id',
+  'cycle_id',
+  'period',
+  'kind',
+  'amount',
+  'created_at',
+  'expires_at',
+  'actor',
+  'note',
+  'cycle_type',
+  'validity_days',
+];
+
+export const POSTING_COLUMNS = NAMES.join(', ');
+export const POSTING_COLUMN_COUNT = NAMES.length;
+
+/** For many rows: their ids as digits, since each blob that is read costs an array outside of the heap. */
+export function postingColumns(table: string): string {
+  return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
+}
+
+/** @param row begins with the columns above */
+export function postingOf(row: Row): Posting {
+  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, type, validityDays] = row;
+  return {
+    transactionId: uuidIn(transactionId),
+    cycleId: uuidIn(cycleId),
+    period: Number(period),
+    kind: kind as PostingKind,
+    amount: Number(amount),
+    createdAt: Number(createdAt),
+    expiresAt: Number(expiresAt),
+    actor: actor as string,
+    note: note as string | null,
+    terms: type === null ? null : { type: type as CycleType, validityDays: Number(validityDays) },
+  };
+}
+
+function uuidIn(value: SQLOutputValue | undefined): string {
+  return typeof value === 'string' ? uuidOfHex(value) : uuidOf(value as Uint8Array);
+}

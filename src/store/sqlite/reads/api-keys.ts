@@ -1,0 +1,56 @@
+// API keys in a ledger file. The CLI makes and revokes them beside a running server, which sees the change at its next
+// look-up.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { KeyStore } from '../../key-store.ts';
+import { type KeyRow, type RunStatement, SqlKeyStore } from '../../sql-key-store.ts';
+import { faultOf } from '../file/sqlite-error.ts';
+import { beginToWrite, withWriteLock } from '../file/write-lock.ts';
+import type { LedgerClock } from '../writer/ledger-clock.ts';
+
+/**
+ * @param db a connection for this alone: other statements on it would become part of its transactions
+ * @param recordUses by way of the writer: waiting for the write lock here would delay all requests
+ */
+export function sqliteKeyStore(
+  db: DatabaseSync,
+  clock: LedgerClock,
+  recordUses: (ids: readonly number[]) => Promise<void>,
+): KeyStore {
+  const run: RunStatement = async (sql, values) => {
+    const statement = db.prepare(sql);
+    statement.setReturnArrays(true);
+    const named = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
+    const rows = () => statement.all(named) as unknown as readonly KeyRow[];
+    return sql.startsWith('SELECT') ? rows() : withWriteLock(db, rows);
+  };
+  // One after the other: a second transaction that waited for the write lock would stop the thread, and with it the first.
+  let latest: Promise<unknown> = Promise.resolve();
+  const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
+    const result = latest.then(work).catch((error) => {
+      throw faultOf(error);
+    });
+    latest = result.catch(() => {});
+    return result;
+  };
+  return new SqlKeyStore({
+    schema: 'main',
+    run: (sql, values) => inTurn(() => run(sql, values)),
+    now: async () => clock.peek(),
+    transact: (work) => inTurn(() => transact(db, () => work(run))),
+    recordUses,
+  });
+}
+
+/** Nothing that `work` awaits takes a turn of the event loop, so that the write lock is not held for long. */
+async function transact<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
+  beginToWrite(db);
+  try {
+    const result = await work();
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}

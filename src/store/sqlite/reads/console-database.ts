@@ -1,0 +1,35 @@
+// The console's connection to the ledger file: one more beside those of the ledger, with the same settings.
+
+import type { SQLInputValue } from 'node:sqlite';
+import { Kysely, SqliteDialect } from 'kysely';
+import type { ConsoleDatabase, ConsoleTables } from '../../console-database.ts';
+import { connect } from '../file/ledger-file.ts';
+import { withWriteLock } from '../file/write-lock.ts';
+
+/** @param file a ledger that is open already, and so has the schema of this version */
+export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
+  const db = connect(file);
+  const queries = new Kysely<ConsoleTables>({
+    dialect: new SqliteDialect({
+      database: {
+        close: () => db.close(),
+        prepare(sql) {
+          // A transaction that begins with a read could not write after another connection has written.
+          const statement = db.prepare(sql === 'begin' ? 'BEGIN IMMEDIATE' : sql);
+          return {
+            reader: statement.columns().length > 0,
+            all: (parameters) => withWriteLock(db, () => statement.all(...(parameters as SQLInputValue[]))),
+            run: (parameters) => withWriteLock(db, () => statement.run(...(parameters as SQLInputValue[]))),
+            iterate: (parameters) => statement.iterate(...(parameters as SQLInputValue[])),
+          };
+        },
+      },
+    }),
+  });
+  return {
+    queries,
+    // The file has one writer at a time.
+    alone: (work) => queries.transaction().execute(work),
+    [Symbol.asyncDispose]: () => queries.destroy(),
+  };
+}

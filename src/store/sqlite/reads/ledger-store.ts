@@ -1,0 +1,315 @@
+// Serving from a ledger file: writes go to the writer, reads to a connection beside it. What a reader has to know of the
+// writer is kept here: which end users have postings that their stored balances may not count, and which batches are on
+// their way.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { type Command, type EndUserKey, isSameEndUser, type Outcome } from '../../../ledger/command.ts';
+import { isSettled } from '../../../ledger/next-event.ts';
+import type { FeedConsumer, LedgerFeed } from '../../feed.ts';
+import type {
+  IdempotencyRetention,
+  Lanes,
+  LedgerStore,
+  LoadedEndUser,
+  PageRequest,
+  TransactionPage,
+} from '../../ledger-store.ts';
+import { InvalidCursor, StoreFault } from '../../store-fault.ts';
+import { EndUserReader, unflushedEndUsers } from '../balances/end-user-reader.ts';
+import { faultOf } from '../file/sqlite-error.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { uuidOf } from '../file/uuid.ts';
+import { FeedReader } from '../journal/feed.ts';
+import { HistoryReader } from '../journal/history-reader.ts';
+import { PostingReader } from '../journal/posting-reader.ts';
+import { SnapshotReader } from '../journal/snapshots.ts';
+import type { LedgerClock } from '../writer/ledger-clock.ts';
+import type { LedgerWriter } from '../writer/ledger-writer.ts';
+import type { Written } from '../writer/writer.ts';
+import { transactionPage } from './transaction-page.ts';
+
+/** Cycles that are read between two turns of the event loop: some 5 ms of work. A few of each end user are nothing. */
+export const CYCLES_PER_TURN_MAX = 4_096;
+
+/** A batch that was sent to the writer and is not answered yet. Readers do not see yet what it does. */
+interface BatchInFlight {
+  readonly commands: readonly Command[];
+  /** Created when a reader waits for it, which is rare. */
+  ended: PromiseWithResolvers<void> | null;
+  isOutcomeUnknown: boolean;
+}
+
+/** @returns the number of cycles that were read */
+type QueuedRead = () => number;
+
+export class SqliteLedgerStore implements LedgerStore {
+  readonly lanes: Lanes = { count: 1, atOnce: 1, of: () => 0 };
+  readonly feed: LedgerFeed;
+  readonly db: DatabaseSync;
+  readonly clock: LedgerClock;
+  readonly postings: PostingReader;
+  readonly history: HistoryReader;
+  readonly #snapshots: SnapshotReader;
+  readonly #writer: LedgerWriter;
+  /** Closed with the store, in this order. */
+  readonly #others: readonly DatabaseSync[];
+  readonly #due: Statement;
+  #endUsers: EndUserReader;
+  #pending: PendingPostings;
+  /** Three at most, but for those whose outcome is unknown. */
+  readonly #inFlight = new Set<BatchInFlight>();
+  readonly #queue: QueuedRead[] = [];
+  #isReadScheduled = false;
+  #trouble: StoreFault | null = null;
+  /** A read has found an invariant violated: nothing is written any more. */
+  #broken: StoreFault | null = null;
+
+  constructor(
+    db: DatabaseSync,
+    clock: LedgerClock,
+    pending: PendingPostings,
+    writer: LedgerWriter,
+    others: readonly DatabaseSync[],
+  ) {
+    this.db = db;
+    this.clock = clock;
+    this.#writer = writer;
+    this.#others = others;
+    this.#pending = pending;
+    this.#endUsers = new EndUserReader(db);
+    this.postings = new PostingReader(db);
+    this.#snapshots = new SnapshotReader(db);
+    this.history = new HistoryReader(this.postings, this.#snapshots);
+    this.#due = prepare(
+      db,
+      `SELECT account, end_user FROM balances
+       WHERE type = 'recurring' AND status = 'active' AND ends_at <= ? ORDER BY ends_at LIMIT ?`,
+    );
+    const feed = new FeedReader(db, (read) => this.attempt(read));
+    this.feed = { consume: (consumer) => this.#consume(feed, consumer) };
+  }
+
+  async write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]> {
+    if (this.#broken) throw this.#broken;
+    const batch: BatchInFlight = { commands, ended: null, isOutcomeUnknown: false };
+    this.#inFlight.add(batch);
+    try {
+      const written = await this.#writer.write(commands, onDecided);
+      this.#noteWritten(commands, written);
+      this.#end(batch);
+      return written.outcomes;
+    } catch (error) {
+      const fault = faultOf(error);
+      this.#trouble = fault;
+      if (fault.code === 'OutcomeUnknown') {
+        batch.isOutcomeUnknown = true;
+        batch.ended?.resolve();
+      } else this.#end(batch);
+      throw fault;
+    }
+  }
+
+  load(user: EndUserKey): Promise<LoadedEndUser> {
+    return this.enqueue(user, () => this.read(user));
+  }
+
+  /** Postings never change, and one read of the state says where they begin: the page is a snapshot as it is. */
+  transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
+    return this.enqueue(user, () => {
+      const { now, state, latestPosting } = this.read(user);
+      const start = from === null ? this.#snapshots.postingOf(user, latestPosting, within.last) : Number(from);
+      return { now, state, ...transactionPage(this.postings.backwards(start, user), limit, within.first) };
+    });
+  }
+
+  async due(limit: number): Promise<readonly EndUserKey[]> {
+    return this.attempt(() =>
+      this.#due.all(this.clock.peek(), limit).map(([account, endUser]) => ({
+        account: account as number,
+        endUser: uuidOf(endUser as Uint8Array),
+      })),
+    );
+  }
+
+  deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
+    return this.#writer.deleteExpiredRecords(retention);
+  }
+
+  trouble(): string | null {
+    return (this.#broken ?? this.#trouble)?.message ?? null;
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#writer.close();
+    } finally {
+      this.db.close();
+      for (const other of this.#others) other.close();
+    }
+  }
+
+  /** After a fault the journal may hold more than was acknowledged: it is looked through as at a start. */
+  onTrouble(trouble: StoreFault | null): void {
+    this.#trouble = trouble;
+    if (trouble !== null) return;
+    this.#pending = pendingPostingsOf(this.db);
+    this.#endUsers = new EndUserReader(this.db);
+    for (const batch of this.#inFlight) if (batch.isOutcomeUnknown) this.#end(batch);
+  }
+
+  onRotations(count: number): void {
+    for (let rotation = 0; rotation < count; rotation++) this.#pending.rotate();
+  }
+
+  /**
+   * A read of one end user. Those that are asked for in one turn of the event loop are done together behind it: they share
+   * a snapshot, and their responses leave one behind the other, which costs the kernel half of waking a client for each.
+   * A renewal that is not stored yet is shown only where no write can come before it any more.
+   *
+   * @throws what `read` throws; StoreFault where a renewal would be shown beside a write whose outcome is unknown
+   */
+  enqueue<Result extends LoadedEndUser>(user: EndUserKey, read: () => Result): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const queued = () => {
+      try {
+        const result = this.attempt(read);
+        const { state, now } = result;
+        const writing = this.#inFlight.size === 0 || isSettled(state, now) ? null : this.#writingOf(user);
+        if (writing === null) resolve(result);
+        else void writing.then(() => this.#schedule(queued));
+        return state.cycles.length;
+      } catch (error) {
+        reject(error);
+        return 0;
+      }
+    };
+    this.#schedule(queued);
+    return promise;
+  }
+
+  /**
+   * The instant is taken after the rows are read. Taken before, it could be earlier than the batch that wrote them, and a
+   * period that was renewed in between would count beside the one before it.
+   */
+  read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
+    const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
+    return { now: this.clock.now(), state, latestPosting };
+  }
+
+  latestPosting(user: EndUserKey): number | null {
+    return this.#endUsers.latestPosting(user, this.#pending.get(user));
+  }
+
+  /** End users of an account that may not be among the balances yet. */
+  pendingEndUsers(account: number): Iterable<string> {
+    return this.#pending.endUsersOf(account);
+  }
+
+  /** A violated invariant stops the writes, too. */
+  attempt<Result>(read: () => Result): Result {
+    try {
+      return read();
+    } catch (error) {
+      if (error instanceof InvalidCursor) throw error;
+      const fault = faultOf(error);
+      if (fault.code === 'Internal') this.#broken = fault;
+      throw fault;
+    }
+  }
+
+  #noteWritten(commands: readonly Command[], { latestPostings, rotations }: Written): void {
+    if (this.#trouble !== null) this.onTrouble(null);
+    this.onRotations(rotations);
+    commands.forEach((command, index) => {
+      const latest = latestPostings[index] as number;
+      if (latest > 0) this.#pending.set(command, latest);
+    });
+  }
+
+  /** What the batch did is visible to readers, or it did nothing. */
+  #end(batch: BatchInFlight): void {
+    this.#inFlight.delete(batch);
+    batch.ended?.resolve();
+  }
+
+  /** Resolves when a batch in flight that concerns this end user is answered; null when there is none. */
+  #writingOf(user: EndUserKey): Promise<void> | null {
+    for (const batch of this.#inFlight) {
+      if (!batch.commands.some((command) => isSameEndUser(command, user))) continue;
+      if (batch.isOutcomeUnknown)
+        throw new StoreFault('StoreUnavailable', 'the outcome of a write of this end user is not known yet');
+      batch.ended ??= Promise.withResolvers();
+      return batch.ended.promise;
+    }
+    return null;
+  }
+
+  #schedule(...reads: readonly QueuedRead[]): void {
+    this.#queue.push(...reads);
+    if (this.#isReadScheduled || this.#queue.length === 0) return;
+    this.#isReadScheduled = true;
+    setImmediate(() => {
+      this.#isReadScheduled = false;
+      this.#readSome();
+    });
+  }
+
+  #readSome(): void {
+    try {
+      this.db.exec('BEGIN');
+    } catch {
+      // Then each of the reads fails by itself, with the reason.
+    }
+    let cycles = 0;
+    let done = 0;
+    while (done < this.#queue.length && cycles < CYCLES_PER_TURN_MAX) cycles += (this.#queue[done++] as QueuedRead)();
+    this.#queue.splice(0, done);
+    if (this.db.isOpen && this.db.isTransaction) this.db.exec('COMMIT');
+    this.#schedule();
+  }
+
+  async #consume(feed: FeedReader, consumer: FeedConsumer): Promise<boolean> {
+    const part = feed.next(consumer);
+    if (part === null) return false;
+    const isSaved = await this.#writer.saveFeedPart(part);
+    return part.isMore || !isSaved;
+  }
+}
+
+/**
+ * The latest posting of each end user whose balances may not count it yet: from there a reader follows the journal. In two
+ * generations, as in the writer's cache: when it has flushed all of the older one, that is dropped, and the younger one
+ * becomes the older.
+ */
+export class PendingPostings {
+  #young: PostingsByEndUser = new Map();
+  #old: PostingsByEndUser = new Map();
+
+  get({ account, endUser }: EndUserKey): number | null {
+    return this.#young.get(account)?.get(endUser) ?? this.#old.get(account)?.get(endUser) ?? null;
+  }
+
+  /** Those of an account, in no order. */
+  *endUsersOf(account: number): Generator<string> {
+    for (const generation of [this.#young, this.#old]) yield* generation.get(account)?.keys() ?? [];
+  }
+
+  set({ account, endUser }: EndUserKey, posting: number): void {
+    const known = this.#young.get(account);
+    if (known === undefined) this.#young.set(account, new Map([[endUser, posting]]));
+    else known.set(endUser, posting);
+  }
+
+  rotate(): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+  }
+}
+
+type PostingsByEndUser = Map<number, Map<string, number>>;
+
+export function pendingPostingsOf(db: DatabaseSync): PendingPostings {
+  const pending = new PendingPostings();
+  for (const [user, posting] of unflushedEndUsers(db)) pending.set(user, posting);
+  return pending;
+}

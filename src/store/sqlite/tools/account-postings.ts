@@ -1,0 +1,29 @@
+// The postings of an account in a ledger file, for an export beside the server that may run on it. All in one snapshot:
+// as long as it is open, the write-ahead log grows.
+
+import { CannotOpen } from '../../store-fault.ts';
+import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
+import { inBatches } from '../../tools/ledger-copy.ts';
+import { connect, explained, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
+import { ledgerRowsOf } from './end-users.ts';
+import { refuseMissing } from './ledger-tools.ts';
+
+/** @throws CannotOpen when there is no ledger, or no account of that name */
+export async function openSqliteAccount(file: string, name: string): Promise<AccountPostings> {
+  refuseMissing(file);
+  openLedgerFile(file, false).close();
+  const db = connect(file);
+  try {
+    refuseUnfinishedCopy(db, file);
+    db.exec('BEGIN');
+    const found = db.prepare('SELECT account FROM accounts WHERE name = ?').get(name);
+    if (found === undefined) throw new CannotOpen(`There is no account named ${name}; see \`scrip key list\`.`);
+    const account = Number(found.account);
+    const total = db.prepare('SELECT count(*) AS count FROM postings WHERE account = ?').get(account)?.count;
+    const batches = () => postingsOfAccount(account, inBatches(ledgerRowsOf(db, beforeAccount(account))));
+    return { total: Number(total), batches, close: async () => db.close() };
+  } catch (error) {
+    db.close();
+    throw explained(file, error);
+  }
+}

@@ -1,0 +1,226 @@
+// The audit of a whole ledger file, in one snapshot: end user after end user, all postings of each folded once more and
+// compared with its balances. Memory holds the cycles of one end user and a thousand of its postings.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { applyAll } from '../../../ledger/apply.ts';
+import { audit, type Finding } from '../../../ledger/audit.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Cycle } from '../../../ledger/cycle.ts';
+import { nameOf } from '../../../ledger/idempotency.ts';
+import { InvariantViolation } from '../../../ledger/invariant.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import type { AuditReport } from '../../tools/ledger-tools.ts';
+import { CYCLE_COLUMNS, cycleOf, END_OF_TIME } from '../balances/end-user-reader.ts';
+import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { bytesOf } from '../file/uuid.ts';
+import { hashOf, RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
+import { PostingReader } from '../journal/posting-reader.ts';
+import { clockChecksum } from '../writer/ledger-clock.ts';
+import { type EndUserPostings, endUsersOf, OldestFirst } from './end-users.ts';
+import { SnapshotAudit } from './snapshot-audit.ts';
+import { totalsFaults } from './totals.ts';
+
+const ADVANCE_POSTINGS = 5_000;
+
+/** Faults below the ledger that are listed: one is enough to know. */
+const STORE_FAULTS_MAX = 100;
+
+/** Checks one part of the file. */
+type FaultsOf = (db: DatabaseSync) => Iterable<string>;
+
+const DERIVED: readonly (readonly [what: string, faultsOf: FaultsOf])[] = [
+  ['the totals', totalsFaults],
+  ['the idempotency records', recordFaults],
+  ['the marks in the journal', markFaults],
+];
+
+type Report = (finding: Finding) => void;
+
+/** @param advance called now and then with how many of how many postings are checked */
+export function auditFile(
+  db: DatabaseSync,
+  report: Report,
+  advance: (checked: number, of: number) => void = () => {},
+): AuditReport {
+  const fileAudit = new FileAudit(db, report, advance);
+  db.exec('BEGIN');
+  try {
+    fileAudit.run();
+  } catch (error) {
+    if (sqliteCode(error) !== SQLITE.corrupt) throw error;
+    fileAudit.fault(`the rest cannot be read: ${(error as Error).message}`);
+  } finally {
+    if (db.isTransaction) db.exec('ROLLBACK');
+  }
+  return fileAudit.total;
+}
+
+class FileAudit {
+  readonly total = { endUsers: 0, postings: 0, store: [] as string[] };
+  readonly #db: DatabaseSync;
+  readonly #report: Report;
+  readonly #advance: (checked: number, of: number) => void;
+
+  constructor(db: DatabaseSync, report: Report, advance: (checked: number, of: number) => void) {
+    this.#db = db;
+    this.#report = report;
+    this.#advance = advance;
+  }
+
+  fault(sentence: string): void {
+    if (this.total.store.length < STORE_FAULTS_MAX) this.total.store.push(sentence);
+  }
+
+  run(): void {
+    this.#check(pageFaults);
+    this.#attempt('the end users', () => this.#auditEndUsers());
+    for (const [what, faultsOf] of DERIVED) this.#attempt(what, () => this.#check(faultsOf));
+  }
+
+  #check(faultsOf: FaultsOf): void {
+    for (const fault of Iterator.from(faultsOf(this.#db)).take(STORE_FAULTS_MAX)) this.fault(fault);
+  }
+
+  /** A value that is no number, or one too large, ends one part of the audit. */
+  #attempt(what: string, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof RangeError || error instanceof SyntaxError)) throw error;
+      this.fault(`${what} cannot be read: ${error.message}`);
+    }
+  }
+
+  #auditEndUsers(): void {
+    const postingsStored = numberOf(this.#db, 'SELECT count(*) FROM postings');
+    const cyclesStored = numberOf(this.#db, `SELECT count(*) FROM balances WHERE ends_at <> ${END_OF_TIME}`);
+    const now = this.#auditClock(postingsStored);
+    const cycles = new CycleReader(this.#db);
+    const oldestFirst = new OldestFirst(this.#db, { anyInteger: true });
+    const snapshots = new SnapshotAudit(this.#db, (sentence) => this.fault(sentence));
+    for (const endUser of endUsersOf(this.#db, null)) {
+      const { user } = endUser;
+      this.total.endUsers += 1;
+      const postings = snapshots.check(user, this.#counted(oldestFirst.of(endUser), postingsStored));
+      const current = this.#currentCycles(endUser, cycles);
+      for (const finding of audit({ user, cycles: current, postings }, now)) this.#report(finding);
+    }
+    snapshots.end();
+    const { postings } = this.total;
+    if (postingsStored !== postings)
+      this.fault(`${postingsStored} postings are stored, and ${postings} belong to an end user`);
+    if (cyclesStored !== cycles.read)
+      this.fault(`${cyclesStored} cycles are stored, and ${cycles.read} belong to an end user with postings`);
+  }
+
+  *#counted(postings: Iterable<Posting>, of: number): Generator<Posting> {
+    for (const posting of postings) {
+      this.total.postings += 1;
+      if (this.total.postings % ADVANCE_POSTINGS === 0) this.#advance(this.total.postings, of);
+      yield posting;
+    }
+  }
+
+  /** As stored, with the pending postings applied. */
+  #currentCycles({ user, stored, latest }: EndUserPostings, reader: CycleReader): readonly Cycle[] {
+    const cycles = reader.of(user);
+    if (latest === stored) return cycles;
+    const pending = new PostingReader(this.#db, { anyInteger: true }).after(stored ?? 0, latest, user);
+    try {
+      const postings = pending.map(({ posting }) => posting);
+      return applyAll({ cycles }, postings).cycles;
+    } catch (error) {
+      if (!(error instanceof InvariantViolation)) throw error;
+      const { invariant, message } = error;
+      this.#report({ invariant, user, message: `a pending posting breaks the rule that ${message}` });
+      return cycles;
+    }
+  }
+
+  /** @returns the latest instant that the ledger has given out */
+  #auditClock(postings: number): number {
+    const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
+    if (row === undefined) {
+      if (postings > 0) this.fault('the clock of the ledger is missing');
+      return 0;
+    }
+    const [at, sequence] = [Number(row.at), Number(row.sequence)];
+    if (row.checksum !== clockChecksum(at, sequence))
+      this.fault('the clock of the ledger was changed by other means than Scrip');
+    return at;
+  }
+}
+
+/** All stored cycles of an end user, the ended ones too, whether right or wrong. */
+class CycleReader {
+  read = 0;
+  readonly #cycles: Statement;
+
+  constructor(db: DatabaseSync) {
+    this.#cycles = prepare(
+      db,
+      `SELECT ${CYCLE_COLUMNS} FROM balances WHERE account = ? AND end_user = ? AND ends_at <> ${END_OF_TIME}`,
+    );
+    this.#cycles.setReadBigInts(true);
+  }
+
+  of({ account, endUser }: EndUserKey): Cycle[] {
+    const rows = this.#cycles.all(account, bytesOf(endUser));
+    this.read += rows.length;
+    return rows.map(cycleOf);
+  }
+}
+
+function pageFaults(db: DatabaseSync): string[] {
+  const faults = db
+    .prepare('PRAGMA integrity_check(20)')
+    .all()
+    .map((row) => String(row.integrity_check));
+  return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
+}
+
+/** A mark ahead of the journal would pass over the postings that are appended next. */
+function* markFaults(db: DatabaseSync): Generator<string> {
+  const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
+  const flushed = numberOf(db, 'SELECT posting FROM flushed');
+  const consumed = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM feed_positions');
+  if (!(flushed <= latest)) yield 'the mark of flushed postings is ahead of the journal, or missing';
+  if (consumed > latest) yield 'a consumer of the feed is ahead of the journal';
+}
+
+/** Each idempotency record can be read, has the hash of its key, and is found by it. */
+function* recordFaults(db: DatabaseSync): Generator<string> {
+  const indexed = db.prepare('SELECT record, seed FROM idempotency_indexed').get();
+  if (indexed === undefined) {
+    yield 'the seed of the idempotency records is missing';
+    return;
+  }
+  const seed = Buffer.from(indexed.seed as Uint8Array).toString('hex');
+  const rows = prepare(
+    db,
+    `SELECT ${RECORD_COLUMNS}, r.record, r.hash, i.record FROM idempotency_records AS r
+     LEFT JOIN idempotency_index AS i ON i.hash = r.hash AND i.record = r.record`,
+  );
+  for (const each of rows.iterate()) {
+    const row = each;
+    const [number, hash, found] = row.slice(-3) as [number, number, number | null];
+    const isFound = found !== null || number > Number(indexed.record);
+    const fault = recordFault(row, seed, hash) ?? (isFound ? null : 'is missing from the index');
+    if (fault !== null) yield `idempotency record ${number} ${fault}`;
+  }
+}
+
+function recordFault(row: Row, seed: string, hash: number): string | null {
+  try {
+    const record = recordOf(row);
+    return hashOf(seed, nameOf(record)) === hash ? null : 'does not have the hash of its key';
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    return `cannot be read (${error.message})`;
+  }
+}
+
+function numberOf(db: DatabaseSync, sql: string): number {
+  return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
+}

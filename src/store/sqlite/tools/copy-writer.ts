@@ -1,0 +1,59 @@
+// Writes copied postings into a ledger file, with new numbers and links, and the balances and snapshots that follow from
+// them. Within transactions of the caller.
+
+import assert from 'node:assert/strict';
+import type { DatabaseSync } from 'node:sqlite';
+import { applyAll } from '../../../ledger/apply.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { EMPTY_STATE } from '../../../ledger/state.ts';
+import { BalanceWriter } from '../balances/balance-writer.ts';
+import type { Balances } from '../balances/end-user-reader.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { JournalWriter } from '../journal/journal-writer.ts';
+
+const NOTHING: Balances = { state: EMPTY_STATE, latestPosting: null };
+
+export class CopyWriter {
+  readonly #balances: BalanceWriter;
+  readonly #journal: JournalWriter;
+  readonly #saveFlushed: Statement;
+  /** Of the end user whose postings come. */
+  #current = NOTHING;
+  #transaction: Posting[] = [];
+
+  constructor(db: DatabaseSync) {
+    this.#balances = new BalanceWriter(db);
+    this.#journal = new JournalWriter(db);
+    this.#saveFlushed = prepare(db, 'UPDATE flushed SET posting = ?');
+  }
+
+  add(user: EndUserKey, posting: Posting): void {
+    if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction(user);
+    this.#transaction.push(posting);
+  }
+
+  /** The end user is complete. */
+  end(user: EndUserKey): void {
+    this.#endTransaction(user);
+    assert(this.#current.latestPosting !== null, 'an end user has a posting');
+    this.#balances.write(user, NOTHING, this.#current);
+    this.#balances.flush();
+    this.#journal.flush();
+    this.#current = NOTHING;
+  }
+
+  /** Nothing is pending. */
+  saveFlushed(): void {
+    this.#saveFlushed.run(this.#journal.latest);
+  }
+
+  #endTransaction(user: EndUserKey): void {
+    if (this.#transaction.length === 0) return;
+    const { state, latestPosting } = this.#current;
+    const after = applyAll(state, this.#transaction);
+    const latest = this.#journal.append(user, this.#transaction, latestPosting, after);
+    this.#current = { state: after, latestPosting: latest };
+    this.#transaction = [];
+  }
+}

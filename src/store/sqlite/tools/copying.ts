@@ -1,0 +1,208 @@
+// A ledger file as either end of a copy. The lock of the file is held all the while, so that no server runs on it.
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import type { Finding } from '../../../ledger/audit.ts';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { CannotOpen } from '../../store-fault.ts';
+import {
+  COPIED_TABLE_NAMES,
+  COPIED_TABLES,
+  type CopyDestination,
+  type CopySource,
+  inBatches,
+  type LedgerRow,
+  type RowCounts,
+  type TableRow,
+} from '../../tools/ledger-copy.ts';
+import type { AuditReport } from '../../tools/ledger-tools.ts';
+import type { IdPosition } from '../../transaction-ids.ts';
+import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from '../file/ledger-file.ts';
+import { prepare, type Row } from '../file/statements.ts';
+import { bytesOf } from '../file/uuid.ts';
+import { beginToWrite, transact, withWriteLock } from '../file/write-lock.ts';
+import { RECORD_COLUMNS, RecordTable, recordOf } from '../idempotency/record-table.ts';
+import { clockChecksum } from '../writer/ledger-clock.ts';
+import { auditFile } from './audit.ts';
+import { CopyWriter } from './copy-writer.ts';
+import { endUsersOf, ledgerRowsOf } from './end-users.ts';
+import { resetTotals } from './totals.ts';
+
+/** @throws CannotOpen when there is no ledger, or another process has it */
+export function openSqliteSource(file: string): CopySource {
+  if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file} to copy.`);
+  return opened(file, (db) => refuseUnfinishedCopy(db, file));
+}
+
+/** @throws CannotOpen when another process has it */
+export function openSqliteDestination(file: string): CopyDestination {
+  return opened(file, () => {});
+}
+
+function opened(file: string, check: (db: DatabaseSync) => void): SqliteCopying {
+  const lock = lockLedgerFile(file);
+  let db: DatabaseSync | null = null;
+  try {
+    db = openLedgerFile(file, true);
+    check(db);
+    return new SqliteCopying(file, db, lock);
+  } catch (error) {
+    db?.close();
+    lock.close();
+    throw error;
+  }
+}
+
+class SqliteCopying implements CopyDestination {
+  readonly name: string;
+  readonly #db: DatabaseSync;
+  readonly #lock: DatabaseSync;
+  #writer: CopyWriter | null = null;
+
+  constructor(file: string, db: DatabaseSync, lock: DatabaseSync) {
+    this.name = file;
+    this.#db = db;
+    this.#lock = lock;
+  }
+
+  async clock(): Promise<IdPosition> {
+    const clock = this.#db.prepare('SELECT at, sequence FROM clock').get();
+    return { at: Number(clock?.at ?? 0), sequence: Number(clock?.sequence ?? 0) };
+  }
+
+  async counts(): Promise<RowCounts> {
+    const postings = this.#db.prepare('SELECT count(*) AS count FROM postings').get()?.count;
+    return { endUsers: [...endUsersOf(this.#db, null)].length, postings: Number(postings) };
+  }
+
+  async *rows(after: EndUserKey | null): AsyncGenerator<readonly LedgerRow[]> {
+    const db = connect(this.name);
+    try {
+      db.exec('BEGIN');
+      yield* inBatches(ledgerRowsOf(db, after));
+    } finally {
+      db.close();
+    }
+  }
+
+  async *idempotencyRecords(): AsyncGenerator<readonly IdempotencyRecord[]> {
+    const db = connect(this.name);
+    try {
+      const rows = prepare(
+        db,
+        `SELECT ${RECORD_COLUMNS} FROM idempotency_records ORDER BY account, end_user, key COLLATE BINARY`,
+      );
+      yield* inBatches(
+        (rows.iterate() as Iterator<unknown> as IteratorObject<unknown>).map((row) => recordOf(row as Row)),
+      );
+    } finally {
+      db.close();
+    }
+  }
+
+  async loadIdempotencyRecords(records: AsyncIterable<readonly IdempotencyRecord[]>): Promise<void> {
+    beginToWrite(this.#db);
+    this.#db.exec(
+      'DELETE FROM idempotency_records; DELETE FROM idempotency_index; UPDATE idempotency_indexed SET record = 0',
+    );
+    const all: IdempotencyRecord[] = [];
+    for await (const batch of records) all.push(...batch);
+    // The oldest are deleted first, so they are entered first.
+    all.sort((a, b) => a.recordedAt - b.recordedAt);
+    const table = new RecordTable(this.#db);
+    for (const batch of inBatches(all)) table.insert(batch);
+    this.#db.exec('COMMIT');
+  }
+
+  async tableRows(): Promise<readonly TableRow[]> {
+    return COPIED_TABLE_NAMES.flatMap((table) => {
+      const rows = prepare(this.#db, `SELECT ${COPIED_TABLES[table].join(', ')} FROM ${table}`).all();
+      return rows.map((values) => ({ table, values: values as TableRow['values'] }));
+    });
+  }
+
+  async loadTables(rows: readonly TableRow[]): Promise<void> {
+    transact(this.#db, () => {
+      for (const table of COPIED_TABLE_NAMES.toReversed()) this.#db.exec(`DELETE FROM ${table}`);
+      for (const { table, values } of rows) {
+        const parameters = values.map(() => '?').join(', ');
+        const columns = COPIED_TABLES[table].join(', ');
+        this.#db.prepare(`INSERT INTO ${table} (${columns}) VALUES (${parameters})`).run(...values);
+      }
+    });
+  }
+
+  async audit(report: (finding: Finding) => void): Promise<AuditReport> {
+    return auditFile(this.#db, report);
+  }
+
+  async begin(source: string): Promise<EndUserKey | null> {
+    const last = transact(this.#db, () => {
+      const mark = unfinishedCopy(this.#db);
+      if (mark === null) this.#mark(source);
+      else if (mark.source !== source)
+        throw new CannotOpen(
+          `${this.name} holds part of a copy of another ledger, or of this one before it changed; delete it, and copy again.`,
+        );
+      return mark?.last ?? null;
+    });
+    this.#writer = new CopyWriter(this.#db);
+    return last;
+  }
+
+  async load(rows: readonly LedgerRow[]): Promise<void> {
+    assert(this.#writer, 'a copy begins before it loads');
+    if (rows.length === 0) return;
+    if (!this.#db.isTransaction) beginToWrite(this.#db);
+    for (const row of rows) {
+      if (row.kind === 'posting') this.#writer.add(row.user, row.posting satisfies Posting);
+      else this.#writer.end(row.user);
+    }
+  }
+
+  async commit({ account, endUser }: EndUserKey): Promise<void> {
+    assert(this.#writer, 'a copy begins before it commits');
+    this.#writer.saveFlushed();
+    this.#db.prepare('UPDATE copying SET account = ?, end_user = ?').run(account, bytesOf(endUser));
+    this.#db.exec('COMMIT');
+  }
+
+  async moveClock({ at, sequence }: IdPosition): Promise<void> {
+    const move = this.#db.prepare(
+      `INSERT INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)
+       ON CONFLICT (only) DO UPDATE SET at = excluded.at, sequence = excluded.sequence, checksum = excluded.checksum
+       WHERE (excluded.at, excluded.sequence) > (at, sequence)`,
+    );
+    withWriteLock(this.#db, () => move.run(at, sequence, clockChecksum(at, sequence)));
+  }
+
+  async rebuildTotals(): Promise<void> {
+    resetTotals(this.#db);
+  }
+
+  async finish(): Promise<void> {
+    assert(!this.#db.isTransaction, 'everything that was loaded is committed');
+    withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
+  }
+
+  /** Closing the connection rolls back what is not committed. */
+  async close(): Promise<void> {
+    if (!this.#db.isTransaction) this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+    this.#db.close();
+    this.#lock.close();
+  }
+
+  #mark(source: string): void {
+    const isEmpty = ['accounts', 'api_keys', 'balances', 'postings', 'idempotency_records'].every(
+      (table) => this.#db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() === undefined,
+    );
+    if (!isEmpty) throw new CannotOpen(`${this.name} already holds a ledger; copy to a new file, or delete this one.`);
+    this.#db.exec(
+      'CREATE TABLE copying (only INTEGER PRIMARY KEY CHECK (only = 1), source TEXT NOT NULL, account INTEGER, end_user BLOB) STRICT',
+    );
+    this.#db.prepare('INSERT INTO copying (only, source) VALUES (1, ?)').run(source);
+  }
+}

@@ -1,0 +1,96 @@
+// All end users of a ledger file in order, each with its latest posting, and their postings from the first to the latest.
+// Run within one read transaction, beside the server that may be writing to the file.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import type { LedgerRow } from '../../tools/ledger-copy.ts';
+import { END_OF_TIME } from '../balances/end-user-reader.ts';
+import { prepare, type Row, type Statement } from '../file/statements.ts';
+import { bytesOf, uuidOf } from '../file/uuid.ts';
+import { PostingReader } from '../journal/posting-reader.ts';
+
+export interface EndUserPostings {
+  readonly user: EndUserKey;
+  /** The latest posting that its stored balances count; null where none are stored yet. */
+  readonly stored: number | null;
+  readonly latest: number;
+}
+
+/**
+ * Two ordered lists, which SQLite merges: end users with stored balances, and those with postings behind what is flushed
+ * for certain. One who is in both comes twice in a row.
+ */
+const END_USERS = `
+  SELECT account, end_user, latest_posting, 1 AS is_stored FROM balances
+  WHERE (account, end_user) > (?1, ?2) AND ends_at = ${END_OF_TIME}
+  UNION ALL
+  SELECT account, end_user, max(posting), 0 FROM postings
+  WHERE (account, end_user) > (?1, ?2) AND posting > (SELECT posting FROM flushed) GROUP BY account, end_user
+  ORDER BY account, end_user, is_stored DESC`;
+
+/** @param after the end user behind which to begin; null for all */
+export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generator<EndUserPostings> {
+  const rows = prepare(db, END_USERS);
+  rows.setReadBigInts(true);
+  let current = null as EndUserPostings | null;
+  for (const row of rows.iterate(after?.account ?? -1, after === null ? '' : bytesOf(after.endUser))) {
+    const [account, endUser, posting, isStored] = row as unknown as [bigint, Uint8Array, bigint, bigint];
+    const user = { account: Number(account), endUser: uuidOf(endUser) };
+    const latest = Number(posting);
+    if (current !== null && isSameEndUser(current.user, user)) {
+      current = { ...current, latest: Math.max(current.latest, latest) };
+      continue;
+    }
+    if (current !== null) yield current;
+    current = { user, stored: isStored ? latest : null, latest };
+  }
+  if (current !== null) yield current;
+}
+
+/** Postings of one end user that are held in memory at once. */
+const STRETCH = 1_000;
+
+/**
+ * Gives out the postings of an end user from the first one, though their links lead backwards: a first walk remembers
+ * where each stretch ends, and each stretch is then held and reversed.
+ */
+export class OldestFirst {
+  readonly #postings: PostingReader;
+  readonly #previous: Statement;
+
+  /** @param options as of `PostingReader` */
+  constructor(db: DatabaseSync, options: { anyInteger?: boolean } = {}) {
+    this.#postings = new PostingReader(db, options);
+    this.#previous = prepare(db, 'SELECT previous FROM postings WHERE posting = ? AND previous < posting');
+  }
+
+  *of({ user, latest }: EndUserPostings): Generator<Posting> {
+    const ends: number[] = [];
+    let at: number | null | undefined = latest;
+    for (let step = 0; typeof at === 'number'; step++) {
+      if (step % STRETCH === 0) ends.push(at);
+      const row: Row | undefined = this.#previous.get(at);
+      at = row?.[0] as number | null | undefined;
+    }
+    for (const end of ends.reverse()) {
+      const stretch: Posting[] = [];
+      for (const { posting } of this.#postings.backwards(end, user)) if (stretch.push(posting) === STRETCH) break;
+      yield* stretch.reverse();
+    }
+  }
+}
+
+/** @param options as of `PostingReader` */
+export function* ledgerRowsOf(
+  db: DatabaseSync,
+  after: EndUserKey | null,
+  options: { anyInteger?: boolean } = {},
+): Generator<LedgerRow> {
+  const postings = new OldestFirst(db, options);
+  for (const endUser of endUsersOf(db, after)) {
+    const { user } = endUser;
+    for (const posting of postings.of(endUser)) yield { kind: 'posting', user, posting };
+    yield { kind: 'end-user', user };
+  }
+}

@@ -1,0 +1,57 @@
+// Operating a ledger file beside the server that may run on it.
+
+import { existsSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { CannotOpen } from '../../store-fault.ts';
+import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
+import type { OperatorStores } from '../../tools/ledger-tools.ts';
+import { throughPosition } from '../../transaction-ids.ts';
+import { openLedgerFile } from '../file/ledger-file.ts';
+import { faultOf } from '../file/sqlite-error.ts';
+import { sqliteKeyStore } from '../reads/api-keys.ts';
+import { LedgerClock } from '../writer/ledger-clock.ts';
+import { auditFile } from './audit.ts';
+import { ledgerRowsOf } from './end-users.ts';
+import { resetTotals } from './totals.ts';
+
+/** @throws CannotOpen */
+export function openSqliteTools(file: string, { create }: { create: boolean }): OperatorStores {
+  if (!create) refuseMissing(file);
+  const db = openLedgerFile(file, false);
+  return {
+    tools: {
+      audit: async (report) => auditFile(db, report),
+      digest: async (through) => digests(db, through),
+      async rebuildTotals() {
+        try {
+          resetTotals(db);
+        } catch (error) {
+          throw faultOf(error);
+        }
+      },
+      close: async () => db.close(),
+    },
+    keys: sqliteKeyStore(db, new LedgerClock(Date.now), async () => {}),
+  };
+}
+
+/** @throws CannotOpen */
+export function refuseMissing(file: string): void {
+  if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
+}
+
+/** The clock is saved with every batch, and moves on with the next: everything so far is behind its position. */
+function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
+  db.exec('BEGIN');
+  try {
+    const clock = db.prepare('SELECT at, sequence FROM clock').get();
+    const latest = throughPosition({ at: Number(clock?.at ?? 0), sequence: Number(clock?.sequence ?? 0) });
+    const digester = new LedgerDigester(through ?? [latest]);
+    for (const row of ledgerRowsOf(db, null, { anyInteger: true }))
+      if (row.kind === 'posting') digester.add(row.user, row.posting);
+    return digester.digests();
+  } finally {
+    if (db.isTransaction) db.exec('ROLLBACK');
+  }
+}

@@ -1,0 +1,62 @@
+// Checks the snapshots of a ledger file against the postings, as the audit reads these.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { SnapshotFold } from '../../tools/snapshot-fold.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { bytesOf, uuidOf } from '../file/uuid.ts';
+
+export class SnapshotAudit {
+  readonly #ofEndUser: Statement;
+  readonly #count: Statement;
+  readonly #fault: (sentence: string) => void;
+  #checked = 0;
+
+  /** @param fault called with each snapshot that is wrong */
+  constructor(db: DatabaseSync, fault: (sentence: string) => void) {
+    this.#fault = fault;
+    this.#ofEndUser = prepare(
+      db,
+      `SELECT s.transaction_id, s.state, p.transaction_id FROM snapshots AS s LEFT JOIN postings AS p USING (posting)
+       WHERE s.account = ? AND s.end_user = ? ORDER BY s.transaction_id`,
+    );
+    this.#count = prepare(db, 'SELECT count(*) FROM snapshots');
+  }
+
+  /** Passes the postings of an end user on, and compares its snapshots with the state behind each of them. */
+  *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
+    const fold = new SnapshotFold(this.#snapshotsOf(user));
+    for (const posting of postings) {
+      fold.add(posting);
+      yield posting;
+    }
+    for (const transactionId of fold.end()) this.#wrong(user, transactionId);
+  }
+
+  /** After the last end user. */
+  end(): void {
+    const stored = Number(this.#count.get()?.[0]);
+    if (stored !== this.#checked)
+      this.#fault(`${stored} snapshots are stored, and ${this.#checked} belong to an end user`);
+  }
+
+  #wrong({ account, endUser }: EndUserKey, transactionId: string): void {
+    const where = `account ${account}, end user ${endUser}`;
+    this.#fault(`the snapshot of ${where} behind transaction ${transactionId} is not what its postings say`);
+  }
+
+  #snapshotsOf(user: EndUserKey): Map<TransactionId, string> {
+    const snapshots = new Map<TransactionId, string>();
+    for (const row of this.#ofEndUser.all(user.account, bytesOf(user.endUser))) {
+      const [id, state, posted] = row;
+      const transactionId = uuidOf(id as Uint8Array);
+      this.#checked += 1;
+      // It has to name a posting of the transaction behind which it is.
+      if (posted === null || uuidOf(posted as Uint8Array) !== transactionId) this.#wrong(user, transactionId);
+      snapshots.set(transactionId, state as string);
+    }
+    return snapshots;
+  }
+}

@@ -1,0 +1,85 @@
+// The ledger's time: the machine's clock, but never earlier than what any thread of this process has seen, so that a
+// clock that jumps back revives nothing. The latest instant is shared memory between the writer's thread and the
+// readers'; the writer also keeps it in the file.
+
+import type { DatabaseSync } from 'node:sqlite';
+import { crc32 } from 'node:zlib';
+import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
+import { CannotOpen } from '../../store-fault.ts';
+import type { IdPosition } from '../../transaction-ids.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+
+/** The machine's clock: milliseconds since 1970. */
+export type WallClock = () => number;
+
+export class LedgerClock {
+  /** One BigInt64, to be handed to the other thread. */
+  readonly shared: SharedArrayBuffer;
+  readonly #latest: BigInt64Array;
+  readonly #wall: WallClock;
+
+  constructor(wall: WallClock, shared = new SharedArrayBuffer(8)) {
+    this.shared = shared;
+    this.#latest = new BigInt64Array(shared);
+    this.#wall = wall;
+  }
+
+  /** The instant of what is being done now. */
+  now(): Instant {
+    return this.notBefore(Math.floor(this.#wall()));
+  }
+
+  /** As `now`, but nothing is decided by it: looking whether something is due leaves no trace. */
+  peek(): Instant {
+    return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);
+  }
+
+  latest(): Instant {
+    return Number(Atomics.load(this.#latest, 0));
+  }
+
+  /** Moves the clock up to `instant`, unless it is there already. */
+  notBefore(instant: Instant): Instant {
+    const wanted = BigInt(Math.min(instant, LAST_INSTANT));
+    for (;;) {
+      const seen = Atomics.load(this.#latest, 0);
+      if (seen >= wanted) return Number(seen);
+      if (Atomics.compareExchange(this.#latest, 0, seen, wanted) === seen) return Number(wanted);
+    }
+  }
+}
+
+/** The position of the clock as the file holds it. */
+export class SavedClock {
+  readonly #db: DatabaseSync;
+  readonly #replace: Statement;
+
+  constructor(db: DatabaseSync) {
+    this.#db = db;
+    this.#replace = prepare(db, 'REPLACE INTO clock (only, at, sequence, checksum) VALUES (1, ?, ?, ?)');
+  }
+
+  save({ at, sequence }: IdPosition): void {
+    this.#replace.run(at, sequence, clockChecksum(at, sequence));
+  }
+
+  /** @throws CannotOpen when it is lost, or was changed by other means than Scrip */
+  read(hasPostings: boolean): IdPosition {
+    const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
+    if (row === undefined) {
+      if (hasPostings) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
+      return { at: 0, sequence: 0 };
+    }
+    const saved = { at: Number(row.at), sequence: Number(row.sequence) };
+    if (row.checksum !== clockChecksum(saved.at, saved.sequence)) {
+      throw new CannotOpen(
+        'The clock of the ledger was changed by other means than Scrip; run `scrip verify` and restore a backup.',
+      );
+    }
+    return saved;
+  }
+}
+
+export function clockChecksum(at: Instant, sequence: number): number {
+  return crc32(`${at}/${sequence}`);
+}

@@ -1,0 +1,178 @@
+// The writer of a ledger file as the store sees it: in a thread of its own, or in place where a test moves the clock.
+
+import { once } from 'node:events';
+import { extname } from 'node:path';
+import { Worker } from 'node:worker_threads';
+import type { Command } from '../../../ledger/command.ts';
+import type { IdempotencyRetention } from '../../ledger-store.ts';
+import { CannotOpen, StoreFault } from '../../store-fault.ts';
+import { faultOf } from '../file/sqlite-error.ts';
+import type { FeedPart } from '../journal/feed.ts';
+import type { LedgerClock } from './ledger-clock.ts';
+import { Writer, type WriterOptions, type Written, writtenOf } from './writer.ts';
+import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterRequest } from './writer-thread.ts';
+
+/** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
+const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
+
+/**
+ * By default V8 lets the young generation grow to 48 MiB, and is no faster for it; and the old one to four times what is in
+ * use. With a limit of 1 GiB, ten times what the bounded caches take, it grows to 1.6 times that.
+ */
+const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
+
+/** What the writer finds out by itself. */
+export interface WriterEvents {
+  /** It works again, or no longer does. */
+  onTrouble(trouble: StoreFault | null): void;
+  /** So many generations of what was pending have been flushed. */
+  onRotations(count: number): void;
+}
+
+/** As of `Writer`, whose methods these are. All of them reject with a StoreFault. */
+export interface LedgerWriter {
+  /** @param onSent called once the next batch may be sent, which is then written behind this one */
+  write(commands: readonly Command[], onSent: () => void): Promise<Written>;
+  deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
+  saveFeedPart(part: FeedPart): Promise<boolean>;
+  recordKeyUses(ids: readonly number[]): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Works in the caller's thread. */
+export class WriterInPlace implements LedgerWriter {
+  readonly #writer: Writer;
+  readonly #events: WriterEvents;
+  #isClosed = false;
+
+  constructor(file: string, clock: LedgerClock, options: Partial<WriterOptions>, events: WriterEvents) {
+    this.#writer = new Writer(file, clock, options);
+    this.#events = events;
+  }
+
+  write(commands: readonly Command[], onSent: () => void): Promise<Written> {
+    const written = this.#attempt(() => this.#writer.write(commands));
+    onSent();
+    return written;
+  }
+
+  deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
+    return this.#attempt(() => this.#writer.deleteExpiredRecords(retention));
+  }
+
+  saveFeedPart(part: FeedPart): Promise<boolean> {
+    return this.#attempt(() => this.#writer.saveFeedPart(part));
+  }
+
+  recordKeyUses(ids: readonly number[]): Promise<void> {
+    return this.#attempt(() => this.#writer.recordKeyUses(ids));
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#writer.close();
+  }
+
+  async #attempt<Result>(work: () => Result): Promise<Result> {
+    try {
+      return work();
+    } catch (error) {
+      if (error instanceof StoreFault) this.#recover();
+      throw error;
+    }
+  }
+
+  /** At once, as the thread does. The store hears of it behind the fault, whose promise is rejected before that. */
+  #recover(): void {
+    let trouble: StoreFault | null = null;
+    try {
+      this.#writer.tick();
+    } catch (error) {
+      trouble = faultOf(error);
+    }
+    setImmediate(() => {
+      if (!this.#isClosed) this.#events.onTrouble(trouble);
+    });
+  }
+}
+
+/** The writer's thread. Requests are answered in the order in which they were sent. */
+export class ThreadedWriter implements LedgerWriter {
+  readonly #worker: Worker;
+  readonly #events: WriterEvents;
+  readonly #asked: PromiseWithResolvers<Reply>[] = [];
+  #isClosed = false;
+
+  static async open(
+    file: string,
+    clock: LedgerClock,
+    options: Partial<WriterOptions>,
+    events: WriterEvents,
+  ): Promise<ThreadedWriter> {
+    const workerData: WriterData = { file, clock: clock.shared, options };
+    const worker = new Worker(WRITER_THREAD, { workerData, resourceLimits: RESOURCE_LIMITS });
+    const [first] = (await once(worker, 'message')) as [ThreadReply];
+    if (first !== 'open') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
+    return new ThreadedWriter(worker, events);
+  }
+
+  private constructor(worker: Worker, events: WriterEvents) {
+    this.#worker = worker;
+    this.#events = events;
+    worker.on('message', (reply: ThreadReply) => this.#receive(reply));
+    worker.on('error', (error) => this.#fail(String(error)));
+    worker.on('exit', () => this.#fail('the writer has ended'));
+  }
+
+  async write(commands: readonly Command[], onSent: () => void): Promise<Written> {
+    const reply = this.#ask({ commands: JSON.stringify(commands) });
+    onSent();
+    return writtenOf((await reply) as string);
+  }
+
+  async deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
+    return (await this.#ask({ deleteExpired: retention })) as boolean;
+  }
+
+  async saveFeedPart(part: FeedPart): Promise<boolean> {
+    return (await this.#ask({ feedPart: part })) as boolean;
+  }
+
+  async recordKeyUses(ids: readonly number[]): Promise<void> {
+    await this.#ask({ usedKeys: ids });
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    const ended = once(this.#worker, 'exit');
+    this.#worker.postMessage('close' satisfies ThreadMessage);
+    await ended;
+  }
+
+  #ask(request: WriterRequest): Promise<Reply> {
+    if (this.#isClosed) return Promise.reject(new StoreFault('Internal', 'the writer has ended'));
+    const asked = Promise.withResolvers<Reply>();
+    this.#asked.push(asked);
+    this.#worker.postMessage(request satisfies ThreadMessage);
+    return asked.promise;
+  }
+
+  #receive(message: ThreadReply): void {
+    if (message === 'open') return;
+    if ('rotations' in message) this.#events.onRotations(message.rotations);
+    else if ('trouble' in message) this.#events.onTrouble(message.trouble && storeFaultOf(message.trouble));
+    else if ('reply' in message) this.#asked.shift()?.resolve(message.reply);
+    else this.#asked.shift()?.reject(storeFaultOf(message));
+  }
+
+  /** What was in flight when the thread died may or may not be in the file. */
+  #fail(reason: string): void {
+    if (!this.#isClosed) this.#events.onTrouble(new StoreFault('Internal', reason));
+    this.#isClosed = true;
+    for (const asked of this.#asked.splice(0)) asked.reject(new StoreFault('OutcomeUnknown', reason));
+  }
+}
+
+function storeFaultOf({ fault, reason }: Failed): StoreFault {
+  return new StoreFault(fault, reason);
+}

@@ -1,0 +1,104 @@
+// The writer's thread: requests in, a reply to each in the same order, and in between what the writer finds out by itself.
+
+import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
+import type { Command } from '../../../ledger/command.ts';
+import type { IdempotencyRetention } from '../../ledger-store.ts';
+import { type FaultCode, StoreFault } from '../../store-fault.ts';
+import type { FeedPart } from '../journal/feed.ts';
+import { LedgerClock } from './ledger-clock.ts';
+import { Writer, type WriterOptions, writtenText } from './writer.ts';
+
+export interface WriterData {
+  readonly file: string;
+  readonly clock: SharedArrayBuffer;
+  readonly options: Partial<WriterOptions>;
+}
+
+export type WriterRequest =
+  /** As JSON. */
+  | { readonly commands: string }
+  | { readonly feedPart: FeedPart }
+  | { readonly deleteExpired: IdempotencyRetention }
+  | { readonly usedKeys: readonly number[] };
+
+export type ThreadMessage = WriterRequest | 'close';
+
+/** What the method of the writer returned; to commands a `writtenText`. */
+export type Reply = string | boolean | undefined;
+
+export interface Failed {
+  readonly fault: FaultCode;
+  readonly reason: string;
+}
+
+export type ThreadReply =
+  | { readonly reply: Reply }
+  | Failed
+  /** Not a reply: the writer works again, or no longer does. */
+  | { readonly trouble: Failed | null }
+  /** Not a reply: what was pending has been flushed. */
+  | { readonly rotations: number }
+  | 'open';
+
+/** How often the latest instant is saved when nothing is written, and a store that failed is tried again. */
+const TICK_MS = 1_000;
+
+if (parentPort === null) throw new Error('writer-thread.ts runs as a thread only');
+try {
+  const { file, clock, options } = workerData as WriterData;
+  serve(new Writer(file, new LedgerClock(Date.now, clock), options), parentPort);
+} catch (error) {
+  // In place of `open`; without a listener, the thread then ends.
+  parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
+}
+
+function serve(writer: Writer, port: MessagePort): void {
+  const send = (reply: ThreadReply) => port.postMessage(reply);
+  let isTroubled = false;
+  const tick = () => {
+    const ticked = attempt(() => writer.tick());
+    if (typeof ticked === 'number') {
+      if (ticked > 0) send({ rotations: ticked });
+      if (isTroubled) send({ trouble: null });
+      isTroubled = false;
+    } else {
+      send({ trouble: ticked });
+      isTroubled = true;
+    }
+  };
+  const ticking = setInterval(tick, TICK_MS);
+  port.on('message', (message: ThreadMessage) => {
+    if (message === 'close') {
+      clearInterval(ticking);
+      attempt(() => writer.close());
+      port.close();
+      return;
+    }
+    const reply = attempt(() => ({ reply: handle(writer, message) }));
+    send(reply);
+    // What a failed COMMIT left in the file is settled by opening it again and writing over it: at once, if that works.
+    if ('fault' in reply) {
+      isTroubled = true;
+      tick();
+    }
+  });
+  send('open');
+}
+
+function handle(writer: Writer, request: WriterRequest): Reply {
+  if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[]));
+  if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
+  if ('feedPart' in request) return writer.saveFeedPart(request.feedPart);
+  writer.recordKeyUses(request.usedKeys);
+  return undefined;
+}
+
+/** @throws what is not a fault of the store */
+function attempt<Result>(work: () => Result): Result | Failed {
+  try {
+    return work();
+  } catch (error) {
+    if (!(error instanceof StoreFault)) throw error;
+    return { fault: error.code, reason: error.message };
+  }
+}

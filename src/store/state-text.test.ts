@@ -1,0 +1,69 @@
+// Snapshots: a state comes back from its text as it was, without what has ended, and some transactions are followed by one.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { drawing, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
+import { DAY_MS } from '../ledger/instant.ts';
+import { renewalOf } from '../ledger/next-event.ts';
+import type { Posting } from '../ledger/posting.ts';
+import { EMPTY_STATE } from '../ledger/state.ts';
+import { type TransactionId, transactionId } from '../ledger/transaction-id.ts';
+import { isSnapshotDue, stateOfText, stateText } from './state-text.ts';
+
+const NOW = recurring().start;
+
+function spending(id: TransactionId): Posting {
+  return { ...drawing(oneTime(), 1), transactionId: id };
+}
+
+test('A state comes back from its text, without the cycles that have ended', () => {
+  const ended = oneTime({ start: NOW - 9 * DAY_MS, validityDays: 9 });
+  const [renewing, left] = [recurring({ remaining: 7 }, 2), oneTime({ remaining: 0 }, 3)];
+  const state = stateOf(ended, renewing, left);
+  assert.deepEqual(stateOfText(stateText(state, NOW - 1)), state);
+  assert.deepEqual(stateOfText(stateText(state, NOW)), stateOf(renewing, left));
+  assert.deepEqual(stateOfText(stateText(EMPTY_STATE, NOW)), EMPTY_STATE);
+});
+
+test('A cycle whose renewal is due stays in the text of a state', () => {
+  const due = recurring({ start: NOW - 9 * DAY_MS, validityDays: 3 });
+  assert.deepEqual(stateOfText(stateText(stateOf(due), NOW)), stateOf(due));
+});
+
+/** Of so many transactions of an end user with these cycles, how many are followed by a snapshot. */
+function dueAmong(count: number, cycles: number): number {
+  const state = stateOf(...Array.from({ length: cycles }, (_, index) => oneTime({}, index + 1)));
+  let due = 0;
+  for (let number = 0; number < count; number++) {
+    const tail = Math.imul(number, 0x9e3779b1) >>> 0;
+    const id = transactionId({ at: NOW, sequence: 1, tail: tail.toString(16).padStart(12, '0') });
+    if (isSnapshotDue([spending(id)], state)) due += 1;
+  }
+  return due;
+}
+
+test('Every 128th transaction on average is followed by a snapshot, and fewer of an end user with many cycles', () => {
+  const [few, many] = [dueAmong(100_000, 2), dueAmong(100_000, 160)];
+  assert(few > 700 && few < 860, `${few} of 100,000`);
+  assert(many > 0 && many < few / 8, `${many} of 100,000`);
+});
+
+test('One of many transactions that are stored together is enough for a snapshot', () => {
+  const ids = Array.from({ length: 128 }, (_, number) =>
+    transactionId({ at: NOW, sequence: number + 1, tail: number.toString(16).padStart(12, '0') }),
+  );
+  assert(isSnapshotDue(ids.map(spending), EMPTY_STATE), 'the digits of the first say so');
+  assert(!isSnapshotDue(ids.slice(1).map(spending), EMPTY_STATE));
+});
+
+test('No renewal is followed by a snapshot: when it is entered, cycles may be missing that had not ended at its instant', () => {
+  for (let number = 0; number < 10_000; number++) {
+    const id = transactionId({ at: NOW, sequence: 1, tail: number.toString(16).padStart(12, '0') });
+    const renewal = renewalOf({ ...recurring(), id });
+    assert.equal(isSnapshotDue([renewal], EMPTY_STATE), false);
+    assert.equal(
+      isSnapshotDue([spending(transactionId({ at: NOW, sequence: 1, tail: '0'.repeat(12) })), renewal], EMPTY_STATE),
+      false,
+    );
+  }
+});

@@ -1,0 +1,100 @@
+// A digest over all rows of a ledger in one order, whichever store keeps it: two ledgers are the same when their digests
+// are. Balances follow from the postings, and `scrip verify` checks them on either side.
+
+import { createHash, hash } from 'node:crypto';
+import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
+import type { Posting } from '../../ledger/posting.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
+import { storedOutcome } from '../stored-record.ts';
+import { COPIED_TABLES, type CopiedTable, type CopySource, type LedgerRow, type TableRow } from './ledger-copy.ts';
+
+export interface CopyDigest {
+  readonly sha256: string;
+  readonly accounts: number;
+  readonly keys: number;
+  /** Users of the console. */
+  readonly people: number;
+  readonly endUsers: number;
+  readonly postings: number;
+  /** The transaction that sorts last of all; null when there is none. */
+  readonly latest: TransactionId | null;
+}
+
+/** @param progress called with how many postings were read since the last call */
+export async function digestOf(source: CopySource, progress: (postings: number) => void): Promise<CopyDigest> {
+  const digest = new RowDigest();
+  const tableRows = await source.tableRows();
+  for (const line of linesOf(tableRows)) digest.line(line);
+  for await (const rows of source.rows(null)) {
+    const before = digest.counts.postings;
+    for (const row of rows) digest.add(row);
+    progress(digest.counts.postings - before);
+  }
+  for await (const records of source.idempotencyRecords())
+    for (const { account, endUser, key, request, requestId, outcome, recordedAt } of records)
+      digest.line(JSON.stringify([account, endUser, key, request, requestId, storedOutcome(outcome), recordedAt]));
+  const count = (counted: CopiedTable) => tableRows.filter(({ table }) => table === counted).length;
+  return {
+    ...digest.counts,
+    accounts: count('accounts'),
+    keys: count('api_keys'),
+    people: count('console_users'),
+    latest: digest.latest,
+    sha256: digest.end(),
+  };
+}
+
+/** Of accounts and API keys alone. */
+export function accountsDigest(tableRows: readonly TableRow[]): string {
+  const rows = tableRows.filter(({ table }) => table === 'accounts' || table === 'api_keys');
+  return hash('sha256', linesOf(rows).join('\n'), 'hex');
+}
+
+/** When a key was last used is left out: it changes without a change of the ledger. */
+function linesOf(tableRows: readonly TableRow[]): string[] {
+  const lines = tableRows.map(({ table, values }) => {
+    const kept = values.filter((_, index) => COPIED_TABLES[table][index] !== 'last_used_at');
+    return JSON.stringify([table, ...kept]);
+  });
+  return lines.sort();
+}
+
+class RowDigest {
+  readonly counts = { endUsers: 0, postings: 0 };
+  latest: TransactionId | null = null;
+  readonly #hash = createHash('sha256');
+  /** Over the postings of the end user that is being read, but for those of the transaction that is being read. */
+  #chain: ChainHash | null = null;
+  #transaction: Posting[] = [];
+
+  add(row: LedgerRow): void {
+    this.#chain ??= emptyHashChain(row.user);
+    if (row.kind === 'posting') {
+      this.#addPosting(row.posting, this.#chain);
+      return;
+    }
+    this.line(extendHashChain(this.#chain, this.#transaction));
+    this.counts.endUsers += 1;
+    this.#chain = null;
+    this.#transaction = [];
+  }
+
+  line(text: string): void {
+    this.#hash.update(`${text}\n`);
+  }
+
+  end(): string {
+    return this.#hash.digest('hex');
+  }
+
+  #addPosting(posting: Posting, chain: ChainHash): void {
+    const { transactionId } = posting;
+    this.counts.postings += 1;
+    if (this.latest === null || transactionId > this.latest) this.latest = transactionId;
+    if (this.#transaction[0]?.transactionId !== transactionId) {
+      this.#chain = extendHashChain(chain, this.#transaction);
+      this.#transaction = [];
+    }
+    this.#transaction.push(posting);
+  }
+}

@@ -1,0 +1,138 @@
+// Copies a whole ledger from one store to another, exactly, and checks it: end user after end user in the order of their
+// keys, then a comparison of all rows on both sides.
+//
+//   empty ──begin──▶ marked ──commit──▶ mark moved on ──same rows, both verified──▶ finished, the mark is removed
+//                      └──── killed, or failed: the same command goes on after the last end user that is complete
+
+import { AssertionError } from 'node:assert';
+import type { EndUserKey } from '../../ledger/command.ts';
+import { instantOf, sequenceOf } from '../../ledger/transaction-id.ts';
+import { CannotOpen, StoreFault } from '../store-fault.ts';
+import type { IdPosition } from '../transaction-ids.ts';
+import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
+import type { CopyDestination, CopySource } from './ledger-copy.ts';
+import { auditSummary, type ReportProgress } from './ledger-tools.ts';
+
+/** Rows between two commits. An end user with more is committed as a whole. */
+const ROWS_PER_COMMIT = 5_000;
+
+/** Why a copy ended before its end, as a sentence that says what to do. */
+export class CopyStopped extends Error {
+  override readonly name = 'CopyStopped';
+}
+
+export interface CopyReport extends CopyDigest {
+  /** End users that an earlier run of the same copy had copied. */
+  readonly resumedAfter: number;
+}
+
+/**
+ * @param report called after every batch
+ * @throws CopyStopped, CannotOpen
+ */
+export async function copyLedger(
+  source: CopySource,
+  destination: CopyDestination,
+  report: ReportProgress,
+): Promise<CopyReport> {
+  try {
+    return await copyAll(source, destination, report);
+  } catch (error) {
+    if (!isFromOutside(error)) throw error;
+    throw new CopyStopped(`The copy stopped (${error.message}); run the same command again to go on.`);
+  }
+}
+
+/** A database that went away, which has no code, or a disk that is full. A broken assertion is a bug, and keeps its stack. */
+function isFromOutside(error: unknown): error is Error {
+  if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
+  return error.constructor === Error || 'code' in error;
+}
+
+async function copyAll(source: CopySource, destination: CopyDestination, report: ReportProgress): Promise<CopyReport> {
+  await refuseBroken(source, `${source.name} is not copied`);
+  const counts = await source.counts();
+  const state = await stateOf(source);
+  const after = await destination.begin(state);
+  const there = await destination.counts();
+  await copyEndUsers(source, destination, after, (postings) =>
+    report({ step: 'copying', done: there.postings + postings, total: counts.postings, unit: 'postings' }),
+  );
+  await destination.loadIdempotencyRecords(source.idempotencyRecords());
+  await destination.loadTables(await source.tableRows());
+  let compared = 0;
+  const advance = (postings: number) => {
+    compared += postings;
+    report({ step: 'comparing', done: compared, total: 2 * counts.postings, unit: 'postings' });
+  };
+  const [from, to] = await Promise.all([digestOf(source, advance), digestOf(destination, advance)]);
+  if ((await stateOf(source)) !== state)
+    throw new CopyStopped(
+      `${source.name} was written to while it was copied; stop everything that writes to it, delete ${destination.name}, and copy again.`,
+    );
+  refuseDifferent(source, from, destination, to);
+  await destination.moveClock(clockOf(await source.clock(), to));
+  await destination.rebuildTotals();
+  await refuseBroken(destination, `The copy in ${destination.name} is not finished`);
+  await destination.finish();
+  return { ...to, resumedAfter: there.endUsers };
+}
+
+async function copyEndUsers(
+  source: CopySource,
+  destination: CopyDestination,
+  after: EndUserKey | null,
+  progress: (postings: number) => void,
+): Promise<void> {
+  let postings = 0;
+  let uncommitted = 0;
+  let last: EndUserKey | null = null;
+  for await (const rows of source.rows(after)) {
+    const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
+    await destination.load(rows.slice(0, complete));
+    last = rows[complete - 1]?.user ?? last;
+    uncommitted += rows.length;
+    if (last !== null && complete > 0 && uncommitted >= ROWS_PER_COMMIT) {
+      await destination.commit(last);
+      uncommitted = rows.length - complete;
+      last = null;
+    }
+    await destination.load(rows.slice(complete));
+    postings += rows.filter(({ kind }) => kind === 'posting').length;
+    progress(postings);
+  }
+  if (last !== null) await destination.commit(last);
+}
+
+/** Every change of a ledger enters a posting, an account or a key, or revokes one, and nothing is ever deleted. */
+async function stateOf(source: CopySource): Promise<string> {
+  const { endUsers, postings } = await source.counts();
+  return `${accountsDigest(await source.tableRows())} ${endUsers} end users, ${postings} postings`;
+}
+
+/** No earlier than the source's, and behind every transaction: the next one sorts after all of them. */
+function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
+  if (latest === null) return kept;
+  const given = { at: instantOf(latest), sequence: sequenceOf(latest) };
+  const isGivenLater = given.at > kept.at || (given.at === kept.at && given.sequence > kept.sequence);
+  return isGivenLater ? given : kept;
+}
+
+function refuseDifferent(source: CopySource, from: CopyDigest, destination: CopySource, to: CopyDigest): void {
+  if (from.sha256 === to.sha256) return;
+  throw new CopyStopped(
+    `${destination.name} differs from ${source.name} (${contents(to)} there, ${contents(from)} here): something else changed it; delete the copy and start again.`,
+  );
+}
+
+function contents({ accounts, keys, people, endUsers, postings, sha256 }: CopyDigest): string {
+  return `${accounts} accounts, ${keys} keys, ${people} people, ${endUsers} end users and ${postings} postings with digest ${sha256.slice(0, 12)}`;
+}
+
+async function refuseBroken(ledger: CopySource, consequence: string): Promise<void> {
+  const { broken, example } = await auditSummary((report) => ledger.audit(report));
+  if (broken === 0) return;
+  throw new CannotOpen(
+    `${consequence}: the ledger is broken in ${broken} places (${example}); \`scrip verify\` lists them.`,
+  );
+}

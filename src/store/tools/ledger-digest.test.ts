@@ -1,0 +1,46 @@
+// Digests as an operator keeps them: a line each, and anything else is no file of digests.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { lastIdAt } from '../../ledger/transaction-id.ts';
+import { throughPosition } from '../transaction-ids.ts';
+import { digestsIn, LedgerDigester, lineOf } from './ledger-digest.ts';
+
+const AT = Date.UTC(2026, 1, 21, 12);
+const [digest] = new LedgerDigester([throughPosition({ at: AT, sequence: 5 })]).digests();
+assert(digest);
+
+test('A digest is read back from its line, alone and among others', () => {
+  const line = lineOf(digest);
+  assert.match(
+    line,
+    /^scrip-digest-1 at=2026-02-21T12:00:00\.000Z end_users=0 postings=0 through=\S+ sha256=[0-9a-f]{64}$/,
+  );
+  const other = { ...digest, endUsers: 7, postings: 123_456, through: lastIdAt(AT + 1) };
+  assert.deepEqual(digestsIn(line), [digest]);
+  assert.deepEqual(digestsIn(`${line}\n\n${lineOf(other)}\r\n`), [digest, other]);
+});
+
+test('A text that is anything but digests is no file of digests', () => {
+  const line = lineOf(digest);
+  const texts = [
+    '',
+    '\n',
+    'something else\n',
+    `${line}0`,
+    `${line}\nmore`,
+    line.replace('at=2026', 'at=2025'),
+    line.replace('postings=0', 'postings=-1'),
+    line.replace('digest-1', 'digest-2'),
+    line.replace(/sha256=.*/, 'sha256=short'),
+    line.replace(/through=\S+/, 'through=00000000-0000-0000-0000-000000000000'),
+    `${line}\n`.repeat(10_001),
+  ];
+  for (const text of texts) assert.equal(digestsIn(text), null, text.slice(0, 80));
+});
+
+test('A position sorts behind all that was given out up to it, and before what follows', () => {
+  const through = throughPosition({ at: AT, sequence: 5 });
+  assert(through < throughPosition({ at: AT, sequence: 6 }));
+  assert(through < lastIdAt(AT) && lastIdAt(AT) < throughPosition({ at: AT + 1, sequence: 0 }));
+});

@@ -1,0 +1,50 @@
+// Checks the snapshots of an end user against its postings, for the audits of both stores.
+
+import { applyAll } from '../../ledger/apply.ts';
+import { InvariantViolation } from '../../ledger/invariant.ts';
+import type { Posting } from '../../ledger/posting.ts';
+import { EMPTY_STATE, liveState } from '../../ledger/state.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
+import { stateText } from '../state-text.ts';
+
+export class SnapshotFold {
+  /** Of an end user that has no more snapshots, the postings need not be folded. */
+  readonly #unchecked: Map<TransactionId, string>;
+  readonly #wrong: TransactionId[] = [];
+  #state = EMPTY_STATE;
+  #transaction: Posting[] = [];
+
+  /** @param snapshots states as text, by the transaction behind which they are */
+  constructor(snapshots: ReadonlyMap<TransactionId, string>) {
+    this.#unchecked = new Map(snapshots);
+  }
+
+  /** @param posting the next one of the end user, from the first one on */
+  add(posting: Posting): void {
+    if (this.#unchecked.size === 0) return;
+    if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction();
+    this.#transaction.push(posting);
+  }
+
+  /** @returns the transactions whose snapshots are not what the postings say */
+  end(): readonly TransactionId[] {
+    this.#endTransaction();
+    return [...this.#wrong, ...this.#unchecked.keys()];
+  }
+
+  /** What violates an invariant is reported by the audit itself. */
+  #endTransaction(): void {
+    const [first] = this.#transaction;
+    if (first === undefined) return;
+    const { transactionId, createdAt } = first;
+    try {
+      this.#state = liveState(applyAll(this.#state, this.#transaction), createdAt);
+    } catch (error) {
+      if (!(error instanceof InvariantViolation)) throw error;
+    }
+    this.#transaction = [];
+    const stored = this.#unchecked.get(transactionId);
+    this.#unchecked.delete(transactionId);
+    if (stored !== undefined && stored !== stateText(this.#state, createdAt)) this.#wrong.push(transactionId);
+  }
+}

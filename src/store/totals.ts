@@ -1,0 +1,108 @@
+// What the postings of an account add up to, so that an overview is read without them. Derived from the feed: `scrip
+// verify` adds them up again, `scrip migrate --totals` rebuilds them.
+
+import type { EndUserKey } from '../ledger/command.ts';
+import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
+import type { Posting, PostingKind } from '../ledger/posting.ts';
+
+/** Transactions of one kind on one day (UTC), by actor. */
+export interface DailyTotal {
+  readonly account: number;
+  /** Days since 1970. */
+  readonly day: number;
+  readonly kind: PostingKind;
+  readonly actor: string;
+  credits: bigint;
+  transactions: number;
+}
+
+/** Credits that are still there when their cycles end, by the hour of that end. */
+export interface ExpiryTotal {
+  readonly account: number;
+  /** Hours since 1970. */
+  readonly hour: number;
+  credits: bigint;
+}
+
+export interface Totals {
+  readonly daily: readonly DailyTotal[];
+  readonly expiries: readonly ExpiryTotal[];
+}
+
+interface CountedPosting {
+  readonly user: EndUserKey;
+  readonly posting: Posting;
+}
+
+export function hourOf(instant: number): number {
+  return Math.floor(instant / HOUR_MS);
+}
+
+export function dayOf(instant: number): number {
+  return Math.floor(instant / DAY_MS);
+}
+
+/** Adds up postings, a part of the feed at a time. */
+export class TotalsSum {
+  readonly #daily = new Map<string, DailyTotal>();
+  readonly #expiries = new Map<string, ExpiryTotal>();
+  #previous: CountedPosting | null = null;
+
+  /** The postings of one transaction have to come side by side. */
+  add(entry: CountedPosting): void {
+    const { user, posting } = entry;
+    const { account } = user;
+    const { kind, actor, transactionId } = posting;
+    if (kind === 'stop-cycle') return;
+    const isFirst =
+      this.#previous?.posting.transactionId !== transactionId || this.#previous.user.endUser !== user.endUser;
+    this.#previous = entry;
+    const credits = BigInt(posting.amount);
+    const day = dayOf(posting.createdAt);
+    const hour = hourOf(posting.expiresAt);
+    this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
+    this.addExpiry({ account, hour, credits });
+  }
+
+  subtract({ daily, expiries }: Totals): void {
+    for (const total of daily) this.addDaily({ ...total, credits: -total.credits, transactions: -total.transactions });
+    for (const total of expiries) this.addExpiry({ ...total, credits: -total.credits });
+  }
+
+  totals(): Totals {
+    return { daily: [...this.#daily.values()], expiries: [...this.#expiries.values()] };
+  }
+
+  /** Of a sum of all postings, from which the stored totals have been taken away: what those lack, a sentence each. */
+  faults(): string[] {
+    const { daily, expiries } = this.totals();
+    const dailyFaults = daily
+      .filter(({ credits, transactions }) => credits !== 0n || transactions !== 0)
+      .map(
+        ({ account, day, kind, actor, credits, transactions }) =>
+          `the totals of account ${account} (${kind} by ${actor} on day ${day}) lack ${credits} credits and ${transactions} transactions`,
+      );
+    const expiryFaults = expiries
+      .filter(({ credits }) => credits !== 0n)
+      .map(({ account, hour, credits }) => `the totals of account ${account} (hour ${hour}) lack ${credits} credits`);
+    return [...dailyFaults, ...expiryFaults].map((fault) => `${fault}; \`scrip migrate --totals\` rebuilds them`);
+  }
+
+  addDaily(total: DailyTotal): void {
+    const key = `${total.account} ${total.day} ${total.kind} ${total.actor}`;
+    const known = this.#daily.get(key);
+    if (known === undefined) {
+      this.#daily.set(key, { ...total });
+      return;
+    }
+    known.credits += total.credits;
+    known.transactions += total.transactions;
+  }
+
+  addExpiry(total: ExpiryTotal): void {
+    const key = `${total.account} ${total.hour}`;
+    const known = this.#expiries.get(key);
+    if (known === undefined) this.#expiries.set(key, { ...total });
+    else known.credits += total.credits;
+  }
+}

@@ -1,0 +1,144 @@
+// `scrip backup` and `scrip restore` as commands, beside a server, killed, interrupted, and on PostgreSQL.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { existsSync, readdirSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { backUpFile } from '../../src/store/sqlite/tools/backup.ts';
+import { auditBeside, openFor } from '../store/sqlite/sqlite-ledger.ts';
+import { EndUser, problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
+import { add, createKey, ledgerAt, Running, scrip, serve } from './scrip-command.ts';
+
+const options = { timeout: 240_000 };
+
+const WRITERS = 12;
+const WARM_UP_MS = 1_000;
+
+/** Creates a ledger of 50,000 postings, so that a backup takes long enough to be interrupted. */
+async function makeLarge(t: Parameters<typeof openFor>[0], file: string): Promise<void> {
+  const ledger = await openFor(t, file);
+  const users = Array.from({ length: 500 }, (_, index) => new EndUser(1, index));
+  await ledger.write(users.map((user) => user.add(1_000)));
+  for (let round = 0; round < 100; round++) await ledger.write(users.map((user) => user.subtract(1)));
+  await ledger.close();
+}
+
+/** Other files in the same folder whose names begin with the name of `file`. */
+function siblingsOf(file: string): string[] {
+  return readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)) && name !== basename(file));
+}
+
+/** Adds 1 credit repeatedly and counts the acknowledged requests. */
+class Writer {
+  readonly endUser = randomUUID();
+  acknowledged = 0;
+  #isStopped = false;
+  readonly #ended: Promise<void>;
+
+  constructor(url: string, secret: string) {
+    this.#ended = this.#write(url, secret);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#ended;
+  }
+
+  async #write(url: string, secret: string): Promise<void> {
+    while (!this.#isStopped) {
+      const response = await fetch(`${url}/add`, {
+        method: 'POST',
+        headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
+        body: JSON.stringify({ end_user_id: this.endUser, amount: 1 }),
+      });
+      await response.text();
+      assert.equal(response.status, 200);
+      this.acknowledged += 1;
+    }
+  }
+}
+
+describe('backup commands', options, () => {
+  test('A backup under load has every request that was acknowledged before it began, and is served when it is restored', async (t) => {
+    const file = temporaryFile();
+    await makeLarge(t, file);
+    const secret = await createKey(file);
+    const { url } = await serve(t, file);
+    const writers = Array.from({ length: WRITERS }, () => new Writer(url, secret));
+    await sleep(WARM_UP_MS);
+    const before = writers.map(({ acknowledged }) => acknowledged);
+    const backup = join(temporaryFolder(), 'backup.db');
+    const { code, stdout, stderr } = await scrip(['backup', backup], ledgerAt(file));
+    const after = writers.map(({ acknowledged }) => acknowledged);
+    await Promise.all(writers.map((writer) => writer.stop()));
+    assert.equal(code, 0, stderr);
+    assert.match(
+      stdout,
+      /^Backup complete and verified: 51\d end users and \d+ postings, up to .+Z, \d+ bytes in .+\.\n$/,
+    );
+    assert.match(stderr, /^copying: .+\n(.+\n)*verifying: .+ 100%\n$/);
+    const isWritten = after.some((count, index) => count > (before[index] as number));
+    assert(isWritten, 'the server accepted writes during the backup');
+    assert.deepEqual(siblingsOf(backup), []);
+
+    const restored = join(temporaryFolder(), 'scrip.db');
+    const ended = await scrip(['restore', backup], ledgerAt(restored));
+    assert.deepEqual([ended.code, /^Restore complete and verified: 51\d end users/.test(ended.stdout)], [0, true]);
+    const second = await serve(t, restored);
+    for (const [index, { endUser }] of writers.entries()) {
+      const response = await fetch(`${second.url}/get-active-balance?end_user_id=${endUser}`, {
+        headers: { Authorization: `Bearer ${secret}` },
+      });
+      const { active_balance: balance } = (await response.json()) as { active_balance: number };
+      assert(balance >= (before[index] as number), `${balance} of ${before[index]} credits were restored`);
+    }
+    assert.equal((await add(second.url, secret)).status, 200, 'the restored ledger accepts writes');
+    assert.deepEqual(problemsOf(await auditBeside(restored)), []);
+  });
+
+  test('A backup that is killed leaves no file under its name, and a new one succeeds', async (t) => {
+    const file = temporaryFile();
+    await makeLarge(t, file);
+    const folder = temporaryFolder();
+    for (const delayMs of [0, 10, 40]) {
+      const backup = join(folder, `backup-${delayMs}.db`);
+      const running = new Running(['backup', backup], ledgerAt(file));
+      while (siblingsOf(backup).length === 0) await sleep(1);
+      await sleep(delayMs);
+      running.kill('SIGKILL');
+      const { code } = await running.ended;
+      assert.equal(code, 'SIGKILL', 'it was killed before it finished');
+      assert(!existsSync(backup));
+    }
+    const backup = join(folder, 'backup-0.db');
+    await backUpFile(file, backup, () => {});
+    assert(existsSync(backup));
+  });
+
+  test('A backup that is interrupted by SIGTERM leaves no files', async (t) => {
+    const file = temporaryFile();
+    await makeLarge(t, file);
+    const backup = join(temporaryFolder(), 'backup.db');
+    const running = new Running(['backup', backup], ledgerAt(file));
+    while (siblingsOf(backup).length === 0) await sleep(1);
+    running.kill('SIGTERM');
+    const { code } = await running.ended;
+    if (code !== 0) assert.deepEqual([existsSync(backup), siblingsOf(backup)], [false, []]);
+    else assert.deepEqual(siblingsOf(backup), []);
+  });
+
+  test('Backup and restore on PostgreSQL fail and point to the documentation', async () => {
+    const url = 'postgres://scrip:hunter2@db/scrip';
+    for (const args of [
+      ['backup', 'x.db'],
+      ['restore', 'x.db'],
+    ]) {
+      const { code, stderr } = await scrip(args, { DATABASE_URL: url });
+      assert.match(stderr, /^`scrip \w+` is for SQLite files only; .+ see docs\/operating\/backups\.md\.\n$/);
+      assert.equal(code, 1);
+      assert(!stderr.includes('hunter2'));
+    }
+  });
+});

@@ -1,0 +1,180 @@
+// The command line as a process: help, errors on standard error with exit code 1, and commands beside a running server.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { openStores } from '../../src/open-store.ts';
+import { temporaryFile } from '../store/temporary-ledger.ts';
+import {
+  add,
+  assertOneLine,
+  COMMANDS_AT_ONCE,
+  createKey,
+  type Environment,
+  ledgerAt,
+  scrip,
+  serve,
+} from './scrip-command.ts';
+
+const HELP: readonly (readonly [args: readonly string[], lists: readonly RegExp[]])[] = [
+  [
+    ['--help'],
+    [
+      /^ {2}serve/m,
+      /^ {2}key/m,
+      /^ {2}invite/m,
+      /^ {2}password/m,
+      /^ {2}verify/m,
+      /^ {2}migrate/m,
+      /^ {2}copy/m,
+      /PORT +8080/,
+      /HOST +127\.0\.0\.1/,
+      /DATABASE_URL +file:/,
+      /LOG_LEVEL/,
+    ],
+  ],
+  [
+    ['serve', '--help'],
+    [/--first-key/, /SIGTERM or SIGINT/],
+  ],
+  [
+    ['key', '--help'],
+    [/^ {2}create/m, /^ {2}list/m, /^ {2}revoke <id>/m],
+  ],
+  [
+    ['key', 'create', '--help'],
+    [/--account <name>/, /--name <name>/, /--scope <scope>/, /"read", "write"/, /default: *"write"/],
+  ],
+  [
+    ['copy', '--help'],
+    [/--from <url>/, /--to <url>/, /resume an interrupted copy/],
+  ],
+  [['--version'], [/^\d+\.\d+\.\d+$/m]],
+];
+
+describe('command-line help', { concurrency: COMMANDS_AT_ONCE }, () => {
+  for (const [args, lists] of HELP) {
+    test(`scrip ${args.join(' ')} lists the commands and options`, async () => {
+      const { code, stdout, stderr } = await scrip(args);
+      for (const expected of lists) assert.match(stdout, expected);
+      assert.deepEqual([code, stderr], [0, '']);
+    });
+  }
+});
+
+const ERRORS: readonly (readonly [what: string, args: readonly string[], environment: Environment, message: RegExp])[] =
+  [
+    ['PORT with letters', ['serve'], { PORT: 'http' }, /^PORT is "http"; it must be a whole number/],
+    ['PORT above 65535', ['serve'], { PORT: '65536' }, /^PORT is "65536"; it must be a whole number/],
+    ['PORT with a fraction', ['serve'], { PORT: '80.5' }, /^PORT is "80\.5"; it must be a whole number/],
+    [
+      'DATABASE_URL of another database',
+      ['serve'],
+      { DATABASE_URL: 'mysql://root:hunter2@db' },
+      /^DATABASE_URL must be file:PATH/,
+    ],
+    ['DATABASE_URL without a scheme', ['verify'], { DATABASE_URL: './scrip.db' }, /^DATABASE_URL must be file:PATH/],
+    ['DATABASE_URL without a path', ['key', 'list'], { DATABASE_URL: 'file:' }, /^DATABASE_URL must be file:PATH/],
+    ['an unknown LOG_LEVEL', ['serve'], { LOG_LEVEL: 'loud' }, /^LOG_LEVEL is "loud"; it must be one of fatal, error/],
+    ['an unknown command', ['frobnicate'], {}, /unknown command 'frobnicate'/],
+    ['a mistyped command', ['serv'], {}, /unknown command 'serv'/],
+    ['an unknown key command', ['key', 'forge'], {}, /unknown command 'forge'/],
+    ['an unknown option', ['serve', '--quietly'], {}, /unknown option '--quietly'/],
+    ['key create without an account', ['key', 'create'], {}, /required option '--account <name>' not specified/],
+    ['key create with a blank account name', ['key', 'create', '--account', '  '], {}, /Must be 1–200 characters/],
+    [
+      'key create with an account name of 201 characters',
+      ['key', 'create', '--account', 'x'.repeat(201)],
+      {},
+      /Must be 1–200 characters/,
+    ],
+    [
+      'key create with an unknown scope',
+      ['key', 'create', '--account', 'x', '--scope', 'admin'],
+      {},
+      /Allowed choices are read, write/,
+    ],
+    ['key revoke with an invalid ID', ['key', 'revoke', 'first'], {}, /Must be a number from `scrip key list`/],
+    ['key revoke without an ID', ['key', 'revoke'], {}, /missing required argument 'id'/],
+    [
+      'key revoke on a missing ledger',
+      ['key', 'revoke', '1'],
+      {},
+      /^There is no ledger at .*scrip\.db; check DATABASE_URL\.$/,
+    ],
+  ];
+
+describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
+  for (const [what, args, environment, message] of ERRORS) {
+    test(`${what} prints one line on standard error and exits with code 1`, () =>
+      assertOneLine(args, { ...ledgerAt(temporaryFile()), ...environment }, message));
+  }
+
+  test('the error for an unreachable PostgreSQL server does not contain the password', () =>
+    assertOneLine(['serve'], { DATABASE_URL: 'postgres://scrip:hunter2@db/scrip' }, /PostgreSQL cannot be used/));
+
+  test('every command rejects a file that is not a ledger', async () => {
+    const file = temporaryFile();
+    writeFileSync(file, 'account,credits\n');
+    const key = ['key', 'create', '--account', 'Lovelace Ltd'];
+    for (const args of [['serve'], ['verify'], ['migrate'], ['key', 'list'], key])
+      await assertOneLine(args, ledgerAt(file), /is not a Scrip ledger; point DATABASE_URL at another file/);
+  });
+
+  test('serve on a port in use is an error', async (t) => {
+    const server = createServer().listen(0, '127.0.0.1');
+    t.after(() => server.close());
+    await once(server, 'listening');
+    const { port } = server.address() as { port: number };
+    const environment = { ...ledgerAt(temporaryFile()), PORT: String(port) };
+    await assertOneLine(
+      ['serve'],
+      { ...environment, LOG_LEVEL: 'silent' },
+      /^Address already in use .*set PORT or HOST/,
+    );
+  });
+
+  test('key create on a ledger that another program has locked fails after five seconds', async (t) => {
+    const file = temporaryFile();
+    await createKey(file);
+    const other = new DatabaseSync(file);
+    t.after(() => other.close());
+    other.exec('BEGIN IMMEDIATE');
+    await assertOneLine(['key', 'create', '--account', 'Lovelace Ltd'], ledgerAt(file), /busy|locked/);
+  });
+
+  test('serve on a ledger that another server uses is an error', async (t) => {
+    const file = temporaryFile();
+    const { ledger } = await openStores({ kind: 'file', path: file });
+    t.after(() => ledger.close());
+    await assertOneLine(
+      ['serve'],
+      { ...ledgerAt(file), PORT: '0' },
+      /is in use by another Scrip process; stop that one first/,
+    );
+  });
+});
+
+describe('commands on a ledger', { concurrency: COMMANDS_AT_ONCE }, () => {
+  test('migrate reports an up-to-date schema on a new and on an existing ledger', async () => {
+    const file = temporaryFile();
+    for (const _ of ['new', 'existing']) {
+      const { code, stdout, stderr } = await scrip(['migrate'], ledgerAt(file));
+      assert.deepEqual([code, stdout, stderr], [0, 'The ledger schema is up to date.\n', '']);
+    }
+  });
+
+  test('migrate, verify, key list and key revoke work beside a running server', async (t: TestContext) => {
+    const file = temporaryFile();
+    const { url } = await serve(t, file);
+    const secret = await createKey(file);
+    assert.equal((await add(url, secret)).status, 200);
+    const codes = [['migrate'], ['verify'], ['key', 'list'], ['key', 'revoke', '1']].map((args) =>
+      scrip(args, ledgerAt(file)),
+    );
+    for (const { code, stderr } of await Promise.all(codes)) assert.deepEqual([code, stderr], [0, '']);
+  });
+});

@@ -1,0 +1,106 @@
+// Console access from the command line: the owner link of --first-key, `scrip invite`, `scrip password reset`, and invalid
+// console settings.
+
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { OTHER_PASSWORD, PASSWORD } from '../console/visitor.ts';
+import { temporaryFile } from '../store/temporary-ledger.ts';
+import { ledgerAt, scrip, serve } from './scrip-command.ts';
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' };
+
+function post(url: string, fields: Record<string, string>): Promise<Response> {
+  return fetch(url, { method: 'POST', redirect: 'manual', headers: FORM, body: String(new URLSearchParams(fields)) });
+}
+
+async function signIn(url: string, email: string, password: string): Promise<string | null> {
+  const reply = await post(`${url}/console/sign-in`, { email, password });
+  await reply.text();
+  return reply.headers.get('location');
+}
+
+describe('console access from the command line', { concurrency: 3 }, () => {
+  test('serve --first-key prints a link that creates the owner, until an owner exists', async (t) => {
+    const file = temporaryFile();
+    const first = await serve(t, file, ['--first-key']);
+    await first.says(/^Console: (http:\/\/127\.0\.0\.1:\d+\/console)$/m);
+    const [link] = await first.says(/^ {2}(http:\S+\/console\/join\/[\w-]{43})$/m);
+    const joined = await post(String(link), { email: 'ada@example.com', password: PASSWORD });
+    assert.equal(joined.headers.get('location'), '/console/sign-in?notice=signed-up');
+    assert.equal(await signIn(first.url, 'ada@example.com', PASSWORD), '/console/overview');
+    first.kill('SIGTERM');
+    assert.equal((await first.ended).code, 0);
+    const again = await serve(t, file, ['--first-key']);
+    await again.says(/^Console: /m);
+    again.kill('SIGTERM');
+    assert.doesNotMatch((await again.ended).stdout, /join/);
+  });
+
+  test('scrip invite prints a link that works on a running server', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file);
+    await scrip(['key', 'create', '--account', 'Lovelace Ltd'], ledgerAt(file));
+    const environment = { ...ledgerAt(file), PORT: '9', PUBLIC_URL: 'https://scrip.example/' };
+    const { code, stdout, stderr } = await scrip(
+      ['invite', '--account', 'Lovelace Ltd', '--role', 'member'],
+      environment,
+    );
+    assert.deepEqual([code, stderr], [0, '']);
+    const link = stdout.trimEnd().split('\n').at(-1) as string;
+    assert.match(link, /^https:\/\/scrip\.example\/console\/join\/[\w-]{43}$/);
+    const page = await (await fetch(new URL(new URL(link).pathname, server.url))).text();
+    assert.match(page, /invited to join <strong>Lovelace Ltd<\/strong> as a member/);
+    const unknown = await scrip(['invite', '--account', 'Unknown'], environment);
+    assert.deepEqual([unknown.code, unknown.stdout], [1, '']);
+    assert.equal(unknown.stderr, 'Account Unknown does not exist; see `scrip key list`.\n');
+  });
+
+  test('scrip password reset sets a new password and ends all sessions on a running server', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file);
+    const email = 'ada@example.com';
+    await post(`${server.url}/console/sign-up`, { email, name: 'Ada', password: PASSWORD });
+    const signedIn = await post(`${server.url}/console/sign-in`, { email, password: PASSWORD });
+    const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] as string;
+    const passwordPageStatus = async () =>
+      (await fetch(`${server.url}/console/password`, { headers: { cookie }, redirect: 'manual' })).status;
+    assert.equal(await passwordPageStatus(), 200);
+    const { code, stdout, stderr } = await scrip(['password', 'reset', '--email', ' Ada@Example.com'], ledgerAt(file));
+    assert.deepEqual([code, stderr], [0, '']);
+    const password = stdout.trimEnd().split('\n').at(-1) as string;
+    assert.match(password, /^[\w-]{32}$/);
+    assert.equal(await passwordPageStatus(), 303);
+    assert.equal(await signIn(server.url, email, PASSWORD), null);
+    assert.equal(await signIn(server.url, email, password), '/console/overview');
+    const unknown = await scrip(['password', 'reset', '--email', 'eve@example.com'], ledgerAt(file));
+    assert.deepEqual([unknown.code, unknown.stderr], [1, 'No console user has the email address eve@example.com.\n']);
+  });
+
+  test('SIGN_UP=closed rejects sign-up with 403', async (t) => {
+    const server = await serve(t, temporaryFile(), [], { SIGN_UP: 'closed' });
+    const reply = await post(`${server.url}/console/sign-up`, {
+      email: 'a@b.example',
+      name: 'A',
+      password: OTHER_PASSWORD,
+    });
+    assert.equal(reply.status, 403);
+  });
+
+  const wrong: readonly (readonly [environment: Record<string, string>, message: RegExp])[] = [
+    [{ SIGN_UP: 'maybe' }, /^SIGN_UP is "maybe"; it must be one of open, first, closed\.$/],
+    [{ PUBLIC_URL: 'http://scrip.example' }, /^PUBLIC_URL must be https:/],
+    [{ PUBLIC_URL: 'https://scrip.example/console' }, /^PUBLIC_URL must be https:/],
+    [{ PUBLIC_URL: 'scrip.example' }, /^PUBLIC_URL must be https:/],
+    [{ SMTP_URL: 'mail.example', MAIL_FROM: 'a@b.example' }, /^SMTP_URL must be smtp:/],
+    [{ SMTP_URL: 'smtp://a:hunter2@mail.example' }, /^MAIL_FROM must be an email address/],
+    [{ SMTP_URL: 'smtp://a:hunter2@mail.example', MAIL_FROM: 'scrip' }, /^MAIL_FROM must be an email address/],
+  ];
+  for (const [environment, message] of wrong) {
+    test(`serve exits with code 1 and a reason for ${JSON.stringify(environment)}`, async () => {
+      const { code, stdout, stderr } = await scrip(['serve'], { ...ledgerAt(temporaryFile()), ...environment });
+      assert.deepEqual([code, stdout], [1, '']);
+      assert.match(stderr.trimEnd(), message);
+      assert.doesNotMatch(stderr, /hunter2/);
+    });
+  }
+});

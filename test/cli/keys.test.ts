@@ -1,0 +1,122 @@
+// `scrip key` and `scrip serve --first-key`: the secret is printed once, the list shows keys without secrets, and changes take
+// effect on a running server.
+
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { temporaryFile } from '../store/temporary-ledger.ts';
+import { add, assertOneLine, COMMANDS_AT_ONCE, createKey, ledgerAt, SECRET, scrip, serve } from './scrip-command.ts';
+
+describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
+  test('key create creates a missing ledger and prints the secret alone on the last line', async () => {
+    const file = join(dirname(temporaryFile()), 'new', 'folder', 'scrip.db');
+    const secret = await createKey(file);
+    assert.match(secret, /^scrip_write_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}$/);
+    assert.match(await createKey(file, '--scope', 'read'), /^scrip_read_/);
+    assert(existsSync(file));
+  });
+
+  test('revoking a key that does not exist is an error', async () => {
+    const file = temporaryFile();
+    await createKey(file);
+    await assertOneLine(
+      ['key', 'revoke', '999'],
+      ledgerAt(file),
+      /^API key 999 does not exist; see `scrip key list`\.$/,
+    );
+  });
+
+  test('key list shows every key without its secret', async () => {
+    const file = temporaryFile();
+    await scrip(['migrate'], ledgerAt(file));
+    assert.deepEqual((await scrip(['key', 'list'], ledgerAt(file))).stdout.trim().split(/\s+/), [
+      'ID',
+      'ACCOUNT',
+      'NAME',
+      'SCOPE',
+      'KEY',
+      'CREATED',
+      'LAST',
+      'USED',
+      'REVOKED',
+    ]);
+    const secrets = [await createKey(file), await createKey(file, '--scope', 'read')];
+    assert.equal((await scrip(['key', 'revoke', '1'], ledgerAt(file))).stdout, 'API key 1 revoked.\n');
+    const { code, stdout, stderr } = await scrip(['key', 'list'], ledgerAt(file));
+    const [, first, second] = stdout.split('\n');
+    const day = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
+    assert.match(first ?? '', new RegExp(`^1 +Lovelace Ltd +write +scrip_write_\\w{6}… +${day} +${day}$`));
+    assert.match(second ?? '', new RegExp(`^2 +Lovelace Ltd +read +scrip_read_\\w{6}… +${day}$`));
+    for (const secret of secrets) assert(!stdout.includes(secret.slice(-20)));
+    assert.doesNotMatch(stdout, SECRET);
+    assert.deepEqual([code, stderr], [0, '']);
+  });
+
+  test('key list shows the name of a key and, within seconds, when it was last used', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file);
+    const [used] = [await createKey(file, '--name', ' Backend, Köln '), await createKey(file)];
+    assert.equal((await add(server.url, used)).status, 200);
+    const listed = async () => (await scrip(['key', 'list'], ledgerAt(file))).stdout.split('\n');
+    const day = String.raw`\d{4}-\d\d-\d\d \d\d:\d\d`;
+    const wasUsed = new RegExp(`^1 +Lovelace Ltd +Backend, Köln +write +scrip_write_\\w{6}… +${day} +${day}$`);
+    for (let times = 0; times < 10 && !wasUsed.test((await listed())[1] ?? ''); times++) await sleep(300);
+    const [, first, second] = await listed();
+    assert.match(first ?? '', wasUsed);
+    assert.match(second ?? '', new RegExp(`^2 +Lovelace Ltd +write +scrip_write_\\w{6}… +${day}$`));
+  });
+
+  test('the name of a key has at most 100 characters', async () => {
+    const file = temporaryFile();
+    await createKey(file, '--name', '𝒂'.repeat(100));
+    const args = ['key', 'create', '--account', 'Lovelace Ltd', '--name', 'a'.repeat(101)];
+    await assertOneLine(args, ledgerAt(file), /Must be at most 100 characters\.$/);
+  });
+
+  test('the last use of a key is stored when the server stops', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file);
+    const secret = await createKey(file);
+    assert.equal((await add(server.url, secret)).status, 200);
+    server.kill('SIGTERM');
+    await server.ended;
+    const { stdout } = await scrip(['key', 'list'], ledgerAt(file));
+    assert.match(stdout.split('\n')[1] ?? '', /…( +\d{4}-\d\d-\d\d \d\d:\d\d){2}$/);
+  });
+
+  test('a running server accepts a new key at once and rejects a revoked one within a second', async (t) => {
+    const file = temporaryFile();
+    const { url } = await serve(t, file);
+    const [kept, revoked] = [await createKey(file), await createKey(file)];
+    for (const secret of [kept, revoked]) assert.equal((await add(url, secret)).status, 200);
+    const { code } = await scrip(['key', 'revoke', '2'], ledgerAt(file));
+    assert.equal(code, 0);
+    await sleep(1_000);
+    assert.equal((await add(url, revoked)).status, 401);
+    assert.equal((await add(url, kept)).status, 200);
+  });
+
+  test('--first-key creates a key once and prints a curl command that works', async (t) => {
+    const file = temporaryFile();
+    const first = await serve(t, file, ['--first-key']);
+    const [command] = await first.says(/^ {2}(curl .*)$/m);
+    if (spawnSync('curl', ['--version']).error) t.diagnostic('curl is not installed: the command was not run');
+    else {
+      const { stdout } = spawnSync('sh', ['-c', String(command)], { encoding: 'utf8' });
+      assert.deepEqual(JSON.parse(stdout).amount, 100);
+    }
+    first.kill('SIGTERM');
+    const ended = await first.ended;
+    assert.equal(new Set(ended.stdout.match(SECRET)).size, 1);
+    assert.equal(ended.stdout.match(/Your first API key/g)?.length, 1);
+    const second = await serve(t, file, ['--first-key']);
+    await second.says(/^Console: /m);
+    second.kill('SIGTERM');
+    const { stdout, stderr } = await second.ended;
+    assert.match(stdout, /^Scrip is listening on \S+\nAPI docs: \S+\/docs\nConsole: /);
+    assert.doesNotMatch(stdout + stderr + ended.stderr, SECRET);
+  });
+});

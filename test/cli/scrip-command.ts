@@ -1,0 +1,132 @@
+// Runs the `scrip` command as a child process, with its settings in the environment, and captures what it prints.
+
+import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { join } from 'node:path';
+import type { Readable } from 'node:stream';
+import type { TestContext } from 'node:test';
+import { startingEnvironment } from '../run-folder.ts';
+
+const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
+
+/** Commands that one test file runs concurrently: each keeps a core busy while it starts. */
+export const COMMANDS_AT_ONCE = 3;
+
+export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
+
+export interface Ended {
+  /** The exit code, or the signal that ended the process. */
+  readonly code: number | NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export type Environment = Record<string, string>;
+
+/** Runs a command until it exits. */
+export function scrip(args: readonly string[], environment: Environment = {}): Promise<Ended> {
+  return new Running(args, environment).ended;
+}
+
+export function ledgerAt(file: string): Environment {
+  return { DATABASE_URL: `file:${file}` };
+}
+
+/** Runs `scrip key create` and returns the secret. */
+export async function createKey(file: string, ...args: string[]): Promise<string> {
+  const { code, stdout, stderr } = await scrip(['key', 'create', '--account', 'Lovelace Ltd', ...args], ledgerAt(file));
+  assert.deepEqual([code, stderr], [0, '']);
+  return stdout.trimEnd().split('\n').at(-1) as string;
+}
+
+/** Asserts that a command fails with exit code 1 and one line on standard error, and prints nothing else. */
+export async function assertOneLine(
+  args: readonly string[],
+  environment: Environment,
+  expected: RegExp,
+): Promise<void> {
+  const { code, stdout, stderr } = await scrip(args, environment);
+  assert.match(stderr, /^[^\n]+\n$/, 'one line on standard error');
+  assert.match(stderr.trimEnd(), expected);
+  assert.doesNotMatch(stderr, /hunter2/, 'the password is not printed');
+  assert.deepEqual([code, stdout], [1, '']);
+}
+
+/** A running command. */
+export class Running {
+  readonly ended: Promise<Ended>;
+  readonly #child: ChildProcessByStdio<null, Readable, Readable>;
+  #stdout = '';
+  #stderr = '';
+
+  constructor(args: readonly string[], environment: Environment) {
+    // Only the variables that starting a process needs are inherited, so that the settings of the test run have no effect.
+    this.#child = spawn(process.execPath, [MAIN, ...args], {
+      env: { ...startingEnvironment(), ...environment },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#child.stdout.setEncoding('utf8').on('data', (text) => {
+      this.#stdout += text;
+    });
+    this.#child.stderr.setEncoding('utf8').on('data', (text) => {
+      this.#stderr += text;
+    });
+    this.ended = new Promise((resolve) => {
+      this.#child.once('close', (code, signal) =>
+        resolve({ code: code ?? signal, stdout: this.#stdout, stderr: this.#stderr }),
+      );
+    });
+  }
+
+  get pid(): number {
+    return this.#child.pid as number;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Waits for a line on standard output and returns the groups of the match. */
+  async says(line: RegExp): Promise<string[]> {
+    for (;;) {
+      const found = line.exec(this.#stdout);
+      if (found) return found.slice(1);
+      const event = await Promise.race([this.#nextText(), this.ended]);
+      if (event) assert.fail(`it exited (${event.code}) before printing ${line}: ${event.stdout}${event.stderr}`);
+    }
+  }
+
+  #nextText(): Promise<null> {
+    return new Promise((resolve) => this.#child.stdout.once('data', () => resolve(null)));
+  }
+}
+
+export interface Server extends Running {
+  readonly url: string;
+}
+
+/** Starts `scrip serve` on a free port and waits until it answers. It is killed at the end of the test. */
+export async function serve(
+  t: TestContext,
+  file: string,
+  args: readonly string[] = [],
+  environment: Environment = {},
+): Promise<Server> {
+  const running = new Running(['serve', ...args], { ...ledgerAt(file), PORT: '0', ...environment });
+  t.after(async () => {
+    running.kill('SIGKILL');
+    await running.ended;
+  });
+  const [url] = await running.says(/^Scrip is listening on (\S+)$/m);
+  await (await fetch(`${url}/healthz`)).text();
+  return Object.assign(running, { url: String(url) });
+}
+
+/** Sends POST /add as a client does. */
+export function add(url: string, secret: string, amount = 100): Promise<Response> {
+  return fetch(`${url}/add`, {
+    method: 'POST',
+    headers: { Authorization: `Bearer ${secret}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ end_user_id: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', amount }),
+  });
+}

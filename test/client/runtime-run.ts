@@ -1,0 +1,73 @@
+// A run of essentials.ts in a JavaScript runtime: the servers that the program uses, the program itself, and what the servers
+// must have received.
+
+import assert from 'node:assert/strict';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { type Scrip, startScrip } from '../http/running-service.ts';
+import type { Servers } from './essentials.ts';
+import { dropsConnection, HostileScrip, responds, sends, sendsHeadersOnly } from './hostile-scrip.ts';
+
+const OUTPUT = 'All checks passed.';
+
+export class RuntimeRun {
+  readonly #scrip: Scrip;
+  readonly #dropping: HostileScrip;
+  readonly #redirecting: HostileScrip;
+  readonly #elsewhere: HostileScrip;
+  readonly #silent: HostileScrip;
+
+  private constructor(scrip: Scrip, hostile: readonly [HostileScrip, HostileScrip, HostileScrip, HostileScrip]) {
+    this.#scrip = scrip;
+    [this.#dropping, this.#redirecting, this.#elsewhere, this.#silent] = hostile;
+  }
+
+  static async prepare(): Promise<RuntimeRun> {
+    const start = () => HostileScrip.start();
+    return new RuntimeRun(await startScrip(), [await start(), await start(), await start(), await start()]);
+  }
+
+  /** Writes the program into a folder from which `@scrip/client` can be imported. @returns its path */
+  async writeProgram(folder: string): Promise<string> {
+    this.#dropping.behave(dropsConnection, responds);
+    this.#redirecting.behave(sends(307, '', { location: `${this.#elsewhere.url}/add` }));
+    this.#elsewhere.behave(responds);
+    this.#silent.behave(sendsHeadersOnly);
+    const servers: Servers = {
+      url: this.#scrip.url,
+      key: this.#scrip.writeKey,
+      dropping: this.#dropping.url,
+      redirecting: this.#redirecting.url,
+      silent: this.#silent.url,
+    };
+    const path = join(folder, 'essential.mjs');
+    const essentials = pathToFileURL(join(import.meta.dirname, 'essentials.ts')).href;
+    await writeFile(
+      path,
+      `import * as client from '@scrip/client';
+import { testEssentials } from ${JSON.stringify(essentials)};
+await testEssentials(client, ${JSON.stringify(servers)});
+console.log(${JSON.stringify(OUTPUT)});
+`,
+    );
+    return path;
+  }
+
+  /** @param output the standard output of the program */
+  async assertPassed(output: string): Promise<void> {
+    assert.equal(output.trim(), OUTPUT);
+    const keys = this.#dropping.received.map(({ headers }) => headers['idempotency-key']);
+    assert.equal(keys.length, 2, 'a write whose connection dropped was sent twice');
+    assert.equal(this.#dropping.applied.length, 1, 'it was applied once');
+    assert.equal(this.#redirecting.received.length, 1, 'the redirect was received once');
+    assert.equal(this.#elsewhere.received.length, 0, 'the redirect was not followed');
+    for (const { canceled } of this.#silent.received)
+      assert.equal(await canceled, true, 'a request that timed out was closed');
+  }
+
+  async stop(): Promise<void> {
+    await this.#scrip.stop();
+    for (const hostile of [this.#dropping, this.#redirecting, this.#elsewhere, this.#silent]) await hostile.stop();
+  }
+}

@@ -1,0 +1,295 @@
+// The console end to end: a real browser and the real service on each store, by mouse, by keyboard, on a phone and without
+// JavaScript.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import type { Browser } from 'playwright-core';
+import type { Database } from '../../../src/config.ts';
+import { eventually, type Scrip, startScrip } from '../../http/running-service.ts';
+import { PostgresServer } from '../../store/postgres/postgres-server.ts';
+import { assertSound, launchBrowser, PHONE } from './browser.ts';
+import { ConsoleVisitor, callApi, type Person } from './console-visitor.ts';
+
+const REVOKED_WITHIN_MS = 1_000;
+
+interface StoreUnderTest {
+  open(): Promise<Database | undefined>;
+  close(): Promise<void>;
+}
+
+let server: PostgresServer | null = null;
+
+const STORES = {
+  SQLite: { open: async () => undefined, close: async () => {} },
+  PostgreSQL: {
+    async open() {
+      server = await PostgresServer.start({ fsync: 'off' });
+      const url = await server.createDatabase();
+      return { kind: 'postgres', url, lanes: 2, prepared: true, citus: false, acceptUnsafe: true };
+    },
+    async close() {
+      await server?.remove();
+    },
+  },
+} satisfies Record<string, StoreUnderTest>;
+
+let browser: Browser;
+before(async () => {
+  browser = await launchBrowser();
+});
+after(() => browser?.close());
+
+for (const [name, store] of Object.entries(STORES)) {
+  describe(`Console in a browser (${name})`, () => {
+    const { arrive, url } = consoleOn(store);
+
+    test('a user signs up, creates a key, finds the credits it added, adjusts them, revokes the key and signs out', async () => {
+      const visitor = await arrive();
+      const person = newPerson();
+      await visitor.signUp(person);
+      await visitor.signIn(person);
+      const secret = await visitor.createKey('Backend');
+      await visitor.page.getByRole('button', { name: 'Copy' }).waitFor();
+      const endUser = randomUUID();
+      assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1_234 }), 200);
+
+      await visitor.follow('Overview');
+      await eventually(async () => {
+        await visitor.page.reload();
+        const text = await visitor.text();
+        return text.includes('1,234') && text.includes(endUser);
+      }, 'the credits are on the overview');
+
+      await visitor.follow('End users');
+      await visitor.fill('Search by UUID', endUser.slice(0, 8));
+      await visitor.press('Search');
+      await visitor.follow(endUser);
+      assert.match(await visitor.text(), /Current balance\s+1,234 credits[\s\S]*Backend/);
+
+      await visitor.page.getByText('Subtract credits').click();
+      await visitor.fill('Amount', '2000');
+      await visitor.press('Subtract');
+      assert.match(await visitor.text(), /The balance is 1,234 credits, less than the 2,000 requested/);
+      await visitor.fill('Amount', '34');
+      await visitor.fill('Note', 'Counted twice, ticket 4711');
+      await visitor.press('Subtract');
+      const adjusted = await visitor.text();
+      assert.match(adjusted, /Credits subtracted\.[\s\S]*1,200 credits/);
+      assert.match(adjusted, /−34[\s\S]*Counted twice, ticket 4711/);
+      assert(adjusted.includes(person.email), 'the history names the user');
+
+      await visitor.follow('API keys');
+      assert(!(await visitor.page.content()).includes(secret), 'the secret is shown once');
+      await visitor.follow('Revoke');
+      await visitor.press('Revoke key');
+      const revoked = performance.now();
+      await visitor.page.getByText('Key revoked').waitFor();
+      await eventually(
+        async () => (await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
+        'the key is refused',
+      );
+      assert(performance.now() - revoked < REVOKED_WITHIN_MS, 'a revoked key is refused within a second');
+
+      await visitor.signOut();
+      await visitor.open('/console/overview');
+      assert.match(visitor.page.url(), /\/console\/sign-in/);
+      await visitor.leave();
+    });
+
+    test('a user of another account sees no end users and keys of this one', async () => {
+      const [first, second] = [await arrive(), await arrive()];
+      const [ada, bob] = [newPerson(), newPerson()];
+      for (const [visitor, person] of [
+        [first, ada],
+        [second, bob],
+      ] as const) {
+        await visitor.signUp(person);
+        await visitor.signIn(person);
+      }
+      const secret = await first.createKey('First key');
+      const endUser = randomUUID();
+      assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 4_242 }), 200);
+      await first.open(`/console/end-users/${endUser}`);
+      assert.match(await first.text(), /4,242/);
+      for (const path of [
+        '/console/overview',
+        '/console/end-users',
+        `/console/end-users/${endUser}`,
+        '/console/api-keys',
+      ]) {
+        await second.open(path);
+        assert.doesNotMatch(await second.page.content(), /4,242|First key/, path);
+      }
+      await first.leave();
+      await second.leave();
+    });
+
+    test('a double click creates one key and shows its secret', async () => {
+      const visitor = await arrive();
+      const person = newPerson();
+      await visitor.signUp(person);
+      await visitor.signIn(person);
+      await visitor.follow('API keys');
+      await visitor.fill('Name', 'Clicked twice');
+      await visitor.page.getByRole('button', { name: 'Create key', exact: true }).dblclick();
+      assert.match(await visitor.page.locator('#secret').innerText(), /^scrip_write_/);
+      await visitor.follow('API keys');
+      assert.equal(await visitor.page.getByText('Clicked twice').count(), 1);
+      await visitor.leave();
+    });
+
+    test('an owner invites a member by a link and removes the member after confirmation', async () => {
+      const [owner, guest] = [await arrive(PHONE), await arrive(PHONE)];
+      const [ada, bob] = [newPerson(), newPerson()];
+      await owner.signUp(ada);
+      await owner.signIn(ada);
+      await owner.follow('Members');
+      await owner.press('Create invitation link');
+      const link = await owner.page.locator('#invitation').innerText();
+      await assertSound(owner.visited, 'the invitation');
+      await guest.page.goto(link);
+      await guest.fill('Email', bob.email);
+      await guest.fill('Password', 'seven green bottles on a wall');
+      await guest.press('Join');
+      await guest.signIn(bob);
+      await owner.follow('Members');
+      await owner.page.getByRole('row', { name: bob.email }).getByRole('link', { name: 'Remove', exact: true }).click();
+      assert.match(await owner.text(), new RegExp(`Remove ${bob.email}\\?`));
+      await assertSound(owner.visited, 'the confirmation before a member is removed');
+      await owner.press('Remove member');
+      assert.match(await owner.text(), /Member removed/);
+      await guest.open('/console/overview');
+      assert.match(guest.page.url(), /\/console\/sign-in/);
+      await owner.leave();
+      await guest.leave();
+    });
+  });
+}
+
+// Display and operation do not depend on the store, so one store is enough.
+describe('Pages of the console in a browser', () => {
+  const { arrive, url } = consoleOn(STORES.SQLite);
+
+  for (const [display, options] of [
+    ['in light mode', { colorScheme: 'light' }],
+    ['in dark mode', { colorScheme: 'dark' }],
+    ['on a phone', PHONE],
+  ] as const) {
+    test(`every page of a new account is accessible and fits the screen ${display}`, async () => {
+      const visitor = await arrive(options);
+      const person = newPerson();
+      for (const path of ['/console/sign-in', '/console/sign-up']) {
+        await visitor.open(path);
+        await assertSound(visitor.visited, `${path} ${display}`);
+      }
+      await visitor.signUp(person);
+      await visitor.signIn(person);
+      await assertSound(visitor.visited, `the empty overview ${display}`);
+      const secret = await visitor.createKey('Backend');
+      await assertSound(visitor.visited, `the new key ${display}`);
+      const endUser = randomUUID();
+      await callApi(url(), secret, '/start-cycle', { end_user_id: endUser, amount: 1_000 });
+      await callApi(url(), secret, '/subtract', { end_user_id: endUser, amount: 17 });
+      for (const path of [
+        '/console/overview',
+        '/console/end-users',
+        `/console/end-users/${endUser}`,
+        '/console/api-keys',
+        '/console/members',
+        '/console/password',
+      ]) {
+        await visitor.open(path);
+        await assertSound(visitor.visited, `${path} ${display}`);
+      }
+      await visitor.open('/console/api-keys');
+      await visitor.follow('Revoke');
+      await assertSound(visitor.visited, `the confirmation before a key is revoked ${display}`);
+      await visitor.leave();
+    });
+  }
+
+  test('a user signs in and adds credits by keyboard alone', async () => {
+    const visitor = await arrive();
+    const person = newPerson();
+    await visitor.signUp(person);
+    const { keyboard } = visitor.page;
+    await tabTo(visitor, 'Email');
+    await keyboard.type(person.email);
+    await tabTo(visitor, 'Password');
+    await keyboard.type('seven green bottles on a wall');
+    await keyboard.press('Enter');
+    await visitor.page.waitForURL(/\/console\/overview/);
+    await tabTo(visitor, 'End users');
+    await keyboard.press('Enter');
+    await visitor.page.waitForURL(/\/console\/end-users/);
+    await tabTo(visitor, 'Search by UUID');
+    await keyboard.type(randomUUID());
+    await keyboard.press('Enter');
+    await visitor.page.getByText('Current balance').waitFor();
+    await tabTo(visitor, 'Add credits');
+    await keyboard.press('Enter');
+    await tabTo(visitor, 'Amount');
+    await keyboard.type('75');
+    await tabTo(visitor, 'Note');
+    await keyboard.type('Without a mouse');
+    await tabTo(visitor, 'Add');
+    await keyboard.press('Enter');
+    await visitor.page.getByText('Credits added.').waitFor();
+    assert.match(await visitor.text(), /75 credits[\s\S]*Without a mouse/);
+    await visitor.leave();
+  });
+
+  test('without JavaScript, a user creates a key and starts and stops a cycle', async () => {
+    const visitor = await arrive({ javaScriptEnabled: false });
+    const person = newPerson();
+    await visitor.signUp(person);
+    await visitor.signIn(person);
+    const secret = await visitor.createKey('Backend');
+    const endUser = randomUUID();
+    assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 10 }), 200);
+    await visitor.open(`/console/end-users/${endUser}`);
+    await visitor.page.getByText('Start a cycle').click();
+    await visitor.fill('Amount', '1000');
+    await visitor.press('Start cycle');
+    assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
+    await visitor.page.getByText('Stop the cycle').first().click();
+    await visitor.press('Stop cycle');
+    assert.match(await visitor.text(), /Cycle stopped[\s\S]*1,010 credits[\s\S]*recurring, stopped/);
+    await visitor.leave();
+  });
+});
+
+/** Runs a console on a store for the tests of a suite. */
+function consoleOn(store: StoreUnderTest) {
+  let scrip: Scrip;
+  before(async () => {
+    const database = await store.open();
+    scrip = await startScrip(database ? { database } : {});
+  });
+  after(async () => {
+    await scrip?.stop();
+    await store.close();
+  });
+  const url = () => scrip.url;
+  return { url, arrive: (options = {}) => ConsoleVisitor.arrive(browser, url(), options) };
+}
+
+function newPerson(): Person {
+  const id = randomUUID();
+  return { email: `${id}@example.com`, accountName: `Account ${id.slice(0, 8)}` };
+}
+
+const TABS_MAX = 60;
+
+/** Presses Tab until the element with this label has the focus. */
+async function tabTo({ page }: ConsoleVisitor, name: string): Promise<void> {
+  for (let pressed = 0; pressed < TABS_MAX; pressed++) {
+    await page.keyboard.press('Tab');
+    const focused = await page.evaluate(
+      "(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim().replace(/\\s*\\(optional\\)$/, '')",
+    );
+    if (focused === name) return;
+  }
+  assert.fail(`${name} cannot be reached by Tab`);
+}

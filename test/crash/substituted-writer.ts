@@ -1,0 +1,28 @@
+// The writer with the options of `weakened-writer.ts`: `BATCH_RECORD` and `WEAKENED_WRITER=halves`.
+
+import { openSync, writeSync } from 'node:fs';
+import type { Command } from '../../src/ledger/command.ts';
+import { Writer as ShippedWriter, type Written } from '../../src/store/sqlite/writer/writer.ts';
+
+export * from '../../src/store/sqlite/writer/writer.ts';
+
+const { BATCH_RECORD: record, WEAKENED_WRITER: weakness } = process.env;
+const descriptor = record ? openSync(record, 'a') : null;
+
+export class Writer extends ShippedWriter {
+  override write(commands: readonly Command[]): Written {
+    const additions = commands.flatMap((command) => (command.kind === 'add' ? command.amount : []));
+    if (descriptor !== null) writeSync(descriptor, `${JSON.stringify(additions)}\n`);
+    return weakness === 'halves' ? this.#writeHalves(commands) : super.write(commands);
+  }
+
+  #writeHalves(commands: readonly Command[]): Written {
+    const half = Math.ceil(commands.length / 2);
+    const [first, second] = [super.write(commands.slice(0, half)), super.write(commands.slice(half))];
+    return {
+      outcomes: [...first.outcomes, ...second.outcomes],
+      latestPostings: [...first.latestPostings, ...second.latestPostings],
+      rotations: first.rotations + second.rotations,
+    };
+  }
+}

@@ -1,0 +1,31 @@
+// The table at the top of docs/benchmarks.md is written by hand, and shows the figures of docs/benchmarks.json.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { textOf } from './documents.ts';
+
+interface Row {
+  readonly subject: string;
+  readonly rate: number;
+  readonly cpuMicros: number;
+  readonly p99: number;
+}
+
+const figure = (text: string): number => Number(text.replaceAll(/[^\d.]/g, ''));
+
+test('the table at the top of the benchmarks shows the published figures', () => {
+  const { parts } = JSON.parse(textOf('docs/benchmarks.json')) as { parts: Record<string, { rows: Row[] }> };
+  const measured = new Map((parts['peers-64']?.rows ?? []).map((row) => [row.subject, row]));
+  const [top = ''] = textOf('docs/benchmarks.md').split('\n![');
+  const rows = top.split('\n').filter((line) => /^\| .*\| [\d,]+ +\|/.test(line));
+  assert.equal(rows.length, 6);
+  for (const row of rows) {
+    const [subject = '', rate = '', cpu = '', p99 = ''] = row
+      .split('|')
+      .slice(1)
+      .map((cell) => cell.trim());
+    const published = measured.get(subject) ?? assert.fail(`${subject} is not in docs/benchmarks.json`);
+    const expected = [Math.round(published.rate), published.cpuMicros.toFixed(1), published.p99.toFixed(1)].map(Number);
+    assert.deepEqual([figure(rate), figure(cpu), figure(p99)], expected, subject);
+  }
+});

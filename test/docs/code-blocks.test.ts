@@ -1,0 +1,53 @@
+// The TypeScript in the documents: each block of the README is part of an example of the client, which tests compile and run;
+// each block of another document is run by itself and prints the output shown below it.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { promisify } from 'node:util';
+import { documents, REPOSITORY, textOf } from './documents.ts';
+
+interface Block {
+  readonly document: string;
+  readonly code: string;
+  /** The output shown below the code; empty if there is none. */
+  readonly shown: string;
+}
+
+function blocksIn(document: string): Block[] {
+  const blocks = textOf(document).matchAll(/^```ts\n([\s\S]*?)^```\n(?:```\n([\s\S]*?)^```\n)?/gm);
+  return [...blocks].map(([, code = '', shown = '']) => ({ document, code, shown }));
+}
+
+test('the code in the README is part of the examples of the client', () => {
+  const examples = globSync('client/examples/*.ts', { cwd: REPOSITORY }).map(textOf);
+  const blocks = blocksIn('README.md');
+  assert(blocks.length >= 3, `${blocks.length} blocks`);
+  for (const { code } of blocks)
+    assert(
+      examples.some((example) => example.includes(code)),
+      code,
+    );
+});
+
+test('the code in the documentation prints the output shown below it', async () => {
+  const blocks = documents()
+    .filter((path) => path.startsWith('docs/'))
+    .flatMap(blocksIn);
+  assert(blocks.length >= 3, `${blocks.length} blocks`);
+  const folder = await mkdtemp(join(tmpdir(), 'scrip-code-'));
+  try {
+    for (const [index, { document, code, shown }] of blocks.entries()) {
+      const file = join(folder, `block-${index}.mts`);
+      await writeFile(file, code);
+      const { stdout } = await promisify(execFile)(process.execPath, [file]);
+      assert.equal(stdout, shown, document);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});

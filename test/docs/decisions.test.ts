@@ -1,0 +1,58 @@
+// The decisions: the index names each of them by its title, a superseded one says by which, and the dependencies are those
+// of package.json.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { test } from 'node:test';
+import { documents, REPOSITORY, textOf } from './documents.ts';
+
+const FOLDER = 'docs/decisions/';
+const decisions = documents().filter((path) => /^docs\/decisions\/\d{4}-/.test(path));
+
+function numberOf(path: string): number {
+  return Number(path.slice(FOLDER.length, FOLDER.length + 4));
+}
+
+test('the index of the decisions has a row for each, with the number and title of its file', () => {
+  const expected = decisions.map((path) => {
+    const [, number, title] = /^# (\d+)\. (.*)\n/.exec(textOf(path)) ?? [];
+    assert.equal(Number(number), numberOf(path), path);
+    return `| ${number} | [${title}](${path.slice(FOLDER.length)}) |`;
+  });
+  assert(expected.length > 25, `${expected.length} decisions`);
+  const rows = textOf(`${FOLDER}README.md`).split('\n');
+  assert.deepEqual(
+    rows.filter((row) => /^\| \d/.test(row)).map((row) => row.split('|').slice(0, 3).join('|').concat('|')),
+    expected,
+  );
+});
+
+test('a superseded decision links the one that replaces it below its title, and the index repeats the number', () => {
+  const index = textOf(`${FOLDER}README.md`);
+  const superseded = decisions.filter((path) => /superseded/i.test(textOf(path)));
+  assert(superseded.length >= 4, `${superseded.length} superseded decisions`);
+  for (const path of superseded) {
+    const [, by = ''] = /^# .*\n\n_Superseded by \[(\d+)\]\(\d{4}-[a-z-]+\.md\)[.:]/.exec(textOf(path)) ?? [];
+    assert.notEqual(by, '', path);
+    assert(index.includes(`(${path.slice(FOLDER.length)}) | Superseded by ${by} |`), path);
+  }
+});
+
+test('each package that package.json names has a line in the decision about dependencies, and no other has', () => {
+  const { dependencies, devDependencies } = JSON.parse(textOf('package.json'));
+  const [atRunTime = '', forDevelopment = ''] = textOf(`${FOLDER}0008-dependencies.md`).split('For development:');
+  const listed = (text: string) =>
+    [...text.matchAll(/^\| (`[^|]+`) \|/gm)].flatMap(([, cell = '']) =>
+      [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name),
+    );
+  assert.deepEqual(listed(atRunTime).toSorted(), Object.keys(dependencies).toSorted());
+  assert.deepEqual(listed(forDevelopment).toSorted(), Object.keys(devDependencies).toSorted());
+});
+
+test('each package of the dependencies at run time is imported by the source', () => {
+  const { dependencies } = JSON.parse(textOf('package.json'));
+  const args = ['grep', '-hoE', `(from|import)( |\\()'[^.'][^']*'`, '--', 'src'];
+  const imports = execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' });
+  const unused = Object.keys(dependencies).filter((name) => !imports.includes(`'${name}'`));
+  assert.deepEqual(unused, []);
+});

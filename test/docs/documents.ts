@@ -1,0 +1,41 @@
+// The documents of the repository as the tests read them: their text, their shell examples with the output shown below
+// each, and output with whatever differs from run to run masked.
+
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+export const REPOSITORY = join(import.meta.dirname, '../..');
+
+export function textOf(path: string): string {
+  return readFileSync(join(REPOSITORY, path), 'utf8');
+}
+
+/** Every Markdown document: tracked, or new and not ignored. */
+export function documents(): string[] {
+  const args = ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md'];
+  return execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' }).trimEnd().split('\n').toSorted();
+}
+
+export interface Example {
+  readonly document: string;
+  readonly command: string;
+  /** The output shown below the command; empty if there is none. */
+  readonly shown: string;
+}
+
+/** The shell blocks of a document, in order. */
+export function examplesIn(document: string): Example[] {
+  const blocks = textOf(document).matchAll(/^```sh\n([\s\S]*?)^```\n(?:```(?:json)?\n([\s\S]*?)^```\n)?/gm);
+  return [...blocks].map(([, command = '', shown = '']) => ({ document, command, shown }));
+}
+
+/** What differs from run to run in any output. */
+const VOLATILE: readonly (readonly [pattern: RegExp, mask: string])[] = [
+  [/scrip_(write|read)_[0-9A-Za-z_]+/g, '<key>'],
+  [/\d{4}-\d\d-\d\dT[\d:.]+/g, '<instant>'],
+];
+
+export function masked(text: string, further: readonly (readonly [pattern: RegExp, mask: string])[]): string {
+  return [...VOLATILE, ...further].reduce((rest, [pattern, mask]) => rest.replaceAll(pattern, mask), text);
+}

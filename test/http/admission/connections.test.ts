@@ -1,0 +1,237 @@
+// The bounds of connections: how many there are, how long parts of a request may take to arrive, how long an answer may be
+// left unread, how many headers a request may have, and how long a stop waits. The times are shorter here than in use.
+
+import assert from 'node:assert/strict';
+import { subscribe } from 'node:diagnostics_channel';
+import { connect, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type ServerLimits, SURPLUS_CONNECTIONS_MAX } from '../../../src/http/limits.ts';
+import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
+import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
+import { stallWrites } from '../stalled-writes.ts';
+
+async function start(t: TestContext, limits: Partial<ServerLimits> = {}): Promise<Scrip> {
+  const scrip = await startScrip({ limits });
+  t.after(() => scrip.stop());
+  return scrip;
+}
+
+const HEALTH = 'GET /healthz HTTP/1.1\r\nHost: scrip\r\n\r\n';
+
+function withHeaders(count: number): string {
+  const others = Array.from({ length: count - 1 }, (_, index) => `X-${index}: y\r\n`).join('');
+  return `GET /healthz HTTP/1.1\r\nHost: scrip\r\n${others}\r\n`;
+}
+
+/** A connection that is served. */
+async function served(scrip: Scrip): Promise<RawConnection> {
+  const connection = await RawConnection.open(scrip);
+  connection.send(HEALTH);
+  assert.equal((await connection.answer())?.status, 200);
+  return connection;
+}
+
+test('MAX_CONNECTIONS are served, and the first request on a further one is refused by that name and closes it', async (t) => {
+  const scrip = await start(t, { connectionsMax: 10 });
+  const open = await Promise.all(Array.from({ length: 10 }, () => served(scrip)));
+  const user = someone();
+  const further = await RawConnection.open(scrip);
+  further.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).repeat(2));
+  const refused = await further.answer();
+  assert(refused);
+  assertProblem({ ...refused, headers: Object.fromEntries(refused.headers) }, 'Overloaded', 503);
+  assert.match(String(refused.body.detail), /\bMAX_CONNECTIONS\b/);
+  assert.deepEqual([refused.headers.get('connection'), refused.headers.get('retry-after')], ['close', '1']);
+  assert.equal(await further.untilClosed(), '');
+  for (const { socket } of open.slice(5)) socket.destroy();
+  await eventually(async () => (await sendRaw(scrip, HEALTH)).headers.get('connection') !== 'close', 'there is room');
+  assert.equal((await scrip.balance(user)).active_balance, 0);
+});
+
+test('beyond MAX_CONNECTIONS, /healthz, /readyz and /metrics still respond, and the connection is closed', async (t) => {
+  const scrip = await start(t, { connectionsMax: 1 });
+  await served(scrip);
+  for (const path of ['/healthz', '/readyz', '/metrics']) {
+    const reply = await sendRaw(scrip, `GET ${path} HTTP/1.1\r\nHost: scrip\r\n\r\n`);
+    assert.deepEqual([reply.status, reply.headers.get('connection')], [200, 'close'], path);
+  }
+});
+
+test('far beyond MAX_CONNECTIONS a connection is closed without an answer', async (t) => {
+  const scrip = await start(t, { connectionsMax: 1 });
+  await served(scrip);
+  await Promise.all(Array.from({ length: SURPLUS_CONNECTIONS_MAX }, () => RawConnection.open(scrip)));
+  const further = connect(scrip.port, '127.0.0.1');
+  further.on('error', () => {});
+  further.write(HEALTH);
+  await new Promise((resolve) => further.on('close', resolve));
+  assert.equal(further.bytesRead, 0);
+});
+
+test('headers that do not arrive in time are answered RequestTimeout, and the connection is closed', async (t) => {
+  const scrip = await start(t, { headersTimeoutMs: 300, connectionsCheckMs: 50 });
+  const [slow, quick] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
+  slow.send(HEALTH.slice(0, -2));
+  quick.send(HEALTH.slice(0, -2));
+  await sleep(100);
+  quick.send('\r\n');
+  assert.equal((await quick.answer())?.status, 200);
+  const reply = await slow.answer();
+  assert.deepEqual([reply?.status, reply?.body.error], [408, 'RequestTimeout']);
+  await slow.untilClosed();
+});
+
+test('a body that does not arrive in time is answered RequestTimeout, and changes nothing', async (t) => {
+  const scrip = await start(t, { headersTimeoutMs: 200, requestTimeoutMs: 400, connectionsCheckMs: 50 });
+  const user = someone();
+  const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+  const [slow, quick] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
+  slow.send(addition.slice(0, -1));
+  quick.send(addition.slice(0, -1));
+  await sleep(100);
+  quick.send(addition.slice(-1));
+  assert.equal((await quick.answer())?.status, 200);
+  const reply = await slow.answer();
+  assert.deepEqual([reply?.status, reply?.body.error], [408, 'RequestTimeout']);
+  await slow.untilClosed();
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+test('an idle connection is closed after its idle time, not before', async (t) => {
+  const scrip = await start(t, { keepAliveMs: 500 });
+  const connection = await RawConnection.open(scrip);
+  const started = performance.now();
+  connection.send(HEALTH);
+  await connection.answer();
+  await connection.untilClosed();
+  assert(performance.now() - started >= 450);
+});
+
+test('100 headers are accepted, and 101 are HeadersTooLarge, however short they are', async (t) => {
+  const scrip = await start(t);
+  assert.equal((await sendRaw(scrip, withHeaders(100))).status, 200);
+  for (const count of [101, 3_000]) {
+    const reply = await sendRaw(scrip, withHeaders(count));
+    assertProblem({ ...reply, headers: Object.fromEntries(reply.headers) }, 'HeadersTooLarge', 431);
+    assert.equal(reply.headers.get('connection'), 'close');
+  }
+});
+
+test('an idempotency key behind thousands of headers is refused with them, not dropped', async (t) => {
+  const scrip = await start(t);
+  const user = someone();
+  const many = 'a:\r\n'.repeat(2_100);
+  const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+  const reply = await sendRaw(scrip, addition.replace('\r\n\r\n', `\r\n${many}Idempotency-Key: order-1\r\n\r\n`));
+  assert.equal(reply.status, 431);
+  assert.equal((await scrip.balance(user)).active_balance, 0);
+});
+
+for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
+  test(`two hosts, the second as ${second}, are BadRequest, and nothing changes`, async (t) => {
+    const scrip = await start(t);
+    const user = someone();
+    const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
+    const reply = await sendRaw(scrip, addition.replace('\r\n', `\r\n${second}\r\n`));
+    assertProblem({ ...reply, headers: Object.fromEntries(reply.headers) }, 'BadRequest', 400);
+    assert.equal((await scrip.balance(user)).active_balance, 0);
+  });
+}
+
+/** The server's sockets in this process, by the ports of their clients. */
+const serverEnds = new Map<number | undefined, Socket>();
+subscribe('net.server.socket', (message) => {
+  const { socket } = message as { socket: Socket };
+  serverEnds.set(socket.remotePort, socket);
+});
+
+function otherEndOf({ socket }: RawConnection): Socket | undefined {
+  return serverEnds.get(socket.localPort);
+}
+
+/** Requests for some 100 KB each. */
+const ASKED = 200;
+
+/** Asks for more than the buffers in between hold, and reads none of it. */
+async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
+  const connection = await RawConnection.open(scrip);
+  connection.socket.pause();
+  connection.send('GET /openapi.json HTTP/1.1\r\nHost: scrip\r\n\r\n'.repeat(ASKED));
+  return connection;
+}
+
+test('a client that reads nothing of its answers is disconnected after the time that they may be unread', async (t) => {
+  const unreadAnswerMs = 1_000;
+  const scrip = await start(t, { unreadAnswerMs });
+  await scrip.call('GET', '/healthz');
+  const connection = await askAndNotRead(scrip);
+  const started = performance.now();
+  // The client does not notice, since it reads nothing.
+  await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server has closed the connection');
+  const tookMs = performance.now() - started;
+  assert(tookMs >= 0.9 * unreadAnswerMs && tookMs < 2 * unreadAnswerMs, `${tookMs} ms`);
+  assert.equal((await scrip.call('GET', '/healthz')).status, 200);
+  connection.socket.resume();
+  await connection.untilClosed();
+  const whole = JSON.stringify((await scrip.call('GET', '/openapi.json')).body).length * ASKED;
+  assert(connection.socket.bytesRead < whole, 'it was closed before all was sent');
+});
+
+test('a client that reads slowly gets all of its answers', async (t) => {
+  const scrip = await start(t, { unreadAnswerMs: 400 });
+  const connection = await askAndNotRead(scrip);
+  const reading = setInterval(() => {
+    connection.socket.resume();
+    setTimeout(() => connection.socket.pause(), 10);
+  }, 100);
+  t.after(() => clearInterval(reading));
+  assert.equal((await connection.answers(ASKED)).length, ASKED);
+});
+
+test('a client whose answer is not ready is not disconnected, however long the store takes', async (t) => {
+  const scrip = await start(t, { unreadAnswerMs: 200 });
+  const { resume, waiting } = stallWrites(t, scrip);
+  const connection = await RawConnection.open(scrip);
+  connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }));
+  await waiting(1);
+  await sleep(1_000);
+  resume();
+  assert.equal((await connection.answer())?.status, 200);
+});
+
+test('garbage in many pieces behind a request is answered once, after it, and leaves no listeners', async (t) => {
+  const scrip = await start(t);
+  const warnings: Error[] = [];
+  const onWarning = (warning: Error) => warnings.push(warning);
+  process.on('warning', onWarning);
+  t.after(() => process.off('warning', onWarning));
+  const { resume, waiting } = stallWrites(t, scrip);
+  const connection = await RawConnection.open(scrip);
+  connection.socket.setNoDelay(true);
+  connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }));
+  await waiting(1);
+  for (let piece = 0; piece < 50; piece++) {
+    connection.send('this is no request\r\n\r\n');
+    await sleep(2);
+  }
+  resume();
+  assert.deepEqual(
+    (await connection.answers(2)).map(({ status }) => status),
+    [200, 400],
+  );
+  assert.equal(await connection.untilClosed(), '');
+  assert.deepEqual(warnings, [], 'no listener for each piece');
+});
+
+test('a stop waits for the rest of a request until its deadline, and no longer', async (t) => {
+  const scrip = await start(t, { drainMs: 500 });
+  const connection = await RawConnection.open(scrip);
+  connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }).slice(0, -1));
+  await sleep(50);
+  const started = performance.now();
+  await scrip.service.stop();
+  const took = performance.now() - started;
+  assert(took >= 450 && took < 5_000, `${took} ms`);
+  assert.equal(await connection.untilClosed(), '');
+});

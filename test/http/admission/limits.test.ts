@@ -1,0 +1,112 @@
+// The bounds of a request's size, and of what thousands of pipelined requests cost.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
+import { assertFieldRefused, assertProblem, type Scrip, someone, startScrip } from '../running-service.ts';
+import { stallWrites } from '../stalled-writes.ts';
+
+const BODY_BYTES_MAX = 65_536;
+
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+});
+after(() => scrip.stop());
+
+/** An addition of exactly so many bytes. */
+function paddedTo(bytes: number, user: string): string {
+  return `{"end_user_id":"${user}","amount":5}`.padEnd(bytes);
+}
+
+function chunked(path: string, body: string): string {
+  const chunks = [body.slice(0, 1_000), body.slice(1_000)].map(
+    (chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`,
+  );
+  return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks.join('')}0\r\n\r\n`;
+}
+
+test('a body of 64 KiB is accepted, and one byte more is PayloadTooLarge', async () => {
+  const user = someone();
+  assert.equal((await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX, user) })).status, 200);
+  const tooLarge = await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX + 1, user) });
+  assertProblem(tooLarge, 'PayloadTooLarge', 413);
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+test('an invalid body of 64 KiB is answered with the field that is wrong', async () => {
+  const body = `{"end_user_id":"${someone()}","amount":5,"note":"${'x'.repeat(60_000)}"}`.padEnd(BODY_BYTES_MAX);
+  assertFieldRefused(await scrip.call('POST', '/add', { body }), '/note');
+});
+
+test('a chunked body without a length may have 64 KiB, too', async () => {
+  const user = someone();
+  const fits = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX, user)));
+  assert.equal(fits.status, 200, fits.text);
+  const tooLarge = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX + 1, user)));
+  assert.deepEqual([tooLarge.status, tooLarge.body.error], [413, 'PayloadTooLarge']);
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+test('a body whose announced length is too large is refused before it arrives', async () => {
+  const head = postText(scrip, '/add', {}).replace(/Content-Length: 2[\s\S]*/, 'Content-Length: 10000000000\r\n\r\n');
+  const reply = await sendRaw(scrip, head);
+  assert.deepEqual([reply.status, reply.body.error], [413, 'PayloadTooLarge']);
+});
+
+test('the body of a GET may have 64 KiB, too', async () => {
+  const body = `{"end_user_id":"${someone()}"}`;
+  assert.equal((await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX) })).status, 200);
+  const tooLarge = await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX + 1) });
+  assertProblem(tooLarge, 'PayloadTooLarge', 413);
+});
+
+test('headers beyond 16 KiB are HeadersTooLarge, and the connection is closed', async () => {
+  const connection = await RawConnection.open(scrip);
+  connection.send(`GET /healthz HTTP/1.1\r\nHost: scrip\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`);
+  const reply = await connection.answer();
+  assert.deepEqual([reply?.status, reply?.body.error], [431, 'HeadersTooLarge']);
+  assert.equal(reply?.headers.get('content-type'), 'application/problem+json');
+  await connection.untilClosed();
+  const fits = `GET /healthz HTTP/1.1\r\nHost: scrip\r\nX-Long: ${'x'.repeat(15_000)}\r\n\r\n`;
+  assert.equal((await sendRaw(scrip, fits)).status, 200);
+});
+
+/** Some ten times what Node parses before it can be paused. */
+const PIPELINED = 3_000;
+
+for (const store of ['a running store', 'a store that stalls for a while']) {
+  test(`${PIPELINED} requests that one connection pipelines to ${store} are all answered, in bounded memory`, async (t) => {
+    const user = someone();
+    const credits = PIPELINED / 3;
+    await scrip.post('/add', { end_user_id: user, amount: credits });
+    const growthOf = watchMemory();
+    const stalled = store === 'a running store' ? null : stallWrites(t, scrip);
+    const connection = await RawConnection.open(scrip);
+    connection.send(postText(scrip, '/subtract', { end_user_id: user, amount: 1 }).repeat(PIPELINED));
+    await stalled?.waiting(1);
+    stalled?.resume();
+    const statuses = (await connection.answers(PIPELINED)).map(({ status }) => status);
+    const expected = statuses.map((_, index) => (index < credits ? 200 : 402));
+    assert.deepEqual(statuses, expected);
+    assert.equal((await scrip.balance(user)).active_balance, 0);
+    const growth = growthOf();
+    assert(growth < MEMORY_GROWTH_MAX, `memory grew by ${growth} MiB`);
+  });
+}
+
+/** MiB for all answers, in the server and in the client of this process. Measured: under 60. */
+const MEMORY_GROWTH_MAX = 160;
+
+/** @returns a function that stops the watch, and returns the MiB by which the memory of this process grew at most */
+function watchMemory(): () => number {
+  const before = process.memoryUsage().rss;
+  let most = before;
+  const timer = setInterval(() => {
+    most = Math.max(most, process.memoryUsage().rss);
+  }, 20).unref();
+  return () => {
+    clearInterval(timer);
+    return Math.round((most - before) / 2 ** 20);
+  };
+}

@@ -1,0 +1,137 @@
+// Many clients that read long lists, and what other requests wait for meanwhile: counted in pages, not in milliseconds.
+// A list that is written a page at a time is the same document, byte for byte.
+
+import assert from 'node:assert/strict';
+import { after, before, type TestContext, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { transactionText } from '../../../src/http/api/replies.ts';
+import { READ_TRANSACTIONS } from '../../../src/http/api/transaction-list.ts';
+import { PAGES_AT_ONCE } from '../../../src/http/limits.ts';
+import type { Command } from '../../../src/ledger/command.ts';
+import type { LedgerStore } from '../../../src/store/ledger-store.ts';
+import { EVERYTHING } from '../../store/temporary-ledger.ts';
+import { RawConnection } from '../raw-connection.ts';
+import { eventually, type Scrip, someone, startScrip } from '../running-service.ts';
+
+/** Pages behind the first one. */
+const PAGES = 5;
+const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
+const READERS = 40;
+/** A read of an end user replays the postings of a batch until they are flushed. */
+const PER_BATCH = 50;
+
+let scrip: Scrip;
+const user = someone();
+
+before(async () => {
+  scrip = await startScrip();
+  await give(user, TRANSACTIONS);
+});
+after(() => scrip.stop());
+
+async function give(endUser: string, transactions: number): Promise<void> {
+  const { ledger, keys } = scrip.service.stores;
+  const [key] = await keys.list();
+  assert(key);
+  const write = (commands: readonly Command[]) => ledger.write(commands, () => {});
+  const whose = { account: key.account, endUser, actor: `key:${key.id}` };
+  await write([{ kind: 'add', ...whose, amount: 2 ** 50, validityDays: 31 }]);
+  const spent = Array.from(
+    { length: transactions - 1 },
+    (_, index) => ({ kind: 'subtract', ...whose, amount: index + 1 }) as const,
+  );
+  for (let done = 0; done < spent.length; done += PER_BATCH) await write(spent.slice(done, done + PER_BATCH));
+}
+
+const asked = (path: string, endUser: string, header = '') =>
+  `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n${header}\r\n`;
+const list = (header = '') => asked('/get-all-user-transactions', user, header);
+
+/** Connections that are accepted already: Node accepts one new connection in a turn of the event loop. */
+async function connections(count: number): Promise<RawConnection[]> {
+  const opened = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
+  for (const connection of opened) {
+    connection.send(asked('/get-active-balance', user));
+    await connection.answer();
+  }
+  return opened;
+}
+
+/** Where each page that is read begins, in order, but for the first ones of lists. */
+function watchPages(t: TestContext): string[] {
+  const { ledger } = scrip.service.stores;
+  const transactions = ledger.transactions.bind(ledger);
+  const pages: string[] = [];
+  ledger.transactions = async (...[whose, page]: Parameters<LedgerStore['transactions']>) => {
+    const read = await transactions(whose, page);
+    if (page.from !== null) pages.push(page.from);
+    return read;
+  };
+  t.after(() => Reflect.deleteProperty(ledger, 'transactions'));
+  return pages;
+}
+
+test('a balance waits for a few pages while many clients read long lists', async (t) => {
+  const [asking, ...readers] = await connections(1 + READERS);
+  assert(asking);
+  const pages = watchPages(t);
+  const { ledger } = scrip.service.stores;
+  const load = ledger.load.bind(ledger);
+  const waits: number[] = [];
+  t.mock.method(ledger, 'load', async (...whose: Parameters<typeof load>) => {
+    const before = pages.length;
+    const read = await load(...whose);
+    waits.push(pages.length - before);
+    return read;
+  });
+  for (const reader of readers) reader.send(list('Connection: close\r\n'));
+  while (pages.length < 4 * READERS) {
+    asking.send(asked('/get-active-balance', user));
+    assert.equal((await asking.answer())?.status, 200);
+  }
+  const during = waits.slice();
+  await Promise.all(readers.map((reader) => reader.untilClosed()));
+  assert(Math.max(...during) <= 3 * PAGES_AT_ONCE, `pages that were read before a balance was: ${during}`);
+  assert(during.length >= READERS / 4, `balances were read between the pages: ${during.length}`);
+});
+
+test('the next of several pipelined lists is read when the one before is sent', async (t) => {
+  const pages = watchPages(t);
+  const connection = await RawConnection.open(scrip);
+  connection.send(list().repeat(4) + list('Connection: close\r\n'));
+  const text = await connection.untilClosed();
+  assert.equal(text.match(/"transaction_id"/g)?.length, 5 * TRANSACTIONS);
+  const once = pages.slice(0, pages.length / 5);
+  assert.equal(new Set(once).size, 5, 'all pages of a list');
+  assert.deepEqual(pages, [once, once, once, once, once].flat());
+});
+
+test('no page is read for clients that have disconnected, and nothing is logged as an error', async (t) => {
+  const pages = watchPages(t);
+  const readers = await connections(READERS);
+  for (const reader of readers) reader.send(list());
+  while (pages.length === 0) await nextTurn();
+  for (const { socket } of readers) socket.resetAndDestroy();
+  const inFlight = async () => /scrip_requests_in_flight (\d+)/.exec((await scrip.get('/metrics')).text)?.[1];
+  await eventually(async () => (await inFlight()) === '0', 'nothing is in flight', Number.POSITIVE_INFINITY);
+  assert(pages.length < READERS, `${pages.length} pages of ${READERS * PAGES} were read`);
+  const complaints = scrip.log.filter((line) => JSON.parse(line).level >= 50);
+  assert.deepEqual(complaints, []);
+});
+
+test('a list is the same document wherever its pages meet', async () => {
+  const ends = [1, 2, 3].map((pages) => pages * READ_TRANSACTIONS);
+  for (const count of [1, ...ends.flatMap((end) => [end - 1, end, end + 1])]) {
+    const endUser = someone();
+    await give(endUser, count);
+    const [key] = await scrip.service.stores.keys.list();
+    assert(key);
+    const whole = await scrip.service.stores.ledger.transactions(
+      { account: key.account, endUser },
+      { from: null, limit: 1_000, within: EVERYTHING },
+    );
+    assert.equal(whole.transactions.length, count);
+    const expected = `{"end_user_id":"${endUser}","transactions":[${whole.transactions.map(transactionText)}]}`;
+    assert.equal((await scrip.get('/get-all-user-transactions', { end_user_id: endUser })).text, expected);
+  }
+});

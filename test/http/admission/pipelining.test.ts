@@ -1,0 +1,116 @@
+// Requests that a client sends on one connection without waiting for the answers: they are processed one after the other,
+// and cost others no more than if the client had waited.
+
+import assert from 'node:assert/strict';
+import { after, before, mock, test } from 'node:test';
+import { postText, RawConnection } from '../raw-connection.ts';
+import { eventually, type Scrip, someone, startScrip } from '../running-service.ts';
+import { stallWrites } from '../stalled-writes.ts';
+
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+});
+after(() => scrip.stop());
+
+const addition = (end_user_id: string, amount = 5) => postText(scrip, '/add', { end_user_id, amount });
+const read = (path: string, endUser: string) =>
+  `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
+const balance = (endUser: string) => read('/get-active-balance', endUser);
+
+test('a read that is pipelined behind a write is answered with the state after it', async () => {
+  for (let round = 0; round < 20; round++) {
+    const user = someone();
+    const connection = await RawConnection.open(scrip);
+    const list = read('/get-all-user-transactions', user);
+    connection.send(balance(user) + addition(user) + balance(user) + list + addition(user) + balance(user));
+    const [before, , between, listed, , last] = (await connection.answers(6)).map(({ body }) => body);
+    assert.deepEqual(
+      [before?.active_balance, between?.active_balance, listed?.transactions.length, last?.active_balance],
+      [0, 5, 1, 10],
+    );
+  }
+});
+
+test('a write that is pipelined behind a read does not overtake it, however long the read takes', async () => {
+  const user = someone();
+  const { ledger } = scrip.service.stores;
+  const load = ledger.load.bind(ledger);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const reading = mock.method(ledger, 'load', (...whose: Parameters<typeof load>) =>
+    promise.then(() => load(...whose)),
+  );
+  const connection = await RawConnection.open(scrip);
+  connection.send(balance(user) + addition(user));
+  await eventually(() => reading.mock.callCount() === 1, 'the read has begun');
+  await scrip.post('/add', { end_user_id: someone(), amount: 1 });
+  resolve();
+  const [balanceBefore, added] = await connection.answers(2);
+  mock.restoreAll();
+  assert.deepEqual([balanceBefore?.body.active_balance, added?.status], [0, 200]);
+});
+
+test('of 500 requests on one connection one is processed at a time', async (t) => {
+  const { resume, waiting } = stallWrites(t, scrip);
+  const connection = await RawConnection.open(scrip);
+  connection.send(addition(someone()).repeat(500));
+  await waiting(1);
+  const { text } = await scrip.call('GET', '/metrics');
+  assert.match(text, /^scrip_requests_in_flight 1$/m);
+  resume();
+  const statuses = (await connection.answers(500)).map(({ status }) => status);
+  assert.deepEqual([...new Set(statuses)], [200]);
+});
+
+test('pipelined requests of all sizes are answered in their order, and bytes behind them that are not HTTP with a 400', async () => {
+  const users = Array.from({ length: 400 }, someone);
+  const requests = users.map((end_user_id, index) => {
+    const fields = JSON.stringify({ end_user_id, amount: index + 1 });
+    return postText(scrip, '/add', index % 10 === 0 ? fields.padEnd(10_000) : fields);
+  });
+  const connection = await RawConnection.open(scrip);
+  connection.send(`${requests.join('')}this is no request\r\n\r\n`);
+  const replies = await connection.answers(users.length);
+  assert.deepEqual(
+    replies.map(({ body }) => [body.end_user_id, body.amount]),
+    users.map((user, index) => [user, index + 1]),
+  );
+  assert.equal((await connection.answer())?.status, 400);
+  assert.equal(await connection.answer(), null);
+});
+
+test('while 20 connections pipeline 2,000 requests, another account is answered as if each sent one at a time', async () => {
+  const quietKey = await scrip.createKey('Quiet', 'write');
+  const quiet = async () =>
+    (await scrip.get('/get-active-balance', { end_user_id: someone() }, { key: quietKey })).status;
+  assert.equal(await quiet(), 200);
+  const loud = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(scrip)));
+  for (const connection of loud) connection.send(addition(someone()).repeat(100));
+  let isDone = false;
+  const answered = Promise.all(loud.map((connection) => connection.answers(100))).then(() => {
+    isDone = true;
+  });
+  let between = 0;
+  while (!isDone) {
+    assert.equal(await quiet(), 200);
+    between += 1;
+  }
+  await answered;
+  assert(between > 20, `only ${between} answers while 2,000 requests were processed`);
+});
+
+test('while 300 connections that are new pipeline hundreds of requests each, another client is answered in between', async () => {
+  assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
+  const loud = await Promise.all(Array.from({ length: 300 }, () => RawConnection.open(scrip)));
+  const requests = 'GET /nothing HTTP/1.1\r\nHost: scrip\r\n\r\n'.repeat(300);
+  for (const connection of loud) connection.send(requests);
+  let answered = 0;
+  for (const connection of loud) void connection.answers(300).then(() => (answered += 1));
+  let between = 0;
+  while (answered === 0) {
+    assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
+    between += 1;
+  }
+  assert(between >= 10, `only ${between} answers before the first connection had all of its own`);
+  await eventually(() => answered === 300, 'all are answered in the end');
+});

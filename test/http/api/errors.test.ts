@@ -1,0 +1,329 @@
+// Every error that a client can get: its name, its status and its members. Names and statuses are repeated here, since
+// clients program against them.
+
+import assert from 'node:assert/strict';
+import { after, before, mock, test } from 'node:test';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import { type FaultCode, StoreFault } from '../../../src/store/store-fault.ts';
+import { postText, sendRaw } from '../raw-connection.ts';
+import {
+  assertFieldRefused,
+  assertProblem,
+  MovableClock,
+  type Scrip,
+  someone,
+  startScrip,
+} from '../running-service.ts';
+
+const MOST = Number.MAX_SAFE_INTEGER;
+
+const clock = new MovableClock('2026-11-20T08:00:00.123Z');
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip({ clock });
+});
+after(() => scrip.stop());
+
+const WRITES = ['/add', '/subtract', '/start-cycle', '/stop-cycle'];
+const READS = ['/get-active-balance', '/get-all-user-transactions'];
+
+test('InsufficientFunds is 402, with the credits requested, available and missing', async () => {
+  const user = someone();
+  await scrip.post('/add', { end_user_id: user, amount: 30 });
+  const reply = await scrip.post('/subtract', { end_user_id: user, amount: 100 });
+  assertProblem(reply, 'InsufficientFunds', 402);
+  const { requested, available, shortfall } = reply.body;
+  assert.deepEqual({ requested, available, shortfall }, { requested: 100, available: 30, shortfall: 70 });
+});
+
+test('BalanceTooLarge is 422, with the credits that can still be added', async () => {
+  const user = someone();
+  await scrip.post('/add', { end_user_id: user, amount: MOST - 10 });
+  for (const path of ['/add', '/start-cycle']) {
+    const reply = await scrip.post(path, { end_user_id: user, amount: 11 });
+    assertProblem(reply, 'BalanceTooLarge', 422);
+    assert.deepEqual([reply.body.requested, reply.body.available], [11, 10]);
+  }
+  assert.equal((await scrip.balance(user)).active_balance, MOST - 10);
+  assert.equal((await scrip.post('/add', { end_user_id: user, amount: 10 })).status, 200);
+  assert.equal((await scrip.balance(user)).active_balance, MOST);
+});
+
+test('an addition that would leave too little room for the next renewal is BalanceTooLarge', async () => {
+  const user = someone();
+  await scrip.post('/start-cycle', { end_user_id: user, amount: MOST - 10, validity_days: 1 });
+  await scrip.post('/subtract', { end_user_id: user, amount: 1_000 });
+  const reply = await scrip.post('/add', { end_user_id: user, amount: 11, validity_days: 2 });
+  assertProblem(reply, 'BalanceTooLarge', 422);
+  assert.equal(reply.body.available, 10);
+  assert.equal((await scrip.post('/add', { end_user_id: user, amount: 11, validity_days: 1 })).status, 200);
+});
+
+test('CycleNotFound is 404', async () => {
+  assertProblem(await scrip.post('/stop-cycle', { end_user_id: someone() }), 'CycleNotFound', 404);
+});
+
+test('CycleAlreadyActive is 409, with the current cycle', async () => {
+  const user = someone();
+  const { body } = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
+  const reply = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
+  assertProblem(reply, 'CycleAlreadyActive', 409);
+  assert.deepEqual(reply.body.cycle, body);
+});
+
+for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothing', '/problems/constructor']) {
+  test(`NotFound is 404: there is nothing at ${path}`, async () => {
+    assertProblem(await scrip.call('GET', path), 'NotFound', 404);
+    assertProblem(await scrip.call('POST', path, { body: {} }), 'NotFound', 404);
+  });
+}
+
+for (const prefix of ['', '/v1']) {
+  for (const path of [...WRITES, ...READS]) {
+    test(`MethodNotAllowed is 405, with the methods of ${prefix}${path}`, async () => {
+      const taken = WRITES.includes(path) ? 'POST' : 'GET';
+      for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
+        if (method === taken) continue;
+        const reply = await scrip.call(method, prefix + path);
+        assertProblem(reply, 'MethodNotAllowed', 405);
+        assert.equal(reply.headers.allow, taken, method);
+      }
+      const head = await scrip.call('HEAD', prefix + path);
+      assert.deepEqual([head.status, head.headers.allow, head.text], [405, taken, '']);
+    });
+  }
+}
+
+test('MethodNotAllowed also applies to the paths for operators', async () => {
+  for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
+    const reply = await scrip.call('DELETE', path);
+    assertProblem(reply, 'MethodNotAllowed', 405);
+    assert.equal(reply.headers.allow, 'GET, HEAD');
+  }
+});
+
+const REQUIRED: readonly (readonly [path: string, fields: readonly string[]])[] = [
+  ['/add', ['end_user_id', 'amount']],
+  ['/subtract', ['end_user_id', 'amount']],
+  ['/start-cycle', ['end_user_id', 'amount']],
+  ['/stop-cycle', ['end_user_id']],
+];
+
+for (const [path, fields] of REQUIRED) {
+  test(`InvalidField is 422: ${path} names each field that is missing`, async () => {
+    const reply = await scrip.post(path, {});
+    for (const field of fields) assertFieldRefused(reply, `/${field}`);
+    assert.equal(reply.body.errors.length, fields.length);
+  });
+
+  test(`InvalidField is 422: ${path} names a field that it does not know`, async () => {
+    const user = someone();
+    const known = { end_user_id: user, ...(fields.includes('amount') ? { amount: 5 } : {}) };
+    for (const unknown of ['validity_day', 'Amount', 'account', '', 'constructor', 'toString', 'hasOwnProperty']) {
+      const reply = await scrip.post(path, { ...known, [unknown]: 1 });
+      assertFieldRefused(reply, `/${unknown}`);
+      assert.equal(reply.body.errors.length, 1);
+    }
+    assert.equal((await scrip.transactions(user)).length, 0, 'nothing happened');
+  });
+
+  test(`InvalidField is 422: ${path} accepts nothing in the query string`, async () => {
+    const known = { end_user_id: someone(), ...(fields.includes('amount') ? { amount: 5 } : {}) };
+    assertFieldRefused(await scrip.post(`${path}?trace=1`, known), '/trace');
+    assertFieldRefused(await scrip.post(`${path}?amount=5`, known), '/amount');
+    assertProblem(await scrip.post(`${path}?end_user_id=${known.end_user_id}`, {}), 'InvalidField', 422);
+  });
+}
+
+test('InvalidField names every field that is wrong, not only the first', async () => {
+  const reply = await scrip.post('/start-cycle', { end_user_id: 'x', amount: 0, validity_days: 0, on_active: 'stop' });
+  for (const field of ['end_user_id', 'amount', 'validity_days', 'on_active']) assertFieldRefused(reply, `/${field}`);
+});
+
+test('a body with thousands of unknown fields is refused in a short answer', async () => {
+  const fields = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1]));
+  const reply = await scrip.post('/stop-cycle', fields);
+  assertProblem(reply, 'InvalidField', 422);
+  assert(reply.text.length < 8_192, `${reply.text.length} characters`);
+});
+
+const OTHER_TYPES = [
+  'text/plain',
+  'text/json',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/xml',
+  'application/jsonp',
+  'application/problem+json',
+  'application/json-patch+json',
+  'application',
+  'json',
+  ';;',
+];
+
+for (const path of WRITES) {
+  test(`UnsupportedMediaType is 415: ${path} accepts application/json and no other type, nor two`, async () => {
+    const user = someone();
+    const body = JSON.stringify({ end_user_id: user, ...(path === '/stop-cycle' ? {} : { amount: 5 }) });
+    for (const type of OTHER_TYPES) {
+      const reply = await scrip.call('POST', path, { body, headers: { 'content-type': type } });
+      assert.equal(reply.status, 415, `${type}: ${reply.text}`);
+      assertProblem(reply, 'UnsupportedMediaType', 415);
+    }
+    for (const types of ['', 'Content-Type: application/json\r\nContent-Type: text/plain\r\n']) {
+      const request = postText(scrip, path, body).replace('Content-Type: application/json\r\n', types);
+      const reply = await sendRaw(scrip, request);
+      assert.deepEqual([reply.status, reply.body.error], [415, 'UnsupportedMediaType'], types);
+    }
+    assert.equal((await scrip.transactions(user)).length, 0, 'nothing happened');
+  });
+}
+
+test('UnsupportedMediaType is 415: compressed bodies are refused', async () => {
+  const user = someone();
+  const plain = JSON.stringify({ end_user_id: user, amount: 5 });
+  for (const [encoding, body] of [
+    ['gzip', gzipSync(plain)],
+    ['deflate', deflateSync(plain)],
+    ['br', brotliCompressSync(plain)],
+    ['gzip', plain],
+    ['gzip, br', plain],
+  ] as const) {
+    const reply = await scrip.call('POST', '/add', { body, headers: { 'content-encoding': encoding } });
+    assertProblem(reply, 'UnsupportedMediaType', 415);
+  }
+  assert.equal((await scrip.transactions(user)).length, 0);
+});
+
+test('application/json may be written in any case and with parameters', async () => {
+  const user = someone();
+  for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset="UTF-8"']) {
+    const call = { body: JSON.stringify({ end_user_id: user, amount: 5 }), headers: { 'content-type': type } };
+    assert.equal((await scrip.call('POST', '/add', call)).status, 200, type);
+  }
+});
+
+test('the type of each problem is a page with its meaning and what to do', async () => {
+  const user = someone();
+  const replies = [
+    await scrip.post('/subtract', { end_user_id: user, amount: 1 }),
+    await scrip.post('/v1/stop-cycle', { end_user_id: user }),
+    await scrip.post('/add', {}),
+    await scrip.call('POST', '/add', { body: '{' }),
+    await scrip.call('POST', '/add', { key: null }),
+    await scrip.call('GET', '/nothing'),
+    await scrip.call('GET', '/add'),
+    await scrip.call('POST', '/add', { body: 'x', headers: { 'content-type': 'text/plain' } }),
+    await scrip.call('GET', '/%zz'),
+  ];
+  for (const { body, status, url } of replies.map((reply) => ({
+    ...reply,
+    url: new URL(reply.body.type, scrip.url),
+  }))) {
+    const page = await scrip.call('GET', url.pathname, { key: null });
+    assert.equal(page.status, 200, url.pathname);
+    const { remedy, ...meaning } = page.body as unknown as Record<string, unknown>;
+    assert.deepEqual(meaning, { error: body.error, status, title: body.title });
+    assert.match(String(remedy), /^[A-Z].*\.$/s);
+  }
+});
+
+test('every name of the published list has a page', async () => {
+  const published = {
+    InvalidJson: 400,
+    Unauthorized: 401,
+    InsufficientFunds: 402,
+    Forbidden: 403,
+    CycleNotFound: 404,
+    NotFound: 404,
+    MethodNotAllowed: 405,
+    CycleAlreadyActive: 409,
+    PayloadTooLarge: 413,
+    UnsupportedMediaType: 415,
+    InvalidField: 422,
+    BalanceTooLarge: 422,
+    Internal: 500,
+    Overloaded: 503,
+    StoreUnavailable: 503,
+    OutcomeUnknown: 503,
+  };
+  for (const [error, status] of Object.entries(published)) {
+    const page = await scrip.call('GET', `/problems/${error}`, { key: null });
+    assert.deepEqual([page.status, page.body.error, page.body.status], [200, error, status]);
+  }
+});
+
+test('each problem has a request id of its own', async () => {
+  const replies = await Promise.all(Array.from({ length: 50 }, () => scrip.call('GET', '/nothing')));
+  assert.equal(new Set(replies.map(({ body }) => body.request_id)).size, 50);
+});
+
+const FAULTS: readonly (readonly [code: FaultCode, status: number])[] = [
+  ['StoreUnavailable', 503],
+  ['OutcomeUnknown', 503],
+  ['Internal', 500],
+];
+
+for (const [code, status] of FAULTS) {
+  test(`${code} is ${status} on every write; its reason is in the log once, and not in the answer`, async () => {
+    const reason = `disk 7 of ${someone()} is on fire`;
+    const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
+    try {
+      for (const path of WRITES) {
+        const amount = path === '/stop-cycle' ? {} : { amount: 1 };
+        const reply = await scrip.post(path, { end_user_id: someone(), ...amount });
+        assertProblem(reply, code, status);
+        const invites = status === 503 && code !== 'OutcomeUnknown';
+        assert.equal(reply.headers['retry-after'], invites ? '1' : undefined, 'a retry could do it twice');
+        assert(!reply.text.includes(reason), reply.text);
+      }
+    } finally {
+      write.mock.restore();
+    }
+    assert.equal((await scrip.post('/add', { end_user_id: someone(), amount: 1 })).status, 200, 'and then all is well');
+    assert.equal(
+      scrip.log.filter((line) => line.includes(reason)).length,
+      1,
+      'said when it begins, not at each request',
+    );
+    assert(
+      scrip.log.some((line) => line.includes('writes are succeeding again')),
+      'and when it is over',
+    );
+  });
+}
+
+test('StoreUnavailable is 503 on reads, and when a key cannot be looked up', async () => {
+  const unread = () => Promise.reject(new StoreFault('StoreUnavailable', 'no such disk'));
+  const { ledger, keys } = scrip.service.stores;
+  const newKey = await scrip.createKey('Acme', 'write');
+  for (const method of ['load', 'transactions'] as const) mock.method(ledger, method, unread);
+  mock.method(keys, 'find', unread);
+  try {
+    for (const path of READS) {
+      const fields = { end_user_id: someone() };
+      for (const key of [scrip.writeKey, newKey]) {
+        const reply = await scrip.get(path, fields, { key });
+        assertProblem(reply, 'StoreUnavailable', 503);
+        assert.equal(reply.headers['retry-after'], '1');
+      }
+    }
+  } finally {
+    mock.restoreAll();
+  }
+  assert.equal((await scrip.get(READS[0] as string, { end_user_id: someone() }, { key: newKey })).status, 200);
+});
+
+test('an unexpected error is Internal, and its message is in the log only', async () => {
+  const broken = mock.method(scrip.service.stores.ledger, 'load', () =>
+    Promise.reject(new TypeError('x is not a function')),
+  );
+  try {
+    const reply = await scrip.get('/get-active-balance', { end_user_id: someone() });
+    assertProblem(reply, 'Internal', 500);
+    assert(!reply.text.includes('x is not a function'));
+    assert(scrip.log.some((line) => line.includes(reply.body.request_id) && line.includes('x is not a function')));
+  } finally {
+    broken.mock.restore();
+  }
+});

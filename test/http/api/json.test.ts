@@ -1,0 +1,280 @@
+// Which request bodies are valid. Nothing is coerced, rounded, dropped or guessed: every other body is refused, and moves no
+// credits.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { postText, sendRaw } from '../raw-connection.ts';
+import { assertFieldRefused, assertProblem, type Reply, type Scrip, someone, startScrip } from '../running-service.ts';
+
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+});
+after(() => scrip.stop());
+
+const NOT_AN_AMOUNT = [
+  '"5"',
+  '""',
+  'true',
+  'false',
+  'null',
+  '1.5',
+  '1.0',
+  '5.00',
+  '1e3',
+  '1E3',
+  '1e0',
+  '-0',
+  '0',
+  '0.0',
+  '-1',
+  '-9007199254740992',
+  '9007199254740992',
+  '9007199254740993',
+  '9007199254740991.4',
+  '9007199254740990.9999999999999999',
+  '1.0000000000000000001',
+  '0.9999999999999999999999',
+  '100000000000000000000000000000',
+  '9'.repeat(400),
+  '1e400',
+  '[]',
+  '[5]',
+  '{}',
+  '{"amount":5}',
+];
+
+for (const path of ['/add', '/subtract', '/start-cycle']) {
+  test(`${path} accepts whole numbers from 1 to 2^53−1 as an amount, and nothing else`, async () => {
+    const user = someone();
+    await scrip.post('/add', { end_user_id: user, amount: 1_000 });
+    for (const amount of NOT_AN_AMOUNT) {
+      for (const space of ['', ' ', '\n\t']) {
+        const body = `{"end_user_id":"${user}","amount":${space}${amount}${space}}`;
+        const reply = await scrip.call('POST', path, { body });
+        assert.equal(reply.status, 422, `${body}: ${reply.text}`);
+        assertFieldRefused(reply, '/amount');
+      }
+    }
+    assert.equal((await scrip.balance(user)).active_balance, 1_000);
+    assert.equal((await scrip.transactions(user)).length, 1);
+  });
+}
+
+for (const amount of ['1', '2', '999999999999999', '1000000000000000', '9007199254740991']) {
+  test(`an amount of ${amount} is kept exactly`, async () => {
+    const user = someone();
+    const reply = await scrip.call('POST', '/add', { body: `{"amount" : ${amount} , "end_user_id" : "${user}"}` });
+    assert.equal(reply.text, `{"end_user_id":"${user}","amount":${amount}}`);
+    const balance = await scrip.get('/get-active-balance', { end_user_id: user });
+    assert(balance.text.endsWith(`"active_balance":${amount}}`), balance.text);
+  });
+}
+
+const NOT_DAYS = [
+  '"31"',
+  'true',
+  '1.5',
+  '1.0',
+  '3e1',
+  '1e30',
+  '0',
+  '-0',
+  '-1',
+  `-1${'0'.repeat(30)}`,
+  '[]',
+  '{}',
+  '[31]',
+];
+
+for (const path of ['/add', '/start-cycle']) {
+  test(`${path} accepts whole days from 1 on as a validity, and null, and nothing else`, async () => {
+    const user = someone();
+    for (const days of NOT_DAYS) {
+      const body = `{"end_user_id":"${user}","amount":5,"validity_days":${days}}`;
+      const reply = await scrip.call('POST', path, { body });
+      assert.equal(reply.status, 422, `${body}: ${reply.text}`);
+      assertFieldRefused(reply, '/validity_days');
+    }
+    assert.equal((await scrip.transactions(user)).length, 0);
+  });
+}
+
+test('on_active is "replace" or absent', async () => {
+  const user = someone();
+  await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
+  for (const on_active of ['refuse', 'Replace', '', true, null, 1, ['replace']]) {
+    assertFieldRefused(await scrip.post('/start-cycle', { end_user_id: user, amount: 5, on_active }), '/on_active');
+  }
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+const NOT_A_UUID = [
+  '""',
+  '"x"',
+  'null',
+  '5',
+  '["5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23"]',
+  '"5f2b1c9e3a704d2e9b610c8f4e7a1d23"',
+  '"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d2"',
+  '"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d234"',
+  '"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d2g"',
+  '"{5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23}"',
+  '"urn:uuid:5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23"',
+  '" 5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23"',
+  '"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23\\n"',
+  '"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d2\\u0000"',
+  '"5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d2\\u017f"',
+  '"\\ud800"',
+];
+
+test('an end user is a whole UUID without anything around it', async () => {
+  for (const endUser of NOT_A_UUID) {
+    const reply = await scrip.call('POST', '/add', { body: `{"end_user_id":${endUser},"amount":5}` });
+    assert.equal(reply.status, 422, `${endUser}: ${reply.text}`);
+    assertFieldRefused(reply, '/end_user_id');
+  }
+});
+
+test('a body with a duplicate member is refused', async () => {
+  const user = someone();
+  const fields = `"end_user_id":"${user}","amount":5`;
+  for (const [twice, path] of [
+    [`{${fields},"amount":500}`, '/amount'],
+    [`{${fields},"amount":5}`, '/amount'],
+    [`{${fields},"\\u0061mount":500}`, '/amount'],
+    [`{"end_user_id":"${someone()}",${fields}}`, '/end_user_id'],
+    [`{${fields},"validity_days":1,"validity_days":null}`, '/validity_days'],
+    [`{${fields},"validity_days":9007199254740993,"validity_days":1}`, '/validity_days'],
+  ] as const) {
+    const reply = await scrip.call('POST', '/add', { body: twice });
+    assert.equal(reply.status, 422, `${twice}: ${reply.text}`);
+    assertFieldRefused(reply, path);
+  }
+  assert.equal((await scrip.transactions(user)).length, 0);
+});
+
+test('escapes in the names and values of a body are decoded', async () => {
+  const user = someone();
+  const escaped = [...user].map((character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
+  const reply = await scrip.call('POST', '/add', { body: `{"end_user_\\u0069d":"${escaped}","\\u0061mount":5}` });
+  assert.equal(reply.status, 200, reply.text);
+  assert.equal((await scrip.balance(user)).active_balance, 5);
+});
+
+test('fields such as __proto__ are unknown fields, and change no object', async () => {
+  const user = someone();
+  for (const [member, path] of [
+    ['"__proto__":{"amount":7,"polluted":1}', '/__proto__'],
+    ['"__proto__":null', '/__proto__'],
+    ['"constructor":{"prototype":{"polluted":1}}', '/constructor'],
+    ['"\\u005f_proto__":{"polluted":1}', '/__proto__'],
+  ] as const) {
+    const fields = `"end_user_id":"${user}"`;
+    const post = await scrip.call('POST', '/add', { body: `{${fields},"amount":5,${member}}` });
+    assert.equal(post.status, 422, `${member}: ${post.text}`);
+    assertFieldRefused(post, path);
+    const inPlace = await scrip.call('POST', '/add', { body: `{${fields},${member}}` });
+    assertFieldRefused(inPlace, '/amount');
+    const get = await scrip.call('GET', '/get-active-balance', { body: `{${fields},${member}}` });
+    assertFieldRefused(get, path);
+  }
+  assertFieldRefused(await scrip.get('/get-active-balance', { end_user_id: user, ['__proto__']: 'x' }), '/__proto__');
+  assertFieldRefused(
+    await scrip.get('/get-active-balance', { end_user_id: user, constructor: 'x' } as never),
+    '/constructor',
+  );
+  assert.equal(({} as Record<string, unknown>).polluted, undefined);
+  assert.equal((await scrip.transactions(user)).length, 0);
+});
+
+test('a field such as __proto__ in the body of a GET is unknown, and does not differ from the query string', async () => {
+  const refusalOf = async (field: string) =>
+    (await scrip.call('GET', '/get-active-balance', { body: { end_user_id: user, [field]: 1 } })).body.errors;
+  const [unknown] = await refusalOf('limits');
+  for (const field of ['constructor', 'toString', 'hasOwnProperty']) {
+    assert.deepEqual(await refusalOf(field), [{ path: `/${field}`, message: unknown?.message }]);
+  }
+});
+
+test('the path of an error is a JSON Pointer, in which ~ and / of a name are escaped', async () => {
+  const reply = await scrip.post('/stop-cycle', { end_user_id: someone(), 'a/b~c': 1 });
+  assert.deepEqual(
+    reply.body.errors.map(({ path }) => path),
+    ['/a~1b~0c'],
+  );
+});
+
+function assertInvalidJson(reply: Reply, name: string): void {
+  assert.equal(reply.status, 400, `${name}: ${reply.text}`);
+  assertProblem(reply, 'InvalidJson', 400);
+}
+
+const user = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+const NOT_JSON: readonly (readonly [name: string, body: string | Uint8Array])[] = [
+  ['no bytes', ''],
+  ['only spaces', '  \n'],
+  ['half an object', '{"amount":5'],
+  ['two objects', '{}{}'],
+  ['a comma too many', `{"end_user_id":"${user}","amount":5,}`],
+  ['single quotes', `{'end_user_id':'${user}','amount':5}`],
+  ['names without quotes', `{end_user_id:"${user}",amount:5}`],
+  ['a comment', `{"end_user_id":"${user}",/* */"amount":5}`],
+  ['a leading zero', `{"end_user_id":"${user}","amount":05}`],
+  ['a plus sign', `{"end_user_id":"${user}","amount":+5}`],
+  ['a number of base 16', `{"end_user_id":"${user}","amount":0x5}`],
+  ['NaN', `{"end_user_id":"${user}","amount":NaN}`],
+  ['Infinity', `{"end_user_id":"${user}","amount":Infinity}`],
+  ['a control character in a string', `{"end_user_id":"${user}","amount":5,"a":"\u0001"}`],
+  ['a form', `end_user_id=${user}&amount=5`],
+  ['a byte order mark', `\ufeff{"end_user_id":"${user}","amount":5}`],
+  ['UTF-16', Buffer.from(`{"end_user_id":"${user}","amount":5}`, 'utf16le')],
+  ['a byte that UTF-8 does not have', Buffer.from([...Buffer.from('{"a":"'), 0xff, ...Buffer.from('"}')])],
+  ['an overlong form in UTF-8', Buffer.from([...Buffer.from('{"a":"'), 0xc0, 0xaf, ...Buffer.from('"}')])],
+  ['half a surrogate pair in UTF-8', Buffer.from([...Buffer.from('{"a":"'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])],
+  ['brackets without end, nested deeply', '['.repeat(60_000)],
+];
+
+for (const [name, body] of NOT_JSON) {
+  test(`${name} as a body is not JSON`, async () => {
+    for (const path of ['/add', '/subtract', '/start-cycle', '/stop-cycle']) {
+      assertInvalidJson(await scrip.call('POST', path, { body }), `${path} with ${name}`);
+    }
+  });
+}
+
+test('a body of JSON other than an object is refused', async () => {
+  for (const body of ['[]', '5', '"x"', 'true', 'null', `[{"end_user_id":"${user}","amount":5}]`, '1.0', '-0']) {
+    const reply = await scrip.call('POST', '/add', { body });
+    assert.equal(reply.status, 422, `${body}: ${reply.text}`);
+    assertProblem(reply, 'InvalidField', 422);
+  }
+});
+
+test('a deeply nested body is refused like any other value of the wrong kind', async () => {
+  const depth = 10_000;
+  for (const [open, close] of [
+    ['[', ']'],
+    ['{"a":', '}'],
+  ] as const) {
+    const value = `${open.repeat(depth)}1${close.repeat(depth)}`.slice(0, 60_000);
+    const whole = `${open.repeat(5_000)}1${close.repeat(5_000)}`;
+    assertFieldRefused(
+      await scrip.call('POST', '/add', { body: `{"end_user_id":"${user}","amount":${whole}}` }),
+      '/amount',
+    );
+    assertInvalidJson(await scrip.call('POST', '/add', { body: `{"amount":${value}` }), 'cut off');
+  }
+});
+
+test('a lone surrogate in a name is refused with an answer that is valid JSON in valid UTF-8', async () => {
+  const reply = await sendRaw(scrip, postText(scrip, '/add', `{"end_user_id":"${user}","amount":5,"\\ud800":1}`));
+  assert.equal(reply.status, 422);
+  assert.equal(reply.body.errors[0]?.path, '/\ud800');
+});
+
+test('a refused body changes nothing', async () => {
+  const someUser = someone();
+  assert.equal((await scrip.post('/add', { end_user_id: someUser, amount: 5 })).status, 200);
+  assert.equal((await scrip.balance(someUser)).active_balance, 5);
+});

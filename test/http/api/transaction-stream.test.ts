@@ -1,0 +1,197 @@
+// The list of an end user with 100,000 transactions: complete, newest first, in bounded memory, and without harm when the
+// client disconnects in the middle.
+
+import assert from 'node:assert/strict';
+import { after, before, mock, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { STREAM_BYTES } from '../../../src/http/api/replies.ts';
+import { READ_TRANSACTIONS } from '../../../src/http/api/transaction-list.ts';
+import type { Command } from '../../../src/ledger/command.ts';
+import { StoreFault } from '../../../src/store/store-fault.ts';
+import { postText, RawConnection } from '../raw-connection.ts';
+import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
+import { stallWrites } from '../stalled-writes.ts';
+
+const TRANSACTIONS = 100_000;
+const PER_BATCH = 5_000;
+const SLOW_READERS = 10;
+
+/** Room for as many unread lists of one account, and for as many other requests. */
+const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
+
+/** All lists have 1,000,000; the buffers of the kernel take up to 270,000. */
+const READ_AHEAD_MAX = 650_000;
+
+let scrip: Scrip;
+const user = someone();
+
+/** MiB. Measured: none, and 148 when each list was complete before it was sent. */
+const MEMORY_GROWTH_MAX = 48;
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+/** Written through the store: the tests are about reading. */
+before(async () => {
+  scrip = await startScrip({ limits: LIMITS });
+  const { ledger, keys } = scrip.service.stores;
+  const [key] = await keys.list();
+  assert(key);
+  const write = (commands: readonly Command[]) => ledger.write(commands, () => {});
+  const whose = { account: key.account, endUser: user, actor: `key:${key.id}` };
+  await write([{ kind: 'add', ...whose, amount: 2 ** 50, validityDays: 31 }]);
+  let amount = 0;
+  while (amount < TRANSACTIONS - 1) {
+    const batch = Array.from({ length: Math.min(PER_BATCH, TRANSACTIONS - 1 - amount) }, () => {
+      amount += 1;
+      return { kind: 'subtract', ...whose, amount } as const;
+    });
+    await write(batch);
+  }
+});
+after(() => scrip.stop());
+
+const requestText = () =>
+  `GET /get-all-user-transactions?end_user_id=${user} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
+
+/** A client that reads the beginning of the list, and then nothing more. */
+async function slowReader(): Promise<RawConnection> {
+  const connection = await RawConnection.open(scrip);
+  connection.send(requestText());
+  await new Promise((resolve) => connection.socket.once('data', resolve));
+  connection.socket.pause();
+  return connection;
+}
+
+const look = () => scrip.get('/get-active-balance', { end_user_id: someone() });
+
+/** Memory that is in use once garbage is collected. */
+function memoryInUse(): number {
+  collectGarbage();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** Counts the pages that are read. A mock would keep every page. */
+function countPages(test: TestContext): () => number {
+  const { ledger: store } = scrip.service.stores;
+  const transactions = store.transactions.bind(store);
+  let count = 0;
+  store.transactions = (user, page) => {
+    count += 1;
+    return transactions(user, page);
+  };
+  test.after(() => Reflect.deleteProperty(store, 'transactions'));
+  return () => count;
+}
+
+test('a list has all 100,000 transactions, newest first, each once', async () => {
+  const reply = await scrip.get('/get-all-user-transactions', { end_user_id: user });
+  assert.equal(reply.status, 200);
+  const { transactions } = reply.body;
+  assert.equal(transactions.length, TRANSACTIONS);
+  transactions.forEach(({ amount }, index) => {
+    if (index < TRANSACTIONS - 1) assert.equal(amount, index + 1 - TRANSACTIONS);
+  });
+  assert.equal(transactions.at(-1)?.amount, 2 ** 50);
+  const ids = transactions.map(({ transaction_id }) => transaction_id);
+  for (let index = 1; index < ids.length; index++) assert((ids[index - 1] as string) > (ids[index] as string));
+});
+
+test('for clients that read slowly, pages are read as late as they are needed', async (t) => {
+  const before = memoryInUse();
+  const pages = countPages(t);
+  const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
+  let asked = -1;
+  while (asked !== pages()) {
+    asked = pages();
+    await sleep(200);
+  }
+  const growth = Math.round((memoryInUse() - before) / 2 ** 20);
+  assert(asked * READ_TRANSACTIONS < READ_AHEAD_MAX, `${asked} pages were read ahead`);
+  assert(growth < MEMORY_GROWTH_MAX, `memory grew by ${growth} MiB`);
+  for (const { socket } of readers) socket.destroy();
+});
+
+test('a list is in flight until it is read, or its client disconnects', async (t) => {
+  const { resume, waiting } = stallWrites(t, scrip);
+  const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
+  const writers = await Promise.all(Array.from({ length: SLOW_READERS }, () => RawConnection.open(scrip)));
+  for (const writer of writers) writer.send(postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }));
+  await waiting(SLOW_READERS);
+  assertProblem(await look(), 'Overloaded', 503);
+  for (const { socket } of readers) socket.destroy();
+  await eventually(async () => (await look()).status === 200, 'there is room again');
+  resume();
+  for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
+});
+
+test('unread long lists are bounded in bytes: the next one is Overloaded, and short answers are not', async () => {
+  const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
+  assertProblem(await scrip.get('/get-all-user-transactions', { end_user_id: user }), 'Overloaded', 503);
+  assert.equal((await look()).status, 200);
+  for (const { socket } of readers) socket.destroy();
+  await eventually(
+    async () => (await scrip.get('/get-all-user-transactions', { end_user_id: user })).status === 200,
+    'there is room again',
+  );
+});
+
+test('credits that move while a list is read are not in it', async () => {
+  const connection = await slowReader();
+  const other = someone();
+  await scrip.post('/subtract', { end_user_id: user, amount: 1 });
+  await scrip.post('/add', { end_user_id: other, amount: 5 });
+  connection.socket.resume();
+  connection.send('GET /healthz HTTP/1.1\r\nHost: scrip\r\nConnection: close\r\n\r\n');
+  const text = await connection.untilClosed();
+  const amounts = text.match(/"amount":-?\d+/g) ?? [];
+  assert.equal(amounts.length, TRANSACTIONS);
+  assert.equal(amounts[0], `"amount":-${TRANSACTIONS - 1}`);
+});
+
+test('no more pages are read for a client that disconnects in the middle, and other requests are processed', async (t) => {
+  const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
+  const pages = countPages(t);
+  for (const { socket } of readers) socket.destroy();
+  await eventually(async () => {
+    const seen = pages();
+    await sleep(100);
+    return pages() === seen;
+  }, 'nothing is read for those who have left');
+  const someoneElse = someone();
+  assert.equal((await scrip.post('/add', { end_user_id: someoneElse, amount: 5 })).status, 200);
+  assert.equal((await scrip.balance(someoneElse)).active_balance, 5);
+  assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1);
+});
+
+/** Makes the store fail once a list has begun. */
+function failInTheMiddle(): StoreFault {
+  const { ledger: store } = scrip.service.stores;
+  const transactions = store.transactions.bind(store);
+  const fault = new StoreFault('StoreUnavailable', `the disk went away for ${someone()}`);
+  let pages = 0;
+  mock.method(store, 'transactions', (...asked: Parameters<typeof transactions>) =>
+    ++pages > 3 ? Promise.reject(fault) : transactions(...asked),
+  );
+  return fault;
+}
+
+test('a list breaks off when the store fails in the middle, so that a part is not taken for the whole', async () => {
+  failInTheMiddle();
+  await assert.rejects(scrip.get('/get-all-user-transactions', { end_user_id: user }), { code: 'ECONNRESET' });
+  mock.restoreAll();
+  assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1, 'and the next list is whole');
+});
+
+test('the reason why a list broke off is in the log', async () => {
+  const fault = failInTheMiddle();
+  await scrip.get('/get-all-user-transactions', { end_user_id: user }).catch(() => {});
+  mock.restoreAll();
+  assert(
+    scrip.log.some((line) => line.includes(fault.message)),
+    'the operator finds the reason',
+  );
+});

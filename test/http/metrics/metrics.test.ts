@@ -1,0 +1,231 @@
+// Metrics and the request log: counts by route and status, batches, store errors and renewals, the separate metrics port,
+// one log line per request, and no client input in any of them.
+
+import assert from 'node:assert/strict';
+import { request as httpRequest } from 'node:http';
+import { join } from 'node:path';
+import { mock, type TestContext, test } from 'node:test';
+import { type Config, readConfig } from '../../../src/config.ts';
+import { type Service, startService } from '../../../src/service.ts';
+import { createApiKey } from '../../../src/store/key-store.ts';
+import { StoreFault } from '../../../src/store/store-fault.ts';
+import { temporaryFolder } from '../../store/temporary-ledger.ts';
+import { eventually, someone } from '../running-service.ts';
+
+interface Running {
+  readonly service: Service;
+  readonly secret: string;
+  readonly log: string[];
+}
+
+async function start(t: TestContext, settings: Partial<Config> = {}): Promise<Running> {
+  const log: string[] = [];
+  const config: Config = {
+    ...readConfig({}),
+    host: '127.0.0.1',
+    port: 0,
+    database: { kind: 'file', path: join(temporaryFolder(), 'scrip.db') },
+    logLevel: 'trace',
+    ...settings,
+  };
+  const service = await startService(config, { log: { write: (line: string) => void log.push(line) } });
+  t.after(() => service.stop());
+  return { service, secret: await createApiKey(service.stores.keys, { accountName: 'Acme', scope: 'write' }), log };
+}
+
+async function scrape(url: string): Promise<Map<string, number>> {
+  const text = await (await fetch(url)).text();
+  const samples = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return new Map(samples.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
+}
+
+function post({ service, secret }: Running, path: string, fields: unknown): Promise<Response> {
+  return fetch(service.url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    body: JSON.stringify(fields),
+  });
+}
+
+test('/metrics counts each request once, by route and status', async (t) => {
+  const running = await start(t);
+  const { url } = running.service;
+  const user = someone();
+  for (const amount of [5, 5, 0]) await post(running, '/add', { end_user_id: user, amount });
+  await post(running, '/v1/subtract', { end_user_id: user, amount: 11 });
+  await fetch(`${url}/get-active-balance?end_user_id=${user}`);
+  await fetch(`${url}/nothing/${user}`);
+  await fetch(`${url}/add`);
+  for (const method of ['GET', 'HEAD']) await fetch(`${url}/healthz`, { method });
+  const metrics = await scrape(`${url}/metrics`);
+  const requests = [...metrics].filter(([name, value]) => name.startsWith('scrip_requests_total') && value > 0);
+  assert.deepEqual(Object.fromEntries(requests), {
+    'scrip_requests_total{route="none",status="404"}': 1,
+    'scrip_requests_total{route="none",status="405"}': 1,
+    'scrip_requests_total{route="/healthz",status="200"}': 2,
+    'scrip_requests_total{route="/add",status="200"}': 2,
+    'scrip_requests_total{route="/add",status="422"}': 1,
+    'scrip_requests_total{route="/v1/subtract",status="402"}': 1,
+    'scrip_requests_total{route="/get-active-balance",status="401"}': 1,
+  });
+  assert.equal(metrics.get('scrip_problems_total{error="InsufficientFunds"}'), 1);
+  assert.equal(metrics.get('scrip_problems_total{error="InvalidField"}'), 1);
+  assert.equal(metrics.get('scrip_problems_total{error="Unauthorized"}'), 1);
+  assert.equal(metrics.get('scrip_request_duration_seconds_count{route="/add"}'), 3);
+  assert.equal(metrics.get('scrip_request_duration_seconds_bucket{le="+Inf",route="/add"}'), 3);
+  const seconds = metrics.get('scrip_request_duration_seconds_sum{route="/add"}') ?? 0;
+  assert(seconds > 0 && seconds < 5, `three requests took ${seconds} s`);
+});
+
+test('/metrics has histograms of batch size and commit duration with cumulative buckets', async (t) => {
+  const running = await start(t);
+  const together = Array.from({ length: 40 }, () => post(running, '/add', { end_user_id: someone(), amount: 1 }));
+  await Promise.all(together);
+  const metrics = await scrape(`${running.service.url}/metrics`);
+  for (const name of ['scrip_batch_commands', 'scrip_commit_duration_seconds']) {
+    const buckets = [...metrics].filter(([sample]) => sample.startsWith(`${name}_bucket`)).map(([, value]) => value);
+    assert(buckets.length > 8);
+    assert.deepEqual(
+      buckets,
+      buckets.toSorted((a, b) => a - b),
+    );
+    assert.equal(buckets.at(-1), metrics.get(`${name}_count`));
+  }
+  assert.equal(metrics.get('scrip_batch_commands_sum'), 40);
+  assert.equal(metrics.get('scrip_batch_commands_count'), metrics.get('scrip_commit_duration_seconds_count'));
+});
+
+test('/metrics counts failed batches by the kind of store error', async (t) => {
+  const running = await start(t);
+  const { ledger: store } = running.service.stores;
+  for (const kind of ['StoreUnavailable', 'OutcomeUnknown', 'OutcomeUnknown'] as const) {
+    mock.method(store, 'write', () => Promise.reject(new StoreFault(kind, 'the disk is full')));
+    assert.equal((await post(running, '/add', { end_user_id: someone(), amount: 1 })).status, 503);
+    mock.restoreAll();
+  }
+  const metrics = await scrape(`${running.service.url}/metrics`);
+  assert.equal(metrics.get('scrip_store_errors_total{kind="StoreUnavailable"}'), 1);
+  assert.equal(metrics.get('scrip_store_errors_total{kind="OutcomeUnknown"}'), 2);
+  assert.equal(metrics.get('scrip_store_errors_total{kind="Internal"}'), 0);
+  assert.equal(metrics.get('scrip_problems_total{error="OutcomeUnknown"}'), 2);
+});
+
+test('scrip_renewal_lag_seconds grows while renewals fail and resets once none is due', async (t) => {
+  const { service } = await start(t);
+  const lag = async () => (await scrape(`${service.url}/metrics`)).get('scrip_renewal_lag_seconds') as number;
+  assert((await lag()) < 2);
+  const user = { account: 1, endUser: someone() };
+  mock.method(service.stores.ledger, 'due', async () => [user]);
+  mock.method(service.stores.ledger, 'write', () =>
+    Promise.reject(new StoreFault('StoreUnavailable', 'the disk is full')),
+  );
+  t.after(() => mock.restoreAll());
+  await eventually(async () => (await lag()) > 2.5, 'the lag grows');
+  assert.equal((await scrape(`${service.url}/metrics`)).get('scrip_renewals_due'), 1);
+  mock.restoreAll();
+  await eventually(async () => (await lag()) < 1.5, 'the lag resets');
+});
+
+test('with METRICS_PORT, /metrics is served on that port only, and nothing else is', async (t) => {
+  const { service } = await start(t, { metricsPort: 0 });
+  const { metricsUrl, url } = service;
+  assert(metricsUrl);
+  assert.equal((await scrape(metricsUrl)).get('scrip_store_ready'), 1);
+  assert.equal((await fetch(`${url}/metrics`)).status, 404);
+  for (const path of ['/healthz', '/add', '/', '/metrics/x'])
+    assert.equal((await fetch(new URL(path, metricsUrl))).status, 404, path);
+  assert.equal((await fetch(metricsUrl, { method: 'POST' })).status, 405);
+  await service.stop();
+  await assert.rejects(fetch(metricsUrl));
+});
+
+test('a start fails if the metrics port is in use, and closes the ledger again', async (t) => {
+  const { service } = await start(t);
+  const path = join(temporaryFolder(), 'scrip.db');
+  const taken = Number(new URL(service.url).port);
+  await assert.rejects(start(t, { metricsPort: taken, database: { kind: 'file', path } }), { code: 'EADDRINUSE' });
+  await start(t, { database: { kind: 'file', path } });
+});
+
+test('METRICS_PORT and REQUEST_LOG are read from the environment', () => {
+  assert.equal(readConfig({}).metricsPort, null);
+  assert.equal(readConfig({ METRICS_PORT: '9090' }).metricsPort, 9_090);
+  assert.throws(() => readConfig({ METRICS_PORT: 'x' }), /METRICS_PORT is "x"; it must be a whole number/);
+  assert.equal(readConfig({}).logRequests, false);
+  assert.equal(readConfig({ REQUEST_LOG: 'yes' }).logRequests, true);
+  assert.throws(() => readConfig({ REQUEST_LOG: '1' }), /REQUEST_LOG is "1"; it must be one of yes, no/);
+});
+
+test('with REQUEST_LOG, each request is one log line with the request_id of its problem response', async (t) => {
+  const quiet = await start(t);
+  await post(quiet, '/add', { end_user_id: someone(), amount: 1 });
+  assert(!quiet.log.some((line) => line.includes('"route"')));
+  const running = await start(t, { logRequests: true });
+  await post(running, '/add', { end_user_id: someone(), amount: 1 });
+  const refused = await post(running, '/v1/subtract', { end_user_id: someone(), amount: 1 });
+  const { request_id: id } = (await refused.json()) as { request_id: string };
+  await fetch(`${running.service.url}/nothing`);
+  const lines = running.log.map((line) => JSON.parse(line)).filter(({ route }) => route !== undefined);
+  assert.deepEqual(
+    lines.map(({ route, status, msg }) => [route, status, msg]),
+    [
+      ['/add', 200, 'request'],
+      ['/v1/subtract', 402, 'request'],
+      ['none', 404, 'request'],
+    ],
+  );
+  assert.equal(lines[1].request_id, id);
+  for (const { ms } of lines) assert(ms >= 0 && ms < 5_000);
+});
+
+/** A marker that is put into every part of a request and must not appear in any output. */
+const CANARY = 'canary-7f3a91';
+
+test('nothing that a client sends appears in the log or in the metrics', async (t) => {
+  const running = await start(t, { logRequests: true });
+  const { service, secret, log } = running;
+  const send = (method: string, path: string, headers: Record<string, string>, body?: string) =>
+    new Promise<void>((resolve) => {
+      const outgoing = httpRequest(service.url + path, { method, headers }, (response) => {
+        response.resume().once('end', resolve);
+      });
+      outgoing.once('error', () => resolve());
+      outgoing.end(body);
+    });
+  const json = { 'content-type': 'application/json' };
+  const authorized = { authorization: `Bearer ${secret}`, ...json };
+  const everywhere = {
+    authorization: `Bearer ${CANARY}`,
+    cookie: `session=${CANARY}`,
+    'x-api-key': CANARY,
+    'x-request-id': CANARY,
+    'request-id': CANARY,
+    traceparent: CANARY,
+    'idempotency-key': CANARY,
+    'user-agent': CANARY,
+    referer: `http://${CANARY}`,
+    'x-forwarded-for': CANARY,
+  };
+  const body = JSON.stringify({ end_user_id: CANARY, amount: CANARY, [CANARY]: CANARY });
+  for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'OPTIONS']) {
+    for (const path of ['/add', '/get-active-balance', `/${CANARY}`, '/healthz', `/problems/${CANARY}`, '/metrics']) {
+      await send(method, `${path}?end_user_id=${CANARY}&${CANARY}=1`, { ...everywhere, ...json }, body);
+      await send(method, `${path}?${CANARY}`, { ...everywhere, ...authorized }, body);
+    }
+  }
+  await send('POST', '/add', { ...everywhere, ...authorized }, `{"${CANARY}`);
+  await send('POST', '/add', { ...authorized, 'content-type': CANARY }, body);
+  await send('POST', '/add', { ...authorized, expect: CANARY }, body);
+  await send('POST', `/%${CANARY}`, authorized, body);
+  mock.method(service.stores.ledger, 'write', () => Promise.reject(new Error('the disk failed')));
+  await send('POST', '/add', { ...everywhere, ...authorized }, JSON.stringify({ end_user_id: someone(), amount: 1 }));
+  mock.method(service.stores.ledger, 'load', () => Promise.reject(new Error('the disk failed')));
+  await send('GET', `/get-active-balance?end_user_id=${someone()}`, { ...everywhere, ...authorized });
+  mock.restoreAll();
+  const metrics = await (await fetch(`${service.url}/metrics`)).text();
+  assert(log.length > 60, 'the requests were logged');
+  for (const text of [...log, metrics]) {
+    assert(!text.toLowerCase().includes(CANARY), text);
+    assert(!text.includes(secret), text);
+  }
+});

@@ -1,0 +1,104 @@
+// The routes for operators and tools: health, readiness, metrics and the API description. They reveal nothing about an
+// account or an end user.
+
+import assert from 'node:assert/strict';
+import { after, afterEach, before, mock, test } from 'node:test';
+import { assertProblem, type Scrip, someone, startScrip } from '../running-service.ts';
+
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip();
+});
+afterEach(() => mock.restoreAll());
+after(() => scrip.stop());
+
+const ask = (path: string, method = 'GET') => scrip.call(method, path, { key: null });
+
+/** The value of a metric without labels. */
+async function metric(name: string): Promise<number> {
+  const { text } = await ask('/metrics');
+  const value = new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1];
+  assert(value, `${name} is there`);
+  return Number(value);
+}
+
+test('a running Scrip is alive and ready', async () => {
+  for (const path of ['/healthz', '/readyz']) {
+    const reply = await ask(path);
+    assert.deepEqual([reply.status, reply.body], [200, { status: path === '/healthz' ? 'ok' : 'ready' }]);
+    const head = await ask(path, 'HEAD');
+    assert.deepEqual([head.status, head.text], [200, '']);
+  }
+});
+
+test('a Scrip whose store fails is alive and not ready', async () => {
+  mock.method(scrip.service.stores.ledger, 'trouble', () => 'the disk is full');
+  const reply = await ask('/readyz');
+  assertProblem(reply, 'StoreUnavailable', 503);
+  assert.equal(reply.headers['retry-after'], '1');
+  assert.equal((await ask('/healthz')).status, 200);
+  assert.equal(await metric('scrip_store_ready'), 0);
+});
+
+test('metrics are in the text format of Prometheus', async () => {
+  const reply = await ask('/metrics');
+  assert.equal(reply.status, 200);
+  assert.match(reply.headers['content-type'] ?? '', /^text\/plain; version=/);
+  const sample = /^[a-z_:][a-z0-9_:]*(\{[^}]*\})? (-?[0-9.e+-]+|NaN|\+Inf)$/i;
+  const lines = reply.text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  assert(lines.length > 10);
+  for (const line of lines) assert.match(line, sample);
+});
+
+test('metrics count what was decided and what was refused', async () => {
+  const names = ['scrip_commands_total', 'scrip_refusals_total', 'scrip_batch_commands_count', 'scrip_overloads_total'];
+  const values = () => Promise.all(names.map(metric));
+  const before = await values();
+  const user = someone();
+  for (const amount of [1, 2, 3]) await scrip.post('/add', { end_user_id: user, amount });
+  for (const amount of [6, 1]) await scrip.post('/subtract', { end_user_id: user, amount });
+  await scrip.post('/subtract', { end_user_id: user, amount: 0 });
+  const after = await values();
+  const grown = after.map((value, index) => value - (before[index] as number));
+  assert.deepEqual(grown, [5, 1, 5, 0]);
+  assert.equal(await metric('scrip_queue_commands'), 0);
+  assert.equal(await metric('scrip_store_ready'), 1);
+  assert((await metric('scrip_commit_duration_seconds_sum')) > 0);
+});
+
+test('metrics name no end user, no account and no key', async () => {
+  const user = someone();
+  await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
+  await scrip.balance(user);
+  const { text } = await ask('/metrics');
+  for (const secret of [user, scrip.writeKey, 'Acme']) assert(!text.toLowerCase().includes(secret.toLowerCase()));
+  assert.doesNotMatch(text, /[0-9a-f]{8}-[0-9a-f]{4}-/i);
+});
+
+test('/docs loads nothing from other origins', async () => {
+  const page = await ask('/docs');
+  assert.equal(page.status, 200);
+  assert.match(page.headers['content-type'] ?? '', /^text\/html/);
+  const policy = String(page.headers['content-security-policy']);
+  assert.match(policy, /default-src 'self'/);
+  assert.match(policy, /script-src 'self'( |;)/);
+  assert.doesNotMatch(policy, /script-src[^;]*'unsafe-(inline|eval)'/);
+  const links = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, link]) => link as string);
+  assert(links.length >= 4);
+  for (const link of links) {
+    assert.match(link, /^\/docs\//);
+    assert.equal((await ask(link)).status, 200, link);
+  }
+});
+
+test('/docs works over plain HTTP', async () => {
+  const policy = String((await ask('/docs')).headers['content-security-policy']);
+  assert.doesNotMatch(policy, /upgrade-insecure-requests/, 'a browser would ask for the scripts by HTTPS');
+});
+
+test('/docs shows the OpenAPI document that is served', async () => {
+  const script = await ask('/docs/static/swagger-initializer.js');
+  assert(script.text.includes("resolveUrl('./json')"), 'it is read from beside the page');
+  const shown = await ask('/docs/json');
+  assert.deepEqual(shown.body, (await ask('/openapi.json')).body);
+});

@@ -1,0 +1,76 @@
+// The OpenAPI document of a running service, and its operations, errors and schemas for the tests.
+
+import assert from 'node:assert/strict';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import type { Scrip } from '../running-service.ts';
+
+interface Media {
+  readonly schema: unknown;
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly summary: string; readonly value: unknown }>>;
+}
+
+export interface Operation {
+  readonly operationId: string;
+  readonly parameters?: readonly {
+    readonly name: string;
+    readonly in: string;
+    readonly schema: unknown;
+    readonly example?: unknown;
+  }[];
+  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
+  readonly responses: Readonly<
+    Record<string, { readonly headers?: object; readonly content: Readonly<Record<string, Media>> }>
+  >;
+}
+
+export interface OpenApi {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly schemas: Readonly<Record<string, { readonly properties?: Record<string, unknown> }>>;
+  };
+}
+
+export async function documentOf(scrip: Scrip): Promise<OpenApi> {
+  const { status, text } = await scrip.call('GET', '/openapi.json', { key: null });
+  assert.equal(status, 200, text);
+  return JSON.parse(text);
+}
+
+export interface Described {
+  readonly method: string;
+  readonly path: string;
+  readonly operation: Operation;
+}
+
+export function operationsOf({ paths }: OpenApi): readonly Described[] {
+  return Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({ method, path, operation })),
+  );
+}
+
+/** The errors of the document by name, each with its example. */
+export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
+  const errors = new Map<string, unknown>();
+  for (const { operation } of operationsOf(document)) {
+    for (const { content } of Object.values(operation.responses)) {
+      for (const [error, { value }] of Object.entries(content['application/problem+json']?.examples ?? {}))
+        errors.set(error, value);
+    }
+  }
+  return errors;
+}
+
+/** Makes validators of schemas, with references into the document. */
+export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFunction {
+  const ajv = new Ajv2020({ strict: false, allErrors: true });
+  ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
+  ajv.addFormat('date-time', (text) => !Number.isNaN(Date.parse(text)) && text.endsWith('Z'));
+  ajv.addFormat('uri-reference', (text) => URL.canParse(text, 'http://scrip'));
+  // Each member of an example must be described.
+  const schemas = Object.entries(document.components.schemas);
+  const closed = Object.fromEntries(
+    schemas.map(([name, schema]) => [name, schema.properties ? { additionalProperties: false, ...schema } : schema]),
+  );
+  return (schema) => ajv.compile({ ...(schema as object), components: { schemas: closed } });
+}

@@ -1,0 +1,71 @@
+// Lints the OpenAPI document with the strictest rules of the linter, for generators of clients in other languages. The linter
+// runs offline. Broken documents show that it finds faults.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { startScrip } from '../running-service.ts';
+import { documentOf, type OpenApi } from './described-service.ts';
+
+const REDOCLY = join(import.meta.dirname, '../../../node_modules/@redocly/cli/bin/cli.js');
+const RULES = join(import.meta.dirname, 'redocly.yaml');
+const OFFLINE = { REDOCLY_TELEMETRY: 'off', REDOCLY_SUPPRESS_UPDATE_NOTICE: 'true', CI: 'true' };
+
+let document: OpenApi;
+let folder: string;
+before(async () => {
+  const scrip = await startScrip();
+  document = await documentOf(scrip);
+  await scrip.stop();
+  folder = await mkdtemp(join(tmpdir(), 'scrip-lint-'));
+});
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** The findings of the linter, a rule and a place each. */
+async function complaintsAbout(described: unknown): Promise<readonly string[]> {
+  const file = join(folder, 'openapi.json');
+  await writeFile(file, JSON.stringify(described));
+  const args = [REDOCLY, 'lint', file, '--config', RULES, '--lint-config', 'error', '--format', 'json'];
+  const linted = promisify(execFile)(process.execPath, args, {
+    cwd: folder,
+    env: { ...process.env, ...OFFLINE },
+    timeout: 60_000,
+  });
+  const { stdout } = await linted.catch((error) => error as { stdout: string });
+  assert.notEqual(stdout, '', 'the linter has run');
+  const { problems } = JSON.parse(stdout) as {
+    problems: { ruleId: string; message: string; location: { pointer?: string }[] }[];
+  };
+  return problems.map(({ ruleId, message, location }) => `${ruleId} at ${location[0]?.pointer}: ${message}`);
+}
+
+/** The document with `from` replaced by `to`. */
+function replaced(from: string, to: string): unknown {
+  const text = JSON.stringify(document);
+  assert(text.includes(from), `the document has ${from}`);
+  return JSON.parse(text.replaceAll(from, to));
+}
+
+test('the strict linter finds nothing in the OpenAPI document', async () => {
+  assert.deepEqual(await complaintsAbout(document), []);
+});
+
+test('control: the linter of the OpenAPI document finds a broken reference, an example of the wrong shape and an operation without a name', async () => {
+  const broken: readonly (readonly [rule: string, described: unknown])[] = [
+    ['no-unresolved-refs', replaced('#/components/schemas/Addition', '#/components/schemas/Sum')],
+    ['no-invalid-media-type-examples', replaced('"active_balance":970', '"active_balance":"970"')],
+    ['operation-operationId', replaced('"operationId"', '"x-name"')],
+    ['operation-4xx-problem-details-rfc7807', replaced('application/problem+json', 'application/json')],
+  ];
+  for (const [rule, described] of broken) {
+    const complaints = await complaintsAbout(described);
+    assert(
+      complaints.some((complaint) => complaint.startsWith(`${rule} `)),
+      `${rule} among ${complaints.join('; ')}`,
+    );
+  }
+});

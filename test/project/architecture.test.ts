@@ -1,0 +1,133 @@
+// The structure of the sources: which floor each folder is on, that imports only go down, and that names are specific.
+
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { test } from 'node:test';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const SOURCE = join(ROOT, 'src');
+const WRITTEN_BY_HAND = ['src', 'test', 'bench', 'lint', 'packaging', 'client/src', 'client/examples'].map(
+  (folder) => `${folder}/**/*.ts`,
+);
+const IS_GENERATED = /(?:^|\/)generated\.ts$/;
+const LINES_MAX = 400;
+
+/**
+ * From the lowest up. A file may import from its own folder, from those within it, and from lower floors. A path belongs to
+ * the first floor that it fits.
+ */
+const FLOORS: readonly RegExp[] = [
+  /^(ledger|accounts)\//,
+  /^(store\/[^/]+\.ts$|tracing\/|console\/(assets\/|(figures|layout|ghtml\.d)\.ts$))/,
+  /^store\/tools\//,
+  /^(store\/(sqlite\/file|postgres\/pool)\/|batching\/|console\/(charts|identity)\/)/,
+  /^(store\/(sqlite\/(journal|idempotency)|postgres\/rows)\/|events\/|console\/pages\/|http\/(limits|problems|problem-reply)\.ts$)/,
+  /^(store\/(sqlite\/balances|postgres\/citus)\/|console\/[^/]+\.ts$|http\/auth\/)/,
+  /^(store\/(sqlite\/writer|postgres\/(idempotency|journal|schema))\/|http\/admission\/|console\/routes\/)/,
+  /^(store\/(sqlite\/reads|postgres\/writer)\/|http\/(api|metrics)\/)/,
+  /^store\/postgres\/reads\//,
+  /^(store\/(sqlite|postgres)\/tools\/|http\/)/,
+  /^(store\/|(config|version)\.ts$)/,
+  /^(open-store|open-tools)\.ts$/,
+  /^service\.ts$/,
+  /^cli\//,
+  /^main\.ts$/,
+];
+
+/** The rules are pure: they use no I/O, no clock, no randomness and nothing asynchronous. */
+const IMPURE =
+  /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bsetTimeout\b|\bsetInterval\b|\bawait\b|\basync\b|\bprocess\./;
+const PURE_MODULES = new Set(['node:assert/strict', 'node:crypto', 'node:zlib']);
+
+/** The files that choose between SQLite and PostgreSQL: for serving, and for all other commands. */
+const NAMES_STORES = new Set(['open-store.ts', 'open-tools.ts']);
+
+const VAGUE = /^(utils?|helpers?|common|manager|core|lib|misc|shared|index)$|\d$/;
+
+interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+  readonly imports: readonly string[];
+}
+
+const files: SourceFile[] = globSync('**/*.ts', { cwd: SOURCE })
+  .filter((path) => !path.endsWith('.test.ts'))
+  .map((path) => {
+    const text = readFileSync(join(SOURCE, path), 'utf8');
+    const imports = [...text.matchAll(/(?:from|import\(|new URL\()\s*'([^']+)'/g)].map(
+      ([, specifier]) => specifier as string,
+    );
+    return { path, text, imports };
+  });
+
+/** The files of this project that a file imports, types included. */
+function importedBy({ path, imports }: SourceFile): string[] {
+  return imports
+    .filter((name) => name.startsWith('.'))
+    .map((name) => relative(SOURCE, join(SOURCE, dirname(path), name)));
+}
+
+function floorOf(path: string): number {
+  const floor = FLOORS.findIndex((pattern) => pattern.test(path));
+  assert(floor >= 0, `${path} is on no floor; add its folder to FLOORS`);
+  return floor;
+}
+
+test('imports go to the same folder or to a lower floor', () => {
+  for (const file of files) {
+    for (const imported of importedBy(file)) {
+      const folder = dirname(file.path);
+      const isWithin = folder !== '.' && imported.startsWith(`${folder}/`);
+      assert(isWithin || floorOf(imported) < floorOf(file.path), `${file.path} imports ${imported}`);
+    }
+  }
+});
+
+test('imports form no cycle, types included', () => {
+  const graph = new Map(files.map((file) => [file.path, importedBy(file)]));
+  const done = new Set<string>();
+  const visit = (path: string, trail: readonly string[]): void => {
+    assert(!trail.includes(path), `a cycle: ${[...trail, path].join(' → ')}`);
+    if (done.has(path)) return;
+    for (const next of graph.get(path) ?? []) visit(next, [...trail, path]);
+    done.add(path);
+  };
+  for (const path of graph.keys()) visit(path, []);
+});
+
+test('the rules of the ledger use no I/O, no clock, no randomness and nothing asynchronous', () => {
+  for (const { path, text, imports } of files.filter(({ path }) => floorOf(path) === 0)) {
+    const code = text.replaceAll(/\/\/.*|\/\*[\s\S]*?\*\//g, '');
+    assert.doesNotMatch(code, IMPURE, `${path} is not pure`);
+    const foreign = imports.filter((name) => !name.startsWith('.') && !PURE_MODULES.has(name));
+    assert.deepEqual(foreign, [], `${path} imports only pure modules`);
+  }
+});
+
+test('only open-store.ts and open-tools.ts import a real store', () => {
+  for (const file of files.filter(({ path }) => !path.startsWith('store/') && !NAMES_STORES.has(path))) {
+    assert.deepEqual(
+      importedBy(file).filter((path) => /^store\/(sqlite|postgres)\//.test(path)),
+      [],
+      `${file.path} imports a store`,
+    );
+  }
+});
+
+test('names of files and folders are specific', () => {
+  for (const { path } of files) {
+    for (const part of path.replace(/\.ts$/, '').split('/'))
+      assert.doesNotMatch(part, VAGUE, `${path} has a vague name`);
+  }
+});
+
+test('every file begins with a comment about its job, and has at most 400 lines, tests included', () => {
+  const paths = globSync(WRITTEN_BY_HAND, { cwd: ROOT }).filter((path) => !IS_GENERATED.test(path));
+  assert(paths.length > files.length, 'the tests are among them');
+  for (const path of paths) {
+    const text = readFileSync(join(ROOT, path), 'utf8');
+    assert.match(text.replace(/^#!.*\n/, ''), /^\/\/ /, `${path} begins with a comment`);
+    assert(text.trimEnd().split('\n').length <= LINES_MAX, `${path} has more than ${LINES_MAX} lines`);
+  }
+});

@@ -1,0 +1,59 @@
+// What a request allocates on the main thread, from its bytes on the socket to those of its answer, as V8 counts it. So
+// that the count is the same each time, nothing is optimized, and requests come one by one: optimized code, and requests
+// that share a batch, allocate less.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { test } from 'node:test';
+import { getHeapStatistics, type HeapInfo, setFlagsFromString } from 'node:v8';
+import { Worker } from 'node:worker_threads';
+import { BALANCE_SMALL, endUserId, SUBTRACT_SMALL, type Workload } from '../../bench/workload.ts';
+import { startScrip } from '../http/running-service.ts';
+import type { ClientData } from './closed-loop-worker.ts';
+
+const USERS = 100;
+const WARM_UP_REQUESTS = 200;
+const REQUESTS = 400;
+/** The least of them counts: now and then V8 allocates for itself. */
+const STRETCHES = 5;
+
+const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [
+  { what: 'a subtraction', workload: { ...SUBTRACT_SMALL, users: USERS }, bytesMax: 28_500 },
+  { what: 'a balance', workload: { ...BALANCE_SMALL, users: USERS }, bytesMax: 30_500 },
+];
+
+setFlagsFromString('--no-opt');
+setFlagsFromString('--no-maglev');
+setFlagsFromString('--no-sparkplug');
+
+const allocated = () => (getHeapStatistics() as HeapInfo & { total_allocated_bytes: number }).total_allocated_bytes;
+
+for (const { what, workload, bytesMax } of BOUNDS) {
+  test(`${what} allocates a bounded number of bytes on the main thread`, async (t) => {
+    // The background jobs begin by timers, and would count the more often the slower the machine is.
+    t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
+    const scrip = await startScrip();
+    t.after(() => scrip.stop());
+    const users = Array.from({ length: USERS }, (_, number) => endUserId(number));
+    await Promise.all(users.map((end_user_id) => scrip.post('/add', { end_user_id, amount: 1_000_000 })));
+    const workerData: ClientData = { port: scrip.port, secret: scrip.writeKey, workload };
+    const client = new Worker(new URL('./closed-loop-worker.ts', import.meta.url), { workerData });
+    t.after(() => client.terminate());
+    const answeredOf = async (requests: number) => {
+      client.postMessage(requests);
+      const [answered] = (await once(client, 'message')) as [number];
+      return answered;
+    };
+    assert.equal(await answeredOf(WARM_UP_REQUESTS), WARM_UP_REQUESTS);
+    let bytes = Number.POSITIVE_INFINITY;
+    for (let stretch = 0; stretch < STRETCHES; stretch++) {
+      const before = allocated();
+      assert.equal(await answeredOf(REQUESTS), REQUESTS);
+      bytes = Math.min(bytes, (allocated() - before) / REQUESTS);
+    }
+    client.postMessage(0);
+    t.diagnostic(`${Math.round(bytes)} bytes a request`);
+    assert(bytes > 500, 'bytes are counted');
+    assert(bytes <= bytesMax, `${bytes} bytes a request`);
+  });
+}

@@ -1,0 +1,139 @@
+// What a batch costs in a ledger file, counted rather than timed, so that it is the same on every machine: commits, each of
+// which is one fsync, pages and bytes of the log, and bytes that are kept. Lower a bound when a change allows it; raise one
+// only for a change that is worth it.
+
+import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, type TestContext, test } from 'node:test';
+import { endUserId } from '../../bench/workload.ts';
+import type { Command } from '../../src/ledger/command.ts';
+import type { LedgerStore } from '../../src/store/ledger-store.ts';
+import { CACHE_LIMITS } from '../../src/store/sqlite/balances/end-user-cache.ts';
+import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { Random } from '../load/random.ts';
+import { NOON, temporaryFile } from '../store/temporary-ledger.ts';
+import { countLog, type LogCounts } from './log-file.ts';
+
+const USERS = 2_000;
+const BATCH = 64;
+/** So few that SQLite does not checkpoint the log meanwhile. */
+const BATCHES = 16;
+const USER_BATCH = 500;
+
+/** A generation is half of the end users, as in a large ledger. */
+const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
+/** Until as many end users are flushed as become pending. */
+const BATCHES_BEFORE = (4 * USERS) / BATCH;
+
+interface Counted extends LogCounts {
+  readonly keptBytes: number;
+}
+
+/** For one command of a batch of 64, in a ledger of 2,000 end users with one cycle each, 16 such batches. */
+const BOUNDS: readonly {
+  readonly what: string;
+  readonly command: (number: number) => Command;
+  readonly pages: number;
+  readonly keptBytes: number;
+}[] = [
+  { what: 'a subtraction', command: (number) => subtract(number), pages: 0.27, keptBytes: 110 },
+  { what: 'an addition', command: (number) => add(number), pages: 0.32, keptBytes: 135 },
+  {
+    what: 'a subtraction with a key',
+    command: (number) => ({ ...subtract(number), idempotency: { key: nextKey(), requestId: 'mwoywi2f-e2h-4' } }),
+    pages: 0.35,
+    keptBytes: 195,
+  },
+];
+
+let keys = 0;
+function nextKey(): string {
+  keys += 1;
+  return `order-${keys.toString().padStart(8, '0')}`;
+}
+
+function subtract(number: number): Command {
+  return { kind: 'subtract', account: 1, endUser: endUserId(number), actor: 'key:1', amount: 1 };
+}
+
+function add(number: number, amount = 1): Command {
+  return { kind: 'add', account: 1, endUser: endUserId(number), actor: 'key:1', amount, validityDays: 31 };
+}
+
+interface FundedLedger {
+  readonly ledger: LedgerStore;
+  readonly file: string;
+  /** Moves the clock on: it stands still otherwise. */
+  readonly tick: () => void;
+}
+
+/** A ledger that is written to in this thread. */
+async function fundedLedger(t: TestContext): Promise<FundedLedger> {
+  const file = temporaryFile();
+  let now = NOON;
+  const { ledger } = await openSqliteStore(file, () => now, { cache: CACHE });
+  t.after(() => ledger.close());
+  for (let first = 0; first < USERS; first += USER_BATCH)
+    await write(
+      ledger,
+      Array.from({ length: USER_BATCH }, (_, index) => add(first + index, 1_000_000)),
+    );
+  const tick = () => {
+    now += 1;
+  };
+  return { ledger, file, tick };
+}
+
+async function write(ledger: LedgerStore, commands: readonly Command[]): Promise<void> {
+  const outcomes = await ledger.write(commands, () => {});
+  assert(outcomes.every((outcome) => outcome?.refused === null));
+}
+
+async function counted(t: TestContext, command: (number: number) => Command): Promise<Counted> {
+  const { ledger, file, tick } = await fundedLedger(t);
+  const random = new Random(7);
+  const batchOf = (make: (number: number) => Command) => Array.from({ length: BATCH }, () => make(random.below(USERS)));
+  for (let batch = 0; batch < BATCHES_BEFORE; batch++) await write(ledger, batchOf(subtract));
+  emptyLog(file);
+  const before = statSync(file).size;
+  for (let batch = 0; batch < BATCHES; batch++) {
+    tick();
+    await write(ledger, batchOf(command));
+  }
+  const log = countLog(file);
+  emptyLog(file);
+  return { ...log, keptBytes: statSync(file).size - before };
+}
+
+/** Checkpoints the log into the file, so that it begins again. */
+function emptyLog(file: string): void {
+  const db = new DatabaseSync(file);
+  const [result] = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
+  db.close();
+  assert.equal(result?.busy, 0);
+}
+
+describe('A batch in a ledger file', () => {
+  for (const { what, command, ...bound } of BOUNDS) {
+    test(`${what} dirties and keeps a bounded number of pages and bytes, with one fsync for a batch`, async (t) => {
+      const { commits, pages, keptBytes } = await counted(t, command);
+      const each = (count: number) => count / (BATCHES * BATCH);
+      t.diagnostic(`${each(pages)} pages, ${each(keptBytes)} bytes kept`);
+      assert.equal(commits, BATCHES);
+      assert(pages >= BATCHES, 'pages are counted');
+      assert(each(pages) <= bound.pages, `${each(pages)} pages`);
+      assert(each(keptBytes) <= bound.keptBytes, `${each(keptBytes)} bytes kept`);
+    });
+  }
+
+  test('a batch that is refused as a whole writes nothing', async (t) => {
+    const { ledger, file, tick } = await fundedLedger(t);
+    emptyLog(file);
+    tick();
+    const commands = Array.from({ length: BATCH }, (_, number) => ({ ...subtract(number), amount: 2_000_000 }));
+    const outcomes = await ledger.write(commands, () => {});
+    assert(outcomes.every((outcome) => outcome?.refused === 'InsufficientFunds'));
+    assert.deepEqual(countLog(file), { commits: 0, pages: 0, bytes: 0 });
+  });
+});

@@ -1,0 +1,228 @@
+// The contract of the feed: every posting reaches a consumer, those of each end user in the order in which they happened,
+// and what the consumer makes of each part counts once.
+
+import assert from 'node:assert/strict';
+import { TOTALS } from '../../../src/events/totals.ts';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import type { FeedConsumer, FeedPosting } from '../../../src/store/feed.ts';
+import { Random } from '../../load/random.ts';
+import type { Contract, ContractLedger } from '../store-contract.ts';
+import { EndUser, problemsOf } from '../temporary-ledger.ts';
+import { totalOf } from './overview.ts';
+
+/** Remembers what it was given. */
+class RecordingConsumer implements FeedConsumer {
+  readonly name = 'totals';
+  readonly parts: (readonly FeedPosting[])[] = [];
+  /** Whether it fails the next time. */
+  isFailing = false;
+
+  derive(each: Iterable<FeedPosting>) {
+    const postings = [...each];
+    this.parts.push([...postings]);
+    if (this.isFailing) throw new Error('the consumer failed');
+    return TOTALS.derive(postings);
+  }
+
+  /** Of one end user, in the order in which they came, without those that came again. */
+  of({ key }: EndUser): string[] {
+    const own = this.parts.flat().filter(({ user }) => user.endUser === key.endUser && user.account === key.account);
+    return [...new Set(own.map(({ posting }) => nameOf(posting)))];
+  }
+}
+
+function nameOf(posting: { transactionId: string; cycleId: string; period: number; amount: number }): string {
+  return [posting.transactionId, posting.cycleId, posting.period, posting.amount].join(' ');
+}
+
+/** All postings of an end user, oldest first; of one transaction in the order of their cycles. */
+async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
+  const names: string[] = [];
+  for (let from: string | null = null; ; ) {
+    const page = await ledger.console.history(key, { from, limit: 100 });
+    for (const { id, postings } of page.transactions)
+      names.push(...postings.map((each) => nameOf({ transactionId: id, ...each })).toReversed());
+    if (page.next === null) return names.toReversed();
+    from = page.next;
+  }
+}
+
+/** The postings of one transaction have no order among them. */
+function inTransactions(names: readonly string[]): string[] {
+  const transactionOf = (name: string) => name.slice(0, 36);
+  return names.map((name, index) => {
+    const first = names.findIndex((other) => transactionOf(other) === transactionOf(name));
+    const same = names.filter((other) => transactionOf(other) === transactionOf(name)).sort();
+    return same[index - first] ?? 'apart from its transaction';
+  });
+}
+
+function peopleOf({ account, other }: ContractLedger): EndUser[] {
+  return Array.from({ length: 12 }, (_, index) => new EndUser(index % 3 ? account : other, index));
+}
+
+/** One batch of all kinds of commands. */
+async function writeSome(ledger: ContractLedger, people: readonly EndUser[], random: Random): Promise<void> {
+  const commands = Array.from({ length: 1 + random.below(12) }, () => {
+    const user = random.pick(people);
+    return random.pick([
+      user.add(1 + random.below(40), 1 + random.below(9)),
+      user.add(3, 2),
+      user.subtract(1 + random.below(20)),
+      user.startCycle(1 + random.below(9), 1 + random.below(3), 'replace'),
+      user.stopCycle(),
+      user.settle(),
+    ]);
+  });
+  await ledger.write(commands);
+}
+
+async function totalOfAccount({ console, account }: ContractLedger): Promise<ReturnType<typeof totalOf>> {
+  return totalOf((await console.overview(account, { days: 3 })).days);
+}
+
+export function feedContract(contract: Contract): void {
+  order(contract);
+  failures(contract);
+  positions(contract);
+}
+
+function order({ it }: Contract): void {
+  it('The feed has each posting of each end user, in the order in which they happened', async (ledger) => {
+    const people = peopleOf(ledger);
+    const random = new Random(11);
+    const consumer = new RecordingConsumer();
+    for (let round = 0; round < 40; round++) {
+      await writeSome(ledger, people, random);
+      ledger.wall += random.below(DAY_MS);
+      if (round % 7 === 3) await ledger.consumeFeed(consumer);
+      if (round % 11 === 5) await ledger.store.feed.consume(consumer);
+    }
+    await ledger.consumeFeed(consumer);
+    for (const user of people)
+      assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
+    assert.deepEqual(problemsOf(await ledger.audit()), [], 'the totals are what the postings say');
+  });
+
+  it('The feed has what is written while it is consumed', async (ledger) => {
+    const people = peopleOf(ledger);
+    const random = new Random(12);
+    const consumer = new RecordingConsumer();
+    let isOver = false;
+    const consuming = (async () => {
+      while (!isOver) await ledger.store.feed.consume(consumer);
+    })();
+    for (let round = 0; round < 30; round++) {
+      await Promise.all([writeSome(ledger, people, random), writeSome(ledger, people, random)]);
+      ledger.wall += random.below(DAY_MS);
+    }
+    isOver = true;
+    await consuming;
+    await ledger.consumeFeed(consumer);
+    for (const user of people)
+      assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
+  });
+
+  it('A transaction over more cycles than a part of the feed has postings counts once', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.consumeFeed();
+    for (let batch = 0; batch < 5; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
+    await ledger.write([ada.subtract(4_999), ada.subtract(1)]);
+    await ledger.consumeFeed();
+    assert.equal((await totalOfAccount(ledger)).transactions, 2_500 + 2);
+  });
+}
+
+function failures({ it }: Contract): void {
+  it('A consumer that fails gets the same part again, and it counts once', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const consumer = new RecordingConsumer();
+    await ledger.write([ada.add(10), ada.subtract(3)]);
+    await ledger.consumeFeed(consumer);
+    consumer.parts.length = 0;
+    await ledger.write([ada.add(20), ada.subtract(4)]);
+    consumer.isFailing = true;
+    for (let times = 0; times < 2; times++) await assert.rejects(ledger.store.feed.consume(consumer));
+    assert.equal(ledger.trouble(), null, 'a consumer that fails stops no write');
+    await ledger.write([ada.subtract(2)]);
+    consumer.isFailing = false;
+    const [failed] = consumer.parts;
+    await ledger.consumeFeed(consumer);
+    const again = consumer.parts.slice(2).flat();
+    assert.deepEqual(again.slice(0, failed?.length), failed);
+    assert.deepEqual(
+      again.map(({ posting }) => posting.amount),
+      [20, -4, -2],
+    );
+    const { added, spent, transactions } = await totalOfAccount(ledger);
+    assert.deepEqual([added, spent, transactions], [30n, 9n, 5]);
+  });
+
+  it('A part that is consumed twice at the same time counts once', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(10), ada.subtract(3)]);
+    const consume = () => ledger.store.feed.consume(TOTALS).catch(() => false);
+    await Promise.all([consume(), consume(), consume()]);
+    await ledger.consumeFeed();
+    const { added, spent, transactions } = await totalOfAccount(ledger);
+    assert.deepEqual([added, spent, transactions], [10n, 3n, 2]);
+  });
+}
+
+function positions({ it }: Contract): void {
+  it('A consumer continues from its position when the ledger is opened again', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(10), ada.subtract(3)]);
+    await ledger.consumeFeed();
+    await ledger.write([ada.subtract(1)]);
+    await ledger.reopen();
+    const consumer = new RecordingConsumer();
+    await ledger.consumeFeed(consumer);
+    assert.deepEqual(
+      consumer.parts.flat().map(({ posting }) => posting.amount),
+      [-1],
+    );
+    await ledger.reopen();
+    consumer.parts.length = 0;
+    await ledger.consumeFeed(consumer);
+    assert.deepEqual(consumer.parts.flat(), []);
+  });
+
+  it('A consumer gets nothing from the feed when nothing is new', async (ledger) => {
+    const consumer = new RecordingConsumer();
+    assert.equal(await ledger.store.feed.consume(consumer), false);
+    assert.deepEqual(consumer.parts.flat(), []);
+    await ledger.write([new EndUser(ledger.account, 1).subtract(1)]);
+    assert.equal(await ledger.store.feed.consume(consumer), false);
+    assert.deepEqual(consumer.parts.flat(), [], 'a refusal leaves no posting');
+  });
+
+  it('Totals that are rebuilt are what they were, and continue to count', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(100), ada.startCycle(20), ada.subtract(110)]);
+    await ledger.consumeFeed();
+    const before = await ledger.console.overview(ledger.account, { days: 3 });
+    await ledger.withTools((tools) => tools.rebuildTotals());
+    await ledger.consumeFeed();
+    const after = await ledger.console.overview(ledger.account, { days: 3 });
+    assert.deepEqual({ ...after, asOf: before.asOf }, before);
+    await ledger.write([ada.add(1)]);
+    await ledger.consumeFeed();
+    assert.equal((await ledger.console.overview(ledger.account, { days: 3 })).outstanding, before.outstanding + 1n);
+  });
+
+  it('Totals that are rebuilt while they catch up are what the postings say', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(100), ada.subtract(1)]);
+    await ledger.consumeFeed();
+    for (let round = 0; round < 10; round++) {
+      await ledger.write([ada.add(1), ada.subtract(1)]);
+      const consuming = ledger.store.feed.consume(TOTALS).catch(() => false);
+      await Promise.all([consuming, ledger.withTools((tools) => tools.rebuildTotals())]);
+      assert.deepEqual(problemsOf(await ledger.audit()), []);
+    }
+    await ledger.consumeFeed();
+    const { added, spent } = await totalOfAccount(ledger);
+    assert.deepEqual([added, spent], [110n, 11n]);
+  });
+}

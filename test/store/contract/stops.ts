@@ -1,0 +1,99 @@
+// The contract of `stop-cycle`, also where there is nothing to stop any more.
+
+import assert from 'node:assert/strict';
+import { ACCEPTED, type Outcome } from '../../../src/ledger/command.ts';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import type { Contract } from '../store-contract.ts';
+import { balanceOf, EndUser, historyOf } from '../temporary-ledger.ts';
+
+const NOT_FOUND: Outcome = { refused: 'CycleNotFound' };
+
+export function stopContract({ it, itInTime }: Contract): void {
+  it('A stop responds with the cycle, and so does a second stop; without a cycle it is refused', async (ledger) => {
+    const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
+    await ledger.write([ada.startCycle(30, 7), ada.subtract(10), bob.add(5)]);
+    const [active] = (await ledger.load(ada.key)).state.cycles;
+    assert(active);
+    const stopped: Outcome = { refused: null, cycle: { ...active, status: 'canceled' } };
+    assert.deepEqual(await ledger.write([ada.stopCycle()]), [stopped]);
+    assert.deepEqual(await ledger.write([ada.stopCycle(), bob.stopCycle()]), [stopped, NOT_FOUND]);
+    assert.equal(await balanceOf(ledger, ada), 20, 'its credits stay until its end');
+    const [started] = await ledger.write([ada.startCycle(5, 7)]);
+    assert.equal(started?.refused, null, 'after a stop a new cycle may start at once');
+  });
+
+  it('A second stop shows what was spent of the cycle since the first, and stores nothing', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.subtract(12)]);
+    const before = await ledger.audit();
+    const [again] = await ledger.write([ada.stopCycle()]);
+    assert(again?.refused === null);
+    assert.deepEqual([again.cycle?.remaining, again.cycle?.status], [18, 'canceled']);
+    assert.equal((await ledger.audit()).postings, before.postings);
+  });
+
+  it('A cycle that was stopped and followed by another is not found by a later stop', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const [, , second] = await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 7)]);
+    assert(second?.refused === null && second.cycle);
+    await ledger.reopen();
+    const stopped: Outcome = { refused: null, cycle: { ...second.cycle, status: 'canceled' } };
+    assert.deepEqual(await ledger.write([ada.stopCycle(), ada.stopCycle()]), [stopped, stopped]);
+    const { cycles } = (await ledger.load(ada.key)).state;
+    assert.deepEqual(
+      cycles.map(({ status, remaining }) => [status, remaining]),
+      [
+        ['superseded', 30],
+        ['canceled', 5],
+      ],
+    );
+  });
+
+  itInTime('A stopped cycle keeps its credits to its end, and is not renewed there', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const start = ledger.wall;
+    await ledger.write([ada.startCycle(10, 1)]);
+    await ledger.write([ada.stopCycle()]);
+    ledger.wall = start + DAY_MS - 1;
+    assert.equal(await balanceOf(ledger, ada), 10);
+    ledger.wall = start + DAY_MS;
+    assert.equal(await balanceOf(ledger, ada), 0);
+    assert.deepEqual(await ledger.due(), []);
+    assert.deepEqual(await ledger.write([ada.stopCycle()]), [NOT_FOUND]);
+    assert.deepEqual(await historyOf(ledger, ada), ['+10 start-cycle']);
+  });
+
+  itInTime('A stop finds a stopped cycle until the millisecond before its end', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const start = ledger.wall;
+    const [, first] = await ledger.write([ada.startCycle(10, 1), ada.stopCycle()]);
+    ledger.wall = start + DAY_MS - 1;
+    assert.deepEqual(await ledger.write([ada.stopCycle()]), [first]);
+    ledger.wall = start + DAY_MS;
+    assert.deepEqual(await ledger.write([ada.stopCycle()]), [NOT_FOUND]);
+  });
+
+  itInTime(
+    'When the cycle that was stopped last is over, a stop finds none, also not one stopped before',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 1), ada.stopCycle()]);
+      ledger.wall += DAY_MS;
+      assert.deepEqual(await ledger.write([ada.stopCycle(), ada.subtract(30)]), [NOT_FOUND, ACCEPTED]);
+    },
+  );
+
+  itInTime('A stop of a cycle whose renewals are due stops the latest period, after its renewals', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const start = ledger.wall;
+    await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
+    ledger.wall = start + 2 * DAY_MS + 1;
+    const [stopped] = await ledger.write([ada.stopCycle()]);
+    assert(stopped?.refused === null && stopped.cycle);
+    const { period, remaining, end, status } = stopped.cycle;
+    assert.deepEqual([period, remaining, end, status], [2, 10, start + 3 * DAY_MS, 'canceled']);
+    ledger.wall = start + 3 * DAY_MS;
+    assert.equal(await balanceOf(ledger, ada), 0);
+    assert.deepEqual(await historyOf(ledger, ada), ['+10 renew', '+10 renew', '-4 subtract', '+10 start-cycle']);
+  });
+}

@@ -1,0 +1,79 @@
+// Credits in PostgreSQL are 64-bit integers, of which JavaScript holds those within 2^53−1 exactly. The largest survive,
+// and one past them, which no CHECK lets in, stops the ledger rather than being rounded.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
+import { ACCEPTED } from '../../../src/ledger/command.ts';
+import { StoreFault } from '../../../src/store/store-fault.ts';
+import { balanceOf, EndUser, historyOf } from '../temporary-ledger.ts';
+import { TestLedger } from '../test-ledger.ts';
+import { pluggedDatabase } from './postgres-ledger.ts';
+import { PostgresServer } from './postgres-server.ts';
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+/** The first integer that a number does not tell from the one before it. */
+const INEXACT = '9007199254740993';
+
+const ada = new EndUser(1, 1);
+
+async function withLedger(work: (ledger: TestLedger, run: (sql: string) => Promise<unknown>) => Promise<void>) {
+  const url = await server.createDatabase();
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url));
+  try {
+    await work(ledger, (sql) => server.query(sql, new URL(url).pathname.slice(1)));
+  } finally {
+    await ledger.close();
+  }
+}
+
+test('Amounts of 2^53−1 are stored, read, listed and spent to the credit in PostgreSQL', () =>
+  withLedger(async (ledger, run) => {
+    const bob = new EndUser(1, 2);
+    await ledger.write([ada.add(AMOUNT_MAX), bob.startCycle(AMOUNT_MAX), bob.subtract(AMOUNT_MAX)]);
+    assert.equal(await balanceOf(ledger, ada), AMOUNT_MAX);
+    assert.deepEqual(await ledger.write([ada.subtract(AMOUNT_MAX - 1)]), [ACCEPTED]);
+    assert.equal(await balanceOf(ledger, ada), 1);
+    assert.deepEqual(await historyOf(ledger, bob), [`-${AMOUNT_MAX} subtract`, `+${AMOUNT_MAX} start-cycle`]);
+    const stored = (await run('SELECT DISTINCT amount::text FROM scrip.cycles')) as { rows: unknown[] };
+    assert.deepEqual(stored.rows, [{ amount: '9007199254740991' }]);
+  }));
+
+test('PostgreSQL itself refuses amounts past 2^53−1', () =>
+  withLedger(async (ledger, run) => {
+    await ledger.write([ada.add(5)]);
+    for (const column of ['amount', 'remaining'])
+      await assert.rejects(run(`UPDATE scrip.cycles SET ${column} = ${INEXACT}`), { code: '23514' });
+    assert.equal(await balanceOf(ledger, ada), 5);
+  }));
+
+/** What finds the number first. */
+const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) => Promise<unknown>])[] = [
+  ['a write', (ledger) => ledger.write([ada.subtract(1)])],
+  ['a read of a balance', (ledger) => ledger.load(ada.key)],
+  ['a read of transactions', (ledger) => ledger.transactions(ada.key)],
+  ['the history of the console', ({ console }) => console.history(ada.key, { from: null, limit: 10 })],
+];
+
+for (const [finder, look] of FINDERS) {
+  test(`A number past 2^53−1 in PostgreSQL that ${finder} finds stops the ledger, and is not rounded`, () =>
+    withLedger(async (ledger, run) => {
+      await ledger.write([ada.add(5)]);
+      for (const column of ['amount', 'remaining'])
+        await run(`ALTER TABLE scrip.cycles DROP CONSTRAINT IF EXISTS cycles_${column}_check`);
+      await run('ALTER TABLE scrip.cycles DROP CONSTRAINT IF EXISTS cycles_check');
+      await run(`UPDATE scrip.cycles SET amount = ${INEXACT}, remaining = ${INEXACT}`);
+      await run(`UPDATE scrip.postings SET amount = ${INEXACT}`);
+      const stopped = (error: unknown) => error instanceof StoreFault && error.code === 'Internal';
+      await assert.rejects(look(ledger), stopped);
+      assert.match(ledger.trouble() ?? '', /2\^53/);
+      await assert.rejects(ledger.write([new EndUser(1, 2).add(1)]), stopped, 'for all end users');
+      await assert.rejects(ledger.load(ada.key), stopped);
+      await assert.rejects(ledger.transactions(ada.key), stopped);
+    }));
+}

@@ -1,0 +1,64 @@
+// An out-of-memory killer ends one process of PostgreSQL, which then ends all of its connections and recovers from its log,
+// under load and again and again: no acknowledged write is lost, and the service comes back by itself.
+
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually } from '../../../http/running-service.ts';
+import { History, startLoad } from '../acknowledged-history.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { type ScripOnPostgres, startScripOn } from '../scrip-on-postgres.ts';
+
+const KILLS = Number(process.env.KILLS ?? 6);
+const RECOVERY_MS_MAX = 5_000;
+
+/** One that is at work, if there is one. */
+const VICTIM = `
+  SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip'
+  ORDER BY state = 'active' DESC, random() LIMIT 1`;
+
+let server: PostgresServer;
+let running: ScripOnPostgres;
+before(async () => {
+  // The machine stays up: what was written survives without fsync, which would only cost time.
+  server = await PostgresServer.start({ fsync: 'off' });
+  running = await startScripOn(server);
+});
+after(async () => {
+  await running?.scrip.stop();
+  await server.remove();
+});
+
+async function readiness(): Promise<number> {
+  return (await running.scrip.get('/readyz')).status;
+}
+
+test('When a process of PostgreSQL is killed, and all others with it, no acknowledged write is lost', {
+  timeout: 120_000,
+}, async (t) => {
+  const history = new History();
+  const { ledger } = running.scrip.service.stores;
+  const load = startLoad(ledger, history);
+  t.after(() => load.stop());
+  let slowestMs = 0;
+  for (let kill = 0; kill < KILLS; kill++) {
+    await load.acknowledged(200, 10_000);
+    await sleep(randomInt(100));
+    const { rows } = await server.query(VICTIM);
+    process.kill(rows[0].pid, 'SIGKILL');
+    const wasKilled = performance.now();
+    await eventually(async () => (await readiness()) === 503, '/readyz says so', RECOVERY_MS_MAX);
+    await load.acknowledged(1, RECOVERY_MS_MAX);
+    await eventually(async () => (await readiness()) === 200, '/readyz says that it is over', RECOVERY_MS_MAX);
+    const tookMs = performance.now() - wasKilled;
+    assert(tookMs < RECOVERY_MS_MAX, `it took ${tookMs} ms`);
+    slowestMs = Math.max(slowestMs, tookMs);
+  }
+  await load.acknowledged(100);
+  await load.stop();
+  assert.deepEqual(await history.faultsOf(ledger, running.url), []);
+  assert.equal(history.count('OutcomeUnknown'), 0, 'the server came back in time to be asked');
+  assert.equal(history.count('Internal'), 0);
+  t.diagnostic(`${KILLS} kills: ${history.summary}; back to work within ${Math.round(slowestMs)} ms`);
+});

@@ -1,0 +1,81 @@
+// PostgreSQL crashes under load, again and again: each acknowledged write is there, once. `CYCLES=500` for a night of it.
+
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TestLedger } from '../../test-ledger.ts';
+import { History, startLoad } from '../acknowledged-history.ts';
+import { pluggedDatabase } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+
+const CYCLES = Number(process.env.CYCLES ?? 20);
+
+/** Only the process crashes here, not the machine: what was written survives without fsync, which would only cost time. */
+const PROCESS_ONLY = { fsync: 'off' };
+
+const servers: PostgresServer[] = [];
+after(() => Promise.all(servers.map((server) => server.remove())));
+
+async function startServer(settings: Readonly<Record<string, string>>): Promise<PostgresServer> {
+  const server = await PostgresServer.start(settings);
+  servers.push(server);
+  return server;
+}
+
+async function openLedger(server: PostgresServer): Promise<{ ledger: TestLedger; url: string }> {
+  const url = await server.createDatabase();
+  return { url, ledger: await TestLedger.open(async () => pluggedDatabase(url)) };
+}
+
+/** @returns the longest that it took from the server's return to the first write that went through */
+async function crashUnderLoad(
+  server: PostgresServer,
+  { store }: TestLedger,
+  history: History,
+  cycles: number,
+): Promise<number> {
+  const load = startLoad(store, history);
+  let slowestMs = 0;
+  for (let cycle = 0; cycle < cycles; cycle++) {
+    await load.acknowledged(100, 10_000);
+    await sleep(randomInt(100));
+    await server.down('immediate');
+    await server.up();
+    const isBack = performance.now();
+    await load.acknowledged(1);
+    slowestMs = Math.max(slowestMs, performance.now() - isBack);
+  }
+  await load.stop();
+  return slowestMs;
+}
+
+test('A crash of PostgreSQL loses no acknowledged write', async (t) => {
+  const server = await startServer(PROCESS_ONLY);
+  const { ledger, url } = await openLedger(server);
+  const history = new History();
+  const slowestMs = await crashUnderLoad(server, ledger, history, CYCLES);
+  assert.deepEqual(await history.faultsOf(ledger.store, url), []);
+  t.diagnostic(`${CYCLES} crashes: ${history.summary}; back to work within ${Math.round(slowestMs)} ms`);
+  await ledger.close();
+});
+
+test('Control: a PostgreSQL that confirms before its log is on stable storage loses writes, and that is found', async (t) => {
+  const late = {
+    synchronous_commit: 'off',
+    wal_writer_delay: '10s',
+    wal_writer_flush_after: '1GB',
+    wal_buffers: '64MB',
+  };
+  const server = await startServer(late);
+  const { ledger, url } = await openLedger(server);
+  // The tables are to be there afterwards.
+  await server.query('CHECKPOINT');
+  const history = new History();
+  await crashUnderLoad(server, ledger, history, 1);
+  const faults = await history.faultsOf(ledger.store, url);
+  const lost = faults.filter((fault) => /was acknowledged, and is there 0 times/.test(fault));
+  assert(lost.length > 0, `nothing is lost: ${history.summary}`);
+  t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
+  await ledger.close();
+});

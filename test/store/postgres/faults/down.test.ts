@@ -1,0 +1,68 @@
+// PostgreSQL is away for a while, under a service that runs: it says so, quickly and once, and recovers by itself.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { assertProblem, eventually, type Reply, type Scrip, someone } from '../../../http/running-service.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { startScripOn } from '../scrip-on-postgres.ts';
+
+/** How long a client may wait while the database is away. */
+const ANSWER_MS_MAX = 3_000;
+const RECOVERY_MS_MAX = 5_000;
+
+let server: PostgresServer;
+let scrip: Scrip;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+  ({ scrip } = await startScripOn(server));
+});
+after(async () => {
+  await scrip?.stop();
+  await server.remove();
+});
+
+function add(endUser: string): Promise<Reply> {
+  return scrip.post('/add', { end_user_id: endUser, amount: 5 });
+}
+
+function logged(message: string): number {
+  return scrip.log.filter((line) => JSON.parse(line).msg === message).length;
+}
+
+async function assertUnavailable(request: Promise<Reply>): Promise<void> {
+  const started = performance.now();
+  assertProblem(await request, 'StoreUnavailable', 503);
+  const tookMs = performance.now() - started;
+  assert(tookMs < ANSWER_MS_MAX, `it took ${tookMs} ms`);
+}
+
+for (const mode of ['fast', 'immediate'] as const) {
+  test(`A service whose PostgreSQL stops (${mode}) says so, and works again when it is back`, async (t) => {
+    const ada = someone();
+    const [failures, recoveries] = [logged('writes are failing'), logged('writes are succeeding again')];
+    const rounds = logged('entering due renewals failed');
+    assert.equal((await add(ada)).status, 200);
+    await server.down(mode);
+    for (let time = 0; time < 12; time++) {
+      await assertUnavailable(add(ada));
+      await assertUnavailable(scrip.get('/get-active-balance', { end_user_id: ada }));
+      await assertUnavailable(scrip.get('/get-all-user-transactions', { end_user_id: ada }));
+      await sleep(200);
+    }
+    assert.equal((await scrip.get('/readyz')).status, 503);
+    assert.equal((await scrip.get('/healthz')).status, 200, 'it is alive all the same');
+    assert.equal(logged('writes are failing') - failures, 1);
+    assert.equal(logged('writes are succeeding again') - recoveries, 0);
+
+    await server.up();
+    const isBack = performance.now();
+    await eventually(async () => (await scrip.get('/readyz')).status === 200, 'ready again', RECOVERY_MS_MAX);
+    await eventually(async () => (await add(ada)).status === 200, 'writes work again', RECOVERY_MS_MAX);
+    t.diagnostic(`back to work within ${Math.round(performance.now() - isBack)} ms`);
+    assert.equal((await scrip.balance(ada)).active_balance, 10, 'what was unavailable did not happen');
+    assert.equal(logged('writes are failing') - failures, 1, 'once, not once a request');
+    assert.equal(logged('writes are succeeding again') - recoveries, 1);
+    assert(logged('entering due renewals failed') - rounds <= 1, 'nor once a second');
+  });
+}

@@ -1,0 +1,82 @@
+// The primary is gone for good, and its standby takes over: with synchronous replication no acknowledged write is lost.
+
+import assert from 'node:assert/strict';
+import { after, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ACCEPTED } from '../../../../src/ledger/command.ts';
+import { StoreFault } from '../../../../src/store/store-fault.ts';
+import { EndUser, historyOf } from '../../temporary-ledger.ts';
+import { History, startLoad } from '../acknowledged-history.ts';
+import { replicateSynchronously, startPair, until } from './replicated-pair.ts';
+
+const closing: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+test('A synchronous standby of PostgreSQL that takes over has each acknowledged write', {
+  timeout: 60_000,
+}, async (t: TestContext) => {
+  const { primary, ledger, url, failOver } = await startPair(closing);
+  await replicateSynchronously(primary);
+  const history = new History();
+  const load = startLoad(ledger.store, history);
+  await load.acknowledged(500, 10_000);
+  await failOver();
+  await load.acknowledged(100);
+  await load.stop();
+  assert.deepEqual(await history.faultsOf(ledger.store, url), []);
+  t.diagnostic(history.summary);
+});
+
+test('Control: a standby of PostgreSQL that lags loses writes when it takes over, and that is found', {
+  timeout: 60_000,
+}, async (t) => {
+  const { ledger, url, replication, failOver } = await startPair(closing);
+  const history = new History();
+  const load = startLoad(ledger.store, history);
+  await load.acknowledged(100, 10_000);
+  replication.swallowAll();
+  await load.acknowledged(200, 10_000);
+  await failOver();
+  await load.acknowledged(1);
+  await load.stop();
+  const lost = (await history.faultsOf(ledger.store, url)).filter((fault) =>
+    /was acknowledged, and is there 0 times/.test(fault),
+  );
+  assert(lost.length > 0, `nothing is lost: ${history.summary}`);
+  t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
+});
+
+const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip' AND wait_event = 'SyncRep'`;
+
+describe('A synchronous standby that is away', { concurrency: true, timeout: 60_000 }, () => {
+  for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
+    test(`A COMMIT whose wait for the standby is cut short by ${end} is not acknowledged`, async () => {
+      const { primary, ledger, replication, failOver } = await startPair(closing);
+      const ada = new EndUser(1, 1);
+      await replicateSynchronously(primary);
+      assert.deepEqual(await ledger.write([ada.add(100)]), [ACCEPTED]);
+      replication.swallowAll();
+      const write = ledger.write([ada.subtract(30)]).catch((error) => error);
+      await until(primary, WAITING);
+      await primary.query(`SELECT ${end}(pid) FROM (${WAITING})`);
+      const result = await write;
+      assert(result instanceof StoreFault, 'it is on one machine only');
+      assert.equal(result.code, 'OutcomeUnknown');
+      await failOver();
+      assert.deepEqual(await historyOf(ledger, ada), ['+100 add'], 'and that machine was lost');
+      assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+    });
+  }
+
+  test('While a synchronous standby is away, the heartbeat of a service takes up no connections', async () => {
+    const { primary, ledger, replication } = await startPair(closing);
+    await replicateSynchronously(primary);
+    await ledger.write([new EndUser(1, 1).add(100)]);
+    replication.swallowAll();
+    await sleep(3_500);
+    assert.deepEqual((await primary.query(WAITING)).rows, []);
+    assert.equal(ledger.trouble(), null);
+  });
+});

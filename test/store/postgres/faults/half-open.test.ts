@@ -1,0 +1,148 @@
+// Connections that are half open: a firewall has forgotten them, so nothing gets through either way and neither side learns
+// of it. The service responds in time, with what is known, and comes back by itself.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { eventually, type Reply, type Scrip, someone, startScrip } from '../../../http/running-service.ts';
+import { problemsOf } from '../../temporary-ledger.ts';
+import { History, startLoad } from '../acknowledged-history.ts';
+import { auditBeside, optionsFor } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { TcpProxy } from '../tcp-proxy.ts';
+
+const LANES = 4;
+/** A statement on a connection that is half open, twice: another try begins within six seconds, and may find another one. */
+const IDLE_MS_MAX = 2 * 5_000 + 1_000;
+/** A COMMIT, the search for it with its last look, and a batch that waits behind it: a connection for two, a statement. */
+const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
+/** Each connection that is half open is found out by a statement without an answer, some behind each other. */
+const RECOVERY_MS_MAX = 30_000;
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+interface Service {
+  readonly scrip: Scrip;
+  readonly proxy: TcpProxy;
+  /** Of the database, past the proxy. */
+  readonly direct: string;
+}
+
+async function withService(work: (service: Service) => Promise<void>): Promise<void> {
+  const proxy = await TcpProxy.to(server.port);
+  const direct = await server.createDatabase();
+  const options = optionsFor(proxy.url(direct), { lanes: LANES });
+  const scrip = await startScrip({ database: { kind: 'postgres', ...options } });
+  try {
+    await work({ scrip, proxy, direct });
+    assert.deepEqual(problemsOf(await auditBeside(direct)), []);
+  } finally {
+    await scrip.stop();
+    await proxy.close();
+  }
+}
+
+interface Answer {
+  readonly what: string;
+  readonly tookMs: number;
+}
+
+async function timed(request: Promise<Reply>): Promise<Answer> {
+  const began = performance.now();
+  const { status, body } = await request;
+  return { what: status === 200 ? '200' : `${status} ${body.error}`, tookMs: performance.now() - began };
+}
+
+/** Two calls that write and two that read, for an end user that is unknown. */
+function askAll(scrip: Scrip): Promise<Answer>[] {
+  const user = someone();
+  return [
+    scrip.post('/add', { end_user_id: user, amount: 1 }),
+    scrip.post('/start-cycle', { end_user_id: someone(), amount: 1 }),
+    scrip.get('/get-active-balance', { end_user_id: user }),
+    scrip.get('/get-all-user-transactions', { end_user_id: user }),
+  ].map(timed);
+}
+
+function assertInTime(answers: readonly Answer[], allowed: readonly string[], limitMs: number): string {
+  for (const { what, tookMs } of answers) {
+    assert(allowed.includes(what), what);
+    assert(tookMs < limitMs, `${what} took ${tookMs} ms`);
+  }
+  const slowest = Math.round(Math.max(...answers.map(({ tookMs }) => tookMs)));
+  const counts = Object.entries(Object.groupBy(answers, ({ what }) => what));
+  return `${counts.map(([what, those]) => `${those?.length} ${what}`).join(', ')}; the slowest after ${slowest} ms`;
+}
+
+async function assertWorksAgain({ scrip }: Service): Promise<void> {
+  await eventually(async () => (await scrip.get('/readyz')).status === 200, 'ready again', RECOVERY_MS_MAX);
+  const works = async () => (await Promise.all(askAll(scrip))).every(({ what }) => what === '200');
+  await eventually(works, 'all calls work again', RECOVERY_MS_MAX);
+}
+
+describe('Connections to PostgreSQL that are half open', { concurrency: true, timeout: 120_000 }, () => {
+  test('Idle connections that are half open: requests get responses in time, and then all is well', (t: TestContext) =>
+    withService(async (service) => {
+      const { scrip, proxy } = service;
+      // So many at once that all connections are open.
+      const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
+      for (const { what } of warm) assert.equal(what, '200');
+      assert(proxy.connections > LANES, `${proxy.connections} connections`);
+      proxy.swallowAll();
+      proxy.heal();
+      const asked = Array.from({ length: 10 }, () => askAll(scrip)).flat();
+      t.diagnostic(assertInTime(await Promise.all(asked), ['200', '503 StoreUnavailable'], IDLE_MS_MAX));
+      await assertWorksAgain(service);
+    }));
+
+  test('Connections that become half open under load, again and again: nothing is lost or doubled, and writes continue', (t: TestContext) =>
+    withService(async (service) => {
+      const { scrip, proxy, direct } = service;
+      const { ledger } = scrip.service.stores;
+      const history = new History();
+      const load = startLoad(ledger, history);
+      t.after(() => load.stop());
+      for (let round = 0; round < 3; round++) {
+        await load.acknowledged(200, 10_000);
+        proxy.swallowAll();
+        proxy.heal();
+        await load.acknowledged(1, UNDER_WAY_MS_MAX);
+      }
+      await load.acknowledged(100, UNDER_WAY_MS_MAX);
+      await load.stop();
+      assert.deepEqual(await history.faultsOf(ledger, direct), []);
+      assert.equal(history.count('Internal'), 0);
+      t.diagnostic(history.summary);
+      await assertWorksAgain(service);
+    }));
+
+  test('A database that is out of reach under load: requests get responses in time', (t: TestContext) =>
+    withService(async (service) => {
+      const { scrip, proxy, direct } = service;
+      const { ledger } = scrip.service.stores;
+      const history = new History();
+      const load = startLoad(ledger, history);
+      t.after(() => load.stop());
+      await load.acknowledged(200, 10_000);
+      proxy.swallowAll();
+      const answers: Promise<Answer>[] = [];
+      for (let time = 0; time < 40; time++) {
+        answers.push(...askAll(scrip));
+        await sleep(250);
+      }
+      assert.equal((await scrip.get('/readyz')).status, 503);
+      assert.equal((await scrip.get('/healthz')).status, 200);
+      const allowed = ['503 StoreUnavailable', '503 OutcomeUnknown', '503 Overloaded'];
+      t.diagnostic(assertInTime(await Promise.all(answers), allowed, UNDER_WAY_MS_MAX));
+      proxy.heal();
+      await load.acknowledged(1, RECOVERY_MS_MAX);
+      await load.stop();
+      assert.deepEqual(await history.faultsOf(ledger, direct), []);
+      t.diagnostic(history.summary);
+      await assertWorksAgain(service);
+    }));
+});

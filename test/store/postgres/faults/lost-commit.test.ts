@@ -1,0 +1,84 @@
+// A connection that is lost when a batch is about to be committed, and another process that renews meanwhile.
+
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server } from 'node:net';
+import { after, before, test } from 'node:test';
+import { ACCEPTED } from '../../../../src/ledger/command.ts';
+import { DAY_MS } from '../../../../src/ledger/instant.ts';
+import { balanceOf, EndUser, historyOf, NOON, problemsOf } from '../../temporary-ledger.ts';
+import { openOnMovedClock } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { isCommit } from '../tcp-proxy.ts';
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+test('A renewal that another process stored is not taken for a batch whose COMMIT was lost', {
+  timeout: 20_000,
+}, async (t) => {
+  const url = await server.createDatabase();
+  let wall = NOON;
+  const line = await Line.to(server.port);
+  const own = new URL(url);
+  own.port = String(line.port);
+  t.after(() => line.close());
+  const ledger = await openOnMovedClock(t, own.href, () => wall);
+  const other = await openOnMovedClock(t, url, () => wall);
+  const ada = new EndUser(1, 1);
+  await other.write([ada.startCycle(10, 1)]);
+  wall += DAY_MS;
+  let renewal: unknown = null;
+  line.beforeCommit = async () => {
+    renewal = await other.write([ada.settle()]);
+  };
+  assert.deepEqual(await ledger.write([ada.subtract(4)]), [ACCEPTED]);
+  assert.deepEqual(renewal, [ACCEPTED]);
+  assert.deepEqual(await historyOf(other, ada), ['-4 subtract', '+10 renew', '+10 start-cycle']);
+  assert.equal(await balanceOf(other, ada), 6);
+  assert.deepEqual(problemsOf(await other.audit()), []);
+});
+
+/** A line to the server that can be cut just before a COMMIT. */
+class Line {
+  /** Done once, after the line that carries the next COMMIT is cut and before another is opened. */
+  beforeCommit: (() => Promise<void>) | null = null;
+  readonly #server: Server;
+  #mended: Promise<void> = Promise.resolve();
+
+  static async to(port: number): Promise<Line> {
+    const line = new Line(port);
+    line.#server.listen(0, '127.0.0.1');
+    await once(line.#server, 'listening');
+    return line;
+  }
+
+  private constructor(port: number) {
+    this.#server = createServer(async (near) => {
+      near.on('error', () => {});
+      await this.#mended;
+      const far = connect(port, '127.0.0.1').on('error', () => {});
+      far.pipe(near);
+      near.on('data', (data: Buffer) => {
+        const work = this.beforeCommit;
+        if (work === null || !isCommit(data)) return void far.write(data);
+        this.beforeCommit = null;
+        far.destroy();
+        this.#mended = work();
+        near.destroy();
+      });
+      near.on('close', () => far.destroy());
+    });
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  close(): void {
+    this.#server.close();
+  }
+}

@@ -1,0 +1,207 @@
+// The network between the service and its database is cut, or swallows what it should carry, at the worst moments.
+
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ACCEPTED } from '../../../../src/ledger/command.ts';
+import { StoreFault } from '../../../../src/store/store-fault.ts';
+import { eventually } from '../../../http/running-service.ts';
+import { balanceOf, EndUser, historyOf, problemsOf } from '../../temporary-ledger.ts';
+import { TestLedger } from '../../test-ledger.ts';
+import { History, startLoad } from '../acknowledged-history.ts';
+import { pluggedDatabase } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
+
+const CUTS = Number(process.env.CUTS ?? 100);
+
+/** Of the client: for a connection, for an answer; and of the search for a lost batch, with its last look. */
+const CONNECT_MS = 2_000;
+const ANSWER_MS = 5_000;
+const SETTLE_MS = 8_000 + 2_000;
+const SLACK_MS = 1_000;
+
+/** A test that hangs is closed from outside. */
+const LIMIT = { timeout: 40_000 };
+const CLOSE_MS = 5_000;
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+interface Network {
+  readonly ledger: TestLedger;
+  /** Of the database, past the proxy. */
+  readonly direct: string;
+  readonly proxy: TcpProxy;
+  readonly ada: EndUser;
+}
+
+/** A store behind a proxy, with 100 credits of one end user in it. It is closed at the end of the test, whatever hangs. */
+async function openNetwork(t: TestContext): Promise<Network> {
+  const direct = await server.createDatabase();
+  const proxy = await TcpProxy.to(server.port);
+  const url = proxy.url(direct);
+  const ledger = await TestLedger.open(async () => pluggedDatabase(url, { lanes: 2 }));
+  t.after(() => close(ledger, proxy), { timeout: 2 * CLOSE_MS });
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(100)]);
+  return { ledger, direct, proxy, ada };
+}
+
+/** Without its network a store has nothing more to wait for. */
+async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
+  const closed = ledger.close();
+  await Promise.race([closed, sleep(CLOSE_MS)]);
+  await proxy.close();
+  await closed;
+}
+
+async function withNetwork(t: TestContext, work: (network: Network) => Promise<void>): Promise<void> {
+  const network = await openNetwork(t);
+  await work(network);
+  assert.deepEqual(problemsOf(await network.ledger.audit()), []);
+}
+
+/** A batch with an outcome has sent COMMIT: if the proxy has not seen it, the test has hit nothing. */
+async function hasCome(struck: Promise<unknown>): Promise<void> {
+  const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
+  await Promise.race([struck, isLate]);
+}
+
+/** The outcome of a write, and how long that took. */
+async function timed(write: Promise<unknown>): Promise<{ result: unknown; tookMs: number }> {
+  const started = performance.now();
+  const result = await write.catch((error) => (error instanceof StoreFault ? error.code : error));
+  return { result, tookMs: performance.now() - started };
+}
+
+const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] = [
+  ['a COMMIT that never arrives is run again, once', 'cut'],
+  ['a COMMIT whose reply is lost counts as done, once', 'pass, then cut'],
+  ['a COMMIT that is swallowed is run again, once', 'swallow'],
+  ['a COMMIT whose reply is swallowed counts as done, once', 'pass, then swallow'],
+];
+
+describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
+  for (const [sentence, verdict] of LOST_COMMITS) {
+    test(`On PostgreSQL, ${sentence}`, LIMIT, (t: TestContext) =>
+      withNetwork(t, async ({ ledger, proxy, ada }) => {
+        const struck = proxy.onNextCommit(verdict);
+        const { result, tookMs } = await timed(ledger.write([ada.subtract(30)]));
+        await hasCome(struck);
+        assert.deepEqual(result, [ACCEPTED]);
+        assert.deepEqual(await historyOf(ledger, ada), ['-30 subtract', '+100 add']);
+        const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
+        assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
+        assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED], 'the pool is not poisoned');
+      }),
+    );
+  }
+
+  for (const [sentence, verdict] of LOST_COMMITS) {
+    test(`On PostgreSQL, ${sentence}; so is the batch that was sent behind it`, LIMIT, (t: TestContext) =>
+      withNetwork(t, async ({ ledger, proxy, ada }) => {
+        const struck = proxy.onNextCommit(verdict);
+        const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
+        const follow = () => followed.resolve(timed(ledger.write([ada.subtract(5)])));
+        const first = await timed(ledger.store.write([ada.subtract(30)], follow));
+        await hasCome(struck);
+        const second = await followed.promise;
+        const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
+        for (const { result, tookMs } of [first, second]) {
+          assert.deepEqual(result, [ACCEPTED]);
+          assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
+        }
+        // The first had no outcome yet when the second was sent, so either may come first.
+        const history = await historyOf(ledger, ada);
+        assert.deepEqual(history.toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
+      }),
+    );
+  }
+
+  for (const verdict of ['swallow', 'pass, then swallow'] as const) {
+    test(
+      `When a COMMIT to PostgreSQL meets with "${verdict}", and nothing gets through any more, its outcome is unknown`,
+      LIMIT,
+      (t: TestContext) =>
+        withNetwork(t, async ({ ledger, proxy, ada }) => {
+          const struck = proxy.onNextCommit(verdict).then(() => setImmediate(() => proxy.swallowAll()));
+          const { result, tookMs } = await timed(ledger.write([ada.subtract(30)]));
+          await hasCome(struck);
+          assert.equal(result, 'OutcomeUnknown');
+          assert(tookMs < ANSWER_MS + SETTLE_MS + SLACK_MS, `it took ${tookMs} ms`);
+          await worksAgain(ledger, proxy, ada);
+          const happened = (await historyOf(ledger, ada)).filter((entry) => entry === '-30 subtract');
+          assert.equal(happened.length, verdict === 'swallow' ? 0 : 1);
+        }),
+    );
+  }
+
+  test(
+    'When nothing gets through to PostgreSQL, writes and reads fail in time, and nothing happened',
+    LIMIT,
+    (t: TestContext) =>
+      withNetwork(t, async ({ ledger, proxy, ada }) => {
+        proxy.swallowAll();
+        const [write, read, page] = await Promise.all([
+          timed(ledger.write([ada.subtract(30)])),
+          timed(ledger.load(ada.key)),
+          timed(ledger.transactions(ada.key)),
+        ]);
+        for (const { result, tookMs } of [write, read, page]) {
+          assert.equal(result, 'StoreUnavailable');
+          assert(tookMs < ANSWER_MS + CONNECT_MS + SLACK_MS, `it took ${tookMs} ms`);
+        }
+        assert.notEqual(ledger.trouble(), null);
+        await worksAgain(ledger, proxy, ada);
+        assert.deepEqual(await historyOf(ledger, ada), ['-1 subtract', '+100 add']);
+        await eventually(() => ledger.trouble() === null, 'the trouble is over');
+      }),
+  );
+
+  test('A slow network to PostgreSQL only takes longer', LIMIT, (t: TestContext) =>
+    withNetwork(t, async ({ ledger, proxy, ada }) => {
+      proxy.delayMs = 100;
+      assert.deepEqual(await ledger.write([ada.subtract(30)]), [ACCEPTED]);
+      assert.equal(await balanceOf(ledger, ada), 70);
+      proxy.delayMs = 0;
+    }),
+  );
+});
+
+test(
+  'Connections to PostgreSQL that are cut at random lose and double no acknowledged write',
+  LIMIT,
+  (t: TestContext) =>
+    withNetwork(t, async ({ ledger, direct, proxy }) => {
+      const history = new History(2);
+      const load = startLoad(ledger.store, history);
+      let cuts = 0;
+      while (cuts < CUTS) {
+        if (proxy.cutOne()) cuts += 1;
+        await sleep(randomInt(30));
+      }
+      await load.acknowledged(100);
+      await load.stop();
+      assert.deepEqual(await history.faultsOf(ledger.store, direct), []);
+      assert.equal(
+        history.count('OutcomeUnknown'),
+        0,
+        'the server is there, so that each lost COMMIT can be found out',
+      );
+      t.diagnostic(`${cuts} cuts: ${history.summary}`);
+    }),
+);
+
+/** The first write after the network is back, and the first read. Connections that were swallowed are gone for good. */
+async function worksAgain(ledger: TestLedger, proxy: TcpProxy, user: EndUser): Promise<void> {
+  proxy.heal();
+  const { result, tookMs } = await timed(ledger.write([user.subtract(1)]));
+  assert.deepEqual(result, [ACCEPTED]);
+  assert(tookMs < ANSWER_MS + SLACK_MS, `it took ${tookMs} ms`);
+  await ledger.load(user.key);
+}

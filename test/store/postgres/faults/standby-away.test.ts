@@ -1,0 +1,117 @@
+// A synchronous standby is stopped for long, under load: the connections that wait for it stay bounded, writes fail
+// quickly with nothing changed, and everything continues by itself when it is back.
+
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type CommitResult, GroupCommit } from '../../../../src/batching/group-commit.ts';
+import { eventually } from '../../../http/running-service.ts';
+import { EndUser } from '../../temporary-ledger.ts';
+import { History, startLoad } from '../acknowledged-history.ts';
+import type { PostgresServer } from '../postgres-server.ts';
+import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
+
+/** Reads, writes, and for each lane one COMMIT that was given up and still waits: what docs/scaling.md allows for. */
+const POOLED_MAX = 8 + 2 * LANES;
+const CONNECTIONS_MAX = POOLED_MAX + LANES;
+
+/** The wait for a COMMIT and the search for it: so long do the first batches take, and those that wait behind them. */
+const FIRST_MS = 5_000 + 8_000 + 2_000;
+/** From then on: twice as long as a COMMIT waits, so that more of them would be seen. */
+const LATER_MS = 2 * 5_000;
+const QUICK_MS = 1_000;
+
+const closing: (() => Promise<void>)[] = [];
+after(async () => {
+  for (const close of closing.reverse()) await close();
+});
+
+async function connectionsOf(primary: PostgresServer): Promise<number> {
+  const { rows } = await primary.query(
+    `SELECT count(*)::integer AS count FROM pg_stat_activity WHERE application_name = 'scrip'`,
+  );
+  return rows[0].count;
+}
+
+interface Asked {
+  readonly code: string;
+  readonly beganMs: number;
+  readonly tookMs: number;
+}
+
+/** Adds to new end users, so that no lock of an earlier write is in the way of a COMMIT. */
+function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]; stop(): Promise<void> } {
+  const asked: Asked[] = [];
+  let count = 0;
+  let isStopped = false;
+  const ask = async () => {
+    while (!isStopped) {
+      const began = performance.now();
+      count += 1;
+      const user = new EndUser(2, count);
+      const result = await new Promise<CommitResult>((resolve) => commit.submit(user.add(1), resolve));
+      const code = 'code' in result ? result.code : 'accepted';
+      asked.push({ code, beganMs: began, tookMs: performance.now() - began });
+      await sleep(50);
+    }
+  };
+  const working = Promise.all(Array.from({ length: 4 * LANES }, ask));
+  return {
+    asked,
+    async stop() {
+      isStopped = true;
+      await working;
+    },
+  };
+}
+
+test('While a synchronous standby of PostgreSQL is away for long, connections do not pile up', {
+  timeout: 90_000,
+}, async (t) => {
+  const { primary, standby, ledger, url } = await startPair(closing);
+  const { store } = ledger;
+  await replicateSynchronously(primary);
+  const history = new History();
+  // Each process has one, and sends no batch before it may.
+  const commit = new GroupCommit(store);
+  const load = startLoad(store, history, commit);
+  const newcomers = startNewcomers(commit);
+  t.after(() => Promise.all([load.stop(), newcomers.stop()]));
+  await load.acknowledged(200, 10_000);
+  await standby.down('fast');
+  let most = 0;
+  const lookFor = async (ms: number, isOver: () => boolean = () => false) => {
+    const began = performance.now();
+    while (performance.now() - began < ms && !isOver()) {
+      most = Math.max(most, await connectionsOf(primary));
+      await sleep(100);
+    }
+  };
+  let isAnswered = false;
+  void load.stop().then(() => {
+    isAnswered = true;
+  });
+  await lookFor(FIRST_MS, () => isAnswered);
+  assert(isAnswered, 'writes that were in flight when it went away end in time');
+  const answered = performance.now();
+  await lookFor(LATER_MS, () => store.trouble() === null);
+  assert.notEqual(store.trouble(), null, 'known, and not forgotten');
+  const late = newcomers.asked.filter(({ beganMs }) => beganMs > answered);
+  const slowest = Math.max(...late.map(({ tookMs }) => tookMs));
+  t.diagnostic(`${most} connections at most; ${late.length} answers, the slowest after ${Math.round(slowest)} ms`);
+  assert(most <= CONNECTIONS_MAX, `there were ${most} connections`);
+  assert(late.length > 100, `${late.length} were asked`);
+  assert.deepEqual([...new Set(late.map(({ code }) => code))], ['StoreUnavailable']);
+  assert(slowest < QUICK_MS, `the slowest took ${slowest} ms`);
+
+  await standby.up();
+  const again = startLoad(store, history, commit);
+  t.after(() => again.stop());
+  await again.acknowledged(200, 5_000);
+  await Promise.all([again.stop(), newcomers.stop()]);
+  assert.deepEqual(await history.faultsOf(store, url), []);
+  await eventually(async () => (await connectionsOf(primary)) <= POOLED_MAX, 'the connections that waited are gone');
+  // The server is asked once a second.
+  await eventually(() => store.trouble() === null, 'the trouble is over');
+  t.diagnostic(history.summary);
+});

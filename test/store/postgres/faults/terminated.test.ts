@@ -1,0 +1,43 @@
+// An administrator, a failing health check or an out-of-memory killer ends connections of the service at any moment.
+
+import assert from 'node:assert/strict';
+import { randomInt } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { History, startLoad } from '../acknowledged-history.ts';
+import { openFor } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+
+const TERMINATIONS = Number(process.env.TERMINATIONS ?? 300);
+
+const TERMINATE = `
+  SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE application_name = 'scrip' AND datname = current_database() ORDER BY state = 'active' DESC, random() LIMIT 1`;
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+test('Connections that PostgreSQL terminates at random lose and double no acknowledged write', async (t) => {
+  const url = await server.createDatabase();
+  const { store } = await openFor(t, url);
+  const history = new History();
+  const load = startLoad(store, history);
+  const administrator = new pg.Client({ connectionString: url });
+  await administrator.connect();
+  let terminated = 0;
+  while (terminated < TERMINATIONS) {
+    terminated += (await administrator.query(TERMINATE)).rows.length;
+    await sleep(randomInt(20));
+  }
+  await administrator.end();
+  await load.acknowledged(100);
+  await load.stop();
+  assert.deepEqual(await history.faultsOf(store, url), []);
+  assert.equal(history.count('OutcomeUnknown'), 0, 'the server is there, so that each lost COMMIT can be found out');
+  assert(history.count('acknowledged') > TERMINATIONS, 'there was a load worth the name');
+  t.diagnostic(`${terminated} connections terminated: ${history.summary}`);
+});

@@ -1,0 +1,169 @@
+// PostgreSQL databases as ledgers of tests: on the database's own clock, or on one that the test moves. For that the store
+// asks a table for the time, and the test's time is written there before each call. The store's heartbeat reads no clock, so
+// that it does not disturb this.
+
+import type { TestContext } from 'node:test';
+import pg from 'pg';
+import type { Instant } from '../../../src/ledger/instant.ts';
+import type { PostgresOptions } from '../../../src/store/postgres/pool/connection-pool.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { openPostgresTools } from '../../../src/store/postgres/tools/ledger-tools.ts';
+import { type Audited, auditOf } from '../temporary-ledger.ts';
+import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
+import type { PostgresServer } from './postgres-server.ts';
+
+const OPTIONS = { lanes: 4, prepared: true, citus: null, acceptUnsafe: true } as const;
+
+/** Those of most tests, with what a test changes. */
+export function optionsFor(url: string, change: Partial<PostgresOptions> = {}): PostgresOptions {
+  return { ...OPTIONS, ...change, url };
+}
+
+/** On the database's own clock. */
+export function pluggedDatabase(url: string, change: Partial<PostgresOptions> = {}): PluggedLedger {
+  const options = optionsFor(url, change);
+  return {
+    open: () => openPostgresStore(options),
+    openTools: async () => (await openPostgresTools(options, { create: false })).tools,
+    failCommits: (isFailing) => failCommits(url, isFailing),
+    remove: async () => {},
+  };
+}
+
+export function pluggedOnMovedClock(
+  url: string,
+  wall: () => Instant,
+  change: Partial<PostgresOptions> = {},
+): PluggedLedger {
+  const clock = new TestClock(url, wall);
+  const plugged = pluggedDatabase(url, { ...change, now: TEST_NOW });
+  return {
+    ...plugged,
+    async open() {
+      await clock.show();
+      const { ledger, keys, console } = await plugged.open();
+      const feed = clock.before(ledger.feed);
+      return { ledger: { ...clock.before(ledger), feed }, keys: clock.before(keys), console: clock.before(console) };
+    },
+    async openTools() {
+      await clock.show();
+      return plugged.openTools();
+    },
+    remove: () => clock.close(),
+  };
+}
+
+/** Opens a ledger that is closed after the test. */
+export async function openFor(t: TestContext, url: string, change: Partial<PostgresOptions> = {}): Promise<TestLedger> {
+  return closedAfter(t, await TestLedger.open(async () => pluggedDatabase(url, change)));
+}
+
+/** The same, on a clock that the test moves. */
+export async function openOnMovedClock(t: TestContext, url: string, wall: () => Instant): Promise<TestLedger> {
+  return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
+}
+
+/** New ledgers on a server, emptied after use: another test gets them. */
+export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOptions> = {}, isMoved = false): NewLedger {
+  return async (wall) => {
+    const url = await server.createLedger();
+    const plugged = isMoved ? pluggedOnMovedClock(url, wall, change) : pluggedDatabase(url, change);
+    const remove = async () => {
+      await plugged.remove();
+      await server.emptyLedger(url);
+    };
+    return { ...plugged, remove };
+  };
+}
+
+/** An audit beside the stores that may have the database open. */
+export async function auditBeside(url: string): Promise<Audited> {
+  const { tools } = await openPostgresTools(optionsFor(url), { create: false });
+  return await auditOf(tools).finally(() => tools.close());
+}
+
+function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
+  t.after(async () => {
+    await ledger.close();
+    await ledger.remove();
+  });
+  return ledger;
+}
+
+/** What is written fails at COMMIT. */
+const FAILING = ['INSERT ON scrip.postings', 'INSERT OR DELETE ON scrip.idempotency_records'];
+
+async function failCommits(url: string, isFailing: boolean): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const trigger = (index: number) => `test_failing_${index}`;
+  const failing = FAILING.map(
+    (event, index) =>
+      `CREATE CONSTRAINT TRIGGER ${trigger(index)} AFTER ${event} DEFERRABLE INITIALLY DEFERRED
+       FOR EACH ROW EXECUTE FUNCTION public.test_fail()`,
+  );
+  const working = FAILING.map((event, index) => `DROP TRIGGER ${trigger(index)} ON ${event.split(' ').at(-1)}`);
+  await client.query(
+    `CREATE OR REPLACE FUNCTION public.test_fail() RETURNS trigger LANGUAGE plpgsql
+       AS $$ BEGIN RAISE 'COMMIT fails' USING ERRCODE = '53100'; END $$;
+     ${(isFailing ? failing : working).join('; ')}`,
+  );
+  await client.end();
+}
+
+const TEST_NOW = '(SELECT at FROM public.test_clock)';
+
+/** Of methods that are no promises. */
+const IMMEDIATE = new Set(['trouble', 'of']);
+
+class TestClock {
+  readonly #client: pg.Client;
+  readonly #wall: () => Instant;
+  #connected: Promise<unknown> | null = null;
+  #latest = Number.NaN;
+  #shown: Promise<unknown> = Promise.resolve();
+
+  constructor(url: string, wall: () => Instant) {
+    this.#client = new pg.Client({ connectionString: url });
+    this.#wall = wall;
+  }
+
+  /** The same port, each of whose methods is called after the test's time has been written down. */
+  before<Port extends object>(port: Port): Port {
+    const timed: Record<string, unknown> = {};
+    for (const name of methodsOf(port)) {
+      const member = Reflect.get(port, name);
+      const call = typeof member === 'function' ? member.bind(port) : member;
+      const isImmediate = typeof member !== 'function' || IMMEDIATE.has(name);
+      timed[name] = isImmediate ? call : (...args: unknown[]) => this.show().then(() => call(...args));
+    }
+    return timed as Port;
+  }
+
+  async show(): Promise<void> {
+    this.#connected ??= this.#connect();
+    await this.#connected;
+    const wall = this.#wall();
+    if (wall !== this.#latest) {
+      this.#latest = wall;
+      const show = () => this.#client.query('UPDATE public.test_clock SET at = $1', [wall]);
+      this.#shown = this.#shown.then(show);
+    }
+    await this.#shown;
+  }
+
+  async close(): Promise<void> {
+    if (this.#connected !== null) await this.#client.end();
+  }
+
+  async #connect(): Promise<void> {
+    await this.#client.connect();
+    await this.#client.query('CREATE TABLE IF NOT EXISTS public.test_clock (at bigint NOT NULL)');
+    await this.#client.query('INSERT INTO public.test_clock SELECT 0 WHERE NOT EXISTS (SELECT FROM public.test_clock)');
+  }
+}
+
+function methodsOf(port: object): string[] {
+  const inherited = Object.getOwnPropertyNames(Object.getPrototypeOf(port));
+  return [...new Set([...Object.keys(port), ...inherited])].filter((name) => name !== 'constructor' && name in port);
+}

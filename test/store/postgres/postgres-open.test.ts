@@ -1,0 +1,175 @@
+// Opening a ledger in PostgreSQL: a server that may lose what it confirmed is refused, a schema of another version too,
+// and however many open at once, the schema is made once.
+
+import assert from 'node:assert/strict';
+import { randomBytes } from 'node:crypto';
+import { after, before, describe, test } from 'node:test';
+import { apiKeySecret, hashOf, SECRET_BYTES } from '../../../src/accounts/api-key.ts';
+import type { KeyStore } from '../../../src/store/key-store.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { openPostgresTools } from '../../../src/store/postgres/tools/ledger-tools.ts';
+import { CannotOpen } from '../../../src/store/store-fault.ts';
+import type { Stores } from '../../../src/store/stores.ts';
+import { balanceOf, EndUser } from '../temporary-ledger.ts';
+import { optionsFor } from './postgres-ledger.ts';
+import { PostgresServer } from './postgres-server.ts';
+
+const ada = new EndUser(1, 1);
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.remove());
+
+const nameOf = (url: string) => new URL(url).pathname.slice(1);
+const safe = (url: string) => optionsFor(url, { acceptUnsafe: false });
+
+function open(url: string): Promise<Stores> {
+  return openPostgresStore(safe(url));
+}
+
+async function close(...stores: readonly Stores[]): Promise<void> {
+  await Promise.all(stores.map(({ ledger }) => ledger.close()));
+}
+
+/** Adds 5 credits. */
+async function add({ ledger }: Stores): Promise<void> {
+  await ledger.write([ada.add(5)], () => {});
+}
+
+function cannotOpen(sentence: string | RegExp) {
+  return (error: unknown) => {
+    assert(error instanceof CannotOpen);
+    if (typeof sentence === 'string') assert.equal(error.message, sentence);
+    else assert.match(error.message, sentence);
+    return true;
+  };
+}
+
+describe('a PostgreSQL server that may lose what it has confirmed', () => {
+  const refused = (settings: string) =>
+    `PostgreSQL runs with ${settings}, so it may lose what it has confirmed; set it to on, or accept the loss with DATABASE_ACCEPT_UNSAFE=yes.`;
+
+  test('a server with synchronous_commit off is refused unless the loss is accepted', async () => {
+    const url = await server.createDatabase();
+    await server.query(`ALTER DATABASE ${nameOf(url)} SET synchronous_commit = off`);
+    await assert.rejects(open(url), cannotOpen(refused('synchronous_commit = off')));
+    const stores = await openPostgresStore(optionsFor(url, { acceptUnsafe: true }));
+    await add(stores);
+    assert.equal(await balanceOf(stores.ledger, ada), 5);
+    await close(stores);
+  });
+
+  test('a server with fsync off is refused unless the loss is accepted, and nothing is made there before', async () => {
+    const unsafe = await PostgresServer.start({ fsync: 'off' });
+    try {
+      const url = await unsafe.createDatabase();
+      await assert.rejects(open(url), cannotOpen(refused('fsync = off')));
+      const { rows } = await unsafe.query(`SELECT to_regnamespace('scrip') AS schema`, nameOf(url));
+      assert.deepEqual(rows, [{ schema: null }]);
+      await close(await openPostgresStore(optionsFor(url, { acceptUnsafe: true })));
+    } finally {
+      await unsafe.remove();
+    }
+  });
+
+  test('a server with its usual settings is opened', async () => {
+    await close(await open(await server.createDatabase()));
+  });
+});
+
+describe('the schema of a ledger in PostgreSQL', () => {
+  test('a ledger with a newer schema is refused, and left as it is', async () => {
+    const url = await server.createDatabase();
+    await close(await open(url));
+    const latest = (await migrationsOf(url)).at(-1) as number;
+    await server.query(`INSERT INTO scrip.migrations VALUES (${latest + 1}, now())`, nameOf(url));
+    const refusal = `The ledger in this database was written by a newer Scrip (schema ${latest + 1}; this one supports up to ${latest}); use that version, or point DATABASE_URL elsewhere.`;
+    await assert.rejects(open(url), cannotOpen(refusal));
+    await assert.rejects(openPostgresTools(safe(url), { create: true }), cannotOpen(refusal));
+    assert.deepEqual(await migrationsOf(url), [latest, latest + 1]);
+  });
+
+  test('a ledger from before the first release is refused, and left as it is', async () => {
+    const url = await server.createDatabase();
+    await server.query(
+      `CREATE SCHEMA scrip; CREATE TABLE scrip.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL);
+       INSERT INTO scrip.migrations SELECT number, now() FROM generate_series(1, 6) AS number`,
+      nameOf(url),
+    );
+    const refusal =
+      'The ledger in this database was written before the first release of Scrip (schema 6) and cannot be read; point DATABASE_URL at another database.';
+    await assert.rejects(open(url), cannotOpen(refusal));
+    await assert.rejects(openPostgresTools(safe(url), { create: true }), cannotOpen(refusal));
+    const { rows } = await server.query(`SELECT tablename FROM pg_tables WHERE schemaname = 'scrip'`, nameOf(url));
+    assert.deepEqual(rows, [{ tablename: 'migrations' }]);
+  });
+
+  test('a new database gets its schema once, even when three processes open it at once', async () => {
+    const url = await server.createDatabase();
+    const processes = await Promise.all([1, 2, 3].map(() => open(url)));
+    await Promise.all(processes.map(add));
+    for (const { ledger } of processes) assert.equal(await balanceOf(ledger, ada), 15);
+    await close(...processes);
+    assert.equal((await migrationsOf(url)).length, 1);
+  });
+
+  test('a ledger that is opened again keeps what it holds', async () => {
+    const url = await server.createDatabase();
+    for (const balance of [5, 10]) {
+      const stores = await open(url);
+      await add(stores);
+      assert.equal(await balanceOf(stores.ledger, ada), balance);
+      await close(stores);
+    }
+  });
+
+  test('a command that only looks makes no ledger in an empty database', async () => {
+    const url = await server.createDatabase();
+    await assert.rejects(
+      openPostgresTools(safe(url), { create: false }),
+      cannotOpen('There is no ledger in the database; check DATABASE_URL, or run `scrip migrate`.'),
+    );
+    const { rows } = await server.query(`SELECT to_regnamespace('scrip') AS schema`, nameOf(url));
+    assert.deepEqual(rows, [{ schema: null }]);
+  });
+});
+
+test('a PostgreSQL server that cannot be reached is named as the reason why a ledger cannot be opened', async () => {
+  const refusal = cannotOpen(/^PostgreSQL cannot be used \(.*DATABASE_URL/);
+  await assert.rejects(open('postgres://postgres@127.0.0.1:1/scrip'), refusal);
+});
+
+test('an API key made by a command beside a server on PostgreSQL is valid at once, and no longer when revoked', async () => {
+  const url = await server.createDatabase();
+  const running = await open(url);
+  const beside = await openPostgresTools(safe(url), { create: false });
+  const secret = apiKeySecret('write', randomBytes(SECRET_BYTES));
+  const key = await beside.keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret, name: '' });
+  assert.deepEqual(await running.keys.find(hashOf(secret)), key);
+  assert.equal(await beside.keys.revoke(key.id), true);
+  assert.equal(await running.keys.find(hashOf(secret)), null);
+  await Promise.all([close(running), beside.tools.close()]);
+});
+
+test('API keys made by three processes on PostgreSQL at once have numbers of their own, and share one account', async () => {
+  const url = await server.createDatabase();
+  const processes = await Promise.all([1, 2, 3].map(() => open(url)));
+  const create = (keys: KeyStore) => {
+    const secret = apiKeySecret('read', randomBytes(SECRET_BYTES));
+    return keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret, name: '' });
+  };
+  const made = await Promise.all(processes.flatMap(({ keys }) => [1, 2, 3, 4].map(() => create(keys))));
+  assert.deepEqual(
+    made.map(({ id }) => id).toSorted((a, b) => a - b),
+    Array.from({ length: 12 }, (_, index) => index + 1),
+  );
+  assert.equal(new Set(made.map(({ account }) => account)).size, 1);
+  await close(...processes);
+});
+
+async function migrationsOf(url: string): Promise<number[]> {
+  const { rows } = await server.query('SELECT number FROM scrip.migrations ORDER BY number', nameOf(url));
+  return rows.map(({ number }) => number);
+}

@@ -1,0 +1,22 @@
+// The model-based test on PostgreSQL, whose clock the test moves.
+
+import { after, before } from 'node:test';
+import { modelTests } from '../../model/model-tests.ts';
+import { newLedgerOn } from './postgres-ledger.ts';
+import { PostgresServer } from './postgres-server.ts';
+
+/** A run takes a second or so: each of its hundred commands is three round trips, and the audit two hundred statements. */
+const RUNS = 15;
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+modelTests('PostgreSQL', {
+  file: 'test/store/postgres/postgres.model.test.ts',
+  runs: RUNS,
+  runMsMax: 5_000,
+  newLedger: (wall) => newLedgerOn(server, {}, true)(wall),
+});

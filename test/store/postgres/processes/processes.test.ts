@@ -1,0 +1,141 @@
+// `serve --processes`: several processes on one port and one database, as an operator runs them.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { get } from 'node:http';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PostgresServer } from '../postgres-server.ts';
+
+const CLI = join(import.meta.dirname, '../../../../src/main.ts');
+const SECRET = /scrip_write_\w+/;
+const ANSWER_MS = 5_000;
+const TEST_MS = 60_000;
+
+let server: PostgresServer;
+const running: ChildProcess[] = [];
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(async () => {
+  for (const process of running) process.kill('SIGKILL');
+  await server.remove();
+});
+
+interface Started {
+  readonly first: ChildProcess;
+  readonly url: string;
+  readonly secret: string;
+  readonly log: () => string;
+}
+
+/** Starts two processes on a new database, with a first key. */
+async function start(): Promise<Started> {
+  const env = { ...process.env, DATABASE_URL: await server.createDatabase(), PORT: '0' };
+  const first = spawn(process.execPath, [CLI, 'serve', '--processes', '2', '--first-key'], { env });
+  running.push(first);
+  let [out, log] = ['', ''];
+  first.stdout.on('data', (chunk) => {
+    out += chunk;
+  });
+  first.stderr.on('data', (chunk) => {
+    log += chunk;
+  });
+  while (!out.includes('curl'))
+    await Promise.race([once(first.stdout, 'data'), once(first, 'exit').then(() => assert.fail(log))]);
+  const [url] = /http:\/\/[\d.:]+/.exec(out) ?? [];
+  const [secret] = SECRET.exec(out) ?? [];
+  assert(url !== undefined && secret !== undefined, out);
+  return { first, url, secret, log: () => log };
+}
+
+async function stop({ first }: Started): Promise<number | null> {
+  const ended = once(first, 'exit');
+  first.kill('SIGTERM');
+  const [code] = await ended;
+  return code;
+}
+
+async function post({ url, secret }: Started, path: string, body: unknown): Promise<number> {
+  const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
+  // A connection that was on its way to a process that was killed may never be answered.
+  const signal = AbortSignal.timeout(ANSWER_MS);
+  const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body), signal });
+  await response.arrayBuffer();
+  return response.status;
+}
+
+/** The process that answers a new connection: it is named in the id of each request. */
+async function answeringProcess({ url }: Started): Promise<string> {
+  const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
+  const { request_id: id } = JSON.parse((await response.toArray()).join(''));
+  return id.split('-').slice(0, 2).join('-');
+}
+
+/** The one that is started again takes as long as the machine needs for it; the time of the test bounds that. */
+async function untilTwoAnswer(started: Started): Promise<void> {
+  for (;;) {
+    const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));
+    if (new Set(answering).size === 2) return;
+    await sleep(500);
+  }
+}
+
+test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 100 times', {
+  timeout: TEST_MS,
+}, async () => {
+  const started = await start();
+  const user = crypto.randomUUID();
+  assert.equal(await post(started, '/add', { end_user_id: user, amount: 100 }), 200);
+  const spend = () => post(started, '/subtract', { end_user_id: user, amount: 1 });
+  const statuses = await Promise.all(Array.from({ length: 300 }, spend));
+  assert.equal(statuses.filter((status) => status === 200).length, 100);
+  assert.equal(statuses.filter((status) => status === 402).length, 200);
+  const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));
+  assert.equal(new Set(answering).size, 2, 'both of them answer');
+  assert.equal(await stop(started), 0);
+});
+
+test('a process that is killed is replaced, and nothing that was answered is lost', { timeout: TEST_MS }, async () => {
+  const started = await start();
+  const user = crypto.randomUUID();
+  const pids = [...started.log().matchAll(/"pid":(\d+)/g)].map(([, pid]) => Number(pid));
+  let added = 0;
+  let unanswered = 0;
+  let isOver = false;
+  const adding = (async () => {
+    while (!isOver) {
+      const status = await post(started, '/add', { end_user_id: user, amount: 1 }).catch(() => null);
+      if (status === 200) added += 1;
+      else unanswered += 1;
+    }
+  })();
+  await sleep(300);
+  process.kill(pids[0] as number, 'SIGKILL');
+  await sleep(3_000);
+  isOver = true;
+  await adding;
+  assert.match(started.log(), /exited; starting a replacement/);
+  await untilTwoAnswer(started);
+  const balance = await fetch(`${started.url}/get-active-balance?end_user_id=${user}`, {
+    headers: { authorization: `Bearer ${started.secret}` },
+  });
+  const { active_balance: held } = (await balance.json()) as { active_balance: number };
+  // A request whose process died may have been stored and not answered.
+  assert(
+    held >= added && held <= added + unanswered,
+    `${added} were answered, ${unanswered} not, and ${held} are there`,
+  );
+  assert.equal(await stop(started), 0);
+});
+
+test('several processes on one file are refused', async () => {
+  const env = { ...process.env, DATABASE_URL: 'file:/tmp/never-made/scrip.db', PORT: '0' };
+  const refused = spawn(process.execPath, [CLI, 'serve', '--processes', '2'], { env });
+  const [chunk] = await once(refused.stderr, 'data');
+  assert.match(String(chunk), /^--processes requires PostgreSQL: .*\n$/);
+  const [code] = refused.exitCode === null ? await once(refused, 'exit') : [refused.exitCode];
+  assert.equal(code, 1);
+});

@@ -1,0 +1,114 @@
+// Several processes renew together: without knowing of each other, they mostly take different end users, and one alone takes
+// all of them. Cycles that are not due cost nothing, however many there are.
+
+import assert from 'node:assert/strict';
+import { after, before, type TestContext, test } from 'node:test';
+import type { EndUserKey } from '../../../../src/ledger/command.ts';
+import { DAY_MS } from '../../../../src/ledger/instant.ts';
+import { eventually } from '../../../http/running-service.ts';
+import { EndUser, NOON, problemsOf } from '../../temporary-ledger.ts';
+import type { TestLedger } from '../../test-ledger.ts';
+import { openFor, openOnMovedClock } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+
+/** As many as the renewal job asks for. */
+const LIMIT = 256;
+const USERS = 5_000;
+const BATCH = 500;
+/** Of the longest overdue, so many take part in the sharing. */
+const SHARED = 16 * LIMIT;
+
+const PAIRS = 20;
+/** Two shares of a sixteenth each overlap by a sixteenth on average; of one list they would be the same. */
+const OVERLAP_MAX = 0.25;
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+/** Two stores, on which the cycles of all end users have ended, those of lower numbers first. */
+async function withDueRenewals(t: TestContext): Promise<readonly [TestLedger, TestLedger]> {
+  const url = await server.createDatabase();
+  let wall = NOON;
+  const open = () => openOnMovedClock(t, url, () => wall);
+  const processes = [await open(), await open()] as const;
+  for (let from = 1; from <= USERS; from += BATCH) {
+    const batch = Array.from({ length: BATCH }, (_, index) => new EndUser(1, from + index));
+    await processes[0].write(batch.map((user) => user.startCycle(10, 1)));
+    wall += 1;
+  }
+  wall += DAY_MS;
+  return processes;
+}
+
+function numberOf({ endUser }: EndUserKey): number {
+  return Number.parseInt(endUser.slice(-12), 16);
+}
+
+test('Two processes on PostgreSQL that look for due renewals at the same time mostly get different end users', {
+  timeout: 60_000,
+}, async (t) => {
+  const processes = await withDueRenewals(t);
+  let common = 0;
+  for (let pair = 0; pair < PAIRS; pair++) {
+    const [one, other] = await Promise.all(processes.map((process) => process.due(LIMIT)));
+    const names = new Set(one?.map(numberOf));
+    assert.equal(names.size, LIMIT, 'each gets as many as it asks for, and none twice');
+    common += other?.filter((user) => names.has(numberOf(user))).length ?? 0;
+  }
+  const overlap = common / (PAIRS * LIMIT);
+  t.diagnostic(`${Math.round(100 * overlap)}% in common`);
+  assert(overlap < OVERLAP_MAX, `${overlap}`);
+});
+
+test('One process on PostgreSQL alone renews all end users, once, and the longest overdue first', {
+  timeout: 60_000,
+}, async (t) => {
+  const [process] = await withDueRenewals(t);
+  const renewed = new Set<number>();
+  for (let due = await process.due(LIMIT); due.length > 0; due = await process.due(LIMIT)) {
+    const numbers = due.map(numberOf);
+    // Those of a batch end at the same instant.
+    const batches = numbers.map((number) => Math.floor((number - 1) / BATCH));
+    assert.deepEqual(
+      batches,
+      batches.toSorted((a, b) => a - b),
+    );
+    const last = renewed.size + SHARED + BATCH;
+    assert(
+      numbers.every((number) => number <= last),
+      'the longest overdue are not passed over for ever',
+    );
+    for (const number of numbers) {
+      assert(!renewed.has(number), 'an end user that was renewed is not due');
+      renewed.add(number);
+    }
+    await process.write(due.map((key) => ({ kind: 'settle', ...key })));
+  }
+  assert.equal(renewed.size, USERS);
+  assert.deepEqual(problemsOf(await process.audit()), []);
+});
+
+test('Looking for due renewals on PostgreSQL reads no cycle that is not due', { timeout: 60_000 }, async (t) => {
+  const url = await server.createDatabase();
+  const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
+  // On the database's own clock, which is what changes while a query runs.
+  const ledger = await openFor(t, url);
+  await run(
+    `INSERT INTO scrip.cycles
+     SELECT n % 64, 1, gen_random_uuid(), ${Date.now() + DAY_MS} + n, gen_random_uuid(), 0, 'recurring', 'active', 1, 1, 1, 1, gen_random_uuid()
+     FROM generate_series(1, 20000) AS n`,
+  );
+  await run('ANALYZE scrip.cycles');
+  const looked = async () => {
+    const { rows } = await run(`SELECT * FROM pg_stat_user_indexes WHERE indexrelname = 'renewals_due'`);
+    return { searches: Number(rows[0].idx_scan), entries: Number(rows[0].idx_tup_read) };
+  };
+  const earlier = await looked();
+  assert.deepEqual(await ledger.due(LIMIT), []);
+  // A connection reports what it counted when it has been idle for a while.
+  await eventually(async () => (await looked()).searches > earlier.searches, 'the index is searched');
+  assert.equal((await looked()).entries - earlier.entries, 0);
+});

@@ -1,0 +1,215 @@
+// Several processes on one database: what they do to the same end users at the same time is what one process would have
+// done, one command after the other, and no two of them wait for each other.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { ACCEPTED, type Outcome } from '../../../../src/ledger/command.ts';
+import { DAY_MS } from '../../../../src/ledger/instant.ts';
+import { SEQUENCE_COUNT, transactionId } from '../../../../src/ledger/transaction-id.ts';
+import { balanceOf, EndUser, NOON, problemsOf, transactionsOf } from '../../temporary-ledger.ts';
+import type { TestLedger } from '../../test-ledger.ts';
+import { openOnMovedClock } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { type SharedLedger, tally, withSharedLedger } from './shared-ledger.ts';
+
+const TEST_MS_MAX = 60_000;
+
+let server: PostgresServer;
+before(async () => {
+  // Rows are found as in a large table, in the order in which they are asked for. In one of 200 rows the planner would
+  // scan all, which puts every batch in the same order by itself, and a batch that did not sort would not be noticed.
+  const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
+  server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
+});
+after(() => server.remove());
+
+function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): void {
+  test(sentence, { timeout: TEST_MS_MAX }, () => withSharedLedger(server, work));
+}
+
+describe('Several processes on one PostgreSQL', () => {
+  it('Of 300 subtractions of 1 from 100, through three processes at once, 100 are accepted', async ({ processes }) => {
+    const hot = new EndUser(1, 1);
+    await processes[0].write([hot.add(100)]);
+    const outcomes: (Outcome | null)[] = [];
+    const spend = async (process: TestLedger) => {
+      for (let time = 0; time < 25; time++) outcomes.push(...(await process.write([hot.subtract(1)])));
+    };
+    await Promise.all(Array.from({ length: 12 }, (_, index) => spend(processOf(processes, index))));
+    assert.deepEqual(tally(outcomes), { accepted: 100, InsufficientFunds: 200 });
+    for (const process of processes) assert.equal(await balanceOf(process, hot), 0);
+  });
+
+  it('Of cycles that several processes start at once, for an unknown end user, one is accepted', async ({
+    processes,
+  }) => {
+    const users = Array.from({ length: 5 }, (_, index) => new EndUser(1, index));
+    const starts = Array.from({ length: 12 }, (_, index) =>
+      processOf(processes, index).write(users.map((user) => user.startCycle(10))),
+    );
+    const answers = await Promise.all(starts);
+    for (const [index, user] of users.entries()) {
+      const outcomes = answers.map((outcomes) => outcomes[index] ?? null);
+      assert.deepEqual(tally(outcomes), { accepted: 1, CycleAlreadyActive: 11 });
+      const shown = outcomes.map((outcome) => (outcome && 'cycle' in outcome ? outcome.cycle?.id : null));
+      assert.equal(new Set(shown).size, 1, 'each outcome has the one cycle');
+      assert.equal((await transactionsOf(processes[2], user)).length, 1);
+    }
+  });
+
+  it('The ids of an end user ascend in the order of its writes, whichever process they came through', async (ledger) => {
+    const [ada, bob] = [new EndUser(1, 1), new EndUser(2, 1)];
+    for (let round = 0; round < 30; round++)
+      await processOf(ledger.processes, round).write([ada.add(round + 1), bob.add(1), ada.add(1_000 + round)]);
+    const written = (await transactionsOf(ledger.processes[0], ada)).toReversed();
+    assert.deepEqual(
+      written.map(({ amount }) => amount),
+      Array.from({ length: 60 }, (_, index) => (index % 2 === 0 ? index / 2 + 1 : 1_000 + (index - 1) / 2)),
+    );
+    const ids = written.map(({ id }) => id);
+    assert.deepEqual(ids, ids.toSorted());
+    assert.equal(new Set(ids).size, 60);
+  });
+
+  it('A batch that waits for its locks does not touch an end user that is added meanwhile', async ({
+    processes,
+    url,
+  }) => {
+    const [hot, late] = [new EndUser(1, 1), new EndUser(1, 2)];
+    await processes[0].write([hot.add(1)]);
+    const holder = await connected(url);
+    await holder.query('BEGIN; SELECT FROM scrip.end_users FOR UPDATE');
+    const waiting = processes[1].write([hot.add(1), late.subtract(100)]);
+    await untilOneWaits(holder);
+    await processes[2].write([late.add(100)]);
+    await holder.query('COMMIT');
+    await holder.end();
+    const refused = { refused: 'InsufficientFunds', requested: 100, available: 0 };
+    assert.deepEqual(await waiting, [ACCEPTED, refused]);
+    assert.equal(await balanceOf(processes[1], late), 100);
+  });
+});
+
+test('Renewals that several processes store at once are stored once', { timeout: TEST_MS_MAX }, async (t) => {
+  const url = await server.createDatabase();
+  let wall = NOON;
+  const open = () => openOnMovedClock(t, url, () => wall);
+  const processes = [await open(), await open(), await open()] as const;
+  const users = Array.from({ length: 40 }, (_, index) => new EndUser(1, index));
+  await processes[0].write(users.map((user) => user.startCycle(10, 1)));
+  wall += 3 * DAY_MS;
+  const renewals = Array.from({ length: 6 }, async (_, index) => {
+    const process = processOf(processes, index);
+    const due = await process.due(users.length);
+    return process.write(due.map((key) => ({ kind: 'settle', ...key })));
+  });
+  for (const outcomes of await Promise.all(renewals)) assert(outcomes.every((outcome) => outcome?.refused === null));
+  for (const user of users) {
+    const kinds = (await transactionsOf(processes[1], user)).map(({ kind }) => kind);
+    assert.deepEqual(kinds, ['renew', 'renew', 'renew', 'start-cycle']);
+    assert.equal(await balanceOf(processes[2], user), 10);
+  }
+  for (const process of processes) assert.deepEqual(await process.due(1), []);
+  assert.deepEqual(problemsOf(await processes[0].audit()), []);
+});
+
+test('An end user whose rows another process wrote at a later time is not read at an earlier one', async (t) => {
+  const url = await server.createDatabase();
+  const ledger = await openOnMovedClock(t, url, () => NOON);
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10, 1)]);
+  // As another process leaves it that has seen a later time and has not shared it yet.
+  await setLatest(url, transactionId({ at: NOON + DAY_MS, sequence: 1, tail: '000000000000' }));
+  const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
+  assert.deepEqual(await ledger.write([ada.subtract(1)]), [refused]);
+  assert.equal(await balanceOf(ledger, ada), 0);
+});
+
+test('An instant that lasts so long that its ids run short is left behind', async (t) => {
+  const url = await server.createDatabase();
+  const ledger = await openOnMovedClock(t, url, () => NOON);
+  const ada = new EndUser(1, 1);
+  await ledger.write([ada.add(10)]);
+  await setLatest(url, transactionId({ at: NOON, sequence: SEQUENCE_COUNT - 1, tail: '000000000000' }));
+  assert.deepEqual(await ledger.write([ada.subtract(1), ada.subtract(2)]), [ACCEPTED, ACCEPTED]);
+  const created = (await transactionsOf(ledger, ada)).map(({ createdAt }) => createdAt - NOON);
+  assert.deepEqual(created, [1, 1, 0]);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+});
+
+describe('Deadlocks between processes', () => {
+  const BATCHES = 2_000;
+  const USERS = 200;
+  const BATCH_USERS = 6;
+
+  it(`${BATCHES} batches of random end users, through three processes at once, never deadlock`, async (ledger) => {
+    const { processes, database } = ledger;
+    const users = Array.from({ length: USERS }, (_, index) => new EndUser(1, index));
+    // Half of them are new to the ledger, so that their rows are added at once as well.
+    await processes[0].write(users.slice(0, USERS / 2).map((user) => user.add(1_000_000)));
+    let left = BATCHES;
+    const writer = async (process: TestLedger) => {
+      while (left-- > 0) {
+        const some = Array.from({ length: BATCH_USERS }, () => users[Math.floor(Math.random() * USERS)] as EndUser);
+        const outcomes = await process.write(some.flatMap((user) => [user.add(1), user.subtract(1)]));
+        assert.deepEqual(tally(outcomes), { accepted: 2 * BATCH_USERS });
+      }
+    };
+    await Promise.all(Array.from({ length: 9 }, (_, index) => writer(processOf(processes, index))));
+    assert.equal(await deadlocksIn(database), 0);
+  });
+
+  it('Control: rows that are locked in any order do deadlock, and that is counted', async ({
+    processes,
+    url,
+    database,
+  }) => {
+    const users = [new EndUser(1, 1), new EndUser(1, 2)] as const;
+    await processes[0].write(users.map((user) => user.add(1)));
+    const [one, other] = [await connected(url), await connected(url)];
+    const lock = (client: pg.Client, user: EndUser) =>
+      client.query('SELECT FROM scrip.end_users WHERE end_user = $1 FOR UPDATE', [user.key.endUser]);
+    await Promise.all([one.query('BEGIN'), other.query('BEGIN')]);
+    await lock(one, users[0]);
+    await lock(other, users[1]);
+    const results = await Promise.allSettled([lock(one, users[1]), lock(other, users[0])]);
+    const failures = results.filter((result) => result.status === 'rejected');
+    assert.deepEqual(
+      failures.map(({ reason }) => reason.code),
+      ['40P01'],
+    );
+    await Promise.all([one.end(), other.end()]);
+    assert.equal(await deadlocksIn(database), 1);
+  });
+});
+
+async function setLatest(url: string, id: string): Promise<void> {
+  await server.query(`UPDATE scrip.cycles SET ids_through = '${id}'`, new URL(url).pathname.slice(1));
+}
+
+function processOf(processes: readonly TestLedger[], index: number): TestLedger {
+  return processes[index % processes.length] as TestLedger;
+}
+
+async function connected(url: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  return client;
+}
+
+async function untilOneWaits(client: pg.Client): Promise<void> {
+  for (;;) {
+    const { rows } = await client.query('SELECT FROM pg_locks WHERE NOT granted');
+    if (rows.length > 0) return;
+    await sleep(5);
+  }
+}
+
+/** Backends report what they counted when they are idle, at most once a second. */
+async function deadlocksIn(database: string): Promise<number> {
+  await sleep(1_200);
+  const { rows } = await server.query(`SELECT deadlocks FROM pg_stat_database WHERE datname = '${database}'`);
+  return Number(rows[0].deadlocks);
+}

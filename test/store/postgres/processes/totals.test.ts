@@ -1,0 +1,152 @@
+// Totals in PostgreSQL: several processes write and consume the feed at once, connections end in the middle of it, and
+// totals that are not what the postings say are found and rebuilt.
+
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TOTALS } from '../../../../src/events/totals.ts';
+import { StoreFault } from '../../../../src/store/store-fault.ts';
+import { EndUser, problemsOf } from '../../temporary-ledger.ts';
+import type { TestLedger } from '../../test-ledger.ts';
+import { openFor } from '../postgres-ledger.ts';
+import { PostgresServer } from '../postgres-server.ts';
+import { withSharedLedger } from './shared-ledger.ts';
+
+const LIMIT = { timeout: 60_000 };
+/** Of each round of `fill`, for each end user. */
+const LEFT = 7n;
+/** Connections that end in the middle of counting, and in how many rounds of `fill` that has to come to pass. */
+const FAILURES = 10;
+const ROUNDS_MAX = 400;
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+});
+after(() => server.remove());
+
+/** Others for each process. */
+function people(count: number, process = 0): EndUser[] {
+  return Array.from({ length: count }, (_, index) => new EndUser(1, 1_000 * process + index));
+}
+
+async function fill(ledger: TestLedger, users: readonly EndUser[]): Promise<void> {
+  await ledger.write(users.map((user, index) => user.add(10, 1 + (index % 9))));
+  await ledger.write(users.map((user) => user.subtract(3)));
+}
+
+/** As the console shows it, once all is counted. */
+async function outstanding(ledger: TestLedger): Promise<bigint> {
+  await ledger.consumeFeed();
+  return (await ledger.console.overview(1, { days: 2 })).outstanding;
+}
+
+/** Counts until it is stopped. A round that fails is repeated. */
+function startCounting({ store }: TestLedger) {
+  let isStopped = false;
+  let failed = 0;
+  const counting = (async () => {
+    while (!isStopped) {
+      const isMore = await store.feed.consume(TOTALS).catch((error) => {
+        assert(error instanceof StoreFault && error.code === 'StoreUnavailable', String(error));
+        failed += 1;
+        return false;
+      });
+      if (!isMore) await sleep(1);
+    }
+  })();
+  return {
+    get failed(): number {
+      return failed;
+    },
+    async stop(): Promise<void> {
+      isStopped = true;
+      await counting;
+    },
+  };
+}
+
+test('Of what several processes on PostgreSQL write and count at once, nothing is lost or counted twice', LIMIT, () =>
+  withSharedLedger(server, async ({ processes }) => {
+    const counting = processes.map(startCounting);
+    await Promise.all(
+      processes.map(async (process, number) => {
+        for (let round = 0; round < 25; round++) await fill(process, people(40, number));
+      }),
+    );
+    for (const each of counting) {
+      await each.stop();
+      assert.equal(each.failed, 0);
+    }
+    for (const process of processes) assert.equal(await outstanding(process), LEFT * 25n * 120n);
+  }),
+);
+
+test(
+  'A process on PostgreSQL whose connections end while it counts loses nothing and counts nothing twice',
+  LIMIT,
+  () =>
+    withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
+      const counting = others.map(startCounting);
+      const failures = () => counting.reduce((sum, { failed }) => sum + failed, 0);
+      let rounds = 0;
+      for (; failures() < FAILURES; rounds++) {
+        assert(rounds < ROUNDS_MAX, `${failures()} connections ended while it counted`);
+        await fill(writing, people(50));
+        await server.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()
+           AND state <> 'idle' AND query ~ 'feed_consumers|DELETE FROM scrip.feed'`,
+          database,
+        );
+      }
+      await Promise.all(counting.map((each) => each.stop()));
+      assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
+    }),
+);
+
+/** Each a way in which totals may be wrong, and what the audit says of it. */
+const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[] = [
+  [
+    'credits of a day',
+    'UPDATE scrip.daily_totals SET credits = credits + 1',
+    /\(add by key:1 on day \d+\) lack -1 credits/,
+  ],
+  ['a number of transactions', 'UPDATE scrip.daily_totals SET transactions = transactions + 1', /and -1 transactions/],
+  ['credits that expire', 'UPDATE scrip.expiry_totals SET credits = credits - 1', /\(hour \d+\) lack 1 credits/],
+  ['an account', 'UPDATE scrip.daily_totals SET account = 2', /the totals of account 2 /],
+  ['missing totals', 'DELETE FROM scrip.daily_totals; DELETE FROM scrip.expiry_totals', /the totals of account 1 /],
+];
+
+test('Totals in PostgreSQL that were changed by hand are found by the audit, and rebuilt from the postings', async (t) => {
+  const url = await server.createDatabase();
+  const ledger = await openFor(t, url);
+  await fill(ledger, people(50));
+  const expected = await outstanding(ledger);
+  for (const [what, sql, finding] of DAMAGE) {
+    await server.query(sql, new URL(url).pathname.slice(1));
+    // What no consumer has counted yet is there as well.
+    await ledger.write([new EndUser(2, 1).add(1)]);
+    const found = problemsOf(await ledger.audit());
+    assert.match(found.join('\n'), finding, what);
+    await ledger.withTools((tools) => tools.rebuildTotals());
+    assert.deepEqual(problemsOf(await ledger.audit()), [], what);
+    assert.equal(await outstanding(ledger), expected, what);
+  }
+});
+
+test('Totals in PostgreSQL that are rebuilt beside a server that writes and counts are right', LIMIT, () =>
+  withSharedLedger(server, async ({ processes: [writing, counting, rebuilding] }) => {
+    const job = startCounting(counting);
+    let isRebuilding = true;
+    const rebuilt = (async () => {
+      for (let times = 0; times < 10; times++) await rebuilding.withTools((tools) => tools.rebuildTotals());
+      isRebuilding = false;
+    })();
+    let rounds = 0;
+    for (; isRebuilding; rounds++) await fill(writing, people(50));
+    await rebuilt;
+    await job.stop();
+    assert.equal(job.failed, 0);
+    assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
+  }),
+);

@@ -1,0 +1,149 @@
+// A network between the service and its database that can be cut, slowed down, or made to swallow everything.
+
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket, connect as to } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+/**
+ * What becomes of bytes from the service, and of their connection from then on. `pass then …` is for a reply that is to
+ * be lost: the server gets the bytes. A connection that swallows stays open on both sides, and carries nothing.
+ */
+export type Verdict = 'pass' | 'cut' | 'pass, then cut' | 'swallow' | 'pass, then swallow';
+
+interface Link {
+  readonly service: Socket;
+  readonly server: Socket;
+  isSwallowing: boolean;
+}
+
+/**
+ * How the COMMIT of a batch is asked for: by its text, or by the name under which it was prepared. What begins its
+ * transaction in the same piece, in front of it, is no batch; what begins behind it is the next one.
+ */
+const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
+const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;
+
+export function isCommit(bytes: Buffer): boolean {
+  const text = bytes.toString('latin1');
+  const at = text.search(COMMIT);
+  return at !== -1 && !BEGIN.test(text.slice(0, at));
+}
+
+export class TcpProxy {
+  /** The port that new connections go to. */
+  target: number;
+  delayMs = 0;
+  /** Whether new connections carry nothing. */
+  swallowsNew = false;
+  /** Asked about all that the service sends. */
+  rule: (bytes: Buffer) => Verdict = () => 'pass';
+  readonly #server: Server;
+  readonly #links = new Set<Link>();
+
+  static async to(target: number): Promise<TcpProxy> {
+    const proxy = new TcpProxy(target);
+    proxy.#server.listen(0, '127.0.0.1');
+    await once(proxy.#server, 'listening');
+    return proxy;
+  }
+
+  private constructor(target: number) {
+    this.target = target;
+    this.#server = createServer({ noDelay: true }, (service) => this.#connect(service));
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  get connections(): number {
+    return this.#links.size;
+  }
+
+  /** The same database, by way of this proxy. */
+  url(direct: string): string {
+    return Object.assign(new URL(direct), { port: String(this.port) }).href;
+  }
+
+  cutAll(): void {
+    for (const link of this.#links) cut(link);
+  }
+
+  /** @returns whether there was one */
+  cutOne(): boolean {
+    const links = [...this.#links];
+    const link = links[Math.floor(Math.random() * links.length)];
+    if (link) cut(link);
+    return link !== undefined;
+  }
+
+  /** From now on nothing gets through, and neither side learns of it. */
+  swallowAll(): void {
+    this.swallowsNew = true;
+    for (const link of this.#links) link.isSwallowing = true;
+  }
+
+  /** New connections work again. Those that swallow stay as they are. */
+  heal(): void {
+    this.swallowsNew = false;
+  }
+
+  /** Applies a verdict to the next COMMIT of a batch, and to that one only; resolves when it has come. */
+  onNextCommit(verdict: Verdict): Promise<void> {
+    return new Promise((resolve) => {
+      this.rule = (bytes) => {
+        if (!isCommit(bytes)) return 'pass';
+        this.rule = () => 'pass';
+        resolve();
+        return verdict;
+      };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#server.close();
+    this.cutAll();
+    await once(this.#server, 'close');
+  }
+
+  #connect(service: Socket): void {
+    const server = to({ port: this.target, host: '127.0.0.1', noDelay: true });
+    const link: Link = { service, server, isSwallowing: this.swallowsNew };
+    this.#links.add(link);
+    service.on('data', (bytes: Buffer) => void this.#forward(link, bytes));
+    server.on('data', (bytes: Buffer) => void this.#answer(link, bytes));
+    for (const socket of [service, server]) {
+      socket.on('error', () => {});
+      socket.on('close', () => {
+        if (link.isSwallowing) return;
+        this.#links.delete(link);
+        cut(link);
+      });
+    }
+  }
+
+  async #forward(link: Link, bytes: Buffer): Promise<void> {
+    if (link.isSwallowing) return;
+    const verdict = this.rule(bytes);
+    if (verdict === 'cut') return cut(link);
+    if (verdict === 'swallow' || verdict === 'pass, then swallow') link.isSwallowing = true;
+    if (verdict === 'swallow') return;
+    if (verdict === 'pass, then cut') {
+      link.server.removeAllListeners('data').resume().end(bytes);
+      link.service.resetAndDestroy();
+      return;
+    }
+    if (this.delayMs > 0) await sleep(this.delayMs);
+    link.server.write(bytes);
+  }
+
+  async #answer(link: Link, bytes: Buffer): Promise<void> {
+    if (this.delayMs > 0) await sleep(this.delayMs);
+    if (!link.isSwallowing) link.service.write(bytes);
+  }
+}
+
+function cut({ service, server }: Link): void {
+  service.resetAndDestroy();
+  server.destroy();
+}

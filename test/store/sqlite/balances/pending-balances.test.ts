@@ -1,0 +1,213 @@
+// Balances that are not written back yet: reads and writes count them, a crash leaves them in the journal, and they are
+// written back in the end, whichever generation of the cache they are in.
+
+import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import { ACCEPTED } from '../../../../src/ledger/command.ts';
+import { DAY_MS, HOUR_MS } from '../../../../src/ledger/instant.ts';
+import type { CacheLimits } from '../../../../src/store/sqlite/balances/end-user-cache.ts';
+import { openLedgerFile } from '../../../../src/store/sqlite/file/ledger-file.ts';
+import { LedgerClock } from '../../../../src/store/sqlite/writer/ledger-clock.ts';
+import { Writer } from '../../../../src/store/sqlite/writer/writer.ts';
+import { Random } from '../../../load/random.ts';
+import { balanceOf, EndUser, historyOf, NOON, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
+import type { TestLedger } from '../../test-ledger.ts';
+import { auditBeside, crashed, openInPlace } from '../sqlite-ledger.ts';
+
+const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
+const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, perUserMax: 5 };
+
+/** End users all over the file, in two accounts. */
+function scattered(count: number, random: Random): EndUser[] {
+  return Array.from({ length: count }, (_, index) => new EndUser(1 + (index % 2), random.uuid()));
+}
+
+test('Pending balances are counted by reads, by writes and by an audit beside the writer', async (t) => {
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file);
+  await ledger.write([ada.add(10), bob.add(5)]);
+  await ledger.write([ada.add(4), ada.subtract(11), bob.subtract(5)]);
+  assert.deepEqual([await balanceOf(ledger, ada), await balanceOf(ledger, bob)], [3, 0]);
+  assert.deepEqual(await historyOf(ledger, ada), ['-11 subtract', '+4 add', '+10 add']);
+  assert.deepEqual(problemsOf(await auditBeside(file)), []);
+  assert.equal(await balanceOf(ledger, ada), 3, 'an audit changes nothing');
+});
+
+test('After a crash pending balances are found in the journal, and can be changed further', async (t) => {
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file);
+  await ledger.write([ada.add(10), bob.add(5)]);
+  await ledger.write([ada.add(4), ada.subtract(11)]);
+  await ledger.write([ada.subtract(1)]);
+  const again = await openInPlace(t, crashed(file));
+  assert.deepEqual([await balanceOf(again, ada), await balanceOf(again, bob)], [2, 5]);
+  const refused = { refused: 'InsufficientFunds', requested: 3, available: 2 };
+  const outcomes = await again.write([ada.subtract(3), ada.subtract(2), bob.subtract(1)]);
+  assert.deepEqual(outcomes, [refused, ACCEPTED, ACCEPTED]);
+  assert.deepEqual([await balanceOf(again, ada), await balanceOf(again, bob)], [0, 4]);
+  assert.deepEqual(problemsOf(await again.audit()), []);
+});
+
+test('A crash behind any batch leaves every balance, in whichever generation it is pending', async (t) => {
+  const random = new Random(31);
+  const people = scattered(20, random);
+  const balances = new Map(people.map((user) => [user, 0]));
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file, { cache: CACHE });
+  for (let step = 0; step < 60; step++) {
+    // Some are written to all the time, so that they are pending in both generations.
+    const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
+    for (const user of new Set(some)) {
+      const amount = 1 + random.below(9);
+      const isSpent = (balances.get(user) as number) >= amount && random.chance(0.5);
+      await ledger.write([isSpent ? user.subtract(amount) : user.add(amount, 1 + random.below(60))]);
+      balances.set(user, (balances.get(user) as number) + (isSpent ? -amount : amount));
+    }
+    const again = await openInPlace(t, crashed(file), { cache: CACHE, wall: ledger.wall });
+    await assertBalances(again, balances);
+    if (step % 5 === 0) {
+      await again.write(people.flatMap((user) => [user.add(1), user.subtract(1)]));
+      await assertBalances(again, balances);
+      assert.deepEqual(problemsOf(await again.audit()), []);
+    }
+    await again.close();
+    if (step % 20 === 19) await ledger.reopen();
+  }
+  await assertBalances(ledger, balances);
+});
+
+async function assertBalances(ledger: TestLedger, balances: ReadonlyMap<EndUser, number>): Promise<void> {
+  for (const [user, balance] of balances) assert.equal(await balanceOf(ledger, user), balance, user.key.endUser);
+}
+
+test('A ledger that crashes again and again, soon after each start, loses nothing', async (t) => {
+  const random = new Random(32);
+  const people = scattered(30, random);
+  let file = temporaryFile();
+  const balances = new Map(people.map((user) => [user, 0]));
+  for (let crashes = 0; crashes < 24; crashes++) {
+    const ledger = await openInPlace(t, file, { cache: CACHE, wall: NOON + crashes * HOUR_MS });
+    for (let batch = 0; batch < 1 + (crashes % 4); batch++) {
+      const some = [...new Set(Array.from({ length: 5 }, () => random.pick(people)))];
+      await ledger.write(some.map((user) => user.add(3, 90)));
+      for (const user of some) balances.set(user, (balances.get(user) as number) + 3);
+    }
+    file = crashed(file);
+    await ledger.close();
+    if (crashes % 8 === 7) assert.deepEqual(problemsOf(await auditBeside(file)), []);
+  }
+  await assertBalances(await openInPlace(t, file, { wall: NOON + 50 * HOUR_MS }), balances);
+});
+
+test('Credits that end while they are pending are stored as they were left', async (t) => {
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file);
+  await ledger.write([ada.add(10, 1), ada.add(20, 3)]);
+  await ledger.write([ada.subtract(4), ada.add(5, 2)]);
+  const wall = NOON + DAY_MS + HOUR_MS;
+  ledger.wall = wall;
+  assert.equal(await balanceOf(ledger, ada), 25);
+  const again = await openInPlace(t, crashed(file), { wall });
+  assert.equal(await balanceOf(again, ada), 25, 'folded from a journal whose credits have ended');
+  for (const each of [ledger, again]) {
+    await each.write([ada.subtract(1)]);
+    assert.equal(await balanceOf(each, ada), 24);
+    assert.deepEqual(problemsOf(await each.audit()), []);
+    await each.reopen();
+    assert.equal(await balanceOf(each, ada), 24);
+    assert.deepEqual(problemsOf(await each.audit()), []);
+  }
+});
+
+test('A batch in which everything is refused flushes the balances that are next, once', async (t) => {
+  const random = new Random(33);
+  const people = scattered(12, random);
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file, { cache: CACHE });
+  await ledger.write(people.map((user) => user.add(5, 1)));
+  for (let round = 0; round < 20; round++) {
+    const [user] = scattered(1, random);
+    await ledger.write([(user as EndUser).subtract(1), ...people.map((each) => each.subtract(6))]);
+    if (round === 10) ledger.wall += DAY_MS;
+    assert.deepEqual(problemsOf(await auditBeside(crashed(file))), []);
+  }
+});
+
+test('A ledger that is closed has nothing pending for the next start, and nothing is lost', async (t) => {
+  const random = new Random(34);
+  const people = scattered(700, random);
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file);
+  for (const amount of [10, 5]) for (const user of people.slice(0, 50)) await ledger.write([user.add(amount)]);
+  await ledger.write(people.slice(50).map((user) => user.add(15)));
+  await ledger.close();
+  const writer = new Writer(file, new LedgerClock(() => NOON));
+  t.after(() => writer.close());
+  assert.deepEqual([writer.tick(), writer.tick()], [0, 0], 'there is nothing to write back');
+  assert.deepEqual(problemsOf(await auditBeside(file)), []);
+});
+
+/** The writer by itself, on a new file, with what it has done. */
+function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: string } {
+  const file = temporaryFile();
+  openLedgerFile(file, false).close();
+  const writer = new Writer(file, new LedgerClock(() => NOON), cache && { cache });
+  t.after(() => writer.close());
+  return { writer, file };
+}
+
+const WRITTEN_BACK_AT_ONCE = 10;
+
+test('An idle writer flushes pending balances a part at a time, a crash between two parts loses nothing, and then it writes no more', async (t) => {
+  const random = new Random(35);
+  const people = scattered(100, random);
+  const { writer, file } = writerOf(t, { endUsersMax: 64, postingsMax: 64, cyclesMax: 1_000, perUserMax: 64 });
+  for (const user of people) writer.write([user.add(10), user.subtract(3)]);
+  let ticks = 0;
+  const restingSize = () => {
+    const before = statSync(`${file}-wal`).size;
+    writer.tick(WRITTEN_BACK_AT_ONCE);
+    ticks += 1;
+    return statSync(`${file}-wal`).size === before;
+  };
+  for (let quiet = 0; quiet < 3; quiet = restingSize() ? quiet + 1 : 0) {
+    assert(ticks < 100, 'it stops writing');
+    assert.deepEqual(problemsOf(await auditBeside(crashed(file))), []);
+  }
+  assert(ticks > people.length / 64, `${ticks} ticks`);
+  const again = await openInPlace(t, crashed(file));
+  for (const user of people) assert.equal(await balanceOf(again, user), 7);
+});
+
+test('A write between two ticks is not held up by an idle writer, and both leave the ledger in order', async (t) => {
+  const random = new Random(36);
+  const people = scattered(60, random);
+  const { writer, file } = writerOf(t, CACHE);
+  const balances = new Map(people.map((user) => [user, 0]));
+  for (let step = 0; step < 200; step++) {
+    const user = random.pick(people);
+    const { outcomes } = writer.write([user.add(2)]);
+    assert.deepEqual(outcomes, [ACCEPTED]);
+    balances.set(user, (balances.get(user) as number) + 2);
+    for (let ticks = random.below(4); ticks > 0; ticks--) writer.tick(WRITTEN_BACK_AT_ONCE);
+    if (step % 40 > 0) continue;
+    const again = await openInPlace(t, crashed(file));
+    await assertBalances(again, balances);
+    assert.deepEqual(problemsOf(await again.audit()), []);
+  }
+});
+
+test('An end user that is found in the journal and written back before any command has what it had', (t) => {
+  const { writer, file } = writerOf(t);
+  writer.write([ada.add(10), bob.add(20)]);
+  writer.write([ada.subtract(1)]);
+  const again = new Writer(crashed(file), new LedgerClock(() => NOON));
+  t.after(() => again.close());
+  while (again.tick() === 0);
+  const { outcomes } = again.write([ada.subtract(10), bob.subtract(20), ada.subtract(9)]);
+  assert.deepEqual(
+    outcomes.map((outcome) => outcome?.refused),
+    ['InsufficientFunds', null, null],
+  );
+});

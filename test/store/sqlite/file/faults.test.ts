@@ -1,0 +1,197 @@
+// A ledger file that fails: a COMMIT whose outcome is unknown, a disk that is full, another program that holds the lock, a
+// row that was changed by hand, and a process that is killed.
+
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { describe, test } from 'node:test';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
+import { ACCEPTED } from '../../../../src/ledger/command.ts';
+import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { byHand, otherProcess } from '../../outside.ts';
+import {
+  balanceOf,
+  EndUser,
+  historyOf,
+  keyed,
+  makeHistory,
+  PEOPLE,
+  problemsOf,
+  temporaryFile,
+} from '../../temporary-ledger.ts';
+import { openFor, openInPlace, SMALL } from '../sqlite-ledger.ts';
+
+const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
+const REFUSED = { refused: 'InsufficientFunds', requested: 100, available: 9 };
+const UNKNOWN = { name: 'StoreFault', code: 'OutcomeUnknown' };
+
+test('A COMMIT that fails has an unknown outcome, and the next write opens the file again', async (t) => {
+  for (const options of [{}, SMALL]) {
+    const ledger = await openInPlace(t, temporaryFile(), options);
+    await ledger.write([ada.add(10), bob.add(5)]);
+    await ledger.write([ada.subtract(1)]);
+    await ledger.whileCommitsFail(async () => {
+      await assert.rejects(ledger.write([ada.subtract(2), keyed(bob.add(1), 'k', '1')]), UNKNOWN);
+      assert.equal(await balanceOf(ledger, ada), 9, 'reads continue');
+      await assert.rejects(ledger.write([ada.subtract(2)]), UNKNOWN);
+      assert.deepEqual(await ledger.write([ada.subtract(100)]), [REFUSED], 'what needs no COMMIT has an outcome');
+    });
+    assert.deepEqual(await ledger.write([ada.subtract(3), keyed(bob.add(1), 'k', '2')]), [ACCEPTED, ACCEPTED]);
+    assert.equal(ledger.trouble(), null);
+    assert.deepEqual([await balanceOf(ledger, ada), await balanceOf(ledger, bob)], [6, 6]);
+    assert.deepEqual(await historyOf(ledger, ada), ['-3 subtract', '-1 subtract', '+10 add']);
+    assert.deepEqual(problemsOf(await ledger.audit()), []);
+  }
+});
+
+test('A part of the feed and a deletion of records fail with their COMMIT as well, and are repeated', async (t) => {
+  const ledger = await openInPlace(t, temporaryFile());
+  const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: 'a secret' });
+  await ledger.write([keyed(ada.add(10), 'k', '1')]);
+  ledger.wall += 1_000;
+  const retention = { grantsMs: 1, othersMs: 1 };
+  await ledger.whileCommitsFail(async () => {
+    await assert.rejects(ledger.consumeFeed(), UNKNOWN);
+    await assert.rejects(ledger.deleteExpiredRecords(retention), UNKNOWN);
+    await assert.rejects(ledger.keys.recordUses([key.id]), UNKNOWN);
+  });
+  await ledger.deleteExpiredRecords(retention);
+  await ledger.consumeFeed();
+  assert.deepEqual(await ledger.write([keyed(ada.add(10), 'k', '2')]), [ACCEPTED]);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+});
+
+test('Ids that were given out for a COMMIT that failed are not given out again', async (t) => {
+  const ledger = await openInPlace(t, temporaryFile());
+  await ledger.write([ada.add(10)]);
+  for (let round = 0; round < 3; round++) {
+    await ledger.whileCommitsFail(() => assert.rejects(ledger.write([bob.add(1), bob.add(1)]), UNKNOWN));
+    await ledger.write([ada.subtract(1)]);
+  }
+  const { transactions } = await ledger.transactions(ada.key);
+  const sequences = transactions.map(({ id }) => Number.parseInt(id.slice(19, 23), 16) & 0x3fff);
+  assert.deepEqual(sequences, [10, 7, 4, 1], 'two are missing each time');
+});
+
+test('After a COMMIT that failed, reads show renewals as soon as the file is open again', async (t) => {
+  const ledger = await openInPlace(t, temporaryFile());
+  await ledger.write([ada.startCycle(10, 1), ada.subtract(3)]);
+  await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
+  await turn();
+  assert.equal(ledger.trouble(), null);
+  assert.equal(await balanceOf(ledger, ada), 7);
+  ledger.wall += 86_400_000;
+  assert.equal(await balanceOf(ledger, ada), 10);
+});
+
+test('The writer works again by itself when commits succeed again', async (t) => {
+  const ledger = await openFor(t, temporaryFile());
+  await ledger.write([ada.add(10)]);
+  await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
+  for (let tries = 0; ledger.trouble() !== null; tries++) {
+    assert(tries < 100, 'it looks once a second');
+    await sleep(50);
+  }
+  assert.equal(await balanceOf(ledger, ada), 10);
+  assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+});
+
+describe('another program writes to the file', { concurrency: 2 }, () => {
+  // SQLite waits five seconds for it, in the writer's thread: these two do so together.
+  test('While another program holds the write lock, commands wait for five seconds, and then nothing has happened', async (t) => {
+    const file = temporaryFile();
+    const ledger = await openFor(t, file);
+    const other = new DatabaseSync(file);
+    other.exec('BEGIN IMMEDIATE');
+    const waited = ledger.write([ada.add(1)]);
+    await sleep(200);
+    other.exec('ROLLBACK');
+    assert.deepEqual(await waited, [ACCEPTED]);
+    other.exec('BEGIN IMMEDIATE');
+    const refused = ledger.write([ada.add(10)]);
+    assert.equal(await balanceOf(ledger, ada), 1, 'reads do not wait');
+    await assert.rejects(refused, { name: 'StoreFault', code: 'StoreUnavailable' });
+    assert.notEqual(ledger.trouble(), null);
+    other.close();
+    assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+    assert.equal(ledger.trouble(), null);
+    assert.equal(await balanceOf(ledger, ada), 0, 'the addition that was refused did not happen');
+    assert.deepEqual(problemsOf(await ledger.audit()), []);
+  });
+
+  test('A start waits for another program for five seconds, and then says what to do', async (t) => {
+    const file = temporaryFile();
+    await makeHistory(file);
+    const other = new DatabaseSync(file);
+    t.after(() => other.close());
+    other.exec('BEGIN IMMEDIATE');
+    const message = /^\/.*scrip\.db is locked by another process .*; stop that one, then try again\.$/;
+    await assert.rejects(openSqliteStore(file), { name: 'CannotOpen', message });
+  });
+});
+
+test('On a full disk writes fail, reads continue, and acknowledged writes are there afterwards', {
+  skip: process.platform === 'win32' && 'it has no limit on the size of files',
+}, async (t) => {
+  const file = temporaryFile();
+  const filled = otherProcess(t, 'fill', file, { shell: 'ulimit -f 2048' });
+  const { added, first, second, cycles } = await filled.answer();
+  assert.match(first.code, /^(OutcomeUnknown|StoreUnavailable)$/);
+  assert.match(first.trouble, /disk|full/);
+  assert.equal(cycles, 1, 'what is there can be read');
+  await filled.kill();
+  const ledger = await openFor(t, file);
+  assert(
+    added > 0 && (await balanceOf(ledger, new EndUser(1, added - 1))) === 1,
+    'the last that was acknowledged is there',
+  );
+  // A smaller batch may find room in the log: it goes through, or it fails as well.
+  if (second?.code !== 'OutcomeUnknown')
+    assert.equal(await balanceOf(ledger, new EndUser(2, 1)), second === null ? 1 : 0);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+});
+
+test('A ledger left by kill -9 in the middle of writing has all that was acknowledged, and is in order', async (t) => {
+  const file = temporaryFile();
+  let times = 0;
+  for (const killAfter of [1, 20, 60]) {
+    const writer = otherProcess(t, 'write', file);
+    const before = times;
+    while (times < before + killAfter) times = before + (await writer.answer()).times;
+    await writer.kill();
+    const ledger = await openFor(t, file);
+    const users = Array.from({ length: 8 }, (_, index) => new EndUser(1, index));
+    const balances = await Promise.all(users.map((user) => balanceOf(ledger, user)));
+    assert.equal(new Set(balances).size, 1, 'a batch is there as one or not at all');
+    assert(Number(balances[0]) >= 2 * times, `${balances[0]} credits are there after ${times} batches`);
+    times = Number(balances[0]) / 2;
+    assert.deepEqual(problemsOf(await ledger.audit()), []);
+    await ledger.close();
+  }
+});
+
+test('A row that was changed by hand stops all writes, and the reads of its end user alone', async (t) => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  const ledger = await openFor(t, file);
+  const { eternal, namesake } = PEOPLE;
+  assert.deepEqual(await ledger.write([namesake.subtract(1)]), [ACCEPTED]);
+  byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
+  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends its validity after its start' };
+  await assert.rejects(ledger.write([namesake.subtract(1), eternal.subtract(1)]), halted);
+  await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'it stays halted, also for the others');
+  assert.equal(ledger.trouble(), halted.message);
+  await assert.rejects(ledger.load(eternal.key), halted);
+  await assert.rejects(ledger.transactions(eternal.key), halted);
+  assert.equal(await balanceOf(ledger, namesake), 4, 'the batch that was halted did nothing');
+});
+
+test('A row that was changed by hand stops all writes when a reader finds it', async (t) => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  const ledger = await openFor(t, file);
+  byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
+  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends its validity after its start' };
+  await assert.rejects(ledger.load(PEOPLE.eternal.key), halted);
+  assert.equal(ledger.trouble(), halted.message);
+  await assert.rejects(ledger.write([PEOPLE.namesake.subtract(1)]), halted);
+});

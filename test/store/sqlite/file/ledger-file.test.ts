@@ -1,0 +1,289 @@
+// The ledger file: what SQLite itself refuses, which processes may open it, and the reason that is given when it cannot be
+// opened.
+
+import assert from 'node:assert/strict';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
+import { ACCEPTED } from '../../../../src/ledger/command.ts';
+import { connect, SCHEMA_LATEST } from '../../../../src/store/sqlite/file/ledger-file.ts';
+import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { openSqliteTools } from '../../../../src/store/sqlite/tools/ledger-tools.ts';
+import { CannotOpen } from '../../../../src/store/store-fault.ts';
+import { byHand, contentOf, damaged, locksOf, otherProcess, PAGE_BYTES } from '../../outside.ts';
+import { auditOf, EndUser, makeHistory, NOON, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
+import { openFor } from '../sqlite-ledger.ts';
+
+async function serve(file: string): Promise<void> {
+  const { ledger } = await openSqliteStore(file);
+  await ledger.close();
+}
+
+async function operate(file: string): Promise<void> {
+  await openSqliteTools(file, { create: false }).tools.close();
+}
+
+/** Why the file cannot be opened. */
+async function refusalOf(file: string, open: (file: string) => Promise<void> = serve): Promise<string> {
+  const refusal = await open(file).catch((error: unknown) => error);
+  assert(refusal instanceof CannotOpen, `${file} is refused with a reason, not ${refusal}`);
+  assert.match(refusal.message, /^[A-Z/][^\n]*\.$/, 'one sentence, on one line');
+  return refusal.message;
+}
+
+test('A commit is on stable storage: write-ahead log, synchronous FULL, every table STRICT', async (t) => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  const db = connect(file);
+  t.after(() => db.close());
+  const pragma = (name: string) => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
+  assert.equal(pragma('journal_mode'), 'wal');
+  assert.equal(pragma('synchronous'), 2, 'FULL');
+  assert.equal(pragma('fullfsync'), 1, 'on macOS fsync alone does not reach the disk');
+  const tables = db.prepare(
+    `SELECT name, strict FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite_%'`,
+  );
+  assert.deepEqual(
+    tables.all().filter(({ strict }) => strict !== 1),
+    [],
+  );
+  assert.throws(() => db.exec(`UPDATE balances SET remaining = 'many'`), /cannot store TEXT/);
+});
+
+test('A file without a write-ahead log, such as VACUUM INTO makes, gets one when it is opened', async () => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  byHand(file, 'PRAGMA journal_mode = DELETE');
+  await serve(file);
+  const db = new DatabaseSync(file);
+  assert.equal(db.prepare('PRAGMA journal_mode').get()?.journal_mode, 'wal');
+  db.close();
+});
+
+const OVERDRAFTS: readonly (readonly [what: string, sql: string])[] = [
+  ['less than nothing remains', 'UPDATE balances SET remaining = -1'],
+  ['more remains than there was', 'UPDATE balances SET remaining = amount + 1'],
+  ['a cycle of nothing', 'UPDATE balances SET amount = 0, remaining = 0'],
+  ['a cycle ends before it starts', 'UPDATE balances SET starts_at = ends_at WHERE remaining >= 0'],
+  ['a cycle ends past the last instant', `UPDATE balances SET ends_at = 253402300800000 WHERE type = 'one-time'`],
+  ['a cycle is valid for no day', 'UPDATE balances SET validity_days = 0 WHERE remaining >= 0'],
+  ['a cycle of another status', `UPDATE balances SET status = 'renewed' WHERE remaining >= 0`],
+  ['a cycle without an amount', `UPDATE balances SET amount = NULL, remaining = NULL WHERE type = 'recurring'`],
+  ['an end user without postings', `UPDATE balances SET latest_posting = NULL WHERE type = 'end-user'`],
+  ['a subtraction adds', `UPDATE postings SET amount = 1 WHERE kind = 'subtract'`],
+  ['an addition subtracts', `UPDATE postings SET amount = -1 WHERE kind = 'add'`],
+  ['a stop moves credits', `UPDATE postings SET amount = 1 WHERE kind = 'stop-cycle'`],
+  ['a posting of another kind', `UPDATE postings SET kind = 'gift'`],
+  ['a posting follows itself', 'UPDATE postings SET previous = posting'],
+  ['a posting expires before it happens', 'UPDATE postings SET expires_at = created_at'],
+  ['a posting without an actor', `UPDATE postings SET actor = ''`],
+  ['an end user that is no UUID', `UPDATE postings SET end_user = x'00'`],
+];
+
+test('The database itself refuses an overdraft, whichever program writes it', async (t) => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  const db = new DatabaseSync(file);
+  t.after(() => db.close());
+  for (const [what, sql] of OVERDRAFTS) assert.throws(() => db.exec(sql), /CHECK constraint failed/, what);
+  const second = `UPDATE balances SET status = 'active' WHERE type = 'recurring'`;
+  assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
+});
+
+test('A ledger in use is refused: in this process, through a link, and to another process', async (t) => {
+  const file = temporaryFile();
+  const folder = dirname(file);
+  const ledger = await openFor(t, file);
+  symlinkSync(file, join(folder, 'link.db'));
+  symlinkSync(folder, join(folder, 'folder'));
+  for (const name of [file, relative('', file), join(folder, 'link.db'), join(folder, 'folder', 'scrip.db')])
+    await assert.rejects(serve(name), {
+      name: 'CannotOpen',
+      message: /is in use by another Scrip process; stop that one/,
+    });
+  const { cannotOpen, message } = await otherProcess(t, 'hold', file).answer();
+  assert(cannotOpen, 'another process is refused');
+  assert.match(message, /is in use by another Scrip process; stop that one first/);
+  await ledger.close();
+  await serve(join(folder, 'link.db'));
+});
+
+test('A ledger that was created through a link is in use under both names', async (t) => {
+  const file = temporaryFile();
+  const link = join(dirname(file), 'link.db');
+  symlinkSync(file, link);
+  await openFor(t, link);
+  for (const name of [file, link]) assert.match(await refusalOf(name), /is in use by another Scrip process/);
+});
+
+test('A ledger whose process was killed can be opened at once', async (t) => {
+  const file = temporaryFile();
+  const holder = otherProcess(t, 'hold', file);
+  assert.deepEqual(await holder.answer(), { open: true });
+  assert.match(await refusalOf(file), /is in use/);
+  await holder.kill();
+  const ledger = await openFor(t, file);
+  assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
+});
+
+test('A ledger whose creation was interrupted is created', async (t) => {
+  const file = temporaryFile();
+  byHand(file, 'PRAGMA page_size = 2048; PRAGMA journal_mode = WAL');
+  assert(statSync(file).size > 0);
+  const ledger = await openFor(t, file);
+  assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
+});
+
+const FOREIGN = /is not a Scrip ledger; point DATABASE_URL at another file/;
+const DAMAGED = /is damaged .*; restore a backup/;
+const CLOCK = /clock .*run `scrip verify` and restore a backup/;
+const OLD = /was written before the first release of Scrip .*; point DATABASE_URL at another file/;
+const NEWER = /was written by a newer Scrip .*; use that version, or point DATABASE_URL elsewhere/;
+const UNFINISHED = /holds an unfinished copy; run the same `scrip copy` again/;
+
+const sql = (text: string) => (file: string) => byHand(file, text);
+const copying = (values: string) =>
+  sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
+
+/** Pages, the clock and the mark of a copy are checked for serving; the rest for operating as well. */
+const REFUSED: readonly (readonly [
+  what: string,
+  change: (file: string) => void,
+  says: RegExp,
+  by: 'all' | 'serving',
+])[] = [
+  ['A ledger of a newer Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
+  ['A ledger of a much newer Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
+  ...[1, 2, 3, 4, 5, 6, 7, 8].map(
+    (schema) => [`A ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
+  ),
+  ['A database of another program', sql('PRAGMA application_id = 7'), FOREIGN, 'all'],
+  ['A database without an owner', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
+  ['A text file', (file) => writeFileSync(file, 'account,credits\n'), FOREIGN, 'all'],
+  ['A file of zeroes', (file) => writeFileSync(file, Buffer.alloc(8_192)), FOREIGN, 'all'],
+  ['Half a header', (file) => truncateSync(file, 10), FOREIGN, 'all'],
+  ['Half a page', (file) => truncateSync(file, PAGE_BYTES / 2), DAMAGED, 'all'],
+  ['Half a ledger', (file) => truncateSync(file, statSync(file).size / 2), DAMAGED, 'serving'],
+  ['All but the last page', (file) => truncateSync(file, statSync(file).size - PAGE_BYTES), DAMAGED, 'serving'],
+  ['A clock a millisecond later', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
+  ['A clock a millisecond earlier', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
+  ['A clock of a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
+  ['A clock without its checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
+  ['A ledger without its clock', sql('DELETE FROM clock'), /clock/, 'serving'],
+  [
+    'A copy that has just begun',
+    copying(`INSERT INTO copying VALUES (1, 'elsewhere', NULL, NULL)`),
+    UNFINISHED,
+    'serving',
+  ],
+  [
+    'A copy that was interrupted',
+    copying(`INSERT INTO copying VALUES (1, 'a', 1, zeroblob(16))`),
+    UNFINISHED,
+    'serving',
+  ],
+  ['A copy whose mark is empty', copying(''), UNFINISHED, 'serving'],
+];
+
+for (const [what, change, says, by] of REFUSED) {
+  test(`${what} is refused in a sentence, and left as it is`, async () => {
+    const file = temporaryFile();
+    await makeHistory(file);
+    change(file);
+    const before = readFileSync(file);
+    assert.match(await refusalOf(file), says);
+    if (by === 'all') assert.match(await refusalOf(file, operate), says);
+    assert(readFileSync(file).equals(before), 'nothing is written');
+  });
+}
+
+test('A ledger that is refused is closed again', async () => {
+  const file = temporaryFile();
+  await makeHistory(file);
+  byHand(file, 'UPDATE clock SET at = at + 1');
+  await refusalOf(file);
+  assert(!existsSync(`${file}-shm`), 'the last connection to a ledger removes its shared memory');
+});
+
+test('A folder is refused in a sentence, and so is a path through a file', async () => {
+  const file = temporaryFile();
+  mkdirSync(file);
+  assert.match(await refusalOf(file), FOREIGN);
+  writeFileSync(`${file}.txt`, 'a file');
+  assert.match(await refusalOf(`${file}.txt/scrip.db`), /folder .* cannot be made .*point DATABASE_URL/);
+});
+
+/** Of a system user that owns nothing; root may write everywhere. */
+const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
+
+test('A folder or a file that Scrip may not write is refused in a sentence', async (t) => {
+  const says = /cannot be opened for writing .*check that it and its folder belong to the user that runs Scrip/;
+  const file = temporaryFile();
+  await makeHistory(file);
+  const folder = dirname(file);
+  t.after(() => chmodSync(folder, 0o700));
+  const refusal = async (name: string) => {
+    const { cannotOpen, message } = await otherProcess(t, 'hold', name, UNPRIVILEGED).answer();
+    assert(cannotOpen, `${name} is refused`);
+    return message;
+  };
+  chmodSync(file, 0o444);
+  chmodSync(folder, 0o777);
+  chmodSync(`${file}.lock`, 0o666);
+  assert.match(await refusal(file), says);
+  chmodSync(folder, 0o555);
+  assert.match(await refusal(join(folder, 'new.db')), says);
+  assert(!existsSync(join(folder, 'new.db')));
+});
+
+test('A ledger that is missing is not created for operating', async () => {
+  const file = temporaryFile();
+  assert.match(await refusalOf(file, operate), /^There is no ledger at .*; check DATABASE_URL\.$/);
+  assert(!existsSync(file));
+});
+
+test('A page whose head is damaged is refused, whichever it is', async () => {
+  for (const { file, page } of await damaged(temporaryFile(), 0))
+    assert.match(await refusalOf(file), DAMAGED, `page ${page}`);
+});
+
+test('Damage in the middle of a page is refused, or found by the audit, or hit nothing', async () => {
+  const original = temporaryFile();
+  const files = await damaged(original, PAGE_BYTES / 2);
+  const whole = contentOf(original);
+  let found = 0;
+  for (const { file, page } of files) {
+    const opened = await openSqliteStore(file, () => NOON).catch((error) => error);
+    if (opened instanceof CannotOpen) {
+      found += 1;
+      continue;
+    }
+    await opened.ledger.close();
+    const { tools } = openSqliteTools(file, { create: false });
+    const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
+    if (problems.length > 0) found += 1;
+    else assert.deepEqual(contentOf(file), whole, `the damage of page ${page} went unseen`);
+  }
+  assert(found > 0 && found < files.length, `${found} of ${files.length} pages were hit`);
+});
+
+test('Tools in the same process leave the locks of the writer in place', async (t) => {
+  const file = temporaryFile();
+  const ledger = await openFor(t, file);
+  await ledger.write([new EndUser(1, 1).add(1)]);
+  const held = locksOf(file);
+  if (held === 0) return t.diagnostic('this system does not show its locks');
+  await operate(file);
+  // Without them, another program that closes the file removes the log that commits go to.
+  assert.equal(locksOf(file), held);
+});

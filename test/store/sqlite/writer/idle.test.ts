@@ -1,0 +1,72 @@
+// A ledger that nothing happens in: what its background jobs ask for once a second writes nothing to its file.
+
+import assert from 'node:assert/strict';
+import { statSync } from 'node:fs';
+import { type TestContext, test } from 'node:test';
+import { TOTALS } from '../../../../src/events/totals.ts';
+import { DAY_MS } from '../../../../src/ledger/instant.ts';
+import { openLedgerFile } from '../../../../src/store/sqlite/file/ledger-file.ts';
+import { FeedReader } from '../../../../src/store/sqlite/journal/feed.ts';
+import { LedgerClock } from '../../../../src/store/sqlite/writer/ledger-clock.ts';
+import { Writer } from '../../../../src/store/sqlite/writer/writer.ts';
+import { EndUser, keyed, NOON, temporaryFile } from '../../temporary-ledger.ts';
+
+const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
+
+/** A writer with some history, and what its background jobs do once a second. */
+function idleWriter(t: TestContext) {
+  const file = temporaryFile();
+  const db = openLedgerFile(file, false);
+  const time = { now: NOON };
+  const writer = new Writer(file, new LedgerClock(() => time.now));
+  t.after(() => {
+    writer.close();
+    db.close();
+  });
+  const users = Array.from({ length: 20 }, (_, index) => new EndUser(1, index));
+  writer.write(users.flatMap((user) => [keyed(user.add(5), 'a', '1'), keyed(user.subtract(1), 's', '1')]));
+  const feed = new FeedReader(db, (read) => read());
+  const second = () => {
+    time.now += 1_000;
+    writer.tick();
+    writer.deleteExpiredRecords(RETENTION);
+    const next = feed.next(TOTALS);
+    if (next !== null) writer.saveFeedPart(next);
+  };
+  const isWritten = () => {
+    const before = writtenAt(file);
+    second();
+    return writtenAt(file) !== before;
+  };
+  return { time, writer, users, isWritten };
+}
+
+function writtenAt(file: string): bigint {
+  return statSync(`${file}-wal`, { bigint: true }).mtimeNs;
+}
+
+test('An idle ledger is written to until nothing is pending, and then no more', (t) => {
+  const { isWritten } = idleWriter(t);
+  const seconds = Array.from({ length: 20 }, isWritten);
+  assert(seconds[0], 'balances are written back');
+  assert.deepEqual(seconds.slice(10), Array(10).fill(false));
+});
+
+test('An idle ledger is written to when idempotency records expire, and then no more', (t) => {
+  const { time, isWritten } = idleWriter(t);
+  for (let seconds = 0; seconds < 10; seconds++) isWritten();
+  for (const days of [1, 30]) {
+    time.now = NOON + days * DAY_MS;
+    assert(isWritten(), `records expire after ${days} days`);
+    assert.deepEqual(Array.from({ length: 5 }, isWritten), Array(5).fill(false));
+  }
+});
+
+test('An idle ledger has its clock when it is written to again', (t) => {
+  const { time, writer, users, isWritten } = idleWriter(t);
+  for (let seconds = 0; seconds < 10; seconds++) isWritten();
+  const [user] = users as [EndUser];
+  const { outcomes } = writer.write([user.startCycle(3, 1)]);
+  assert(outcomes[0]?.refused === null && outcomes[0].cycle);
+  assert.equal(outcomes[0].cycle.start, time.now);
+});

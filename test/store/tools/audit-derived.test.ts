@@ -1,0 +1,261 @@
+// The audit of what is derived from postings or lies below them: totals, snapshots, marks, indexes, links and pages.
+
+import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
+import { DatabaseSync } from 'node:sqlite';
+import { before, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { TOTALS } from '../../../src/events/totals.ts';
+import { openSqliteTools } from '../../../src/store/sqlite/tools/ledger-tools.ts';
+import { CannotOpen } from '../../../src/store/store-fault.ts';
+import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
+import { auditBeside, crashed, openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
+import { ENDLESS, EndUser, makeHistory, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
+
+/** An audit of so small a ledger takes milliseconds; one that takes this long, with a process around it, never ends. */
+const AUDIT_MS_MAX = 20_000;
+
+const [ada, eve] = [new EndUser(1, 1), new EndUser(2, 1)];
+
+/** A ledger whose totals have caught up. */
+let file = '';
+before(async () => {
+  file = temporaryFile();
+  await makeHistory(file);
+});
+
+async function problemsAfter(sql: string, of = file): Promise<string> {
+  const copy = crashed(of);
+  byHand(copy, sql);
+  return problemsOf(await auditBeside(copy)).join('\n');
+}
+
+const TAMPERED_TOTALS: readonly (readonly [what: string, sql: string])[] = [
+  [
+    'A credit more in a total',
+    `UPDATE daily_totals SET credits = CAST(CAST(credits AS INTEGER) + 1 AS TEXT) WHERE kind = 'add'`,
+  ],
+  ['A transaction more in a total', `UPDATE daily_totals SET transactions = transactions + 1 WHERE kind = 'subtract'`],
+  ['A total of another account', 'UPDATE daily_totals SET account = account + 7'],
+  ['A total of another day', 'UPDATE daily_totals SET day = day + 100'],
+  ['A total of another actor', `UPDATE daily_totals SET actor = actor || '0'`],
+  ['A total that is gone', `DELETE FROM daily_totals WHERE kind = 'renew'`],
+  ['A total that is too many', `INSERT INTO daily_totals VALUES (1, 20000, 'add', 'key:1', '5', 1)`],
+  ['A total that is no number', `UPDATE daily_totals SET credits = 'many' WHERE kind = 'renew'`],
+  ['Credits that end in another hour', 'UPDATE expiry_totals SET hour = hour + 1'],
+  [
+    'A credit less that ends',
+    `UPDATE expiry_totals SET credits = CAST(CAST(credits AS INTEGER) - 1 AS TEXT) WHERE account = 2`,
+  ],
+  ['Credits that end and are gone', 'DELETE FROM expiry_totals WHERE account = 2'],
+  ['Totals that are gone though they were counted', 'DELETE FROM daily_totals; DELETE FROM expiry_totals'],
+  ['Recent activity that is gone', 'DELETE FROM account_activity WHERE account = 2'],
+  ['Recent activity of another account', 'UPDATE account_activity SET account = 3 WHERE account = 2'],
+  ['Recent activity that never was', 'INSERT INTO account_activity VALUES (1, 77)'],
+];
+
+for (const [what, sql] of TAMPERED_TOTALS) {
+  test(`${what} is found, and rebuilt from the postings`, async (t) => {
+    const copy = crashed(file);
+    byHand(copy, sql);
+    const audited = await auditBeside(copy);
+    assert.deepEqual(audited.findings, []);
+    assert.match(audited.store.join('\n'), /totals|activity/);
+    const { tools } = openSqliteTools(copy, { create: false });
+    await tools.rebuildTotals();
+    await tools.close();
+    const ledger = await openFor(t, copy);
+    const before = await ledger.console.overview(1, { days: 366 });
+    assert.equal(before.outstanding, 0n, 'they are counted again from the first posting');
+    await ledger.consumeFeed();
+    assert.deepEqual(problemsOf(await ledger.audit()), []);
+  });
+}
+
+test('The audit finds a changed amount of a period that is over by the totals alone', async () => {
+  const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
+  assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
+  const uncounted =
+    'DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM account_activity';
+  assert.equal(await problemsAfter(`${uncounted}; ${past}`), '', 'totals that are not counted yet know nothing of it');
+  const digestOf = async (path: string) => {
+    const { tools } = openSqliteTools(path, { create: false });
+    return await tools.digest(null).finally(() => tools.close());
+  };
+  const changed = crashed(file);
+  byHand(changed, past);
+  assert.notDeepEqual(await digestOf(changed), await digestOf(file));
+});
+
+test('The audit does not report postings that no consumer has counted yet as missing from the totals', async (t) => {
+  const ledger = await openInPlace(t, crashed(file), { wall: Date.UTC(2026, 5, 1) });
+  await ledger.write([ada.add(5), eve.add(5)]);
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+});
+
+const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
+  [
+    'A mark of flushed postings ahead of the journal',
+    'UPDATE flushed SET posting = posting + 1',
+    /flushed .* ahead of the journal/,
+  ],
+  ['A mark of flushed postings that is gone', 'DELETE FROM flushed', /mark of flushed postings/],
+  [
+    'A consumer ahead of the journal',
+    'UPDATE feed_positions SET posting = posting + 100',
+    /consumer .* ahead of the journal/,
+  ],
+  [
+    'A consumer behind what it has counted',
+    'UPDATE feed_positions SET posting = posting - 1',
+    /^the totals of account/m,
+  ],
+];
+
+for (const [what, sql, says] of MARKS)
+  test(`${what} is found`, async () => {
+    assert.match(await problemsAfter(sql), says);
+  });
+
+test('The audit finds pending balances that the mark of flushed postings passes over', async (t) => {
+  const path = temporaryFile();
+  const ledger = await openInPlace(t, path);
+  await ledger.write([ada.add(10), eve.add(5)]);
+  await ledger.write([ada.subtract(1)]);
+  const skipped = 'UPDATE flushed SET posting = (SELECT max(posting) FROM postings)';
+  assert.match(await problemsAfter(skipped, path), /^3 postings are stored, and 0 belong to an end user$/m);
+});
+
+/** A ledger in which an end user has several hundred transactions, and so some snapshots. */
+async function makeSnapshots(t: TestContext): Promise<string> {
+  const path = temporaryFile();
+  const ledger = await openInPlace(t, path);
+  await ledger.write([ada.add(1_000_000), eve.add(1)]);
+  const count = () => Number(readByHand(path, 'SELECT count(*) AS count FROM snapshots WHERE account = 1')[0]?.count);
+  for (let written = 0; count() < 3; written += 100) {
+    assert(written < 10_000, 'each 128th transaction or so is followed by a snapshot');
+    for (let batch = 0; batch < 100; batch++) await ledger.write([ada.subtract(1)]);
+  }
+  await ledger.close();
+  return path;
+}
+
+const LATER = '(SELECT max(posting) FROM snapshots WHERE account = 1)';
+const SNAPSHOTS: readonly (readonly [what: string, sql: string])[] = [
+  ['Another state in a snapshot', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
+  [
+    'One credit more in a snapshot',
+    `UPDATE snapshots SET state = replace(state, '"active",1000000,', '"active",1000001,') WHERE posting = ${LATER}`,
+  ],
+  ['A snapshot of another posting', `UPDATE snapshots SET posting = posting - 1 WHERE posting = ${LATER}`],
+  ['A snapshot of a posting that is not there', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
+  [
+    'A snapshot of another transaction',
+    `UPDATE snapshots SET transaction_id = (SELECT max(transaction_id) FROM postings) WHERE posting = ${LATER}`,
+  ],
+  ['A snapshot of another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
+  ['A snapshot of an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],
+  ['A snapshot that is no JSON', `UPDATE snapshots SET state = '[' WHERE posting = ${LATER}`],
+];
+
+test('The audit finds a snapshot that was changed by hand', async (t) => {
+  const path = await makeSnapshots(t);
+  assert.equal(await problemsAfter('SELECT 1', path), '');
+  for (const [what, sql] of SNAPSHOTS)
+    await t.test(what, async () => {
+      assert.match(await problemsAfter(sql, path), /snapshot/);
+    });
+});
+
+/** Leaves all rows as they are, and takes those of active cycles out of an index. */
+function emptyIndex(path: string, index: string): void {
+  const [row] = readByHand(
+    path,
+    `SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE name = '${index}'`,
+  );
+  const changeSchema = (sql: string, ...values: string[]) => {
+    const db = new DatabaseSync(path);
+    db.enableDefensive(false);
+    db.exec('PRAGMA writable_schema = ON');
+    db.prepare(sql).run(...values);
+    db.close();
+  };
+  const active = `type = 'recurring' AND status = 'active'`;
+  byHand(path, `CREATE TABLE aside AS SELECT * FROM balances WHERE ${active}; DELETE FROM balances WHERE ${active}`);
+  changeSchema('DELETE FROM sqlite_schema WHERE name = ?', index);
+  byHand(path, 'INSERT INTO balances SELECT * FROM aside; DROP TABLE aside');
+  changeSchema(
+    'INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, ?, ?)',
+    ...(Object.values(row ?? {}) as string[]),
+  );
+}
+
+for (const index of ['one_active_cycle', 'renewals_due'])
+  test(`Rows that are missing from the index ${index} are found`, async () => {
+    const copy = crashed(file);
+    emptyIndex(copy, index);
+    const { findings, store } = await auditBeside(copy);
+    assert.deepEqual(findings, []);
+    assert.match(store.join('\n'), new RegExp(`missing from index ${index}`));
+  });
+
+for (const kind of ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle']) {
+  test(`Links between postings that turn in circles at one of kind ${kind} come to an end and are found`, async (t) => {
+    const circling = temporaryFile();
+    copyFileSync(file, circling);
+    byHand(
+      circling,
+      `UPDATE postings SET previous = posting WHERE posting = (SELECT max(posting) FROM postings WHERE kind = '${kind}')`,
+    );
+    const late = new AbortController();
+    const found = await Promise.race([
+      otherProcess(t, 'audit', circling).answer(),
+      sleep(AUDIT_MS_MAX, ENDLESS, { signal: late.signal }),
+    ]);
+    late.abort();
+    assert.notEqual(found, ENDLESS);
+    assert(found.findings.length + found.store.length > 0);
+  });
+}
+
+test('The audit finds a number too large for JavaScript wherever it is', async () => {
+  for (const [table, column] of [
+    ['postings', 'created_at'],
+    ['idempotency_records', 'recorded_at'],
+    ['daily_totals', 'transactions'],
+    ['expiry_totals', 'hour'],
+    ['clock', 'sequence'],
+    ['balances', 'latest_posting'],
+  ]) {
+    const insert = `INSERT INTO idempotency_records VALUES (2, 1, 1, zeroblob(16), 'k', 'add 1 1', 'r', NULL, 1)`;
+    const sql = `${insert}; UPDATE OR IGNORE ${table} SET ${column} = ${2n ** 60n} WHERE ${column} IS NOT NULL`;
+    assert.notEqual(await problemsAfter(sql), '', `${table}.${column}`);
+  }
+});
+
+test('The audit finds a damaged page, or the file cannot be opened', async () => {
+  for (const { file, page } of await damaged(temporaryFile(), 0)) {
+    try {
+      assert.notDeepEqual((await auditBeside(file)).store, [], `page ${page}`);
+    } catch (error) {
+      assert(error instanceof CannotOpen, `page ${page}: ${error}`);
+    }
+  }
+});
+
+test('The audit finds nothing in a correct ledger while it is written to', async (t) => {
+  const busy = crashed(file);
+  const ledger = await openFor(t, busy);
+  let isOver = false;
+  const { oneTime, renewing, rich, replacing } = PEOPLE;
+  const writing = (async () => {
+    while (!isOver) {
+      await ledger.write([oneTime.add(2), oneTime.subtract(1), renewing.subtract(1), rich.stopCycle()]);
+      await ledger.write([replacing.startCycle(3, 7, 'replace')]);
+      await ledger.store.feed.consume(TOTALS);
+    }
+  })();
+  for (let audits = 0; audits < 10; audits++) assert.deepEqual(problemsOf(await auditBeside(busy)), []);
+  isOver = true;
+  await writing;
+});

@@ -1,0 +1,105 @@
+// A ledger file in order, its rows, and what the audit finds in a copy that was changed by hand.
+
+import assert from 'node:assert/strict';
+import { copyFileSync, rmSync } from 'node:fs';
+import { DatabaseSync, type SQLOutputValue } from 'node:sqlite';
+import { uuidOf } from '../../../src/store/sqlite/file/uuid.ts';
+import { byHand } from '../outside.ts';
+import { auditBeside } from '../sqlite/sqlite-ledger.ts';
+import { makeHistory, problemsOf, temporaryFile } from '../temporary-ledger.ts';
+
+export type Row = Record<string, SQLOutputValue>;
+export type Table = keyof typeof KEYS;
+
+const KEYS = {
+  balances: ['account', 'end_user', 'ends_at', 'cycle_id'],
+  postings: ['posting'],
+  clock: ['only'],
+} as const;
+
+export interface Verdict {
+  /** `account 1, end user …` for each finding, and `store` for what is broken below the end users. */
+  readonly names: readonly string[];
+  /** All that was found, a line each. */
+  readonly text: string;
+}
+
+export class ChangedLedger {
+  /** In order; changes are made to copies of it. */
+  readonly file = temporaryFile();
+  readonly rows: Record<Table, Row[]> = { balances: [], postings: [], clock: [] };
+
+  static async make(): Promise<ChangedLedger> {
+    const ledger = new ChangedLedger();
+    await makeHistory(ledger.file);
+    const db = new DatabaseSync(ledger.file, { readOnly: true });
+    for (const table of Object.keys(KEYS) as Table[]) ledger.rows[table] = db.prepare(`SELECT * FROM ${table}`).all();
+    db.close();
+    return ledger;
+  }
+
+  /** The row of this table for which all these columns are as given: there is one. */
+  row(table: Table, columns: Row): Row {
+    const found = this.rows[table].filter((row) =>
+      Object.entries(columns).every(([name, value]) => row[name] === value),
+    );
+    assert.equal(found.length, 1, `one of ${table} is ${JSON.stringify(columns)}`);
+    return found[0] as Row;
+  }
+
+  /** A copy after a change. */
+  changed(sql: string): string {
+    const copy = `${this.file}.copy`;
+    for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
+    copyFileSync(this.file, copy);
+    byHand(copy, `PRAGMA synchronous = OFF; ${sql}`);
+    return copy;
+  }
+
+  async verdictAfter(sql: string): Promise<Verdict> {
+    const audited = await auditBeside(this.changed(sql));
+    const names = audited.findings.map(({ user }) => `account ${user.account}, end user ${user.endUser}`);
+    return { names: audited.store.length > 0 ? [...names, 'store'] : names, text: problemsOf(audited).join('\n') };
+  }
+
+  /**
+   * Changes a row, and asserts that its end user is named, or the store where it belongs to no end user.
+   *
+   * @param orStore whether it is enough to name the store, as it is for a row that holds no credits
+   * @returns false when the database itself refuses the change, two rows of one key
+   */
+  async assertNamed(row: Row, sql: string, { orStore = row.type === 'end-user' } = {}): Promise<boolean> {
+    try {
+      const { names } = await this.verdictAfter(sql);
+      const owner = row.end_user ? `account ${row.account}, end user ${uuidOf(row.end_user as Uint8Array)}` : 'store';
+      const isNamed = names.includes(owner) || (orStore && names.includes('store'));
+      assert(isNamed, `${sql}: ${names.length ? `named ${names}` : 'went unseen'}`);
+      return true;
+    } catch (error) {
+      if (/^UNIQUE constraint failed/.test((error as Error).message)) return false;
+      throw error;
+    }
+  }
+}
+
+export function literal(value: SQLOutputValue | undefined): string {
+  if (value instanceof Uint8Array) return `x'${Buffer.from(value).toString('hex')}'`;
+  return typeof value === 'string' ? `'${value}'` : String(value);
+}
+
+/** The condition that picks out this row. */
+export function where(table: Table, row: Row): string {
+  return KEYS[table].map((column) => `${column} = ${literal(row[column])}`).join(' AND ');
+}
+
+/** The condition that picks out the rows of the same end user. */
+export function whereUser({ account, end_user }: Row): string {
+  return `account = ${account} AND end_user = ${literal(end_user)}`;
+}
+
+/** The same bytes but for the last bit of one. */
+export function flipped(bytes: SQLOutputValue | undefined, index: number): SQLOutputValue {
+  const copy = Uint8Array.from(bytes as Uint8Array);
+  copy[index] = (copy[index] as number) ^ 1;
+  return copy;
+}

@@ -1,0 +1,283 @@
+// Copying a whole ledger from one store to another: the copy has the same rows, and nothing is copied from under a server or
+// over another ledger. On files and on a real PostgreSQL. Interrupted copies have a file of their own.
+
+import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { after, before, describe, type TestContext, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { hashOf } from '../../../src/accounts/api-key.ts';
+import type { Database } from '../../../src/config.ts';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { copyDatabase, openTools } from '../../../src/open-tools.ts';
+import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import type { Stores } from '../../../src/store/stores.ts';
+import { add, scrip, serve } from '../../cli/scrip-command.ts';
+import { byHand } from '../outside.ts';
+import { PostgresServer } from '../postgres/postgres-server.ts';
+import { openFor, openInPlace, SMALL } from '../sqlite/sqlite-ledger.ts';
+import {
+  balanceOf,
+  EndUser,
+  keyed,
+  PEOPLE,
+  problemsOf,
+  replayed,
+  temporaryFile,
+  transactionsOf,
+} from '../temporary-ledger.ts';
+import {
+  assertCommandRefused,
+  assertRefused,
+  at,
+  auditAt,
+  copying,
+  fileAt,
+  makeLedger,
+  makeMany,
+  openSource,
+  quietly,
+  sha256Of,
+} from './copied-ledger.ts';
+
+/** For a group of tests, on a busy machine. */
+const GROUP_MS_MAX = 240_000;
+const options = { timeout: GROUP_MS_MAX };
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.remove());
+
+const postgresAt = (url: string) => at(url) as Extract<Database, { kind: 'postgres' }>;
+
+async function clockOf(url: string): Promise<number> {
+  const source = await openSource(url);
+  try {
+    return (await source.clock()).at;
+  } finally {
+    await source.close();
+  }
+}
+
+async function query(url: string, text: string): Promise<void> {
+  await server.query(text, url.slice(url.lastIndexOf('/') + 1));
+}
+
+/** The connections of a process are gone a moment after it. */
+async function disconnected(): Promise<void> {
+  await sleep(200);
+}
+
+async function seen({ ledger, keys }: Stores): Promise<unknown> {
+  const users = Object.values(PEOPLE);
+  const balances = users.map(async (user) => [await balanceOf(ledger, user), await transactionsOf(ledger, user)]);
+  return [await Promise.all(balances), await keys.list()];
+}
+
+describe('copies', options, () => {
+  test('A ledger that is copied from a file to PostgreSQL, on to PostgreSQL and back to a file is the same ledger', async () => {
+    const { file, secret, revoked } = await makeLedger();
+    const [first, second, back] = [await server.createDatabase(), await server.createDatabase(), temporaryFile()];
+    const { sha256, ...report } = await copyDatabase(at(fileAt(file)), at(first), quietly);
+    assert.deepEqual([report.accounts, report.keys, report.endUsers, report.resumedAfter], [2, 2, 6, 0]);
+    await copyDatabase(at(first), at(second), quietly);
+    await copyDatabase(at(second), at(fileAt(back)), quietly);
+    for (const url of [fileAt(file), first, second, fileAt(back)]) assert.equal(await sha256Of(url), sha256);
+
+    const later = Date.now() + DAY_MS;
+    const stores = [
+      await openSqliteStore(file, () => later),
+      await openPostgresStore({ ...postgresAt(second), now: `${later}::bigint` }),
+      await openSqliteStore(back, () => later),
+    ];
+    const [original, ...copies] = await Promise.all(stores.map(seen));
+    for (const copy of copies) assert.deepEqual(copy, original);
+    for (const { keys, ledger } of stores) {
+      assert.deepEqual(await keys.find(hashOf(secret)), { id: 1, account: 1, scope: 'write' });
+      assert.equal(await keys.find(hashOf(revoked)), null);
+      const commands = [PEOPLE.oneTime.add(3), PEOPLE.renewing.settle(), PEOPLE.rich.add(1)];
+      await ledger.write(commands, () => {});
+      await ledger.close();
+    }
+    for (const url of [fileAt(file), second, fileAt(back)]) assert.deepEqual(problemsOf(await auditAt(url)), []);
+  });
+
+  test('A copy of a file keeps its clock and the order of its postings, and its server accepts the same API key', async (t) => {
+    const { file, secret } = await makeLedger();
+    const to = temporaryFile();
+    await copyDatabase(at(fileAt(file)), at(fileAt(to)), quietly);
+    const dump = (path: string) => {
+      const db = new DatabaseSync(path, { readOnly: true });
+      const rows = [
+        db.prepare('SELECT at, sequence, checksum FROM clock').all(),
+        db.prepare('SELECT hex(transaction_id), hex(cycle_id) FROM postings ORDER BY end_user, account, posting').all(),
+        db.prepare('SELECT * FROM balances WHERE latest_posting IS NULL').all(),
+      ];
+      db.close();
+      return rows;
+    };
+    assert.deepEqual(dump(to), dump(file));
+    const { url } = await serve(t, to);
+    assert.equal((await add(url, secret)).status, 200);
+  });
+
+  test('A copy of a ledger that was killed with pending balances is the same ledger', async (t) => {
+    const { file } = await makeLedger();
+    const ledger = await openInPlace(t, file, { ...SMALL, wall: Date.now() });
+    const users = Array.from({ length: 9 }, (_, index) => new EndUser(1, index));
+    for (let round = 0; round < 5; round++)
+      await ledger.write(users.map((user) => (round % 2 ? user.subtract(1) : user.add(4))));
+    await ledger.crash();
+    const balances = await Promise.all(users.map((user) => balanceOf(ledger, user)));
+    await ledger.crash();
+    await ledger.close();
+    const [there, back] = [await server.createDatabase(), temporaryFile()];
+    await copyDatabase(at(fileAt(file)), at(there), quietly);
+    await copyDatabase(at(there), at(fileAt(back)), quietly);
+    const copy = await openInPlace(t, back, { wall: Date.now() });
+    assert.deepEqual(await Promise.all(users.map((user) => balanceOf(copy, user))), balances);
+  });
+
+  test('A copy has the idempotency records, also of refusals of unknown end users', async () => {
+    const [file, back, database] = [temporaryFile(), temporaryFile(), await server.createDatabase()];
+    const [ada, unknown] = [new EndUser(1, 1), new EndUser(2, 7)];
+    const commands = (requestId: string) =>
+      [ada.add(10), unknown.subtract(1)].map((command) => keyed(command, `ünsafe "key" \\ 1`, requestId));
+    const { ledger } = await openSqliteStore(file);
+    const outcomes = await ledger.write(commands('first'), () => {});
+    const many = Array.from({ length: 1_500 }, (_, index) => keyed(new EndUser(3, index).add(1), 'key', 'many'));
+    await ledger.write(many, () => {});
+    await ledger.close();
+    await copyDatabase(at(fileAt(file)), at(database), quietly);
+    await copyDatabase(at(database), at(fileAt(back)), quietly);
+    for (const copy of [await openPostgresStore(postgresAt(database)), await openSqliteStore(back)]) {
+      const expected = outcomes.map((outcome) => outcome && replayed(outcome, 'first'));
+      assert.deepEqual(await copy.ledger.write(commands('second'), () => {}), expected);
+      const again = await copy.ledger.write(many, () => {});
+      assert(again.every((outcome) => outcome?.replayOf === 'many'));
+      await copy.ledger.close();
+    }
+  });
+
+  test('A copy of an empty ledger is an empty ledger', async () => {
+    const [file, to] = [temporaryFile(), await server.createDatabase()];
+    await (await openTools(at(fileAt(file)))).tools.close();
+    await copyDatabase(at(fileAt(file)), at(to), quietly);
+    assert.equal(await sha256Of(to), await sha256Of(fileAt(file)));
+  });
+
+  test('A copy never has an earlier clock than its source, even where that is ahead of all clocks', async () => {
+    const { file } = await makeLedger();
+    const [there, back] = [await server.createDatabase(), temporaryFile()];
+    const ahead = Date.now() + 400 * DAY_MS;
+    await (await openSqliteStore(file, () => ahead)).ledger.close();
+    await copyDatabase(at(fileAt(file)), at(there), quietly);
+    await copyDatabase(at(there), at(fileAt(back)), quietly);
+    for (const url of [fileAt(file), there, fileAt(back)]) assert.equal(await clockOf(url), ahead);
+  });
+
+  test('A copy of an end user with more postings than are held at once keeps their order', async (t) => {
+    const [file, there, back] = [temporaryFile(), await server.createDatabase(), temporaryFile()];
+    const ledger = await openFor(t, file);
+    const ada = new EndUser(1, 1);
+    await ledger.write([ada.add(1_000_000)]);
+    for (let batch = 0; batch < 5; batch++)
+      await ledger.write(Array.from({ length: 500 }, (_, index) => ada.subtract(index + 1)));
+    const transactions = await transactionsOf(ledger, ada);
+    await ledger.close();
+    await copyDatabase(at(fileAt(file)), at(there), quietly);
+    await copyDatabase(at(there), at(fileAt(back)), quietly);
+    assert.deepEqual(await transactionsOf(await openFor(t, back), ada), transactions);
+  });
+
+  test('A copy reports its progress, and the command prints it', async () => {
+    const [file, there] = [temporaryFile(), await server.createDatabase()];
+    await makeMany(file, 5_000);
+    const { code, stdout, stderr } = await copying(fileAt(file), there);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /5000 end users and 10000 postings/);
+    assert.match(stderr, /^copying: \d+ of 10000 postings, \d+%\n[\s\S]*comparing: 20000 of 20000 postings, 100%\n$/);
+  });
+});
+
+describe('refused copies', options, () => {
+  test('A ledger is not copied while a server runs on the source or the destination', async (t) => {
+    const { file } = await makeLedger();
+    const [there, empty] = [await server.createDatabase(), await server.createDatabase()];
+    await copyDatabase(at(fileAt(file)), at(there), quietly);
+    await whileServed(t, file, async () =>
+      assertRefused(fileAt(file), fileAt(temporaryFile()), /is in use by another Scrip process; stop that one first/),
+    );
+    const says = /is in use by another Scrip process; stop every server on it first/;
+    await whileServed(t, '', () => assertRefused(there, fileAt(temporaryFile()), says), { DATABASE_URL: there });
+    await whileServed(t, '', () => assertRefused(fileAt(file), empty, says), { DATABASE_URL: empty });
+  });
+
+  test('A ledger is not copied over another one, even if that has a single API key', async () => {
+    const { file } = await makeLedger();
+    const [there, other] = [await server.createDatabase(), temporaryFile()];
+    for (const url of [there, fileAt(other)]) {
+      const { code } = await scrip(['key', 'create', '--account', 'Other'], { DATABASE_URL: url });
+      assert.equal(code, 0);
+      await disconnected();
+      await assertRefused(fileAt(file), url, /holds a ledger/);
+    }
+  });
+
+  test('A copy without a source or a destination is refused in one sentence without a password', async () => {
+    const { file } = await makeLedger();
+    const missing = await server.createDatabase();
+    await assertRefused(fileAt(temporaryFile()), fileAt(temporaryFile()), /^There is no ledger at .* to copy/);
+    await assertRefused(missing, fileAt(temporaryFile()), /^There is no ledger/);
+    await assertCommandRefused(fileAt(file), fileAt(file), /must be different ledgers/);
+    await assertCommandRefused('mysql://root:hunter2@db', fileAt(file), /^--from must be file:PATH or postgres/);
+    await assertCommandRefused(fileAt(file), 'postgres://u:hunter2@127.0.0.1:1/x', /^PostgreSQL .*(?!.*hunter2)/);
+  });
+
+  test('A broken ledger is not copied, and nothing is written', async () => {
+    const { file } = await makeLedger();
+    const to = temporaryFile();
+    byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);
+    await assertRefused(fileAt(file), fileAt(to), /is not copied: the ledger is broken in \d+ places/);
+    const { tools, keys } = await openTools(at(fileAt(to)));
+    assert.deepEqual(await keys.list(), []);
+    await tools.close();
+  });
+
+  test('A ledger that is written to while it is copied is refused at the end', async () => {
+    const { file } = await makeLedger();
+    const there = await server.createDatabase();
+    let isDone = false;
+    const meanwhile = () => {
+      if (!isDone) byHand(file, 'UPDATE api_keys SET revoked_at = 1 WHERE key_id = 1');
+      isDone = true;
+    };
+    await assert.rejects(copyDatabase(at(fileAt(file)), at(there), meanwhile), /was written to while it was copied/);
+  });
+
+  test('A database that is being copied cannot be written to, even by a server that the copy did not find', async () => {
+    const { file } = await makeLedger();
+    const there = await server.createDatabase();
+    await copyDatabase(at(fileAt(file)), at(there), quietly);
+    const source = await openSource(there);
+    const write = `SET lock_timeout = '100ms'; UPDATE scrip.cycles SET remaining = 0`;
+    await assert.rejects(query(there, write), /lock timeout/);
+    await source.close();
+  });
+});
+
+/** Does the work while a server runs. */
+async function whileServed(
+  t: TestContext,
+  file: string,
+  work: () => Promise<void>,
+  environment: Record<string, string> = {},
+): Promise<void> {
+  const running = await serve(t, file, [], environment);
+  await work();
+  running.kill('SIGTERM');
+  assert.equal((await running.ended).code, 0);
+  await disconnected();
+}

@@ -1,0 +1,133 @@
+// An interrupted copy: no server runs on it, and it continues where it stopped, unless something else has changed in
+// between. To a file and to a real PostgreSQL.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { openStores } from '../../../src/open-store.ts';
+import { copyDatabase, openTools } from '../../../src/open-tools.ts';
+import { createApiKey } from '../../../src/store/key-store.ts';
+import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
+import type { ReportProgress } from '../../../src/store/tools/ledger-tools.ts';
+import { Running } from '../../cli/scrip-command.ts';
+import { byHand } from '../outside.ts';
+import { PostgresServer } from '../postgres/postgres-server.ts';
+import { EndUser, problemsOf, temporaryFile } from '../temporary-ledger.ts';
+import { assertRefused, at, auditAt, copying, fileAt, makeMany, quietly, sha256Of } from './copied-ledger.ts';
+
+/** For all tests, on a busy machine. */
+const options = { timeout: 240_000 };
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.remove());
+
+/** End users, and the postings after which it is interrupted: one commit, of 5,000 records, is behind it by then. */
+const INTERRUPTED_OF = 4_000;
+const INTERRUPTED_AFTER = 6_000;
+
+class Interrupted extends Error {}
+
+/** A progress report that fails as soon as so many postings are copied. */
+function failingAfter(postings: number): ReportProgress {
+  return (progress) => {
+    if (progress.step === 'copying' && progress.done >= postings) throw new Interrupted();
+  };
+}
+
+async function endUsersAt(url: string): Promise<number> {
+  const database = url.slice(url.lastIndexOf('/') + 1);
+  const { rows } = await server.query(`SELECT count(*)::integer AS count FROM scrip.end_users`, database);
+  return rows[0].count;
+}
+
+async function query(url: string, sql: string): Promise<void> {
+  await server.query(sql, url.slice(url.lastIndexOf('/') + 1));
+}
+
+/** The changes stay in the file or the database. */
+const DESTINATIONS = [
+  ['to PostgreSQL', () => server.createDatabase(), (url: string) => query(url, changed('scrip.postings', 'ctid'))],
+  [
+    'to a file',
+    async () => fileAt(temporaryFile()),
+    async (url: string) => byHand(url.slice(5), changed('postings', 'posting')),
+  ],
+] as const;
+
+/** SQL that changes one of the rows that were copied. */
+function changed(postings: string, key: string): string {
+  return `UPDATE ${postings} SET actor = 'key:2' WHERE ${key} = (SELECT ${key} FROM ${postings} WHERE kind = 'subtract' LIMIT 1)`;
+}
+
+describe('interrupted copies', options, () => {
+  for (const [what, makeDestination, change] of DESTINATIONS) {
+    test(`An interrupted copy ${what} is not served, and continues after the last complete end user`, async () => {
+      const [file, url] = [temporaryFile(), await makeDestination()];
+      await makeMany(file, INTERRUPTED_OF);
+      await interrupt(file, url);
+      await assert.rejects(openStores(at(url)), { name: 'CannotOpen', message: /holds an unfinished copy/ });
+      await assertRefused(url, fileAt(temporaryFile()), /holds an unfinished copy/);
+      const { resumedAfter, postings } = await copyDatabase(at(fileAt(file)), at(url), quietly);
+      assert(resumedAfter > 1_000 && resumedAfter < INTERRUPTED_OF, `${resumedAfter} end users were there`);
+      assert.equal(postings, 2 * INTERRUPTED_OF);
+      assert.equal(await sha256Of(url), await sha256Of(fileAt(file)));
+      assert.deepEqual(problemsOf(await auditAt(url)), []);
+      await assertRefused(fileAt(file), url, /holds a ledger/);
+    });
+
+    test(`An interrupted copy ${what} is refused when its source was written to in between`, async () => {
+      const [file, url] = [temporaryFile(), await makeDestination()];
+      await makeMany(file, INTERRUPTED_OF);
+      await interrupt(file, url);
+      const { ledger } = await openSqliteStore(file);
+      await ledger.write([new EndUser(1, 1).subtract(1)], () => {});
+      await ledger.close();
+      const says = /part of a copy of another ledger, or of this one before it changed/;
+      await assertRefused(fileAt(file), url, says);
+    });
+
+    test(`An interrupted copy ${what} is refused when its source has another API key`, async () => {
+      const [file, url] = [temporaryFile(), await makeDestination()];
+      await makeMany(file, INTERRUPTED_OF);
+      await interrupt(file, url);
+      const { tools, keys } = await openTools(at(fileAt(file)));
+      await createApiKey(keys, { accountName: 'Another', scope: 'read' });
+      await tools.close();
+      await assertRefused(fileAt(file), url, /part of a copy of another ledger, or of this one before it changed/);
+    });
+
+    test(`An interrupted copy ${what} with a row that was changed by hand stays unfinished`, async () => {
+      const [file, url] = [temporaryFile(), await makeDestination()];
+      await makeMany(file, INTERRUPTED_OF);
+      await interrupt(file, url);
+      await change(url);
+      for (const _ of ['once', 'again'])
+        await assertRefused(fileAt(file), url, /differs from .*something else changed it/);
+    });
+  }
+
+  test('A copy that was killed with -9 continues when the command is run again', async () => {
+    const [file, url] = [temporaryFile(), await server.createDatabase()];
+    await makeMany(file, 10_000);
+    const running = new Running(['copy', '--from', fileAt(file), '--to', url], {});
+    let copied = 0;
+    for (let tries = 0; copied === 0; tries++) {
+      assert(tries < 1_000, 'end users are copied');
+      await sleep(20);
+      copied = await endUsersAt(url).catch(() => 0);
+    }
+    running.kill('SIGKILL');
+    assert.equal((await running.ended).code, 'SIGKILL');
+    const { code, stdout, stderr } = await copying(fileAt(file), url);
+    assert.equal(code, 0, stderr);
+    const [, resumed] = /^Resumed: (\d+) end users copied by an earlier run/.exec(stdout) ?? assert.fail(stdout);
+    assert(Number(resumed) >= copied && Number(resumed) < 10_000, `${resumed} of 10000 were there`);
+  });
+});
+
+async function interrupt(file: string, url: string): Promise<void> {
+  await assert.rejects(copyDatabase(at(fileAt(file)), at(url), failingAfter(INTERRUPTED_AFTER)), Interrupted);
+}

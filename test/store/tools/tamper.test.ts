@@ -1,0 +1,173 @@
+// Tamper evidence: an operator with the file changes what has happened, and makes everything else agree. What the audit
+// alone finds is the control; a digest that is kept elsewhere finds each change.
+
+import assert from 'node:assert/strict';
+import { copyFileSync } from 'node:fs';
+import { before, test } from 'node:test';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { InvariantViolation } from '../../../src/ledger/invariant.ts';
+import { backUpFile, restoreFile } from '../../../src/store/sqlite/tools/backup.ts';
+import { openSqliteDestination, openSqliteSource } from '../../../src/store/sqlite/tools/copying.ts';
+import { openSqliteTools } from '../../../src/store/sqlite/tools/ledger-tools.ts';
+import { copyLedger } from '../../../src/store/tools/copy.ts';
+import type { PostingsDigest } from '../../../src/store/tools/ledger-digest.ts';
+import { byHand } from '../outside.ts';
+import { auditBeside, openInPlace } from '../sqlite/sqlite-ledger.ts';
+import { EndUser, makeHistory, NOON, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
+
+let file = '';
+before(async () => {
+  file = temporaryFile();
+  await makeHistory(file);
+});
+
+const ADA = "account = 1 AND substr(hex(end_user), 32) = '1'";
+const LAST = `posting = (SELECT latest_posting FROM balances WHERE ${ADA} AND type = 'end-user')`;
+const flipTail = (column: string) =>
+  `CAST(substr(${column}, 1, 15) || CASE substr(hex(${column}), 31) WHEN '01' THEN x'02' ELSE x'01' END AS BLOB)`;
+
+interface Tampering {
+  readonly what: string;
+  readonly sql: string;
+  /** `audit`: what must agree anyway; `totals`: the same until they are rebuilt; `digest`: nothing else. */
+  readonly foundBy: 'audit' | 'totals' | 'digest';
+}
+
+const TAMPERINGS: readonly Tampering[] = [
+  {
+    what: 'A note that says something else',
+    sql: `UPDATE postings SET note = 'x' WHERE note IS NOT NULL`,
+    foundBy: 'digest',
+  },
+  { what: 'A note that is gone', sql: 'UPDATE postings SET note = NULL WHERE note IS NOT NULL', foundBy: 'digest' },
+  {
+    what: 'Another random tail of a transaction',
+    sql: `UPDATE postings SET transaction_id = ${flipTail('transaction_id')} WHERE ${LAST}`,
+    foundBy: 'digest',
+  },
+  { what: 'Another API key as the actor', sql: `UPDATE postings SET actor = 'key:9' WHERE ${LAST}`, foundBy: 'totals' },
+  {
+    what: 'A subtraction within a period that is over',
+    sql: 'UPDATE postings SET amount = amount + 1 WHERE amount = -30',
+    foundBy: 'totals',
+  },
+  {
+    what: 'A subtraction that is gone, with its credits given back',
+    sql: `CREATE TEMP TABLE gone AS SELECT * FROM postings WHERE ${LAST};
+      UPDATE balances SET latest_posting = (SELECT previous FROM gone) WHERE ${ADA} AND type = 'end-user';
+      UPDATE balances SET remaining = remaining - (SELECT amount FROM gone)
+        WHERE ${ADA} AND cycle_id = (SELECT cycle_id FROM gone);
+      DELETE FROM postings WHERE posting = (SELECT posting FROM gone)`,
+    foundBy: 'totals',
+  },
+  {
+    what: 'A subtraction that is larger, with what remains',
+    sql: `UPDATE postings SET amount = amount - 1 WHERE ${LAST};
+      UPDATE balances SET remaining = remaining - 1
+        WHERE ${ADA} AND cycle_id = (SELECT cycle_id FROM postings WHERE ${LAST})`,
+    foundBy: 'totals',
+  },
+  {
+    what: 'An end user that is missing with its whole history',
+    sql: `DELETE FROM postings WHERE ${ADA}; DELETE FROM balances WHERE ${ADA}`,
+    foundBy: 'totals',
+  },
+  {
+    what: 'Another cycle of a subtraction',
+    sql: `UPDATE postings SET cycle_id = ${flipTail('cycle_id')} WHERE ${LAST}`,
+    foundBy: 'audit',
+  },
+  {
+    what: 'Another period of a posting',
+    sql: `UPDATE postings SET period = period + 1 WHERE ${LAST}`,
+    foundBy: 'audit',
+  },
+  { what: 'Another kind of posting', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
+  {
+    what: 'Another amount of a posting',
+    sql: `UPDATE postings SET amount = amount + 1 WHERE ${LAST}`,
+    foundBy: 'audit',
+  },
+  {
+    what: 'Another instant of a posting',
+    sql: `UPDATE postings SET created_at = created_at + 1 WHERE ${LAST}`,
+    foundBy: 'audit',
+  },
+  {
+    what: 'Another end of a posting',
+    sql: `UPDATE postings SET expires_at = expires_at + 1 WHERE ${LAST}`,
+    foundBy: 'audit',
+  },
+];
+
+for (const { what, sql, foundBy } of TAMPERINGS) {
+  test(`${what} is found by ${foundBy === 'digest' ? 'a digest alone' : `the ${foundBy} and by a digest`}`, async (t) => {
+    const [digest] = await digestsOf(file);
+    assert(digest);
+    const tampered = copied(file);
+    byHand(tampered, sql);
+    const isFound = async () => problemsOf(await auditBeside(tampered)).length > 0;
+    assert.equal(await isFound(), foundBy !== 'digest', 'with totals as they were');
+    await rebuildTotals(tampered);
+    assert.equal(await isFound(), foundBy === 'audit', 'with totals that were reset');
+    // Of postings that cannot have happened there is no digest.
+    const [later] = await digestsOf(tampered, [digest.through]).catch((error) => {
+      assert(error instanceof InvariantViolation && foundBy === 'audit', error);
+      return [];
+    });
+    assert.notDeepEqual(later, digest);
+    if (foundBy === 'audit') return;
+    const ledger = await openInPlace(t, tampered, { wall: NOON + 30 * DAY_MS });
+    await ledger.consumeFeed();
+    assert.deepEqual(problemsOf(await ledger.audit()), [], 'nor with totals of the changed postings');
+  });
+}
+
+test('A ledger that was set back to an older backup does not agree with a later digest, and one that was written to does', async (t) => {
+  const grown = copied(file);
+  const ledger = await openInPlace(t, grown, { wall: NOON + 30 * DAY_MS });
+  const [early] = await ledger.digest();
+  await ledger.write([PEOPLE.oneTime.add(5), PEOPLE.renewing.settle(), PEOPLE.eternal.settle()]);
+  const [late] = await ledger.digest();
+  assert(early && late);
+  const both = [early.through, late.through];
+  assert.deepEqual(await ledger.digest(both), [early, late]);
+  assert.deepEqual(problemsOf(await auditBeside(file)), [], 'an older ledger is in order as well');
+  const [same, other] = await digestsOf(file, both);
+  assert.deepEqual([same, other?.sha256 === late.sha256], [early, false]);
+});
+
+test('A copy and a restored backup agree with the digest of their source, and can be written to', async (t) => {
+  const [digest] = await digestsOf(file);
+  assert(digest);
+  const [backup, restored, copy] = [temporaryFile(), temporaryFile(), temporaryFile()];
+  await backUpFile(file, backup, () => {});
+  await restoreFile(backup, restored, () => {});
+  const [source, destination] = [openSqliteSource(file), openSqliteDestination(copy)];
+  await copyLedger(source, destination, () => {});
+  await Promise.all([source.close(), destination.close()]);
+  for (const path of [restored, copy]) {
+    assert.deepEqual(await digestsOf(path, [digest.through]), [digest]);
+    const ledger = await openInPlace(t, path, { wall: NOON + 40 * DAY_MS });
+    await ledger.write([PEOPLE.oneTime.add(5), new EndUser(3, 1).add(1)]);
+    assert.deepEqual(await ledger.digest([digest.through]), [digest]);
+    byHand(path, `UPDATE postings SET note = 'x' WHERE note IS NOT NULL`);
+    assert.notDeepEqual(await ledger.digest([digest.through]), [digest]);
+  }
+});
+
+function copied(path: string): string {
+  const copy = temporaryFile();
+  copyFileSync(path, copy);
+  return copy;
+}
+
+async function digestsOf(path: string, through: readonly string[] | null = null): Promise<readonly PostingsDigest[]> {
+  const { tools } = openSqliteTools(path, { create: false });
+  return await tools.digest(through).finally(() => tools.close());
+}
+
+async function rebuildTotals(path: string): Promise<void> {
+  const { tools } = openSqliteTools(path, { create: false });
+  await tools.rebuildTotals().finally(() => tools.close());
+}
