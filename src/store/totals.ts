@@ -47,6 +47,7 @@ export class TotalsSum {
   readonly #daily = new Map<string, DailyTotal>();
   readonly #expiries = new Map<string, ExpiryTotal>();
   #previous: CountedPosting | null = null;
+  #latestDaily: DailyTotal | null = null;
 
   /** The postings of one transaction have to come side by side. */
   add(entry: CountedPosting): void {
@@ -89,10 +90,19 @@ export class TotalsSum {
   }
 
   addDaily(total: DailyTotal): void {
+    const latest = this.#latestDaily;
+    // Postings that follow each other mostly count for the same.
+    const { account, day, kind, actor } = total;
+    if (latest?.account === account && latest.day === day && latest.kind === kind && latest.actor === actor) {
+      latest.credits += total.credits;
+      latest.transactions += total.transactions;
+      return;
+    }
     const key = `${total.account} ${total.day} ${total.kind} ${total.actor}`;
     const known = this.#daily.get(key);
+    this.#latestDaily = known ?? { ...total };
     if (known === undefined) {
-      this.#daily.set(key, { ...total });
+      this.#daily.set(key, this.#latestDaily);
       return;
     }
     known.credits += total.credits;

@@ -8,8 +8,8 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
 
-/** Postings of a part: some 5 ms of reading. */
-const PART_MAX = 2_048;
+/** Postings of a part: some 3 ms of reading. */
+const PART_MAX = 1_024;
 /** Those that are in memory at a time: more of them live longer than the garbage collector likes. */
 const PIECE_MAX = 128;
 
