@@ -46,7 +46,8 @@ export function dayOf(instant: number): number {
 export class TotalsSum {
   readonly #daily = new Map<string, DailyTotal>();
   readonly #expiries = new Map<string, ExpiryTotal>();
-  #previous: CountedPosting | null = null;
+  #previousId: string | null = null;
+  #previousUser: EndUserKey | null = null;
   #latestDaily: DailyTotal | null = null;
 
   /** The postings of one transaction have to come side by side. */
@@ -55,9 +56,9 @@ export class TotalsSum {
     const { account } = user;
     const { kind, actor, transactionId } = posting;
     if (kind === 'stop-cycle') return;
-    const isFirst =
-      this.#previous?.posting.transactionId !== transactionId || this.#previous.user.endUser !== user.endUser;
-    this.#previous = entry;
+    const isFirst = this.#previousId !== transactionId || this.#previousUser?.endUser !== user.endUser;
+    this.#previousId = transactionId;
+    this.#previousUser = user;
     const credits = BigInt(posting.amount);
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
@@ -91,7 +92,7 @@ export class TotalsSum {
 
   addDaily(total: DailyTotal): void {
     const latest = this.#latestDaily;
-    // Postings that follow each other mostly count for the same.
+    // Consecutive postings mostly belong to the same total.
     const { account, day, kind, actor } = total;
     if (latest?.account === account && latest.day === day && latest.kind === kind && latest.actor === actor) {
       latest.credits += total.credits;

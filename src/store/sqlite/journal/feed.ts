@@ -2,11 +2,13 @@
 // then stores what they made of it together with their position.
 
 import type { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Posting } from '../../../ledger/posting.ts';
 import type { FeedConsumer, FeedPosting } from '../../feed.ts';
 import type { Totals } from '../../totals.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
-import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from './posting-rows.ts';
+import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns } from './posting-rows.ts';
 
 /** Postings of a part: some 3 ms of reading. */
 const PART_MAX = 1_024;
@@ -79,23 +81,23 @@ export class FeedReader {
     max: number,
     read: { rows: number; through: number; activity: Map<string, Stretch> },
   ): Generator<FeedPosting> {
-    let transaction: NumberedFeedPosting[] = [];
+    let transaction: FeedRow[] = [];
     const finish = () => {
-      for (const { number, user } of transaction) {
+      for (const { number, account } of transaction) {
         const stretch = Math.floor(number / STRETCH_POSTINGS);
-        const name = `${user.account} ${stretch}`;
-        if (!read.activity.has(name)) read.activity.set(name, [user.account, stretch]);
+        const name = `${account} ${stretch}`;
+        if (!read.activity.has(name)) read.activity.set(name, [account, stretch]);
         read.through = number;
       }
       return transaction;
     };
     for (let at = after, isMore = true; isMore && read.rows < max; ) {
-      const postings = this.#attempt(() => this.#next.all(at, PIECE_MAX).map(numberedPosting));
+      const postings = this.#attempt(() => this.#next.all(at, PIECE_MAX).map((row) => new FeedRow(row)));
       isMore = postings.length === PIECE_MAX;
       read.rows += postings.length;
       for (const each of postings) {
         at = each.number;
-        if (transaction.length > 0 && transaction[0]?.posting.transactionId !== each.posting.transactionId) {
+        if (transaction.length > 0 && transaction[0]?.transaction !== each.transaction) {
           yield* finish();
           transaction = [];
         }
@@ -106,11 +108,31 @@ export class FeedReader {
   }
 }
 
-type NumberedFeedPosting = FeedPosting & { readonly number: number };
+/** A row of the journal. What is costly to convert is converted when a consumer asks for it. */
+class FeedRow implements FeedPosting, EndUserKey {
+  readonly number: number;
+  readonly account: number;
+  /** Of its transaction, as digits. */
+  readonly transaction: unknown;
+  readonly posting: Posting;
+  readonly #digits: string;
 
-function numberedPosting(row: Row): NumberedFeedPosting {
-  const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
-  return { number, user: { account, endUser: uuidOfHex(digits) }, posting: postingOf(row) };
+  constructor(row: Row) {
+    const [number, account, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, number, string];
+    this.number = number;
+    this.account = account;
+    this.transaction = row[0];
+    this.posting = new PostingOfRow(row);
+    this.#digits = digits;
+  }
+
+  get user(): EndUserKey {
+    return this;
+  }
+
+  get endUser(): string {
+    return uuidOfHex(this.#digits);
+  }
 }
 
 /** Writes within the transactions of the writer. */

@@ -45,6 +45,45 @@ export function postingOf(row: Row): Posting {
   };
 }
 
+/**
+ * As `postingOf`, but ids and terms are converted when they are asked for: who adds up amounts does not ask.
+ */
+export class PostingOfRow implements Posting {
+  readonly #row: Row;
+  readonly period: number;
+  readonly kind: PostingKind;
+  readonly amount: number;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly actor: string;
+  readonly note: string | null;
+
+  /** @param row begins with the columns above */
+  constructor(row: Row) {
+    const [, , period, kind, amount, createdAt, expiresAt, actor, note] = row;
+    this.#row = row;
+    this.period = Number(period);
+    this.kind = kind as PostingKind;
+    this.amount = Number(amount);
+    this.createdAt = Number(createdAt);
+    this.expiresAt = Number(expiresAt);
+    this.actor = actor as string;
+    this.note = note as string | null;
+  }
+
+  get transactionId(): string {
+    return uuidIn(this.#row[0]);
+  }
+
+  get cycleId(): string {
+    return uuidIn(this.#row[1]);
+  }
+
+  get terms(): Posting['terms'] {
+    return postingOf(this.#row).terms;
+  }
+}
+
 function uuidIn(value: SQLOutputValue | undefined): string {
   return typeof value === 'string' ? uuidOfHex(value) : uuidOf(value as Uint8Array);
 }
