@@ -1,4 +1,4 @@
-// Loads several subjects one after the other, round after round, so that other work of the machine affects all of them
+// Loads several subjects one after the other, round after round, so that other load on the machine affects all of them
 // alike, and takes the medians.
 
 import { execFile } from 'node:child_process';

@@ -113,7 +113,7 @@ function mailOf(smtpUrl: string, from: string): MailSettings {
     throw new InvalidSetting('SMTP_URL must be smtp://… or smtps://….');
   if (!MAIL_ADDRESS.test(from))
     throw new InvalidSetting(
-      'MAIL_FROM must be an email address, or a name with one, such as Scrip <scrip@example.com>.',
+      'MAIL_FROM must be an email address, with or without a name, such as Scrip <scrip@example.com>.',
     );
   return { smtpUrl, from };
 }

@@ -1,5 +1,5 @@
-// The folder in which the files of one test run share what is the same for all of them. A file that is run by itself
-// has no such folder, and makes for itself what it needs.
+// The folder for what all test files of one run share. A test file that is run by itself has no such folder and creates
+// what it needs.
 
 /** Its name in the environment; `npm test` sets it. */
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';

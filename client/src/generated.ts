@@ -6,7 +6,7 @@ export interface AddRequest {
   readonly end_user_id: string;
   /** Credits, a whole number. */
   readonly amount: number;
-  /** Days of 24 hours that the credits are valid; null or absent means 31. No upper limit: an end past the year 9999 is 9999-12-31T23:59:59.999Z. */
+  /** How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
 }
 
@@ -22,7 +22,7 @@ export interface StartCycleRequest {
   readonly end_user_id: string;
   /** Credits, a whole number. */
   readonly amount: number;
-  /** Days of 24 hours that the credits are valid; null or absent means 31. No upper limit: an end past the year 9999 is 9999-12-31T23:59:59.999Z. */
+  /** How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
   /** If a cycle is active, stop it and start the new one in one step. Without this, the request is refused with CycleAlreadyActive. */
   readonly on_active?: 'replace';
@@ -52,7 +52,7 @@ export interface Cycle {
   readonly end_user_id: string;
   /** Credits, a whole number. */
   readonly amount: number;
-  /** When the cycle was started; UTC, without a suffix. */
+  /** When the cycle was started; in UTC, without the suffix `Z`. */
   readonly created_at: string;
   readonly current_cycle_start: string;
   readonly current_cycle_end: string;
@@ -83,7 +83,7 @@ export interface Balance {
 }
 
 export interface Transaction {
-  /** Ids of an end user sort by creation. */
+  /** The ids of an end user sort in order of creation. */
   readonly transaction_id: string;
   /** Positive for credits that start a cycle or are added, negative for a subtraction. */
   readonly amount: number;
@@ -110,7 +110,7 @@ export interface Problem {
   readonly status: number;
   /** The name to program against. New ones may be added. */
   readonly error: string;
-  /** Identifies the request in the log of the server. */
+  /** Identifies the request in the server log. */
   readonly request_id: string;
   /** What happened this time. */
   readonly detail: string;

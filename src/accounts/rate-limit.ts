@@ -16,7 +16,7 @@ export interface BucketState {
   readonly retryAfterSeconds: number | null;
   /** Requests that would be allowed now. */
   readonly remaining: number;
-  /** Seconds until the bucket is full, or, if `remaining` is 0, until it is not. */
+  /** Seconds until the bucket is full or, if `remaining` is 0, until one request is allowed again. */
   readonly resetSeconds: number;
 }
 

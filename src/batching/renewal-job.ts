@@ -18,9 +18,9 @@ interface Submitted {
 const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 
 export class RenewalJob {
-  /** End users that it has settled. */
+  /** How many end users this job has settled. */
   settled = 0;
-  /** End users that the latest look-up found due, up to a bound. */
+  /** How many due end users the latest look-up found, up to a bound. */
   due = 0;
   /** By `performance.now`. */
   #caughtUpAtMs = performance.now();

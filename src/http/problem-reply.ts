@@ -65,7 +65,7 @@ export function sendError(reply: FastifyReply, error: unknown): void {
   } else if (error instanceof NotBegun) {
     sendNotBegun(reply, error);
   } else {
-    // A connection that is cut off, as by a stop after its deadline, is not an error.
+    // A connection that is cut off, for example by a stop after its deadline, is not an error.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
     reply.log[level]({ err: error, request_id: reply.request.id }, 'a request failed');
     sendProblem(reply, error instanceof StoreFault ? error.code : 'Internal');

@@ -83,7 +83,7 @@ export const PROBLEMS = {
     status: 404,
     title: 'No current cycle',
     detail: 'This end user has no cycle to stop.',
-    remedy: 'Nothing has to be stopped. Check `end_user_id` if you expected a cycle.',
+    remedy: 'No action is needed. Check `end_user_id` if you expected a cycle.',
   },
   NotFound: {
     status: 404,
@@ -156,7 +156,7 @@ export const PROBLEMS = {
     status: 429,
     title: 'Rate limit exceeded',
     detail: 'This API key has exceeded its rate limit. Nothing was changed.',
-    remedy: 'Send it again after the seconds in `Retry-After`.',
+    remedy: 'Send it again after `Retry-After` seconds.',
   },
   HeadersTooLarge: {
     status: 431,
@@ -176,13 +176,13 @@ export const PROBLEMS = {
     status: 503,
     title: 'Server overloaded; nothing was changed',
     detail: 'The server is busy. Nothing was changed; try again in a moment.',
-    remedy: 'Send it again after the seconds in `Retry-After`.',
+    remedy: 'Send it again after `Retry-After` seconds.',
   },
   StoreUnavailable: {
     status: 503,
     title: 'Database unavailable; nothing was changed',
     detail: 'The database is unavailable. Nothing was changed; try again in a moment.',
-    remedy: 'Send it again after the seconds in `Retry-After`.',
+    remedy: 'Send it again after `Retry-After` seconds.',
   },
   OutcomeUnknown: {
     status: 503,

@@ -142,7 +142,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 
 /** Refuses malformed requests, and those of connections beyond `MAX_CONNECTIONS`. */
 function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits): void {
-  const detail = `Nothing was changed. This process has ${connectionsMax} open connections, which is its MAX_CONNECTIONS; use fewer, or raise the setting.`;
+  const detail = `Nothing was changed. This process has reached its limit of ${connectionsMax} open connections (MAX_CONNECTIONS); use fewer, or raise the setting.`;
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     const malformed = malformedIn(request.raw);

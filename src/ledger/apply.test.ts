@@ -192,7 +192,7 @@ const STOPS: readonly Violation[] = [
   ['a stop with terms', stateOf(MONTHLY), { ...STOP, terms: STARTED.terms }, 4],
 ];
 
-/** The same period, so many milliseconds later. */
+/** The same period, `ms` milliseconds later. */
 function moved(posting: Posting, ms: number): Posting {
   return { ...posting, createdAt: posting.createdAt + ms, expiresAt: posting.expiresAt + ms };
 }

@@ -38,7 +38,7 @@ const subtract = (user: typeof ADA, amount: number) => subtraction(amount, user)
 const start = (user: typeof ADA, onActive: 'refuse' | 'replace' = 'refuse') =>
   startCycle(50, { ...user, validityDays: 7, onActive });
 
-/** A daily cycle that started so many days ago and was not renewed since: so many periods are missing. */
+/** A daily cycle that started `days` days ago and was not renewed since: as many periods are missing. */
 function daily(days: number, change: Partial<Cycle> = {}): Cycle {
   return recurring({ start: daysAgo(days), validityDays: 1, ...change });
 }

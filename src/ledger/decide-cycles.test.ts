@@ -25,7 +25,7 @@ import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
 import { settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
 
-/** A recurring cycle that started so many days ago, with 40 of its 100 credits left. */
+/** A recurring cycle that started `days` days ago, with 40 of its 100 credits left. */
 function cycle(days: number, change: Partial<Cycle> = {}): Cycle {
   return recurring({ start: daysAgo(days), remaining: 40, ...change });
 }

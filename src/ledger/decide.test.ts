@@ -79,7 +79,7 @@ function active(days: number, change: Partial<Cycle> = {}): Cycle {
   return recurring({ start: daysAgo(days), ...change });
 }
 
-/** A cycle of 31 days that ends so many milliseconds from now. */
+/** A cycle of 31 days that ends `ms` milliseconds from now. */
 function endingIn(ms: number, amount = 100): Cycle {
   return bought(31, { amount, start: daysAgo(31) + ms });
 }

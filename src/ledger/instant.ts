@@ -7,7 +7,7 @@ export type Instant = number;
 export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 
-/** 9999-12-31T23:59:59.999Z, the last instant that ISO 8601 writes with four digits of year. An end beyond it is stored as this. */
+/** 9999-12-31T23:59:59.999Z, the last instant that ISO 8601 writes with four digits of year. A later end is stored as this one. */
 export const INSTANT_MAX: Instant = 253_402_300_799_999;
 
 /** The latest that a clock may say: what starts then still has an end after it. */

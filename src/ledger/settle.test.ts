@@ -80,7 +80,7 @@ test('ten years of daily periods, leap days included, are 3653 renewals that abu
   assert.equal(dueCount(stateOf(daily), now), 3653);
 });
 
-test('at most so many renewals are entered at once, the oldest first, and the rest stays due', () => {
+test('the number of renewals entered at once is limited: the oldest come first, and the rest stay due', () => {
   const now = END + 4 * 31 * DAY_MS;
   const first = settle(stateOf(MONTHLY), now, 2);
   assert.deepEqual([first.isComplete, first.postings.map(({ period }) => period)], [false, [1, 2]]);

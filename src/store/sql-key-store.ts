@@ -18,7 +18,7 @@ export interface KeyDatabase {
   /** The schema that the tables are in. */
   readonly schema: string;
   readonly run: RunStatement;
-  /** Runs `work` in one transaction, alone among all that give out numbers of accounts and keys. */
+  /** Runs `work` in one transaction; transactions that assign account or key numbers run one at a time. */
   transact<Result>(work: (run: RunStatement) => Promise<Result>): Promise<Result>;
   now(): Promise<Instant>;
   recordUses(ids: readonly number[]): Promise<void>;

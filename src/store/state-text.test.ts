@@ -30,7 +30,7 @@ test('A cycle whose renewal is due stays in the text of a state', () => {
   assert.deepEqual(stateOfText(stateText(stateOf(due), NOW)), stateOf(due));
 });
 
-/** Of so many transactions of an end user with these cycles, how many are followed by a snapshot. */
+/** How many of `count` transactions are followed by a snapshot, for an end user with this number of cycles. */
 function dueAmong(count: number, cycles: number): number {
   const state = stateOf(...Array.from({ length: cycles }, (_, index) => oneTime({}, index + 1)));
   let due = 0;

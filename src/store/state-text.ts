@@ -7,7 +7,7 @@ import type { Posting } from '../ledger/posting.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
 /**
- * Transactions between two snapshots, on average. Folding so many takes about 0.2 ms; a snapshot of an end user with two
+ * Transactions between two snapshots, on average. Folding this many takes about 0.2 ms; a snapshot of an end user with two
  * cycles is 200 bytes.
  */
 const TRANSACTIONS = 128;
@@ -16,9 +16,9 @@ const TRANSACTIONS = 128;
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether a snapshot follows these postings of an end user: where the random digits of one of their transactions say so, so
- * that nothing has to be counted. Never behind a renewal: one that is entered late finds a state from which cycles are missing
- * that have ended since its instant.
+ * Whether a snapshot is stored after these postings of an end user. The random digits of the transaction ids decide, so
+ * nothing has to be counted. Never after a renewal: one that is entered late is applied to a state that lacks the cycles that
+ * have ended since its instant.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles }: EndUserState): boolean {
   if (postings.at(-1)?.kind === 'renew') return false;

@@ -15,7 +15,7 @@ export interface Batch {
   readonly commands: readonly Command[];
   /** Reports that the store can take the next batch of the lane. */
   readonly decide: () => void;
-  /** @param results every command is accepted when absent */
+  /** @param results if absent, every command is accepted */
   finish(results?: Results): void;
   fail(error: unknown): void;
 }

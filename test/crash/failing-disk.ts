@@ -1,5 +1,5 @@
-// `npm run failing-disk -- --times 12 --seed 1`: a server under load whose disk fails: fsyncs and writes return EIO, or
-// writes return ENOSPC, once, from then on, or now and then; and a disk that is slow. strace injects the errors. A
+// `npm run failing-disk -- --times 12 --seed 1`: a server under load whose disk fails or is slow. A failing disk returns
+// EIO for fsyncs and writes, or ENOSPC for writes: once, permanently or intermittently. strace injects the errors. A
 // writer that treats a failed COMMIT as a success must be caught. Needs Linux and strace (Debian: `apt-get install
 // strace`).
 

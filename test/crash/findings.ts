@@ -16,7 +16,7 @@ interface Effects {
   readonly times: ReadonlyMap<number, number>;
   /** The amounts of cycles that were stopped. */
   readonly stopped: ReadonlySet<number>;
-  /** By end user, why it could not be read. A server that finds its ledger wrong answers no reads of that end user. */
+  /** Why an end user could not be read, by end user. A server refuses to read an end user whose rows are corrupt. */
   readonly unread: ReadonlyMap<string, string>;
 }
 
@@ -39,7 +39,7 @@ export async function findingsOf(
   return findings;
 }
 
-/** What is there, beside the responses. */
+/** Compares what the server holds with the responses that the clients got. */
 export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
   const known = new Set(sent.map(effectOf));

@@ -59,7 +59,7 @@ async function seenUnder(t: TestContext, file: string, failure: Failure, weaknes
   const server = new FailingServer(file, randomFrom(SEED), weakness);
   t.after(() => server.end('SIGKILL'));
   await server.start();
-  // Stopped and started as by an operator who has freed space.
+  // Stopped and started, as an operator would after freeing space.
   const seen = await server.under(failure, 'SIGTERM');
   t.diagnostic(`SEED=${SEED} ${failure.name}: ${summaryOf(seen)}`);
   return seen;

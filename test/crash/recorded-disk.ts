@@ -43,8 +43,8 @@ export class RecordedDisk {
   }
 
   /**
-   * The process was killed. Calls that it had begun have happened or not: the files show which. They also show whether
-   * this replay is correct.
+   * The process was killed. Calls in progress may or may not have taken effect: the files show which. They also show
+   * whether this replay is correct.
    *
    * @param found the files as they are now
    */

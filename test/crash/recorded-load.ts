@@ -13,7 +13,7 @@ import { commandOf, type JournalLine } from './recorded-commands.ts';
 
 const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
-/** After so many failures the disk does not recover: the process may as well be killed now. */
+/** After this many failures the disk does not recover: the process may as well be killed now. */
 const FAULTS_MAX = 8;
 /** So small that balances are flushed and idempotency records indexed all the time. */
 const SMALL_LIMITS = { cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16 }, indexRunMax: 20 };

@@ -5,7 +5,7 @@ import { eventually, type Scrip } from './running-service.ts';
 
 export interface StalledWrites {
   resume(): void;
-  /** Resolves when so many commands are queued or being written since the stall. */
+  /** Resolves when `count` commands are queued or being written since the stall. */
   waiting(count: number): Promise<void>;
 }
 

@@ -4,7 +4,7 @@
 import { registerHooks } from 'node:module';
 
 export interface Substitution {
-  /** How the path of the file ends that imports the module. Other files keep the original. */
+  /** How the path of the importing file ends. Other files keep the original. */
   readonly importer: string;
   /** How the module's name ends, as `importer` gives it. */
   readonly specifier: string;

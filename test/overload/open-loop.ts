@@ -89,7 +89,7 @@ export class Generator {
     return this.#outcome(started, sent, 0);
   }
 
-  /** An open loop: so many requests a second, each at its time. */
+  /** An open loop: `rate` requests a second, each sent at its time. */
   async openLoop(rate: number, seconds: number): Promise<Outcome> {
     this.#reset();
     const started = performance.now();

@@ -39,7 +39,7 @@ export async function fund(server: ServerProcess, key: string): Promise<Loaded> 
 /** A server processes the requests of a socket one at a time, so that a batch has at most one of each. */
 const SOCKETS = 250;
 
-/** Sends all requests at once, on so many sockets. */
+/** Sends all requests at once, spread over the given number of sockets. */
 export async function sendAll(
   server: ServerProcess,
   requests: readonly string[],
@@ -236,7 +236,7 @@ export class Crowd {
   }
 }
 
-/** The times of so many subtractions beside the load, one after the other, ascending, in milliseconds. */
+/** Sends `count` subtractions beside the load, one after the other; returns their times in milliseconds, ascending. */
 export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
   const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });
   const waits: number[] = [];

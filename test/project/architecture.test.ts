@@ -1,4 +1,4 @@
-// The structure of the sources: which floor each folder is on, that imports only go down, and that names are specific.
+// The structure of the sources: which layer each folder is in, that imports only go down, and that names are specific.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -14,8 +14,8 @@ const IS_GENERATED = /(?:^|\/)generated\.ts$/;
 const LINES_MAX = 400;
 
 /**
- * From the lowest up. A file may import from its own folder, from those within it, and from lower floors. A path belongs to
- * the first floor that it fits.
+ * From the lowest up. A file may import from its own folder, from those within it, and from lower layers. A path belongs to
+ * the first layer that it fits.
  */
 const FLOORS: readonly RegExp[] = [
   /^(ledger|accounts)\//,
@@ -70,11 +70,11 @@ function importedBy({ path, imports }: SourceFile): string[] {
 
 function floorOf(path: string): number {
   const floor = FLOORS.findIndex((pattern) => pattern.test(path));
-  assert(floor >= 0, `${path} is on no floor; add its folder to FLOORS`);
+  assert(floor >= 0, `${path} is in no layer; add its folder to FLOORS`);
   return floor;
 }
 
-test('imports go to the same folder or to a lower floor', () => {
+test('imports go to the same folder or to a lower layer', () => {
   for (const file of files) {
     for (const imported of importedBy(file)) {
       const folder = dirname(file.path);

@@ -1,6 +1,6 @@
-// What a request allocates on the main thread, from its bytes on the socket to those of its answer, as V8 counts it. So
-// that the count is the same each time, nothing is optimized, and requests come one by one: optimized code, and requests
-// that share a batch, allocate less.
+// What a request allocates on the main thread, from its bytes on the socket to those of its response, as V8 counts it. To
+// make the count repeatable, optimization is off and requests are sent one at a time: optimized code and requests that
+// share a batch allocate less.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

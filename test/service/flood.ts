@@ -9,7 +9,7 @@ const [port = '', key = '', connections = '', pipelined = ''] = process.argv.sli
 /** Responses by status. */
 const counts: Record<string, number> = {};
 
-/** After so many, all connections are open and their requests queued. */
+/** After this many responses, all connections are open and their requests queued. */
 const FIRST_RESPONSES = 1_000;
 let responses = 0;
 

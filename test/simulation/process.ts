@@ -93,8 +93,8 @@ export class Slot {
 }
 
 /**
- * The routes of all processes. With a server for each, shared code was compiled for objects of three shapes: a seed took 73
- * and 79 ms of processor time, rather than 70 and 71 (November 2026).
+ * The routes, shared by all processes. With a server for each process, V8 compiled shared code for three object shapes: a
+ * seed took 73 and 79 ms of processor time, rather than 70 and 71 (November 2026).
  */
 export class Routes {
   /** Of the seed that is running. It knows the process whose event is running, which a route then uses. */

@@ -324,7 +324,7 @@ export class SimulatedStore implements LedgerStore {
   }
 }
 
-/** The end users of a batch, each once, in one order. */
+/** The end users of a batch, each once, sorted: every batch locks them in the same order. */
 function namesOf(commands: readonly Command[]): readonly string[] {
   const names = commands.map(endUserText);
   return names.length === 1 ? names : [...new Set(names)].sort();

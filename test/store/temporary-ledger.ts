@@ -28,7 +28,7 @@ process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A folder of its own, gone when the tests of this file have run. */
+/** A new temporary folder, deleted when the process of this test file exits. */
 export function temporaryFolder(): string {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'scrip-test-')));
   folders.push(folder);

@@ -19,7 +19,7 @@ const LIST = '/console/api-keys';
 /** Forms that are remembered, so that one that is sent twice, by a double click for example, creates one key. */
 const SENT_FORMS_MAX = 10_000;
 
-/** Each with the creation of its key; never with the secret. */
+/** Each form with the promise of its key's creation; the secret is never kept. */
 type SentForms = Map<string, Promise<unknown>>;
 
 const NOTICES: Readonly<Record<string, string>> = {

@@ -20,7 +20,7 @@ function recorded() {
   return { pages, began, read };
 }
 
-test('only so many pages are read in a turn of the event loop, and all of them in the end', async () => {
+test('the number of pages read in one turn of the event loop is bounded, and all are read in the end', async () => {
   const { began, read } = recorded();
   const all = Promise.all(Array.from({ length: 50 }, () => read(1)));
   let before = 0;

@@ -47,7 +47,7 @@ export class Reading {
     if (this.#pipelinedInTurn === TURN_PIPELINED_MAX) for (const other of this.#open) this.#hold(other);
   }
 
-  /** To be called when so many of the connection's requests are no longer pipelined, but begun or dropped. */
+  /** To be called when this number of the connection's requests is no longer pipelined, but begun or dropped. */
   unpipeline(connection: PausableConnection, requests: number): void {
     this.#pipelined -= requests;
     if (connection.pipelined.length === 0 && connection.isPaused) this.#emptied.push(connection.account, connection);

@@ -29,7 +29,7 @@ const ValidityDays = Type.Unsafe<number | null>({
   minimum: 1,
   default: VALIDITY_DAYS_DEFAULT,
   description:
-    'Days of 24 hours that the credits are valid; null or absent means 31. No upper limit: an end past the year 9999 is 9999-12-31T23:59:59.999Z.',
+    'How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
 
@@ -131,7 +131,7 @@ export const Cycle = Type.Object(
     end_user_id: EndUserId,
     amount: Amount,
     created_at: Type.String({
-      description: 'When the cycle was started; UTC, without a suffix.',
+      description: 'When the cycle was started; in UTC, without the suffix `Z`.',
       examples: ['2026-11-20T08:00:00.123'],
     }),
     current_cycle_start: Timestamp,
@@ -164,7 +164,7 @@ export const Balance = Type.Object(
 );
 export const Transaction = Type.Object(
   {
-    transaction_id: Type.String({ format: 'uuid', description: 'Ids of an end user sort by creation.' }),
+    transaction_id: Type.String({ format: 'uuid', description: 'The ids of an end user sort in order of creation.' }),
     amount: Type.Integer({
       description: 'Positive for credits that start a cycle or are added, negative for a subtraction.',
     }),
@@ -211,7 +211,7 @@ export const Problem = Type.Object(
     title: Type.String({ description: 'The error in a few words, the same each time.' }),
     status: Type.Integer({ description: 'The HTTP status.' }),
     error: Type.String({ description: 'The name to program against. New ones may be added.' }),
-    request_id: Type.String({ description: 'Identifies the request in the log of the server.' }),
+    request_id: Type.String({ description: 'Identifies the request in the server log.' }),
     detail: Type.String({ description: 'What happened this time.' }),
     errors: Type.Optional(
       Type.Array(

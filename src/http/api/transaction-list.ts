@@ -14,10 +14,10 @@ import { transactionText } from './replies.ts';
 /** Transactions in one read: 0.7 ms on SQLite, little enough to block nothing else, and enough that its overhead is small. */
 export const READ_TRANSACTIONS = 240;
 
-/** Does a read, now or later. */
+/** Runs a read, immediately or when its turn comes. */
 export type InTurn = <Page>(read: () => Promise<Page>) => Promise<Page>;
 
-/** The transactions to list: bounds of their time, and the bounds of their ids that follow. */
+/** Which transactions to list: a time range, and the range of ids that it implies. */
 interface Bounds {
   readonly from: Instant;
   /** The last instant that is listed. */

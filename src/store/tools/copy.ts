@@ -39,7 +39,7 @@ export async function copyLedger(
     return await copyAll(source, destination, report);
   } catch (error) {
     if (!isFromOutside(error)) throw error;
-    throw new CopyStopped(`The copy stopped (${error.message}); run the same command again to go on.`);
+    throw new CopyStopped(`The copy stopped (${error.message}); run the same command again to resume.`);
   }
 }
 

@@ -65,11 +65,11 @@ export interface CopySource {
  */
 export interface CopyDestination extends CopySource {
   /**
-   * Marks an empty ledger, or finds the mark of the same copy.
+   * Marks an empty ledger as an unfinished copy, or resumes an earlier copy of the same source.
    *
    * @param source a name that the source keeps for as long as nothing in it changes
-   * @returns the last end user that is complete; null when there is none
-   * @throws CannotOpen when it holds anything else
+   * @returns the last end user that was copied completely; null if there is none
+   * @throws CannotOpen if the destination is neither empty nor a copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
   /** Writes rows that follow those of the last call, all in one transaction until `commit`. */

@@ -71,6 +71,6 @@ export interface BackupReport {
   readonly endUsers: number;
   readonly postings: number;
   readonly bytes: number;
-  /** The latest instant that the ledger had given out; null when nothing had happened in it. */
+  /** The latest instant that the ledger's clock had issued; null when the ledger was still empty. */
   readonly at: Instant | null;
 }

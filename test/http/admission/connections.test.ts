@@ -58,7 +58,7 @@ test('beyond MAX_CONNECTIONS, /healthz, /readyz and /metrics still respond, and 
   }
 });
 
-test('far beyond MAX_CONNECTIONS a connection is closed without an answer', async (t) => {
+test('far beyond MAX_CONNECTIONS a connection is closed without a response', async (t) => {
   const scrip = await start(t, { connectionsMax: 1 });
   await served(scrip);
   await Promise.all(Array.from({ length: SURPLUS_CONNECTIONS_MAX }, () => RawConnection.open(scrip)));
@@ -69,7 +69,7 @@ test('far beyond MAX_CONNECTIONS a connection is closed without an answer', asyn
   assert.equal(further.bytesRead, 0);
 });
 
-test('headers that do not arrive in time are answered RequestTimeout, and the connection is closed', async (t) => {
+test('headers that do not arrive in time get RequestTimeout, and the connection is closed', async (t) => {
   const scrip = await start(t, { headersTimeoutMs: 300, connectionsCheckMs: 50 });
   const [slow, quick] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
   slow.send(HEALTH.slice(0, -2));
@@ -82,7 +82,7 @@ test('headers that do not arrive in time are answered RequestTimeout, and the co
   await slow.untilClosed();
 });
 
-test('a body that does not arrive in time is answered RequestTimeout, and changes nothing', async (t) => {
+test('a body that does not arrive in time gets RequestTimeout, and changes nothing', async (t) => {
   const scrip = await start(t, { headersTimeoutMs: 200, requestTimeoutMs: 400, connectionsCheckMs: 50 });
   const user = someone();
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -161,7 +161,7 @@ async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
   return connection;
 }
 
-test('a client that reads nothing of its answers is disconnected after the time that they may be unread', async (t) => {
+test('a client that reads none of its responses is disconnected once they have been unread for too long', async (t) => {
   const unreadAnswerMs = 1_000;
   const scrip = await start(t, { unreadAnswerMs });
   await scrip.call('GET', '/healthz');
@@ -178,7 +178,7 @@ test('a client that reads nothing of its answers is disconnected after the time 
   assert(connection.socket.bytesRead < whole, 'it was closed before all was sent');
 });
 
-test('a client that reads slowly gets all of its answers', async (t) => {
+test('a client that reads slowly gets all of its responses', async (t) => {
   const scrip = await start(t, { unreadAnswerMs: 400 });
   const connection = await askAndNotRead(scrip);
   const reading = setInterval(() => {
@@ -189,7 +189,7 @@ test('a client that reads slowly gets all of its answers', async (t) => {
   assert.equal((await connection.answers(ASKED)).length, ASKED);
 });
 
-test('a client whose answer is not ready is not disconnected, however long the store takes', async (t) => {
+test('a client whose response is not ready is not disconnected, however long the store takes', async (t) => {
   const scrip = await start(t, { unreadAnswerMs: 200 });
   const { resume, waiting } = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);

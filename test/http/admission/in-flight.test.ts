@@ -22,7 +22,7 @@ const balance = (scrip: Scrip, key = scrip.writeKey, path = '/get-active-balance
 const subtraction = (scrip: Scrip, key = scrip.writeKey) =>
   postText(scrip, '/subtract', { end_user_id: someone(), amount: 1 }).replace(scrip.writeKey, key);
 
-/** Sends the same on so many connections. */
+/** Sends the same bytes on `count` connections. */
 async function sendOn(scrip: Scrip, count: number, bytes: string): Promise<RawConnection[]> {
   const connections = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
   for (const connection of connections) connection.send(bytes);

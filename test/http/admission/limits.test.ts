@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** An addition of exactly so many bytes. */
+/** An addition of exactly `bytes` bytes. */
 function paddedTo(bytes: number, user: string): string {
   return `{"end_user_id":"${user}","amount":5}`.padEnd(bytes);
 }

@@ -267,7 +267,7 @@ describe('from and to', () => {
     }
   });
 
-  test('from and to are instants with a zone, or are refused and named', async () => {
+  test('from and to must be instants with a time zone; if not, the problem names the field', async () => {
     const wrong = [
       '',
       '5',

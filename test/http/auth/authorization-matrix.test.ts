@@ -213,7 +213,7 @@ test('no key opens a page of the console, and public pages need none', async () 
     if (who === 'read' || who === 'write') continue;
     const statuses = new Set<number>();
     for (const key of keys.values()) statuses.add((await askRoute(name, { key })).status);
-    assert.equal(statuses.size, 1, `${name} is answered alike whatever the key: ${[...statuses]}`);
+    assert.equal(statuses.size, 1, `${name} returns the same status for every key: ${[...statuses]}`);
     const [status = 0] = statuses;
     assert.notEqual(status, 401, name);
     assert(status < 500, `${name}: ${status}`);
@@ -246,7 +246,7 @@ test('a separate port for the metrics needs no key, and serves nothing else', as
   }
 });
 
-test('every answer tells browsers not to guess its type, and none names the software', async () => {
+test('every response forbids MIME sniffing, and none names the server software', async () => {
   const replies = new Map<string, Reply>();
   for (const name of scrip.service.routes) replies.set(name, await askRoute(name, {}));
   replies.set('nowhere', await scrip.call('GET', '/nowhere'));

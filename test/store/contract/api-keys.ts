@@ -1,4 +1,4 @@
-// The contract of API keys: their accounts, what is kept of them, and that a revoked one is not found.
+// Contract tests for API keys: their accounts, what is kept of them, and that a revoked one is not found.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';

@@ -1,4 +1,4 @@
-// The contract of what a chart of the balance is drawn from: a state and the postings behind it, which lead to what the end
+// Contract tests for what a chart of the balance is drawn from: a state and the postings behind it, which lead to what the end
 // user has.
 
 import assert from 'node:assert/strict';

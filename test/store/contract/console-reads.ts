@@ -1,4 +1,4 @@
-// The contract of what the console reads of one account, page by page. Its totals are in `overview.ts`, its charts in
+// Contract tests for what the console reads of one account, page by page. Its totals are in `overview.ts`, its charts in
 // `charts.ts`.
 
 import assert from 'node:assert/strict';

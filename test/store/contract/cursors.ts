@@ -1,4 +1,4 @@
-// The contract of lists as the API writes them: a client that goes through an end user's transactions by cursors sees what
+// Contract tests for lists as the API writes them: a client that goes through an end user's transactions by cursors sees what
 // was there at its first page, each once, whatever is written, becomes due or is entered late between two pages. Random
 // histories; a failure prints the seed that repeats it.
 

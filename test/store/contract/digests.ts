@@ -1,4 +1,4 @@
-// The contract of digests: one that was taken stands for what had happened by then, whatever happens afterwards.
+// Contract tests for digests: one that was taken stands for what had happened by then, whatever happens afterwards.
 
 import assert from 'node:assert/strict';
 import type { WriteCommand } from '../../../src/ledger/command.ts';

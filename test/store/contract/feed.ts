@@ -1,4 +1,4 @@
-// The contract of the feed: every posting reaches a consumer, those of each end user in the order in which they happened,
+// Contract tests for the feed: every posting reaches a consumer, those of each end user in the order in which they happened,
 // and what the consumer makes of each part counts once.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// The contract of idempotency keys: one key, one effect, one outcome, for as long as the records are kept.
+// Contract tests for idempotency keys: one key, one effect, one outcome, for as long as the records are kept.
 
 import assert from 'node:assert/strict';
 import { ACCEPTED, type Outcome, type WriteCommand } from '../../../src/ledger/command.ts';

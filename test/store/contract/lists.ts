@@ -1,4 +1,4 @@
-// The contract of lists across renewals: a reader that comes back with the last transaction that it was shown finds the
+// Contract tests for lists across renewals: a reader that comes back with the last transaction that it was shown finds the
 // rest of the list as it was, whatever is written, becomes due or is entered late in between. Random histories; a failure
 // prints the seed that repeats it.
 

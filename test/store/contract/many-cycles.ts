@@ -1,4 +1,4 @@
-// The contract of end users with many open cycles. A store runs it once more with 10,000, which takes some seconds.
+// Contract tests for end users with many open cycles. SQLite also runs them with 10,000, which takes some seconds.
 
 import assert from 'node:assert/strict';
 import { ACCEPTED } from '../../../src/ledger/command.ts';

@@ -1,4 +1,4 @@
-// The contract of what the console shows of a whole account: totals by day that are exact, also past 64 bits, up to an
+// Contract tests for what the console shows of a whole account: totals by day that are exact, also past 64 bits, up to an
 // instant that is named.
 
 import assert from 'node:assert/strict';

@@ -1,4 +1,4 @@
-// The contract of pages: whole transactions, each once, latest first, whatever is written meanwhile.
+// Contract tests for pages: whole transactions, each once, latest first, whatever is written meanwhile.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';

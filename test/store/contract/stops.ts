@@ -1,4 +1,4 @@
-// The contract of `stop-cycle`, also where there is nothing to stop any more.
+// Contract tests for `stop-cycle`, also where there is nothing to stop any more.
 
 import assert from 'node:assert/strict';
 import { ACCEPTED, type Outcome } from '../../../src/ledger/command.ts';

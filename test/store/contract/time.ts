@@ -1,4 +1,4 @@
-// The contract of time: what ends, what renews, what a reader may show of it, and that the ledger's time never goes
+// Contract tests for time: what ends, what renews, what a reader may show of it, and that the ledger's time never goes
 // backwards.
 
 import assert from 'node:assert/strict';

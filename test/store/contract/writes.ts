@@ -1,4 +1,4 @@
-// The contract of `write` and of the reads beside it: the outcome of each command and what it leaves behind, alone and in
+// Contract tests for `write` and for the reads beside it: the outcome of each command and what it leaves behind, alone and in
 // a batch.
 
 import assert from 'node:assert/strict';

@@ -23,7 +23,7 @@ const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   Internal: [0],
 };
 
-/** Writes are spread over this many end users at a time, and over new ones after so many writes. */
+/** Writes are spread over this many end users at a time, and over new ones after this many writes. */
 const END_USERS = 64;
 const WRITES_PER_GENERATION = 1_000;
 

@@ -63,7 +63,7 @@ export async function openOnMovedClock(t: TestContext, url: string, wall: () => 
   return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
 }
 
-/** New ledgers on a server, emptied after use: another test gets them. */
+/** New ledgers on a server; each is emptied after use, so that another test can reuse it. */
 export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOptions> = {}, isMoved = false): NewLedger {
   return async (wall) => {
     const url = await server.createLedger();

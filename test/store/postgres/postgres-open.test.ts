@@ -47,11 +47,11 @@ function cannotOpen(sentence: string | RegExp) {
   };
 }
 
-describe('a PostgreSQL server that may lose what it has confirmed', () => {
+describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
-    `PostgreSQL runs with ${settings}, so it may lose what it has confirmed; set it to on, or accept the loss with DATABASE_ACCEPT_UNSAFE=yes.`;
+    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; set this to on, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
 
-  test('a server with synchronous_commit off is refused unless the loss is accepted', async () => {
+  test('a server with synchronous_commit off is refused unless the risk is accepted', async () => {
     const url = await server.createDatabase();
     await server.query(`ALTER DATABASE ${nameOf(url)} SET synchronous_commit = off`);
     await assert.rejects(open(url), cannotOpen(refused('synchronous_commit = off')));

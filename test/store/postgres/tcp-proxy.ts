@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
  * What becomes of bytes from the service, and of their connection from then on. `pass then …` is for a reply that is to
- * be lost: the server gets the bytes. A connection that swallows stays open on both sides, and carries nothing.
+ * be lost: the server gets the bytes. A swallowed connection stays open on both sides but carries no data.
  */
 export type Verdict = 'pass' | 'cut' | 'pass, then cut' | 'swallow' | 'pass, then swallow';
 

@@ -30,7 +30,7 @@ const INTERRUPTED_AFTER = 6_000;
 
 class Interrupted extends Error {}
 
-/** A progress report that fails as soon as so many postings are copied. */
+/** A progress report that fails as soon as `postings` postings are copied. */
 function failingAfter(postings: number): ReportProgress {
   return (progress) => {
     if (progress.step === 'copying' && progress.done >= postings) throw new Interrupted();

@@ -41,7 +41,7 @@ export async function recordedSince(
 ): Promise<Recorded & { readonly since: Instant }> {
   const rows = await pool.rows(LATEST([...keyOf(user), firstIdAt(since), lastIdAt(now), max + 1]));
   const latest = rows.map((row) => postingOf(row));
-  // The oldest one of too many may be without some of its postings.
+  // If there are more than `max` postings, the oldest transaction read may lack some of its own.
   const cut = latest.length > max ? (latest.at(-1)?.transactionId ?? null) : null;
   const postings = latest.filter(({ transactionId }) => transactionId !== cut).reverse();
   const [first] = postings;

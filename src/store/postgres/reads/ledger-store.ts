@@ -58,7 +58,7 @@ const PAGE = prepared(
    GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $7`,
 );
 
-/** Due renewals are chosen among so many times more than are asked for. Fewer than there are buckets are not shared. */
+/** `due(limit)` chooses among the `SHARES * limit` oldest renewals, or the `limit` oldest if that is below `BUCKETS`. */
 const SHARES = 16;
 
 interface PageRead extends LoadedEndUser {
@@ -116,9 +116,9 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Several processes ask for them, and mostly get others, without knowing of each other: each call takes those in some
-   * buckets, the first of which differs from call to call. The instant is computed in a query of its own, since the index is
-   * not searched for one that changes while the query runs.
+   * Several processes look for due renewals and mostly get different ones, without coordination: each call takes those in
+   * some buckets, the first of which differs from call to call. The instant is computed in a subquery, since PostgreSQL does
+   * not search the index for a value that changes while the query runs.
    */
   due(limit: number): Promise<readonly EndUserKey[]> {
     const due = `
@@ -202,7 +202,7 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // Those that were asked for had not ended when this process last looked at the clock.
+    // The query was bounded by the latest instant that this process knew; some of its cycles may have ended since.
     return { now, rows, state: liveState({ cycles: inBurnOrder(held) }, now) };
   }
 }

@@ -25,7 +25,7 @@ export function columnsOf(table: string, columns: string): string {
 /** Reads a 64-bit integer. The audit rounds one that a number does not hold, and lets the rules say what is wrong with it. */
 export type ReadInteger = (column: Value | undefined) => number;
 
-/** As stored, right or wrong. @param row begins with the columns of `CYCLE_COLUMNS` */
+/** Reads a cycle as it is stored, without checking it. @param row begins with the columns of `CYCLE_COLUMNS` */
 export function cycleOf(row: readonly Value[], integer: ReadInteger = exactInteger): Cycle {
   const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
   return {

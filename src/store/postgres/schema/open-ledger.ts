@@ -70,7 +70,7 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   if (rows.length === 0) return;
   const settings = rows.map(([name]) => `${name} = off`).join(' and ');
   throw new CannotOpen(
-    `PostgreSQL runs with ${settings}, so it may lose what it has confirmed; set it to on, or accept the loss with DATABASE_ACCEPT_UNSAFE=yes.`,
+    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; set this to on, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
   );
 }
 

@@ -76,7 +76,7 @@ function opened(
   });
 }
 
-/** Every server asks the database once a second whether it is there, so it always holds a connection. */
+/** Every server checks once a second that the database responds, so it always holds a connection. */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
   const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));

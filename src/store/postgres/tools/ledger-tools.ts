@@ -65,6 +65,6 @@ async function latestId({ pool, clock }: LedgerDatabase): Promise<TransactionId>
     });
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
-    throw new CannotOpen('The ledger is too busy to be held still for a moment; try again.');
+    throw new CannotOpen('The ledger is too busy to pause writes for a moment; try again.');
   }
 }

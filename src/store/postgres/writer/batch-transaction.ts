@@ -49,7 +49,7 @@ export interface BatchContext {
 interface LoadedUnderLock extends LoadedBatch {
   /** By the index of each end user: whether it has a row. */
   readonly isLocked: readonly boolean[];
-  /** Gives out ids behind all that these end users have. */
+  /** Generates ids later than all existing ones of these end users. */
   readonly ids: TransactionIds;
 }
 

@@ -91,7 +91,7 @@ export class BatchWriter {
     const isLost = error instanceof CommitLost;
     if (isLost || isConnectionLost(error)) this.#heartbeat.suspectStandby();
     if (isLost && (await this.#isStored(error, part))) return error.decided.outcomes;
-    // A lost COMMIT that was looked for, and is not stored, is rolled back.
+    // The COMMIT was not confirmed and the batch is not stored: the transaction was rolled back.
     if (isLost && isLast) throw new StoreFault('StoreUnavailable', error.message);
     const isUndone = isLost || isWorthRetrying(error) || isConnectionLost(error);
     if (!isUndone || isLast) throw faultOf(error);
@@ -180,7 +180,7 @@ async function addEndUsers(
   await connection.send([ROLLBACK, ...begin, ...additions, ...COMMIT_BATCH]);
 }
 
-/** @throws CommitLost when it is not confirmed */
+/** @throws CommitLost if PostgreSQL does not confirm the COMMIT */
 async function commit(connection: Connection, decided: Decided, part: Part): Promise<void> {
   const warning = await writeAndCommit(connection, decided.writes, !part.isShard).catch((error) => {
     if (!isConnectionLost(error)) throw error;

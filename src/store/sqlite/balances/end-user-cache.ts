@@ -19,7 +19,7 @@ import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 /** Of one generation. There are two: they bound the memory, and what a start reads. */
 export interface CacheLimits {
   readonly endUsersMax: number;
-  /** Postings that are appended in its time. */
+  /** Postings that are appended while the generation is the current one. */
   readonly postingsMax: number;
   /** Some 150 bytes each. */
   readonly cyclesMax: number;

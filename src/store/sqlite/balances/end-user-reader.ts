@@ -54,7 +54,7 @@ export interface Replayed {
   readonly current: Balances;
 }
 
-/** From so many cycles on, the state of an end user is kept: loading 10,000 cycles takes 10 ms. */
+/** The state of an end user with at least this many cycles is kept: loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
 /** Of all end users whose state is kept; a cycle takes some 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;

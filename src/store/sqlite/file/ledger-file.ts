@@ -12,13 +12,13 @@ import { ledgerSchema } from './schema.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
-/** In order; one that has been released never changes. */
+/** In order; a released migration never changes. */
 const MIGRATIONS: readonly string[] = [`${ledgerSchema}${accountSchema({ instant: 'INTEGER', options: 'STRICT' })}`];
 
-/** The version of the first of them. Files of lower versions were made before the first release. */
+/** The schema version that the first migration creates. Files of lower versions were made before the first release. */
 const SCHEMA_FIRST = 9;
 
-/** The schema of this version. */
+/** The schema version that this release of Scrip uses. */
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
 /** "Scrp", in the header of each ledger file, tells it from the files of other programs. */

@@ -31,7 +31,10 @@ const BUSY = `
   }
   db.close();`;
 
-/** Of the busy writer, meanwhile: mostly 5 to 20. With SQLite's own busy handler there are hundreds, and it gives up after 250. */
+/**
+ * Transactions of the busy writer before all other writes have had their turn: mostly 5 to 20. With SQLite's own busy
+ * handler there are hundreds, and it gives up after 250.
+ */
 const TRANSACTIONS_MAX = 120;
 
 /** A ledger with a busy writer. */

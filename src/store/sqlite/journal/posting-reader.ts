@@ -72,7 +72,7 @@ export class PostingReader {
     return found.filter(({ number }) => number > after).reverse();
   }
 
-  /** @param length postings at most; fewer where the links end, or lead to another end user or forwards */
+  /** @param length reads at most this many postings; fewer if the links end, lead to another end user or point forwards */
   #piece(from: number, user: EndUserKey, length: number): { postings: NumberedPosting[]; next: number | null } {
     const postings: NumberedPosting[] = [];
     let next: number | null = from;

@@ -1,4 +1,4 @@
-// API keys in a ledger file. The CLI makes and revokes them beside a running server, which sees the change at its next
+// API keys in a ledger file. The CLI creates and revokes them while a server runs, which sees the change at its next
 // look-up.
 
 import type { DatabaseSync } from 'node:sqlite';

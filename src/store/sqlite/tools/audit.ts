@@ -147,7 +147,7 @@ class FileAudit {
     }
     const [at, sequence] = [Number(row.at), Number(row.sequence)];
     if (row.checksum !== clockChecksum(at, sequence))
-      this.fault('the clock of the ledger was changed by other means than Scrip');
+      this.fault('the clock of the ledger was changed by something other than Scrip');
     return at;
   }
 }

@@ -134,7 +134,10 @@ function refuseNoBackup(from: string): void {
     );
 }
 
-/** A file of no bytes is what a lock or a killed restore leaves. A log without its ledger would be played into the new one. */
+/**
+ * An empty file does not count: a lock or a killed restore leaves one. A log without its ledger would be replayed into the
+ * new one.
+ */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
   if (found === undefined) return;

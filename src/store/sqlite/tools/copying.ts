@@ -1,4 +1,4 @@
-// A ledger file as either end of a copy. The lock of the file is held all the while, so that no server runs on it.
+// A ledger file as the source or the target of a copy. Its lock is held throughout, so that no server runs on it.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';

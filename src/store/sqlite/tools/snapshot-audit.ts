@@ -1,4 +1,4 @@
-// Checks the snapshots of a ledger file against the postings, as the audit reads these.
+// Checks the snapshots of a ledger file against the postings, while the audit reads them.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';

@@ -63,7 +63,7 @@ export class SavedClock {
     this.#replace.run(at, sequence, clockChecksum(at, sequence));
   }
 
-  /** @throws CannotOpen when it is lost, or was changed by other means than Scrip */
+  /** @throws CannotOpen when it is lost, or was changed by something other than Scrip */
   read(hasPostings: boolean): IdPosition {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
@@ -73,7 +73,7 @@ export class SavedClock {
     const saved = { at: Number(row.at), sequence: Number(row.sequence) };
     if (row.checksum !== clockChecksum(saved.at, saved.sequence)) {
       throw new CannotOpen(
-        'The clock of the ledger was changed by other means than Scrip; run `scrip verify` and restore a backup.',
+        'The clock of the ledger was changed by something other than Scrip; run `scrip verify` and restore a backup.',
       );
     }
     return saved;

@@ -25,7 +25,7 @@ const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 
 export interface WriterEvents {
   /** It works again, or no longer does. */
   onTrouble(trouble: StoreFault | null): void;
-  /** So many generations of what was pending have been flushed. */
+  /** `count` generations of pending balances have been flushed. */
   onRotations(count: number): void;
 }
 

@@ -23,7 +23,7 @@ export type WriterRequest =
 
 export type ThreadMessage = WriterRequest | 'close';
 
-/** What the method of the writer returned; to commands a `writtenText`. */
+/** What the writer's method returned; for commands, the text from `writtenText`. */
 export type Reply = string | boolean | undefined;
 
 export interface Failed {

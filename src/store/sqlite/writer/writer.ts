@@ -26,7 +26,7 @@ import { type LedgerClock, SavedClock } from './ledger-clock.ts';
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** About 20 ms of work, for which a write that arrives meanwhile waits. */
+/** About 20 ms of work; a write that arrives during it has to wait. */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 

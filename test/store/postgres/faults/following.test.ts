@@ -26,7 +26,10 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 
 type Results = readonly (Outcome | null)[] | string;
 
-/** Writes a batch and, once it is decided, another one behind it. `ends` names them in the order in which they ended. */
+/**
+ * Writes a batch and, once it is decided but not yet committed, a second one. `ends` lists them in the order in which they
+ * ended.
+ */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
   const ended = async (name: string, write: Promise<readonly (Outcome | null)[]>): Promise<Results> => {

@@ -1,4 +1,4 @@
-// Several processes renew together: without knowing of each other, they mostly take different end users, and one alone takes
+// Several processes renew together: they mostly take different end users without communicating, and a single process takes
 // all of them. Cycles that are not due cost nothing, however many there are.
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ import { PostgresServer } from '../postgres-server.ts';
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
-/** Of the longest overdue, so many take part in the sharing. */
+/** Only this many of the longest overdue end users are shared between processes. */
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;
@@ -28,7 +28,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Two stores, on which the cycles of all end users have ended, those of lower numbers first. */
+/** Two stores on one database in which all cycles have ended; those of end users with lower numbers ended first. */
 async function withDueRenewals(t: TestContext): Promise<readonly [TestLedger, TestLedger]> {
   const url = await server.createDatabase();
   let wall = NOON;

@@ -147,7 +147,7 @@ describe('Deadlocks between processes', () => {
   it(`${BATCHES} batches of random end users, through three processes at once, never deadlock`, async (ledger) => {
     const { processes, database } = ledger;
     const users = Array.from({ length: USERS }, (_, index) => new EndUser(1, index));
-    // Half of them are new to the ledger, so that their rows are added at once as well.
+    // Half of them are new to the ledger, so that the processes also insert rows concurrently.
     await processes[0].write(users.slice(0, USERS / 2).map((user) => user.add(1_000_000)));
     let left = BATCHES;
     const writer = async (process: TestLedger) => {

@@ -134,7 +134,7 @@ test('Totals in PostgreSQL that were changed by hand are found by the audit, and
   }
 });
 
-test('Totals in PostgreSQL that are rebuilt beside a server that writes and counts are right', LIMIT, () =>
+test('Rebuilding the totals in PostgreSQL while servers write and count leaves them correct', LIMIT, () =>
   withSharedLedger(server, async ({ processes: [writing, counting, rebuilding] }) => {
     const job = startCounting(counting);
     let isRebuilding = true;

@@ -230,7 +230,7 @@ function collidingKeys(seed: string): readonly [string, string] {
   }
 }
 
-test('Two keys with one hash have their own outcomes, in memory, in a run and in the B-tree', async (t) => {
+test('Two keys with the same hash have their own outcomes, in memory, in a sorted run and in the B-tree', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file, undefined, 4);
   const [row] = readByHand(file, 'SELECT hex(seed) AS seed FROM idempotency_indexed');

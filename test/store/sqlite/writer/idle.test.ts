@@ -1,4 +1,4 @@
-// A ledger that nothing happens in: what its background jobs ask for once a second writes nothing to its file.
+// An idle ledger: its background jobs, which run once a second, write nothing to its file.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
