@@ -1,3 +1,4 @@
+# BuildKit is not required: `docker build`, Podman, Buildah and kaniko can all build this image.
 FROM node:26-slim AS build
 WORKDIR /build
 COPY package.json package-lock.json tsconfig.json tsconfig.build.json ./
@@ -16,8 +17,9 @@ ENV NODE_ENV=production \
 COPY --from=build /build/package.json ./
 COPY --from=build /build/node_modules ./node_modules
 COPY --from=build /build/dist ./dist
-RUN mkdir /data && chown node:node /data && ln -s /app/dist/main.js /usr/local/bin/scrip
-USER node
+RUN mkdir /data && chown 1000:1000 /data && ln -s /app/dist/main.js /usr/local/bin/scrip
+# The image's user `node`, as a number: for `runAsNonRoot`, Kubernetes does not look up names.
+USER 1000:1000
 VOLUME ["/data"]
 EXPOSE 8080
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \

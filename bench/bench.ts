@@ -1,5 +1,5 @@
-// The benchmarks: `npm run bench`. Measures one part after the other, prints what it finds as tables, and keeps all of it
-// in bench/results/latest.json, from which the chart and the documentation are made.
+// The benchmarks: `npm run bench`. Measures one part after another, prints the results as tables, and stores them in
+// bench/results/latest.json. The chart and the documentation are generated from that file.
 
 import { join } from 'node:path';
 import { writeChart } from './chart.ts';
@@ -41,7 +41,7 @@ async function measureAll(options: Options): Promise<void> {
   const { only } = options;
   const wanted = PARTS.filter(({ name }) => only.length === 0 || only.some((start) => name.startsWith(start)));
   if (wanted.length === 0) {
-    process.stderr.write(`There is no such part; there are ${PARTS.map(({ name }) => name).join(', ')}.\n`);
+    process.stderr.write(`No part has such a name. The parts are ${PARTS.map(({ name }) => name).join(', ')}.\n`);
     process.exitCode = 2;
     return;
   }
@@ -52,7 +52,7 @@ async function measureAll(options: Options): Promise<void> {
     writeChart(results, CHART);
   }
   print(asText(targetTable(readResults(LATEST), 'measured ones')));
-  print(`All of it is in ${LATEST}, the chart in ${CHART}.`);
+  print(`The results are in ${LATEST}, and the chart is in ${CHART}.`);
 }
 
 async function measure(part: Part, options: Options): Promise<PartResult> {
@@ -63,10 +63,10 @@ async function measure(part: Part, options: Options): Promise<PartResult> {
   const measured = await part.run(subjects, options).finally(() => subjects.endAll());
   const tookSeconds = Math.round((performance.now() - started) / 1_000);
   const { othersCores, stolenCores } = otherLoad();
-  print(`took ${tookSeconds} s; meanwhile others used ${othersCores} cores, and ${stolenCores} were stolen`);
+  print(`took ${tookSeconds} s; other processes used ${othersCores} cores, and the hypervisor stole ${stolenCores}`);
   const measuredAt = new Date().toISOString();
   const result = { measuredAt, commit: thisCommit(), tookSeconds, othersCores, stolenCores, ...measured };
-  if (!isQuiet(result)) print('!!!!!!!!  The machine was not quiet: measure this again.');
+  if (!isQuiet(result)) print('!!!!!!!!  The machine was busy with other work: measure this part again.');
   return result;
 }
 

@@ -1,4 +1,4 @@
-// The chart of the benchmarks: requests a second of every system that is compared, as an SVG for light and dark pages.
+// The chart of the benchmarks: requests per second of all compared systems, as an SVG for light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -27,7 +27,7 @@ export function writeChart(results: Results, file: string): void {
   writeFileSync(file, svg);
 }
 
-/** Null where the peers were not measured. */
+/** Returns null if the peers were not measured. */
 export function chartOf({ parts, machine }: Results): string | null {
   const part = parts[PART];
   if (part === undefined) return null;
@@ -36,12 +36,12 @@ export function chartOf({ parts, machine }: Results): string | null {
   const height = TOP + rows.length * LINE_HEIGHT + BOTTOM;
   const bars = rows.map((row, index) => barOf(row, TOP + index * LINE_HEIGHT, most)).join('\n');
   const day = part.measuredAt.slice(0, 10);
-  const note = `${machine.cores} cores with the load generator (${machine.generator}) beside it, medians of ${rows[0]?.rounds ?? 0} rounds in turn; ${day}, ${part.commit}`;
+  const note = `${machine.cores} cores shared with the load generator (${machine.generator}), medians of ${rows[0]?.rounds ?? 0} alternating rounds; ${day}, ${part.commit}`;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img" aria-label="${labelOf(rows)}">
   <style>${STYLE}
   </style>
-  <text class="title" x="0" y="20">Subtractions a second, one request each</text>
-  <text class="note" x="0" y="40">100,000 end users, 64 connections; in brackets, microseconds of CPU for each, all processes together</text>
+  <text class="title" x="0" y="20">Subtractions per second, one per request</text>
+  <text class="note" x="0" y="40">100,000 end users, 64 connections; in parentheses, CPU per subtraction in all processes of the system</text>
 ${bars}
   <text class="note" x="0" y="${height - 12}">${escaped(note)}</text>
 </svg>
@@ -61,7 +61,7 @@ function barOf({ subject, rate, cpuMicros }: Row, y: number, most: number): stri
 }
 
 function labelOf(rows: readonly Row[]): string {
-  return escaped(rows.map(({ subject, rate }) => `${subject}: ${Math.round(rate)} requests a second`).join('; '));
+  return escaped(rows.map(({ subject, rate }) => `${subject}: ${Math.round(rate)} requests per second`).join('; '));
 }
 
 function escaped(text: string): string {

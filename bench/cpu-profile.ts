@@ -1,14 +1,17 @@
-// A CPU profile of V8, read as a tree of calls with their times.
+// Reads a CPU profile of V8 as a tree of function calls with their times.
 
 import { readFileSync } from 'node:fs';
 
 export interface Frame {
   readonly name: string;
-  /** The file's path within `src`, or the end of its path, and the line; empty for what is not JavaScript. */
+  /**
+   * The line and the path of the file within `src`, or the end of any other path. Empty for code that is not
+   * JavaScript.
+   */
   readonly place: string;
-  /** Microseconds in the function itself. */
+  /** Microseconds in the function itself, without its callees. */
   self: number;
-  /** With all that it called. */
+  /** Microseconds in the function and its callees. */
   total: number;
   readonly children: Frame[];
 }
@@ -21,20 +24,20 @@ interface Profile {
   }[];
   readonly samples: readonly number[];
   readonly timeDeltas: readonly number[];
-  /** As all of them in microseconds of the machine's monotonic clock. */
+  /** In microseconds of the machine's monotonic clock, like all times of the profile. */
   readonly startTime: number;
 }
 
-/** A range of the same clock, which `process.hrtime` shows as well. */
+/** A time range in microseconds of the same clock, which `process.hrtime` also uses. */
 export interface Stretch {
   readonly from: number;
   readonly until: number;
 }
 
-/** The thread is idle. */
+/** The name of the frame in which a thread is idle. */
 const IDLE = '(idle)';
 
-/** The root of the calls within a range of time, without idle time. */
+/** Returns the root of the call tree for a time range, without idle time. */
 export function readProfile(file: string, { from, until }: Stretch): Frame {
   const { nodes, samples, timeDeltas, startTime } = JSON.parse(readFileSync(file, 'utf8')) as Profile;
   const frames = new Map<number, Frame>();
@@ -69,7 +72,7 @@ export interface FunctionTime {
   readonly micros: number;
 }
 
-/** By function, whichever function called it; the longest first. */
+/** Returns the time in each function itself, summed over all callers, longest first. */
 export function selfTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, self, children }: Frame): void => {
@@ -81,7 +84,7 @@ export function selfTimes(root: Frame): FunctionTime[] {
   return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
 }
 
-/** By function, with all that it called; a function that calls itself counts once. The longest first. */
+/** Returns the time in each function and its callees, longest first. Time in recursive calls counts once. */
 export function totalTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {

@@ -1,16 +1,16 @@
-// Measures how fast the disk brings data to stable storage. On a shared machine this changes from minute to minute, and
-// every durable write waits for it.
+// Measures how fast the disk writes data to stable storage. On a shared machine this speed changes from minute to
+// minute, and every durable write depends on it.
 
 import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Figure, median } from './results.ts';
 
-/** About what a batch of 50 subtractions writes to the log. */
+/** About as much as a batch of 50 subtractions writes to the log. */
 const BYTES = 100_000;
 const WRITES = 100;
 
-/** Appends and syncs, one after the other. */
+/** Appends and syncs repeatedly, one write after another. */
 export function diskSpeed(when: string): Figure[] {
   const folder = mkdtempSync(join(tmpdir(), 'scrip-disk-'));
   const file = openSync(join(folder, 'log'), 'w');

@@ -1,5 +1,5 @@
-// What a request costs without a ledger: the same framework, schemas and responses, and nothing done. It is the
-// denominator of the ratios.
+// Measures the cost of a request without a ledger: a server with the same framework, schemas and responses that stores
+// nothing. Ratios in the benchmarks are relative to this server.
 
 import Fastify from 'fastify';
 import {
@@ -12,7 +12,7 @@ import {
   SubtractRequest,
 } from '../src/http/api/schemas.ts';
 
-/** As long as Scrip's. */
+/** A cycle as long as a cycle in Scrip's responses. */
 const CYCLE = {
   cycle_start: '2026-11-20T08:00:00.123Z',
   cycle_end: '2026-12-21T08:00:00.123Z',

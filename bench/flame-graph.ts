@@ -1,5 +1,5 @@
-// Draws a tree of calls as a flame graph, one SVG file: a bar for each function, as wide as its time and that of all
-// that it called, callers below, with name, location and time in the tooltip.
+// Draws a call tree as a flame graph in one SVG file. The width of a bar is the time of a function and its callees.
+// Bars of callers are below; tooltips show name, location and time.
 
 import type { Frame } from './cpu-profile.ts';
 
@@ -10,7 +10,7 @@ const HEAD = 34;
 /** Narrower bars are left out. */
 const WIDTH_MIN = 0.7;
 
-/** The first pattern that matches the location of a frame decides. */
+/** A frame gets the colour of the first pattern that matches its location. */
 const COLOURS: readonly (readonly [pattern: RegExp, colour: string])[] = [
   [/^$/, '#b9bec7'],
   [/^node:/, '#8fb7d9'],
@@ -51,7 +51,7 @@ function barOf(
   requests: number,
 ): string {
   const micros = (time: number) => `${(time / requests).toFixed(2)} µs`;
-  const tip = `${name} ${place}: ${micros(total)} a request, ${micros(self)} of it its own`;
+  const tip = `${name} ${place}: ${micros(total)} per request, ${micros(self)} in the function itself`;
   const room = Math.floor((width - 4) / CHARACTER_WIDTH);
   const text = room < 3 ? '' : `<text x="${(x + 2).toFixed(1)}" y="${y + 12}">${escaped(name.slice(0, room))}</text>`;
   const colour = COLOURS.find(([pattern]) => pattern.test(place))?.[1] ?? OTHER;

@@ -1,12 +1,12 @@
-// The guard: compares the ratios of a quick run with the baseline, and marks those that have become worse. It never fails,
-// since a shared machine is noisy. Costs that do not depend on noise are counted in test/ratchets.
+// The guard: compares the ratios of a quick run with the baseline and marks ratios that are worse. It never fails,
+// since shared machines are noisy. test/ratchets counts the costs that noise does not affect.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isQuiet, type PartResult, type Row, ratioOf } from './results.ts';
 import { asText } from './tables.ts';
 
-/** By name, and whether more is better. */
+/** A named ratio, and whether a higher or a lower value is better. */
 interface Ratio {
   readonly name: string;
   readonly value: number;
@@ -20,7 +20,7 @@ interface Kept {
 }
 
 const BASELINE = join(import.meta.dirname, 'baseline.json');
-/** What the same commit differs by from one quick run to the next on a busy machine. */
+/** On a busy machine, quick runs of the same commit differ by this much. */
 const WORSE_BY = 0.15;
 
 const SQLITE = 'Scrip on SQLite';
@@ -29,20 +29,20 @@ export function printGuard(result: PartResult, { keep }: { keep: boolean }): voi
   const ratios = ratiosOf(result.rows);
   const kept = existsSync(BASELINE) ? (JSON.parse(readFileSync(BASELINE, 'utf8')) as Kept) : null;
   const lines = ratios.map((ratio) => lineOf(ratio, kept?.ratios.find(({ name }) => name === ratio.name) ?? null));
-  const since = kept === null ? 'nothing is kept to compare with' : `compared with ${kept.commit}`;
-  print(asText({ title: `Ratios within this run; ${since}`, head: ['ratio', 'now', 'kept', 'change', ''], lines }));
+  const since = kept === null ? 'there is no baseline' : `baseline from ${kept.commit}`;
+  print(asText({ title: `Ratios within this run; ${since}`, head: ['ratio', 'now', 'baseline', 'change', ''], lines }));
   const failures = result.rows.reduce((sum, row) => sum + row.failures, 0);
-  if (failures > 0) print(`\n!!!!!!!!  ${failures} requests were not answered with 200.`);
+  if (failures > 0) print(`\n!!!!!!!!  ${failures} requests got no response with status 200.`);
   const worse = lines.filter(([, , , , verdict]) => verdict !== '').length;
   if (worse > 0) print(`\n!!!!!!!!  ${worse} of ${lines.length} ratios are worse by more than ${WORSE_BY * 100} %.`);
   if (!keep) return;
   if (!isQuiet(result)) {
-    print('\nNot kept: the machine was busy with something else.');
+    print('\nThe baseline was not changed, because the machine was busy with other work.');
     return;
   }
   const { measuredAt, commit } = result;
   writeFileSync(BASELINE, `${JSON.stringify({ measuredAt, commit, ratios } satisfies Kept, null, 2)}\n`);
-  print('\nKept in bench/baseline.json.');
+  print('\nStored these ratios as the baseline in bench/baseline.json.');
 }
 
 export function ratiosOf(rows: readonly Row[]): Ratio[] {
@@ -62,13 +62,13 @@ export function ratiosOf(rows: readonly Row[]): Ratio[] {
     isBetter: of === 'rate' ? 'higher' : 'lower',
   });
   return [
-    ratio("SQLite, /subtract: of the echo's throughput", subtract, echo, 'rate'),
-    ratio("SQLite, /subtract: of the echo's CPU", subtract, echo, 'cpuMicros'),
-    ratio("SQLite, /add: of the echo's throughput", row('add', SQLITE), echo, 'rate'),
-    ratio("SQLite, balances: of the echo's throughput", row('balance', SQLITE), echo, 'rate'),
-    ratio('SQLite, /subtract with a key: of the CPU without', keyed, subtract, 'cpuMicros'),
-    ratio("PostgreSQL, /subtract: of the hand-written service's throughput", postgres, byHand, 'rate'),
-    ratio("PostgreSQL, /subtract: of the hand-written service's CPU", postgres, byHand, 'cpuMicros'),
+    ratio('SQLite, /subtract: throughput vs. echo', subtract, echo, 'rate'),
+    ratio('SQLite, /subtract: CPU vs. echo', subtract, echo, 'cpuMicros'),
+    ratio('SQLite, /add: throughput vs. echo', row('add', SQLITE), echo, 'rate'),
+    ratio('SQLite, balances: throughput vs. echo', row('balance', SQLITE), echo, 'rate'),
+    ratio('SQLite, /subtract with a key: CPU vs. without a key', keyed, subtract, 'cpuMicros'),
+    ratio('PostgreSQL, /subtract: throughput vs. hand-written service', postgres, byHand, 'rate'),
+    ratio('PostgreSQL, /subtract: CPU vs. hand-written service', postgres, byHand, 'cpuMicros'),
   ];
 }
 

@@ -1,8 +1,9 @@
-// What a careful developer writes by hand instead: credits in lots that expire, on PostgreSQL, one transaction a
-// request, the lots of the end user locked before they are read. It spends no credit twice, and its responses are on
-// stable storage. It leaves out what takes longer to get right: cycles and renewals, replacing and stopping them, a
-// maximum balance, accounts and revocable keys, ids that sort, which lots a transaction drew on, a clock that jumps
-// back, a COMMIT without a reply, and any way to verify the whole.
+// A service that a careful developer might write instead of using Scrip: credits in lots that expire, on PostgreSQL,
+// with one transaction per request, which locks the lots of the end user before it reads them. The service never spends
+// a credit twice, and responds only after its data is on stable storage. It leaves out the parts that are harder to get
+// right: cycles and renewals, replacing and stopping cycles, a maximum balance, accounts and revocable keys, sortable
+// IDs, a record of the lots that each transaction used, clocks that jump back, a COMMIT without a reply, and any way to
+// verify the data.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
@@ -74,7 +75,7 @@ app.post<{ Body: SubtractRequest }>(
   },
 );
 
-/** @returns false if the lots do not cover it: nothing is drawn in part */
+/** @returns false if the lots do not cover the amount; then no lot is changed */
 async function subtract(client: pg.PoolClient, endUser: string, amount: number): Promise<boolean> {
   const { rows: lots } = await client.query({ ...LOTS, values: [endUser] });
   const available = lots.reduce((sum, lot) => sum + Number(lot.remaining), 0);

@@ -1,5 +1,5 @@
-// Loads several subjects one after the other, round after round, so that other load on the machine affects all of them
-// alike, and takes the medians.
+// Loads several subjects in alternating rounds, so that other load on the machine affects all subjects alike, and
+// computes the median of the rounds.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -19,7 +19,7 @@ export interface Rounds {
   readonly connections: number;
   readonly rounds: number;
   readonly seconds: number;
-  /** Seconds of load before the first round, for each; 0 for none. */
+  /** Seconds of load on each subject before the first round; 0 for no warm-up. */
   readonly warmUp: number;
 }
 
@@ -32,7 +32,7 @@ const MIB = 2 ** 20;
 
 const run = promisify(execFile);
 
-/** In a closed loop. */
+/** Measures the contests in a closed loop. */
 export async function inTurn(contests: readonly Contest[], settings: Rounds): Promise<Row[]> {
   const { connections, seconds, warmUp } = settings;
   for (const { subject, workload } of contests)
@@ -43,7 +43,7 @@ export async function inTurn(contests: readonly Contest[], settings: Rounds): Pr
   return contests.map((contest, index) => rowOf(contest, 'closed', connections, rounds[index] as Round[]));
 }
 
-/** In an open loop, at one rate. */
+/** Measures the contests in an open loop at a fixed rate. */
 export async function inTurnAtRate(
   contests: readonly Contest[],
   { connections, rounds: count, seconds, rate }: Omit<Rounds, 'warmUp'> & { readonly rate: number },
@@ -80,7 +80,7 @@ async function measured({ pids }: Subject, load: () => Promise<Answered>): Promi
   };
 }
 
-/** Writes what the previous subject left for the disk now, so that it does not slow the next one down. */
+/** Flushes the previous subject's writes to disk now, so that they do not slow down the next subject. */
 async function writeBack(): Promise<void> {
   await run('sync').catch(() => {});
 }

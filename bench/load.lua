@@ -1,5 +1,5 @@
--- The workloads of `workload.ts` for wrk. Arguments: first end user, users, shares (add,subtract,balance,first-page in per
--- cent), whether writes are keyed (1 or 0), secret, page limit, seed. At the end it prints what it measured as JSON.
+-- The workloads of `workload.ts` for wrk. Arguments: first end user, users, shares (add,subtract,balance,first-page in
+-- percent), whether writes are keyed (1 or 0), secret, page limit, seed. At the end, it prints the results as JSON.
 
 local first, users, keyed, limit, key_prefix
 local shares = {}

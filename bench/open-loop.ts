@@ -1,10 +1,11 @@
-// Load in an open loop: requests fall due at a fixed rate, whatever the server does, and the latency of each counts
-// from when it was due. A server that stalls for a second is charged for all requests that fell due meanwhile. A closed
-// loop, in which no client sends while it waits, would leave them out (coordinated omission).
+// Load in an open loop: requests are due at a fixed rate, whatever the server does, and the latency of each request is
+// measured from its due time. If a server stalls for a second, the delay counts for all requests that became due in
+// that second. A closed loop would leave these requests out, since a waiting client sends nothing (coordinated
+// omission).
 //
-// Requests that fall due within a millisecond are sent at its beginning. A request that finds no free connection is
-// queued here while its time counts. The lateness of the generator itself counts too; the echo, measured in the same
-// way, shows how much that is.
+// Requests that are due in the same millisecond are sent together. A request without a free connection is queued here,
+// and its waiting time counts. The generator's own delay counts too; measurements of the echo show how large this delay
+// is.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -14,14 +15,14 @@ import type { Answered, Target } from './closed-loop.ts';
 import { bytesOf, RequestSource, type Workload } from './workload.ts';
 
 export interface OpenLoop {
-  /** Requests a second. */
+  /** Requests per second. */
   readonly rate: number;
   readonly seconds: number;
-  /** Fixed; without pipelining, so that no more requests than this are in flight. */
+  /** The fixed number of connections. There is no pipelining, so no more requests than this are in flight. */
   readonly connections: number;
 }
 
-/** How long to wait for responses after the last request. Those that have not arrived by then are failures. */
+/** How long to wait for responses after the last request. Requests without a response by then count as failures. */
 const REST_MS = 10_000;
 const OK = 200;
 
@@ -41,7 +42,7 @@ class OpenLoopGenerator {
   readonly #source: RequestSource;
   readonly #sockets: Socket[] = [];
   readonly #idle: Connection[] = [];
-  /** Due times of the requests that are queued for a connection, oldest first; those before `#taken` have been sent. */
+  /** Due times of queued requests, oldest first. Requests before the index `#taken` have been sent. */
   readonly #waiting: number[] = [];
   #taken = 0;
   readonly #latencies: Float64Array;

@@ -3,29 +3,30 @@
 import { parseArgs } from 'node:util';
 
 export interface Options {
-  /** Parts by name, or by how their names begin; all when empty. */
+  /** Names of parts, or prefixes of their names. Empty for all parts. */
   readonly only: readonly string[];
   readonly rounds: number;
   readonly seconds: number;
   readonly connections: number | null;
-  /** Print the ratios of a minute, and compare them with those that were kept. */
+  /** Measure for a minute, and compare the ratios with the baseline. */
   readonly quick: boolean;
-  /** Keep what `quick` measures, for later runs to be compared with. */
+  /** Store the ratios of a quick run as the new baseline. */
   readonly keep: boolean;
-  /** Draw the chart from stored results, and measure nothing. */
+  /** Draw the chart from stored results, without measuring. */
   readonly chart: boolean;
-  /** Write stored results into the documentation, and measure nothing. */
+  /** Write stored results into the documentation, without measuring. */
   readonly publish: boolean;
 }
 
 export const USAGE = `npm run bench -- [options]
-  --only NAME          a part, or how the names of several begin; may be repeated
-  --rounds N           how often each subject is loaded (3)
-  --seconds S          for how long each time (2)
-  --connections C      instead of those that each part is for
-  --quick              a minute: ratios, compared with bench/baseline.json; with --keep they are kept there
+  --only NAME          the name of a part, or a prefix of several names; may be repeated
+  --rounds N           number of rounds for each subject (default 3)
+  --seconds S          length of a round (default 2)
+  --connections C      number of connections, instead of the default of each part
+  --quick              measure for a minute and compare the ratios with bench/baseline.json
+  --keep               with --quick: store the ratios in bench/baseline.json
   --chart              draw bench/results/chart.svg from bench/results/latest.json
-  --publish            put the tables into docs/benchmarks.md, with docs/benchmarks.json and docs/benchmarks.svg
+  --publish            write docs/benchmarks.json, docs/benchmarks.svg and the tables in docs/benchmarks.md
 `;
 
 /** @throws TypeError for an unknown option */
@@ -55,5 +56,5 @@ export function optionsOf(args: readonly string[]): Options {
 function wholeNumber(name: string, text: string | undefined, otherwise: number): number {
   if (text === undefined) return otherwise;
   if (/^[1-9]\d{0,5}$/.test(text)) return Number(text);
-  throw new TypeError(`--${name} is a whole number`);
+  throw new TypeError(`--${name} must be a whole number from 1 to 999999.`);
 }

@@ -1,9 +1,9 @@
-// Measures the processor time that other processes used while a part was measured. On a shared machine, a figure
-// without it says little.
+// Measures the CPU time that other processes use while a part is measured. On a shared machine, a result without this
+// measurement means little.
 
 import { readFileSync } from 'node:fs';
 
-/** Ticks since the machine started, and those of this process with the children that it has waited for. */
+/** CPU ticks since the machine started. `own` counts this process and the child processes that have ended. */
 interface Ticks {
   readonly at: number;
   readonly busy: number;
@@ -12,15 +12,15 @@ interface Ticks {
 }
 
 export interface OtherLoad {
-  /** Cores that other processes used, on average. */
+  /** Average number of cores that other processes used. */
   readonly othersCores: number;
-  /** Cores that the hypervisor gave to other machines, on average. */
+  /** Average number of cores that the hypervisor gave to other virtual machines. */
   readonly stolenCores: number;
 }
 
 const TICKS_PER_SECOND = 100;
 
-/** @returns ends the watch; to be called when all that was started has ended */
+/** @returns a function that ends the measurement; call it after all started processes have ended */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

@@ -1,5 +1,5 @@
-// What Node's own HTTP costs, without a framework: a body is parsed, two fields are read and sent back. No server on
-// Node responds in less.
+// Measures the cost of Node's own HTTP server, without a framework: it parses a body, reads two fields and sends them
+// back. No server on Node can be faster.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -1,20 +1,20 @@
-// What processes have cost so far, with all their threads and children, as Linux counts it under /proc. Without /proc,
-// everything is 0 and the tables show no figure.
+// Reads the costs of processes so far, with all threads and child processes, from Linux's /proc. Without /proc, all
+// costs are 0.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Of the clock in which /proc counts: 100 a second on every Linux that Node runs on. */
+/** /proc counts CPU time in ticks, 100 per second on every Linux that Node runs on. */
 const TICK_MICROS = 10_000;
 const KIB = 1_024;
 
 export interface Costs {
   readonly cpuMicros: number;
   readonly residentBytes: number;
-  /** Bytes that were handed to the disk. */
+  /** Bytes sent to the disk. */
   readonly writtenBytes: number;
 }
 
-/** Of these processes and all that descend from them. */
+/** Returns the costs of these processes and all their descendants. */
 export function costsOf(roots: readonly number[]): Costs {
   const total = { cpuMicros: 0, residentBytes: 0, writtenBytes: 0 };
   for (const pid of treeOf(roots)) {
@@ -25,7 +25,7 @@ export function costsOf(roots: readonly number[]): Costs {
   return total;
 }
 
-/** CPU microseconds by thread, those of the same name together. */
+/** Returns CPU microseconds by thread name. Threads with the same name are added up. */
 export function threadCosts(pid: number): Map<string, number> {
   const costs = new Map<string, number>();
   for (const thread of listed(`/proc/${pid}/task`)) {
@@ -35,7 +35,7 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** Of memory that processes share, as those of PostgreSQL do, each one's part; all of it if the system does not say. */
+/** Divides shared memory, as in PostgreSQL, among the processes that share it, if the system reports it. */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -53,13 +53,13 @@ function treeOf(roots: readonly number[]): number[] {
   return tree;
 }
 
-/** Threads that have ended still count in the process. */
+/** The CPU time of a process includes threads that have ended. */
 function cpuMicrosOf(stat: string): number {
   const fields = fieldsBehindName(stat);
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;
 }
 
-/** The name of a process is in brackets, and may have spaces and brackets in it. */
+/** The name of a process is in parentheses, and may contain spaces and parentheses. */
 function fieldsBehindName(stat: string): readonly string[] {
   const text = read(stat);
   return text.slice(text.lastIndexOf(') ') + 2).split(' ');
@@ -69,7 +69,7 @@ function field(path: string, pattern: RegExp): number {
   return Number(pattern.exec(read(path))?.[1] ?? 0);
 }
 
-/** Empty for a process that has ended meanwhile. */
+/** Returns an empty string if the process has ended. */
 function read(path: string): string {
   try {
     return readFileSync(path, 'utf8');

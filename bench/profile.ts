@@ -1,6 +1,8 @@
-// Where the time goes: `npm run profile -- [--on sqlite|postgres|echo] [--load subtract|add|balance|mix|keyed]
-// [--connections C] [--seconds S]`. Runs a server under load with V8's profiler on every thread, prints what each thread
-// spends its microseconds on, and draws a flame graph of each into bench/results.
+// Profiles the CPU time of a server under load, with V8's profiler on every thread. Prints where each thread spends its
+// time, and writes a flame graph of each thread to bench/results.
+//
+//   npm run profile -- [--on sqlite|postgres|echo] [--load subtract|add|balance|mix|keyed]
+//                      [--connections C] [--seconds S]
 
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -16,7 +18,7 @@ import * as workloads from './workload.ts';
 const RESULTS = join(import.meta.dirname, 'results');
 const WARM_UP_SECONDS = 2;
 const FUNCTIONS_SHOWN = 25;
-/** Regular expressions are functions with long names. */
+/** V8 reports regular expressions as functions with long names. */
 const NAME_MAX = 60;
 const OURS = /^(?:ledger|accounts|batching|store|http|tracing|events)\//;
 const GROUP = workloads.CROWD_MEDIUM;
@@ -27,7 +29,7 @@ const LOADS: Readonly<Record<string, workloads.Workload>> = {
   keyed: { ...workloads.SUBTRACT_MEDIUM, name: workloads.SUBTRACT_KEYED.name, keyed: true },
   mix: { ...workloads.MIX, group: GROUP },
 };
-/** In a second. */
+/** Microseconds per second. */
 const MICROS = 1_000_000;
 
 const { values } = parseArgs({
@@ -39,7 +41,7 @@ const { values } = parseArgs({
   },
 });
 const load = LOADS[values.load];
-if (load === undefined) throw new Error(`--load is one of ${Object.keys(LOADS).join(', ')}`);
+if (load === undefined) throw new Error(`--load must be one of ${Object.keys(LOADS).join(', ')}`);
 const subjects = new Subjects();
 try {
   await profile(await startedWith(['--cpu-prof', `--cpu-prof-dir=${subjects.folder}`]), load);
@@ -57,7 +59,7 @@ async function startedWith(flags: readonly string[]): Promise<Subject> {
 async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
   const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
   const pid = subject.pids[0] as number;
-  // The beginning is left out: it costs the same however long a server runs.
+  // The profile leaves out the start, since its cost does not depend on how long a server runs.
   await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
   const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
   const from = monotonicMicros();
@@ -67,11 +69,11 @@ async function profile(subject: Subject, workload: workloads.Workload): Promise<
   await subjects.end(subject);
   const all = (after.cpuMicros - before.cpuMicros) / requests;
   print(`${workload.name} on ${subject.name}: ${Math.round(requests / seconds)} requests/s, p99 ${p99.toFixed(1)} ms,`);
-  print(`${all.toFixed(1)} µs of CPU a request, all processes together, the profiler's own included`);
+  print(`${all.toFixed(1)} µs of CPU per request, in all processes together, including the profiler`);
   const lines = [...threadsAfter]
     .map(([name, micros]) => [name, ((micros - (threadsBefore.get(name) ?? 0)) / requests).toFixed(2)])
     .toSorted((a, b) => Number(b[1]) - Number(a[1]));
-  print(asText({ title: 'By the names of threads', head: ['thread', 'µs a request'], lines }));
+  print(asText({ title: 'CPU by thread name', head: ['thread', 'µs per request'], lines }));
   mkdirSync(RESULTS, { recursive: true });
   for (const file of readdirSync(subjects.folder).filter((name) => name.endsWith('.cpuprofile'))) {
     // CPU.<day>.<time>.<process>.<thread>.<number>.cpuprofile
@@ -86,7 +88,7 @@ function monotonicMicros(): number {
 }
 
 function show(thread: string, root: Frame, requests: number): void {
-  const busy = `${thread}: busy for ${(root.total / MICROS).toFixed(1)} s, ${(root.total / requests).toFixed(1)} µs a request`;
+  const busy = `${thread}: busy for ${(root.total / MICROS).toFixed(1)} s, ${(root.total / requests).toFixed(1)} µs per request`;
   const linesOf = (times: readonly FunctionTime[]) =>
     times
       .slice(0, FUNCTIONS_SHOWN)
@@ -96,14 +98,14 @@ function show(thread: string, root: Frame, requests: number): void {
         name.slice(0, NAME_MAX),
         place,
       ]);
-  const head = ['µs a request', 'share', 'function', 'where'];
-  print(asText({ title: `${busy}; functions by themselves`, head, lines: linesOf(selfTimes(root)) }));
-  // Functions of Scrip, with all that they call.
+  const head = ['µs per request', 'share', 'function', 'location'];
+  print(asText({ title: `${busy}; functions without their callees`, head, lines: linesOf(selfTimes(root)) }));
+  // Functions of Scrip, including their callees.
   const ours = totalTimes(root).filter(({ place }) => OURS.test(place));
-  print(asText({ title: `${thread}: functions of Scrip with what they call`, head, lines: linesOf(ours) }));
+  print(asText({ title: `${thread}: functions of Scrip with their callees`, head, lines: linesOf(ours) }));
   const path = join(RESULTS, `flame-${values.on}-${values.load}-${thread}.svg`);
   writeFileSync(path, flameGraph(root, { title: busy, requests }));
-  print(`The flame graph is ${path}`);
+  print(`The flame graph is in ${path}`);
 }
 
 function print(text: string): void {

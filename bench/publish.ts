@@ -1,5 +1,5 @@
-// Puts the latest results into the documentation: the tables between their marks in docs/benchmarks.md, the chart, and
-// the results themselves, so that every figure can be looked up.
+// Writes the latest results into the documentation: the tables between the marks in docs/benchmarks.md, the chart, and
+// the raw results, so that readers can look up every figure.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { targetTable } from './targets.ts';
 const DOCS = join(import.meta.dirname, '..', 'docs');
 const PAGE = join(DOCS, 'benchmarks.md');
 
-/** A mark is a comment that names the text behind it, up to the next `<!-- end -->`. */
+/** A mark is a comment that names the text after it. The text ends at the next `<!-- end -->`. */
 const MARK = /<!-- (machine|targets|part [\w-]+) -->[\s\S]*?<!-- end -->/g;
 
 export function publish(results: Results): void {
@@ -36,12 +36,14 @@ function textFor(mark: string, results: Results): string {
   const when = `${part.measuredAt.slice(0, 16).replace('T', ' ')} UTC`;
   const { othersCores, stolenCores } = part;
   const others =
-    othersCores === undefined ? '' : `; others used ${othersCores} cores meanwhile, and ${stolenCores} were stolen`;
+    othersCores === undefined
+      ? ''
+      : `; other processes used ${othersCores} cores, and the hypervisor stole ${stolenCores}`;
   return [...tables, `_\`npm run bench -- --only ${name}\`, ${when}, commit ${part.commit}${others}._`].join('\n\n');
 }
 
 function machineText({ machine, parts }: Results): string {
   const { processor, cores, memoryGib, system, node, generator } = machine;
   const days = [...new Set(Object.values(parts).map(({ measuredAt }) => measuredAt.slice(0, 10)))];
-  return `${cores} cores of a ${processor}, ${memoryGib} GiB of memory, ${system}, Node ${node}, load by ${generator} on the same cores; measured on ${days.join(' and ')}.`;
+  return `${processor} with ${cores} cores, ${memoryGib} GiB of memory, ${system}, Node ${node}, load from ${generator} on the same cores; measured on ${days.join(' and ')}.`;
 }

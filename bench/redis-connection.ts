@@ -1,5 +1,5 @@
-// As much of the protocol of Redis as a benchmark needs: commands of one turn of the event loop are sent together, and
-// replies come back in their order.
+// The parts of the Redis protocol that the benchmark needs. Commands of one turn of the event loop are sent together,
+// and replies arrive in the order of the commands.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

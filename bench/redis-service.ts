@@ -1,6 +1,6 @@
-// What a developer builds on Redis: a counter for each end user, which a script checks and lowers, and a stream of
-// changes. No expiry, no cycles, no idempotency, one number for each end user. How much of it survives a crash depends
-// on `appendfsync`, which the benchmark names.
+// A service that a developer might build on Redis: a counter for each end user, which a script checks and decrements,
+// and a stream of changes. It has no expiry, cycles or idempotency. How much data survives a crash depends on
+// `appendfsync`, which is part of the subject's name.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';

@@ -1,5 +1,5 @@
-// The results of a run, as stored in JSON. A run of one part replaces that part alone, so that a long run can be made
-// in pieces; each piece says when it was made, and from which commit.
+// The results of the benchmarks, stored as JSON. Measuring one part replaces only that part's results, so that a long
+// run can be split. Each part records its time and commit.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -7,29 +7,29 @@ import { arch, cpus, platform, release, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import { GENERATOR } from './closed-loop.ts';
 
-/** Medians over the rounds of one load on one subject. */
+/** The medians of all rounds of one workload on one subject. */
 export interface Row {
   readonly workload: string;
   readonly subject: string;
   readonly loop: 'closed' | 'open';
   readonly connections: number;
   readonly rounds: number;
-  /** Responses a second; in an open loop, the requested rate. */
+  /** Responses per second; in an open loop, the requested rate. */
   readonly rate: number;
-  /** Of all threads and processes of the subject, for each request. */
+  /** CPU per request, in all threads and processes of the subject. */
   readonly cpuMicros: number;
-  /** Milliseconds. */
+  /** Latency percentiles in milliseconds. */
   readonly p50: number;
   readonly p99: number;
   readonly p999: number;
   readonly residentMib: number;
-  /** In all rounds together. */
+  /** The sum over all rounds. */
   readonly failures: number;
-  /** Rate and CPU for each round, so that ratios can be taken within a round. */
+  /** The values of each round, so that ratios can be computed within a round. */
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }
 
-/** A figure that is not a load: seconds, bytes, renewals a second. */
+/** A result that is not the row of a workload: seconds, bytes, renewals per second. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
@@ -40,7 +40,7 @@ export interface PartResult {
   readonly measuredAt: string;
   readonly commit: string;
   readonly tookSeconds: number;
-  /** Other load of the machine; absent if it was not measured. */
+  /** Other load on the machine; absent if it was not measured. */
   readonly othersCores?: number;
   readonly stolenCores?: number;
   readonly rows: readonly Row[];
@@ -72,7 +72,7 @@ export function thisMachine(): Machine {
   };
 }
 
-/** With a `+` when files differ from it. */
+/** Returns the current commit, with a `+` if files have uncommitted changes. */
 export function thisCommit(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: import.meta.dirname, encoding: 'utf8' }).trim();
   try {
@@ -96,7 +96,7 @@ export function keepPart(file: string, name: string, part: PartResult): Results 
   return results;
 }
 
-/** Cores that other processes may use before a figure says more about them than about the subject. */
+/** If other processes use more cores than this, the results are unreliable. */
 const OTHERS_MAX = 0.2;
 
 export function isQuiet({ othersCores = 0, stolenCores = 0 }: PartResult): boolean {
@@ -110,7 +110,9 @@ export function median(values: readonly number[]): number {
   return ((sorted[middle - 1] ?? 0) + (sorted[middle] ?? 0)) / 2;
 }
 
-/** The median of the ratios of `a` to `b` in each round: other work of the machine affects both. */
+/**
+ * Returns the median of the ratios of `a` to `b` in each round. Within a round, other work of the machine affects both.
+ */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));
 }

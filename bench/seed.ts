@@ -1,5 +1,5 @@
-// Makes ledgers of any size within seconds, on either store, as a copy does: row after row, in the order of end users.
-// They are ledgers like any other, in which `scrip verify` finds nothing wrong.
+// Creates ledgers of any size within seconds on either store, as `scrip copy` does: row by row, in the order of end
+// users. These are valid ledgers, in which `scrip verify` finds no problems.
 
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
@@ -17,7 +17,7 @@ import { CREDITS, endUserId, type Group } from './workload.ts';
 const ACCOUNT = 1;
 const KEY = 1;
 const ACTOR = `key:${KEY}`;
-/** Time enough for the longest history, a millisecond each. */
+/** Long enough for the longest history, with one transaction per millisecond. */
 const HISTORY_MS = 2 * 3_600_000;
 const VALIDITY_DAYS = 31;
 const RENEWING_VALIDITY_DAYS = 1;
@@ -29,7 +29,7 @@ export interface Seeded {
   readonly seconds: number;
 }
 
-/** @param dueAt when the recurring cycles, if there are any, are due to renew */
+/** @param dueAt when recurring cycles, if any, are due to renew */
 export async function seedLedger(
   database: Database,
   groups: readonly Group[],
@@ -49,7 +49,7 @@ export async function seedLedger(
   let uncommitted = 0;
   let last: EndUserKey | null = null;
   for (const rows of inBatches(rowsOf(groups, now, dueAt))) {
-    // Only end users that are complete are committed; the rest is loaded behind the commit.
+    // Commit only complete end users. Load the remaining rows after the commit.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;
@@ -84,7 +84,7 @@ function* rowsOf(groups: readonly Group[], now: Instant, dueAt: Instant): Genera
   }
 }
 
-/** Additions, one behind the other, then subtractions of one credit each from the first of them. */
+/** Yields additions, one per cycle, then subtractions of one credit each from the first cycle. */
 function* oneTime(cycles: number, { transactions }: Group, begun: Instant, ids: Ids): Generator<Posting> {
   const first = cycleOf(ids.at(begun), 'one-time', begun, VALIDITY_DAYS);
   yield opened(first, 'add');
@@ -120,7 +120,7 @@ function cycleOf(id: TransactionId, type: Cycle['type'], start: Instant, validit
   };
 }
 
-/** Ids as the store gives them out, but for their tails, which are counted. */
+/** Creates IDs like a store, except that their tails are a counter instead of random digits. */
 class Ids {
   #count = 0;
 

@@ -1,5 +1,5 @@
-// What is measured and what it is compared with: each a server in a process of its own, on a ledger or database of its
-// own in a temporary folder. All of them are ended with the part.
+// The measured systems: Scrip, and the systems that it is compared with. Each runs as a server in its own process, with
+// its own ledger or database in a temporary folder. All servers are stopped at the end of a part.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,13 +29,13 @@ export interface Subject {
   readonly name: SubjectName;
   readonly url: string;
   readonly secret: string;
-  /** Whose CPU and memory count, with their children. */
+  /** The processes whose CPU and memory count, including child processes. */
   readonly pids: readonly number[];
 }
 
 const NO_SECRET = 'none';
 const ENDED_WITHIN_MS = 10_000;
-/** At least as much as the ledger uses for its own cache: by default PostgreSQL has 128 MB. */
+/** `shared_buffers` is at least as large as the ledger's own cache on SQLite; PostgreSQL's default is 128 MB. */
 const POSTGRES = { fsync: 'on', synchronous_commit: 'on', shared_buffers: '256MB' };
 const PIPELINED = 1_000;
 
@@ -57,7 +57,7 @@ export class Subjects {
     return this.#serve('Fastify echo', 'echo-server.ts', NO_SECRET, { flags });
   }
 
-  /** @param file where its ledger is; made by `seed` before */
+  /** @param file the path of a ledger that `seed` has created */
   async scripOnSqlite(file: string, secret: string, flags: readonly string[] = []): Promise<Subject> {
     const settings = { DATABASE_URL: `file:${file}` };
     return this.#serve('Scrip on SQLite', '../src/main.ts', secret, { settings, commands: ['serve'], flags });
@@ -97,7 +97,7 @@ export class Subjects {
     return { ...subject, pids: [...subject.pids, this.#postmaster()] };
   }
 
-  /** Null where there is no `redis-server`. */
+  /** Returns null if `redis-server` is not installed. */
   async redis(appendfsync: 'always' | 'everysec', group: Group): Promise<Subject | null> {
     if (!hasRedis()) return null;
     const port = await freePort();
@@ -113,7 +113,7 @@ export class Subjects {
     return { ...subject, pids: [...subject.pids, server.pid as number] };
   }
 
-  /** Ends one server, and waits for it. */
+  /** Stops one server and waits until it has exited. */
   async end({ pids: [pid] }: Subject): Promise<void> {
     const server = this.#servers.find((each) => each.pid === pid);
     if (server) await ended(server);
@@ -145,7 +145,7 @@ export class Subjects {
     const [line] = (await Promise.race([once(server.stdout, 'data'), failed])) as [Buffer];
     server.stdout.resume();
     const [url] = /http:\/\/[\d.:]+/.exec(line.toString()) ?? [];
-    if (url === undefined) throw new Error(`${name} did not say where it listens`);
+    if (url === undefined) throw new Error(`${name} did not print the address on which it listens`);
     return { name, url, secret, pids: [server.pid as number] };
   }
 
@@ -159,7 +159,10 @@ export class Subjects {
     return Number(pid);
   }
 
-  /** As autovacuum does within a minute or so: until then PostgreSQL plans for tables that it takes to be almost empty. */
+  /**
+   * Autovacuum would do this within about a minute. Until then, PostgreSQL plans queries as if tables were almost
+   * empty.
+   */
   async #analyze(url: string): Promise<void> {
     await this.postgres.query('VACUUM ANALYZE', new URL(url).pathname.slice(1));
   }
@@ -168,11 +171,11 @@ export class Subjects {
 interface ServerOptions {
   readonly settings: Readonly<Record<string, string>>;
   readonly commands: readonly string[];
-  /** Of Node. */
+  /** Flags for Node. */
   readonly flags: readonly string[];
 }
 
-/** A figure counts only if the ledger passes its audit afterwards. */
+/** A result counts only if the ledger passes its audit afterwards. */
 export async function assertWhole(file: string): Promise<void> {
   const { tools } = await openTools({ kind: 'file', path: file }, { create: false });
   const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
@@ -188,7 +191,7 @@ export function hasRedis(): boolean {
   }
 }
 
-/** The lanes that the environment sets apply to the whole run. */
+/** Passes `DATABASE_LANES` from the environment on to all servers. */
 function laneSettings(): Record<string, string> {
   const { DATABASE_LANES } = process.env;
   return DATABASE_LANES === undefined ? {} : { DATABASE_LANES };

@@ -1,4 +1,4 @@
-// Tables of results, as text for a terminal and as Markdown for the documentation.
+// Formats results as tables, as text for a terminal and as Markdown for the documentation.
 
 import type { Part } from './parts/part.ts';
 import { type PartResult, type Row, ratioOf } from './results.ts';
@@ -25,17 +25,7 @@ export function tablesOf({ title }: Pick<Part, 'title'>, { rows, figures }: Part
 }
 
 function closedTable(title: string, rows: readonly Row[]): Table {
-  const head = [
-    'load',
-    'subject',
-    'connections',
-    'requests/s',
-    'of the echo',
-    'CPU µs',
-    'p50 ms',
-    'p99 ms',
-    'p99.9 ms',
-  ];
+  const head = ['load', 'subject', 'connections', 'requests/s', 'vs. echo', 'CPU µs', 'p50 ms', 'p99 ms', 'p99.9 ms'];
   const lines = rows.map((row) => [
     row.workload,
     row.subject,
@@ -68,7 +58,7 @@ function openTable(title: string, rows: readonly Row[]): Table {
   return { title, head, lines };
 }
 
-/** Compared with the echo under the same load; empty where there was none. */
+/** Returns the throughput relative to the echo under the same workload; empty if the echo was not measured. */
 function ofEcho(row: Row, rows: readonly Row[]): string {
   const echo = rows.find(
     ({ subject, workload, connections }) =>
@@ -77,7 +67,7 @@ function ofEcho(row: Row, rows: readonly Row[]): string {
   return echo === undefined || echo === row ? '' : ratioOf(row, echo, 'rate').toFixed(2);
 }
 
-/** Three significant digits, with commas. */
+/** Formats a number with three significant digits and with commas. */
 export function figure(value: number): string {
   if (value === 0) return '0';
   const digits = Math.max(0, 2 - Math.floor(Math.log10(Math.abs(value))));

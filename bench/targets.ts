@@ -1,4 +1,4 @@
-// The targets of Scrip, each with the figure that was measured for it and whether it is met.
+// The performance targets of Scrip. The table shows each target, the measured value, and whether the target is met.
 
 import { type Figure, type Results, type Row, ratioOf } from './results.ts';
 import { figure, type Table } from './tables.ts';
@@ -9,7 +9,7 @@ interface Target {
   readonly wanted: number;
   readonly atMost: boolean;
   readonly unit: string;
-  /** Null where it was not measured. */
+  /** Returns null if the value was not measured. */
   readonly measured: (results: Results) => number | null;
 }
 
@@ -40,92 +40,84 @@ const atMost = (what: string, wanted: number, measured: Target['measured'], unit
 export const TARGETS: readonly Target[] = [
   ...[64, 256].flatMap((connections) => [
     atLeast(
-      `/subtract for a minute at ${connections} connections, of the echo's throughput`,
+      `/subtract for a minute at ${connections} connections: throughput vs. echo`,
       0.6,
       ofEcho(`sustained-${connections}`, SUBTRACT, 'rate', connections),
     ),
     atMost(
-      `/subtract at ${connections} connections, of the echo's CPU`,
+      `/subtract for a minute at ${connections} connections: CPU vs. echo`,
       1.7,
       ofEcho(`sustained-${connections}`, SUBTRACT, 'cpuMicros', connections),
     ),
+    atLeast(`/add at ${connections} connections: throughput vs. echo`, 0.6, ofEcho('calls', ADD, 'rate', connections)),
+    atMost(`/add at ${connections} connections: CPU vs. echo`, 1.7, ofEcho('calls', ADD, 'cpuMicros', connections)),
     atLeast(
-      `/add at ${connections} connections, of the echo's throughput`,
-      0.6,
-      ofEcho('calls', ADD, 'rate', connections),
-    ),
-    atMost(
-      `/add at ${connections} connections, of the echo's CPU`,
-      1.7,
-      ofEcho('calls', ADD, 'cpuMicros', connections),
-    ),
-    atLeast(
-      `balances at ${connections} connections, of the echo's`,
+      `balances at ${connections} connections: throughput vs. echo`,
       0.8,
       ofEcho('calls', BALANCE, 'rate', connections),
     ),
   ]),
-  atMost('/subtract for a minute at 64 connections, p99', 15, p99Of('sustained-64', SUBTRACT), 'ms'),
-  atMost('/add at 64 connections, p99', 15, p99Of('calls', ADD), 'ms'),
+  atMost('/subtract for a minute at 64 connections: p99', 15, p99Of('sustained-64', SUBTRACT), 'ms'),
+  atMost('/add at 64 connections: p99', 15, p99Of('calls', ADD), 'ms'),
   atLeast(
-    'one hot user, of the throughput over 10,000',
+    'one hot user: throughput vs. 10,000 users',
     1,
     between('shapes', workloads.HOT_USER, workloads.SUBTRACT_SMALL, 'rate'),
   ),
-  atLeast('PostgreSQL, of the hand-written service, 64 connections', 6, (results) => {
+  atLeast('PostgreSQL at 64 connections: throughput vs. hand-written service', 6, (results) => {
     const rows = results.parts['peers-64']?.rows ?? [];
     return ratio(find(rows, SUBTRACT, POSTGRES), find(rows, SUBTRACT, BY_HAND), 'rate');
   }),
   atMost(
-    'a subtraction at 1,000,000 users, of the CPU at 10,000',
+    'a subtraction with 1,000,000 users: CPU vs. 10,000 users',
     1.3,
     between('users', workloads.SUBTRACT_LARGE, workloads.SUBTRACT_SMALL, 'cpuMicros'),
   ),
   atMost(
-    'a balance at 1,000,000 users, of the CPU at 10,000',
+    'a balance with 1,000,000 users: CPU vs. 10,000 users',
     1.3,
     between('users', workloads.BALANCE_LARGE, workloads.BALANCE_SMALL, 'cpuMicros'),
   ),
   atMost(
-    'a subtraction with 1,000 open cycles, of the CPU with one',
+    'a subtraction with 1,000 open cycles: CPU vs. one cycle',
     2,
     between('shapes', workloads.SUBTRACT_THOUSAND_CYCLES, workloads.SUBTRACT_ONE_CYCLE, 'cpuMicros'),
   ),
   atMost(
-    'a subtraction with 1,000,000 past transactions, of the CPU with one',
+    'a subtraction with 1,000,000 past transactions: CPU vs. another hot user',
     1.1,
     between('shapes', workloads.SUBTRACT_LONG_HISTORY, workloads.HOT_USER, 'cpuMicros'),
   ),
   atMost(
-    'the first page of 1,000,000 transactions, of the CPU with 100',
+    'the first page of 1,000,000 transactions: CPU vs. 100 transactions',
     1.1,
     between('shapes', workloads.PAGE_LONG_HISTORY, workloads.PAGE_SHORT_HISTORY, 'cpuMicros'),
   ),
   atMost(
-    'a balance with 10 cycles, of the CPU with one',
+    'a balance with 10 cycles: CPU vs. one cycle',
     2,
     between('shapes', workloads.BALANCE_TEN_CYCLES, workloads.BALANCE_ONE_CYCLE, 'cpuMicros'),
   ),
-  atLeast('renewals', 30_000, figureOf('renewals', 'renewals entered'), 'a second'),
-  atMost("the foreground's p99 beside the renewals, of the one alone", 2, (results) => {
-    const beside = figureOf('renewals', 'subtractions beside the renewals, p99')(results);
-    const alone = figureOf('renewals', 'subtractions alone, p99')(results);
+  atLeast('renewals stored', 30_000, figureOf('renewals', 'renewals stored'), 'per second'),
+  atMost('p99 of subtractions: during renewals vs. without renewals', 2, (results) => {
+    const beside = figureOf('renewals', 'subtractions during the renewals, p99')(results);
+    const alone = figureOf('renewals', 'subtractions without renewals, p99')(results);
     return beside === null || alone === null ? null : beside / alone;
   }),
-  atMost('users whose renewal waits that are answered wrongly', 0, figureOf('renewals', 'of these answered wrongly')),
-  atMost('on disk for a subtraction', 250, figureOf('disk', 'SQLite, a subtraction, kept'), 'bytes'),
+  atMost('wrong balances before a renewal is stored', 0, figureOf('renewals', 'wrong balances among them')),
+  atMost('disk space for a subtraction', 250, figureOf('disk', 'SQLite, a subtraction, kept'), 'bytes'),
   atMost(
-    'on disk for a subtraction with a key',
+    'disk space for a subtraction with a key',
     250,
     figureOf('disk', 'SQLite, a subtraction with a key, kept'),
     'bytes',
   ),
-  atMost('on disk for an addition', 250, figureOf('disk', 'SQLite, an addition, kept'), 'bytes'),
-  atMost('resident with a million users, under load', 300, residentUnderLoad, 'MiB'),
-  atMost('up with a million users', 1, figureOf('large-ledger', 'from start to the first subtraction'), 's'),
+  atMost('disk space for an addition', 250, figureOf('disk', 'SQLite, an addition, kept'), 'bytes'),
+  atMost('resident memory with a million users, under load', 300, residentUnderLoad, 'MiB'),
+  atMost('start-up time with a million users', 1, figureOf('large-ledger', 'from start to the first subtraction'), 's'),
 ];
 
-/** @param which those that were not measured are left out, or said to be so */
+/** @param which whether the table also lists targets that were not measured */
 export function targetTable(results: Results, which: 'all' | 'measured ones' = 'all'): Table {
   const lines = TARGETS.map(({ what, wanted, atMost, unit, measured }) => {
     const value = measured(results);
@@ -184,5 +176,5 @@ function figureOf(part: string, name: string): Target['measured'] {
 
 function residentUnderLoad({ parts }: Results): number | null {
   const figures = parts['large-ledger']?.figures ?? [];
-  return figures.find(({ name }) => name.startsWith('resident after'))?.value ?? null;
+  return figures.find(({ name }) => name.startsWith('resident memory after'))?.value ?? null;
 }

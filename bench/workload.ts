@@ -1,56 +1,55 @@
-// The loads of the benchmarks, as data: which end users there are, how many cycles and transactions they have, and
-// which requests are sent, in which shares. Pure, so that the simulation can use them too; requests are sent elsewhere.
-// `load.lua` computes the same ids for wrk.
+// The workloads of the benchmarks as data: the end users, their cycles and transactions, and the mix of requests. This
+// module has no I/O, so that the simulation can use it too. `load.lua` computes the same IDs for wrk.
 
 export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 
-/** End users that are alike. Their numbers go from `first` on. */
+/** A group of similar end users, numbered from `first`. */
 export interface Group {
   readonly first: number;
   readonly users: number;
-  /** One-time cycles that are open, or one recurring cycle that is due to renew. */
+  /** The number of open one-time cycles, or one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
-  /** Transactions of each, with those that made its cycles. */
+  /** Transactions of each end user, including the transactions that opened its cycles. */
   readonly transactions: number;
 }
 
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** How many of the group get requests; all when absent. */
+  /** How many end users of the group get requests; all if absent. */
   readonly users?: number;
-  /** In per cent, 100 together. */
+  /** Percentages that add up to 100. */
   readonly shares: Readonly<Partial<Record<Call, number>>>;
-  /** Whether writes have an idempotency key, a new one each. */
+  /** Whether each write has a new idempotency key. */
   readonly keyed?: boolean;
 }
 
-/** Numbers of end users stay below this: `load.lua` multiplies them in 53 bits. */
+/** Numbers of end users stay below this bound, since `load.lua` multiplies them with 53 bits of precision. */
 const NUMBER_MAX = 3_000_000;
-/** 2^32 divided by the golden ratio: successive numbers give ids that are far apart, as random ids are. */
+/** 2^32 divided by the golden ratio. Successive numbers give IDs that are far apart, like random IDs. */
 const SPREAD = 2_654_435_761;
 
-/** Enough for all that a benchmark subtracts. */
+/** More credits than a benchmark subtracts. */
 export const CREDITS = 1_000_000_000_000;
 export const PAGE_LIMIT = 100;
 
-/** The crowds have two transactions each: one from the start and one since then. */
+/** End users of a crowd have two transactions: the addition that opened the cycle, and a subtraction. */
 const crowd = (users: number): Group => ({ first: 0, users, cycles: 1, transactions: 2 });
 
 export const CROWD_SMALL = crowd(10_000);
 export const CROWD_MEDIUM = crowd(100_000);
 export const CROWD_LARGE = crowd(1_000_000);
 
-/** Beside a crowd: a few end users with many cycles or transactions. */
+/** Small groups of end users with many cycles or transactions, which are stored in addition to a crowd. */
 export const TEN_CYCLES: Group = { first: 2_000_000, users: 200, cycles: 10, transactions: 11 };
 export const FIFTY_CYCLES: Group = { first: 2_010_000, users: 200, cycles: 50, transactions: 51 };
 export const THOUSAND_CYCLES: Group = { first: 2_020_000, users: 200, cycles: 1_000, transactions: 1_001 };
 export const SHORT_HISTORY: Group = { first: 2_030_000, users: 1, cycles: 1, transactions: 100 };
 export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, transactions: 1_000_000 };
-/** All due at one instant. */
+/** End users with renewals that are all due at the same instant. */
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** As many as have many cycles, so that only the cycles differ. */
+/** The same number of end users as in the groups with many cycles, so that only the cycles differ. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });
@@ -100,29 +99,29 @@ export const PAGE_SHORT_HISTORY = pageOf(SHORT_HISTORY, 'first page of 100 trans
 export const PAGE_LONG_HISTORY = pageOf(LONG_HISTORY, 'first page of 1,000,000 transactions');
 
 export function endUserId(number: number): string {
-  if (number >= NUMBER_MAX) throw new RangeError(`there are ${NUMBER_MAX} ids of end users`);
+  if (number >= NUMBER_MAX) throw new RangeError(`numbers of end users must be below ${NUMBER_MAX}`);
   const spread = (Math.imul(number, SPREAD) >>> 0).toString(16).padStart(8, '0');
   return `${spread}-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
 }
 
-/** An HTTP request of the contract. */
+/** A request of the HTTP API. */
 export interface Request {
   readonly method: 'GET' | 'POST';
   readonly path: string;
-  /** Null without a body. */
+  /** Null if the request has no body. */
   readonly body: string | null;
   readonly idempotencyKey: string | null;
 }
 
-/** Makes the requests of a workload, each chosen at random. */
+/** Generates the requests of a workload at random. */
 export class RequestSource {
   readonly #workload: Workload;
   readonly #random: () => number;
-  /** Keys of two sources are never alike. */
+  /** Keeps the keys of different sources apart. */
   readonly #keyPrefix: string;
   #keys = 0;
 
-  /** @param random from 0, less than 1 */
+  /** @param random returns numbers from 0 up to, but not including, 1 */
   constructor(workload: Workload, random: () => number) {
     this.#workload = workload;
     this.#random = random;
@@ -155,7 +154,7 @@ function pathOf(call: 'balance' | 'first-page', endUser: string): string {
   return `/get-all-user-transactions?end_user_id=${endUser}&limit=${PAGE_LIMIT}`;
 }
 
-/** As bytes on a connection. */
+/** Returns the bytes of a request on a connection. */
 export function bytesOf({ method, path, body, idempotencyKey }: Request, secret: string): string {
   const key = idempotencyKey === null ? '' : `Idempotency-Key: ${idempotencyKey}\r\n`;
   const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${secret}\r\n${key}`;

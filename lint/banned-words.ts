@@ -1,10 +1,11 @@
-// Finds words of the old private idiom in tracked files: `npm run -s lint:words`, or with paths, only below those. Prints
-// one line per finding with a hint and exits with code 1 if there is any. Occurrences that are right are in EXCEPTIONS.
+// Finds banned words in tracked files: `npm run -s lint:words`, or with paths as arguments only in those files and
+// folders. Prints one line with a hint per finding, and exits with code 1 if there are findings. EXCEPTIONS lists
+// allowed uses.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
-/** Matched without regard to case, also within identifiers unless the pattern has word boundaries. */
+/** Patterns ignore case. They also match within identifiers unless they have word boundaries. */
 const BANNED: readonly (readonly [words: string, hint: string])[] = [
   ['whoever', 'name the person or thing: the caller, the client, the operator'],
   ['nobody', 'say what does not happen: "no client waits", "unused", "unset"'],
@@ -24,12 +25,12 @@ const BANNED: readonly (readonly [words: string, hint: string])[] = [
 ];
 
 const CHECKED = /(?:\.(?:ts|js|css|md|yaml|json)$|^\.ci\/)/;
-/** Written by programs. */
+/** Generated files, which are not checked. */
 const GENERATED = /(?:^|\/)(?:package-lock\.json|benchmarks\.json|baseline\.json)$/;
 
 interface Exception {
   readonly path: string;
-  /** The line must contain this; absent, the whole file is excepted. */
+  /** The exception applies to lines that contain this text; if absent, to the whole file. */
   readonly contains?: string;
   readonly reason: string;
 }
@@ -51,7 +52,7 @@ export interface Finding {
   readonly hint: string;
 }
 
-/** A phrase may be broken across two lines, also of a comment or a quotation. */
+/** A phrase may continue on the next line, which may begin with the mark of a comment or quotation. */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({
@@ -59,7 +60,7 @@ const PATTERNS = BANNED.map(([words, hint]) => ({
   hint,
 }));
 
-/** @returns the findings in the order of their lines, without those in EXCEPTIONS */
+/** @returns findings in the order of their lines, except those allowed by EXCEPTIONS */
 export function bannedWordsIn(path: string, text: string): Finding[] {
   const lines = text.split('\n');
   const findings = PATTERNS.flatMap(({ pattern, hint }) =>
@@ -77,7 +78,7 @@ function isExcepted({ path, contains }: Exception, foundIn: string, line: string
   return path === foundIn && (contains === undefined || line.includes(contains));
 }
 
-/** @param paths files or folders; none for all tracked files */
+/** @param paths files or folders; empty for all tracked files */
 function trackedFiles(paths: readonly string[]): string[] {
   const listed = execFileSync('git', ['ls-files', '-z', '--', ...paths], { encoding: 'utf8' });
   return listed.split('\0').filter((path) => CHECKED.test(path) && !GENERATED.test(path));

@@ -1,5 +1,5 @@
-// Compiles src to dist, the JavaScript of the npm package: Node.js does not strip types from files below node_modules.
-// Files in src that are not TypeScript are copied unchanged.
+// Compiles src to dist for the npm package, since Node.js does not strip types from files in node_modules. Copies files
+// that are not TypeScript unchanged.
 
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, rmSync } from 'node:fs';

@@ -18,9 +18,9 @@ export interface PostgresDatabase {
   readonly lanes: number;
   /** Whether statements are prepared once per connection. */
   readonly prepared: boolean;
-  /** Null: detected by asking the database. */
+  /** Whether Citus distributes the tables; null to detect it. */
   readonly citus: boolean | null;
-  /** Whether to start although the server's settings can lose committed writes. */
+  /** Whether to start even if the settings of the database server can lose committed writes. */
   readonly acceptUnsafe: boolean;
 }
 
@@ -31,13 +31,13 @@ export interface Config {
   readonly port: number;
   readonly database: Database;
   readonly logLevel: string;
-  /** How long idempotency records are kept, at least. */
+  /** Minimum retention of idempotency records. */
   readonly idempotency: IdempotencyRetention;
   /** Whether each request is logged. */
   readonly logRequests: boolean;
   /** Port of `/metrics`; null if it is served on `port`. */
   readonly metricsPort: number | null;
-  /** Client connections of this process. */
+  /** Maximum number of client connections of this process. */
   readonly maxConnections: number;
   /** Limit per API key; null if unlimited. */
   readonly rateLimit: RateLimitSettings | null;
@@ -51,6 +51,8 @@ export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
 }
 
+/** The path of the ledger file if `DATABASE_URL` is not set. */
+export const DEFAULT_LEDGER = 'data/scrip.db';
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
@@ -58,12 +60,44 @@ const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$
 export const IDEMPOTENCY_HOURS_MIN = 24;
 /** One year. */
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
-/** Of grants. Ten years. */
+/** For grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
 /** More requests per second than one process can answer. */
 export const RATE_LIMIT_MAX = 1_000_000;
 const CONNECTIONS = String(SERVER_LIMITS.connectionsMax);
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
+
+/** Every variable that this file reads. */
+export const SETTING_NAMES = [
+  ...['PORT', 'HOST', 'LOG_LEVEL', 'REQUEST_LOG', 'METRICS_PORT', 'MAX_CONNECTIONS', 'RATE_LIMIT', 'RATE_LIMIT_BURST'],
+  ...['DATABASE_URL', 'DATABASE_LANES', 'DATABASE_PREPARED', 'DATABASE_CITUS', 'DATABASE_ACCEPT_UNSAFE'],
+  ...['IDEMPOTENCY_GRANT_DAYS', 'IDEMPOTENCY_HOURS', 'PUBLIC_URL', 'SIGN_UP', 'SMTP_URL', 'MAIL_FROM'],
+  ...['OTEL_SDK_DISABLED', 'OTEL_SERVICE_NAME', 'OTEL_RESOURCE_ATTRIBUTES', 'OTEL_TRACES_EXPORTER'],
+  ...['OTEL_TRACES_SAMPLER', 'OTEL_TRACES_SAMPLER_ARG', 'OTEL_EXPORTER_OTLP_ENDPOINT', 'OTEL_EXPORTER_OTLP_HEADERS'],
+  ...['OTEL_EXPORTER_OTLP_PROTOCOL', 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_TRACES_HEADERS'],
+  'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL',
+];
+
+/** Finds variables whose names are one typing error away from a setting. Values are never read. */
+export function misspelledSettings(environment: NodeJS.ProcessEnv): (readonly [name: string, setting: string])[] {
+  return Object.keys(environment).flatMap((name) => {
+    if (SETTING_NAMES.includes(name)) return [];
+    const setting = SETTING_NAMES.find((known) => isOneErrorAway(name, known));
+    return setting === undefined ? [] : [[name, setting] as const];
+  });
+}
+
+/** Whether the names differ in one extra, missing or wrong character, or in two swapped characters. */
+function isOneErrorAway(a: string, b: string): boolean {
+  const shorter = Math.min(a.length, b.length);
+  let start = 0;
+  while (start < shorter && a[start] === b[start]) start += 1;
+  let end = 0;
+  while (end < shorter - start && a.at(-1 - end) === b.at(-1 - end)) end += 1;
+  const [restA, restB] = [a.slice(start, a.length - end), b.slice(start, b.length - end)];
+  if (restA.length <= 1 && restB.length <= 1) return true;
+  return restA.length === 2 && restA === [...restB].reverse().join('');
+}
 
 /** @throws InvalidSetting */
 export function readConfig(environment: NodeJS.ProcessEnv): Config {
@@ -91,7 +125,7 @@ export function originAt(host: string, port: number): string {
 function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
   return {
     publicUrl: environment.PUBLIC_URL ? publicUrlOf(environment.PUBLIC_URL) : null,
-    signUp: oneOf('SIGN_UP', environment.SIGN_UP || 'open', SIGN_UP_POLICIES),
+    signUp: oneOf('SIGN_UP', environment.SIGN_UP || 'first', SIGN_UP_POLICIES),
     mail: environment.SMTP_URL ? mailOf(environment.SMTP_URL, environment.MAIL_FROM ?? '') : null,
   };
 }
@@ -119,12 +153,12 @@ function mailOf(smtpUrl: string, from: string): MailSettings {
 }
 
 export function databaseOf(environment: NodeJS.ProcessEnv): Database {
-  return databaseAt('DATABASE_URL', environment.DATABASE_URL || 'file:data/scrip.db', environment);
+  return databaseAt('DATABASE_URL', environment.DATABASE_URL || `file:${DEFAULT_LEDGER}`, environment);
 }
 
 /**
- * @param name the variable or option that holds `text`, for the message, which does not repeat `text`: it may contain a
- * password
+ * @param name the variable or option that `text` comes from. The error message contains this name but not `text`, which
+ * may contain a password.
  * @throws InvalidSetting
  */
 export function databaseAt(name: string, text: string, environment: NodeJS.ProcessEnv): Database {
@@ -146,7 +180,7 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
   };
 }
 
-/** Payment providers repeat a webhook for days, so records of grants are kept longer. */
+/** Payment providers retry webhooks for days, so records of grants are kept longer. */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';
@@ -171,7 +205,7 @@ function isOn(name: string, text: string): boolean {
   return oneOf(name, text, ['yes', 'no']) === 'yes';
 }
 
-/** The burst defaults to the requests of one second and cannot be less. */
+/** The burst is at least the requests of one second, which is also its default. */
 function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
   const rate = environment.RATE_LIMIT;
   const burst = environment.RATE_LIMIT_BURST;
@@ -220,7 +254,10 @@ function sampledRatio(sampler: string, argument = '1'): number {
   throw new InvalidSetting(`OTEL_TRACES_SAMPLER_ARG is ${JSON.stringify(argument)}; it must be a number from 0 to 1.`);
 }
 
-/** `name=value,name=value`, percent-encoded. The message does not repeat the value: headers may contain a secret. */
+/**
+ * Parses `name=value,name=value`, percent-encoded. The error message does not repeat it, since headers may contain a
+ * secret.
+ */
 function pairs(name: string, text = ''): Record<string, string> {
   try {
     const entries = text.split(',').filter((pair) => pair.trim() !== '');

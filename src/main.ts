@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Entry point of the package. Checks the version of Node.js first, since an older one would fail with an unrelated stack
-// trace at the first import it cannot resolve.
+// Entry point of the package. Checks the version of Node.js first, since an older version would fail with a misleading
+// stack trace at the first import that it cannot resolve.
 //
 // Compiling the modules is most of the start-up time, so the compiled code is cached. The cache is beside the program, where
 // only users who can change the program can write: in a shared temporary folder, others could plant code for Scrip to
@@ -9,7 +9,7 @@
 import module from 'node:module';
 import { join } from 'node:path';
 
-/** As `engines` in package.json says. */
+/** The same version as `engines` in package.json. */
 const NODE_MIN = [24, 7] as const;
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);

@@ -1,7 +1,7 @@
-// Opens the store that DATABASE_URL names, for serving. With open-tools.ts, this is the only file that names a real store.
+// Opens the store that DATABASE_URL selects, for serving. Only this file and open-tools.ts import real stores.
 //
-// SQLite, the default, is imported statically, so that its writer thread starts while the rest of the service loads. What
-// only some need is imported on use: PostgreSQL's driver, and the console's database library once the console is opened.
+// SQLite, the default, is imported statically, so that its writer thread starts while the rest of the service loads.
+// The driver of PostgreSQL and the database library of the console are imported only when they are needed.
 
 import type { Database } from './config.ts';
 import type { ConsoleDatabase } from './store/console-database.ts';

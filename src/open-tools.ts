@@ -1,11 +1,12 @@
-// Opens the ledger that DATABASE_URL names for everything besides serving: API keys, verification, copies, backups and
-// exports. Like open-store.ts, it names the real stores; each is imported on use.
+// Opens the ledger that DATABASE_URL selects, for everything except serving: API keys, verification, copies, backups
+// and exports. Each real store is imported only when it is needed.
 
 import type { Database } from './config.ts';
 import { CannotOpen } from './store/store-fault.ts';
 import type { AccountPostings } from './store/tools/account-export.ts';
 import { type CopyReport, copyLedger } from './store/tools/copy.ts';
 import type { CopyDestination, CopySource } from './store/tools/ledger-copy.ts';
+import type { ImportTarget } from './store/tools/ledger-import.ts';
 import type { BackupReport, OperatorStores, ReportProgress } from './store/tools/ledger-tools.ts';
 
 /**
@@ -24,6 +25,17 @@ export async function openTools(database: Database, options = { create: true }):
 }
 
 /**
+ * Creates the folder of a ledger file if it does not exist.
+ *
+ * @throws CannotOpen
+ */
+export async function makeLedgerFolder(database: Database): Promise<void> {
+  if (database.kind !== 'file') return;
+  const { makeFolder } = await import('./store/sqlite/file/ledger-file.ts');
+  makeFolder(database.path);
+}
+
+/**
  * Copies a whole ledger into an empty one, or resumes a copy that was interrupted.
  *
  * @throws CopyStopped, CannotOpen
@@ -31,6 +43,16 @@ export async function openTools(database: Database, options = { create: true }):
 export async function copyDatabase(from: Database, to: Database, report: ReportProgress): Promise<CopyReport> {
   await using opened = new AsyncDisposableStack();
   const source = opened.adopt(await openSource(from), (ledger) => ledger.close());
+  return await copyInto(source, to, report);
+}
+
+/**
+ * Same as `copyDatabase`, but from a source that is already open.
+ *
+ * @throws CopyStopped, CannotOpen
+ */
+export async function copyInto(source: CopySource, to: Database, report: ReportProgress): Promise<CopyReport> {
+  await using opened = new AsyncDisposableStack();
   const destination = opened.adopt(await openDestination(to), (ledger) => ledger.close());
   return await copyLedger(source, destination, report);
 }
@@ -71,6 +93,20 @@ export async function restoreDatabase(from: string, database: Database, report: 
     );
   const { restoreFile } = await import('./store/sqlite/tools/backup.ts');
   return restoreFile(from, database.path, report);
+}
+
+/**
+ * Opens a ledger to import grants. No server may use a ledger file meanwhile.
+ *
+ * @throws CannotOpen
+ */
+export async function openImport(database: Database): Promise<ImportTarget> {
+  if (database.kind === 'file') {
+    const { openSqliteImport } = await import('./store/sqlite/tools/importing.ts');
+    return openSqliteImport(database.path);
+  }
+  const { openPostgresImport } = await import('./store/postgres/tools/importing.ts');
+  return openPostgresImport(database);
 }
 
 /**

@@ -9,6 +9,7 @@ import { idempotencySweep } from './batching/idempotency-sweep.ts';
 import { QUEUE_LIMITS } from './batching/queue-space.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { type Config, originAt } from './config.ts';
+import { summariesJob } from './events/summaries.ts';
 import { totalsJob } from './events/totals.ts';
 import { PageQueue } from './http/admission/page-queue.ts';
 import { queuedReads } from './http/admission/queued-reads.ts';
@@ -37,11 +38,11 @@ export interface ServiceOptions {
   readonly log?: DestinationStream;
   /** Replaces the machine's clock, in milliseconds since 1970; for tests. */
   readonly wall?: () => number;
-  /** Override `SERVER_LIMITS`; for tests. */
+  /** Replace some of `SERVER_LIMITS`; for tests. */
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** @throws CannotOpen, and what `listen` throws if the address is in use */
+/** @throws CannotOpen, or the error of `listen`, such as when the address is in use */
 export async function startService(
   config: Config,
   { log = pino.destination(2), wall, limits = {} }: ServiceOptions = {},
@@ -57,11 +58,12 @@ export async function startService(
   const commit = new GroupCommit(ledger, QUEUE_LIMITS, (fault) => logStoreHealth(logger, fault));
   const failing = (what: string) => (error: unknown) =>
     logger.warn({ err: error }, `${what} failed; retrying every second`);
-  const renewalJob = new RenewalJob(ledger, commit, failing('entering due renewals'));
+  const renewalJob = new RenewalJob(ledger, commit, failing('storing due renewals'));
   const jobs = [
     renewalJob,
     idempotencySweep(ledger, config.idempotency, failing('deleting expired idempotency records')),
     totalsJob(ledger.feed, failing('updating the totals of the console')),
+    summariesJob(stores.summaries, failing('updating the lists of end users')),
   ];
   const authenticator = new Authenticator(keys);
   const tracer = tracerOf(config, commit, logger);
@@ -84,6 +86,7 @@ export async function startService(
       authenticator,
       logger,
       version: VERSION,
+      publicUrl: config.console.publicUrl,
       logRequests: config.logRequests,
       tracer,
       metricsElsewhere: config.metricsPort !== null,
@@ -145,7 +148,7 @@ async function startMetricsServer(
   return server;
 }
 
-/** Null if tracing is off, so that it costs requests nothing. */
+/** Null if tracing is off; requests then do no work for it. */
 function tracerOf({ tracing = null }: Config, commit: GroupCommit, logger: Logger): Tracer | null {
   if (tracing === null) return null;
   const resource = { ...tracing.resource, 'service.version': VERSION, 'process.pid': process.pid };

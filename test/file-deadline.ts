@@ -1,7 +1,8 @@
-// Loaded before each test file: anything that a file leaves open after its tests would keep the file, and the whole
-// run, from ending. Exiting at the end of the tests would be simpler, but loses results that are still being written.
+// Loaded before each test file. Exits a test file that does not end because its tests left something open: otherwise
+// the whole run would hang. Exiting right after the tests would be simpler, but loses results that are still being
+// written.
 
-/** The longest file takes about a minute on an idle machine. */
+/** The slowest file takes about a minute on an idle machine. */
 const FILE_MS_MAX = 300_000;
 
 const deadline = setTimeout(() => {

@@ -1,14 +1,14 @@
-// The folder for what all test files of one run share. A test file that is run by itself has no such folder and creates
-// what it needs.
+// A folder that all test files of one `npm test` run share. If a test file runs on its own, there is no folder, and the
+// file creates what it needs.
 
-/** Its name in the environment; `npm test` sets it. */
+/** The environment variable with the path of the folder; `npm test` sets it. */
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';
 
 export const RUN_FOLDER: string | undefined = process.env[RUN_FOLDER_VARIABLE];
 
 /**
- * The environment of the processes that a test starts: what starting needs, and where Node keeps compiled modules,
- * since compiling them takes a quarter of a second at each start of Scrip.
+ * The environment of processes that a test starts: the variables that they need, and the compile cache of Node.js.
+ * Without the cache, each start of Scrip spends a quarter of a second compiling modules.
  */
 export function startingEnvironment(): Record<string, string> {
   const names = ['PATH', 'TMPDIR', 'SystemRoot', 'NODE_COMPILE_CACHE'];

@@ -1,5 +1,5 @@
-// Runs all tests: `npm test`, or some of them: `npm test -- FILE...`. The files that took longest in the last run begin
-// first, so that no core is idle at the end, and all files share a folder for what is the same for all of them.
+// Runs all tests (`npm test`) or some of them (`npm test -- FILE...`). The files that took longest in the last run
+// start first, so that no core is idle at the end. All files share one temporary folder.
 
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,15 +11,15 @@ import { pathToFileURL } from 'node:url';
 import { RUN_FOLDER_VARIABLE } from './run-folder.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-/** Without a last run: the tests of the whole product before those of one file, which are short. */
+/** The order for a first run: the tests in `test`, then those in `src`, which are short. */
 const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
-/** The seconds that each file took when it last ran here. */
+/** How many seconds each file took in its last run on this machine. */
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
-/** One more than the cores of a small machine: most files wait for something now and then. */
+/** One more than a small machine has cores, because most files sometimes wait. */
 const FILES_AT_ONCE = 3;
-/** For a test or a suite that does not set its own; the longest takes 74 s. */
+/** The timeout of a test or suite that does not set its own. The slowest takes 74 s. */
 const TEST_MS_MAX = 240_000;
-/** How many files are listed at the end, with their times. */
+/** How many of the slowest files are listed at the end of the run. */
 const LONGEST = 20;
 
 const lastSeconds = new Map<string, number>(
@@ -28,17 +28,17 @@ const lastSeconds = new Map<string, number>(
 
 function filesInOrder(): string[] {
   const all = TESTS.flatMap((pattern) => globSync(pattern, { cwd: ROOT }).sort());
-  // A file that has not run yet may take long.
+  // A file without a recorded time starts first, because it may take long.
   const seconds = (path: string) => lastSeconds.get(path) ?? Number.POSITIVE_INFINITY;
   return all.sort((a, b) => (seconds(a) === seconds(b) ? 0 : seconds(b) - seconds(a)));
 }
 
 const chosen = process.argv.slice(2);
-for (const path of chosen) assert(existsSync(path), `${path} is not there`);
+for (const path of chosen) assert(existsSync(path), `${path} does not exist`);
 const files = chosen.length > 0 ? chosen : filesInOrder();
 
 const folder = mkdtempSync(join(tmpdir(), 'scrip-tests-'));
-// PostgreSQL may run as another user.
+// PostgreSQL may run as another user and needs access to the folder.
 chmodSync(folder, 0o755);
 process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
 const interruption = new AbortController();
@@ -63,7 +63,7 @@ run({ cwd: ROOT, files, ...limits, signal: interruption.signal })
 
 process.once('exit', () => {
   const longest = took.sort(([, a], [, b]) => b - a).slice(0, LONGEST);
-  process.stdout.write(`ℹ longest: ${longest.map(([path, seconds]) => `${path} ${seconds} s`).join(', ')}\n`);
+  process.stdout.write(`ℹ slowest files: ${longest.map(([path, seconds]) => `${path} ${seconds} s`).join(', ')}\n`);
   mkdirSync(dirname(SECONDS_FILE), { recursive: true });
   writeFileSync(SECONDS_FILE, JSON.stringify(Object.fromEntries([...lastSeconds, ...took])));
 });

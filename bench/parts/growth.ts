@@ -1,4 +1,4 @@
-// How the cost of a request grows with what is stored: end users, open cycles, past transactions.
+// Measures how the cost of a request grows with the stored data: end users, open cycles, past transactions.
 
 import { inTurn } from '../in-turn.ts';
 import type { Row } from '../results.ts';
@@ -14,7 +14,7 @@ const BESIDE = [
   workloads.SHORT_HISTORY,
   workloads.LONG_HISTORY,
 ];
-/** The first of each row is what the others are compared with. */
+/** The first workload of each row is the baseline for the others. */
 const SHAPES = [
   [workloads.SUBTRACT_SMALL, workloads.HOT_USER, workloads.SUBTRACT_KEYED, workloads.MIX],
   [
@@ -29,7 +29,7 @@ const SHAPES = [
 
 const users: Part = {
   name: 'users',
-  title: 'What a request costs with more end users',
+  title: 'Cost of a request by the number of end users',
   async run(subjects, settings) {
     const servers: Subject[] = [];
     const files: string[] = [];
@@ -60,7 +60,7 @@ const users: Part = {
 
 const shapes: Part = {
   name: 'shapes',
-  title: 'What a request costs by what its end user has',
+  title: "Cost of a request by the end user's cycles and transactions",
   async run(subjects, settings) {
     const { file, secret } = await subjects.seed('small', [workloads.CROWD_SMALL, ...BESIDE]);
     const subject = await subjects.scripOnSqlite(file, secret);

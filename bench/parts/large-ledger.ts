@@ -1,5 +1,5 @@
-// A ledger of a million end users: how long it takes to start, and how much memory it uses. And how much disk an
-// operation takes.
+// Measures the start-up time and memory of a ledger with a million end users, and the disk space that each operation
+// takes.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -32,15 +32,15 @@ export const largeLedger: Part = {
   title: 'A ledger of 1,000,000 end users',
   async run(subjects, { connections }) {
     const { file, secret } = await subjects.seed('large', [CROWD_LARGE]);
-    const figures: Figure[] = [{ name: 'file', value: statSync(file).size / MIB, unit: 'MiB' }];
+    const figures: Figure[] = [{ name: 'size of the file', value: statSync(file).size / MIB, unit: 'MiB' }];
     const starts: number[] = [];
     for (let start = 0; start < STARTS; start++) starts.push(await firstAnswer(file, secret));
     figures.push({ name: 'from start to the first subtraction', value: median(starts), unit: 's' });
     const subject = await subjects.scripOnSqlite(file, secret);
     const resident = () => costsOf(subject.pids).residentBytes / MIB;
-    figures.push({ name: 'resident when up', value: resident(), unit: 'MiB' });
+    figures.push({ name: 'resident memory at the start', value: resident(), unit: 'MiB' });
     await closedLoop(subject, SUBTRACT_LARGE, { connections: connections ?? CONNECTIONS, seconds: LOADED_SECONDS });
-    figures.push({ name: `resident after ${LOADED_SECONDS} s of subtractions`, value: resident(), unit: 'MiB' });
+    figures.push({ name: `resident memory after ${LOADED_SECONDS} s of subtractions`, value: resident(), unit: 'MiB' });
     await subjects.end(subject);
     return { rows: [], figures };
   },
@@ -60,7 +60,7 @@ export const disk: Part = {
   },
 };
 
-/** @returns seconds from starting the process until a subtraction is answered */
+/** @returns seconds from the start of the process to the response to the first subtraction */
 async function firstAnswer(file: string, secret: string): Promise<number> {
   const started = performance.now();
   const { PATH = '' } = process.env;
@@ -95,7 +95,7 @@ async function bytesOfOperations(
   const written = costsOf(subject.pids).writtenBytes;
   const { requests } = await closedLoop(subject, workload, { connections: CONNECTIONS, seconds: 2 * seconds });
   const writtenBytes = costsOf(subject.pids).writtenBytes - written;
-  // The log is in the file once the server has ended.
+  // The server writes the log back to the file before it ends.
   await subjects.end(subject);
   return [
     { name: `SQLite, ${what}, kept`, value: (stored() - before) / requests, unit: 'bytes' },
@@ -122,6 +122,10 @@ async function bytesOnPostgres(subjects: Subjects, seconds: number): Promise<Fig
   const after = await state();
   return [
     { name: 'PostgreSQL, a subtraction, kept', value: (after.size - before.size) / requests, unit: 'bytes' },
-    { name: 'PostgreSQL, a subtraction, to the log', value: (after.log - before.log) / requests, unit: 'bytes' },
+    {
+      name: 'PostgreSQL, a subtraction, written to the log',
+      value: (after.log - before.log) / requests,
+      unit: 'bytes',
+    },
   ];
 }

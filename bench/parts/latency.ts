@@ -1,4 +1,4 @@
-// How long a subtraction takes when requests come at a fixed rate, whatever the server does.
+// Measures the latency of a subtraction when requests are due at a fixed rate, whatever the server does.
 
 import { closedLoop } from '../closed-loop.ts';
 import { inTurnAtRate } from '../in-turn.ts';
@@ -9,12 +9,12 @@ import { type Part, WARM_UP_SECONDS } from './part.ts';
 
 const CONNECTIONS = 64;
 const RATES = [1_000, 2_000, 5_000, 10_000, 20_000];
-/** Share of the closed-loop throughput. At higher rates an open loop measures nothing but how long it runs. */
+/** Maximum share of the closed-loop throughput. At higher rates the queue grows with the length of the test. */
 const SHARE_MAX = 0.8;
 
 export const latency: Part = {
   name: 'latency',
-  title: 'Latency of a subtraction at fixed rates, from when it was due',
+  title: 'Latency of a subtraction at fixed rates, measured from its due time',
   async run(subjects, settings) {
     const { file, secret } = await subjects.seed('medium', [CROWD_MEDIUM]);
     const all = [

@@ -1,4 +1,4 @@
-// A part of the benchmark: what can be measured by itself, in a few minutes at most.
+// A part of the benchmark that can be measured separately, in a few minutes at most.
 
 import type { Figure, Row } from '../results.ts';
 import type { Subjects } from '../subjects.ts';
@@ -6,15 +6,15 @@ import type { Subjects } from '../subjects.ts';
 export interface PartSettings {
   readonly rounds: number;
   readonly seconds: number;
-  /** Null for the rows that the part itself is about. */
+  /** Null for the part's own number of connections. */
   readonly connections: number | null;
 }
 
 export interface Part {
   readonly name: string;
-  /** What it measures, as the title of its table. */
+  /** The title of the table. */
   readonly title: string;
-  /** @param subjects ended by the caller */
+  /** @param subjects the caller stops all subjects afterwards */
   run(subjects: Subjects, settings: PartSettings): Promise<{ rows: readonly Row[]; figures: readonly Figure[] }>;
 }
 

@@ -1,4 +1,4 @@
-// Subtractions over 100,000 end users, on every system that is compared.
+// Measures subtractions over 100,000 end users on all compared systems.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';

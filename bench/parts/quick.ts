@@ -1,4 +1,4 @@
-// A minute for the guard: the ratios that a change is most likely to make worse.
+// The one-minute measurement for the guard: the ratios that a change is most likely to make worse.
 
 import { inTurn } from '../in-turn.ts';
 import { assertWhole } from '../subjects.ts';
@@ -24,7 +24,7 @@ export const quick: Part = {
       { subject: await subjects.handWritten(CROWD_SMALL), workload: SUBTRACT_SMALL },
     ];
     const rows = await inTurn(contests, { ...settings, connections, warmUp: 1 });
-    // Last, and by itself: additions give each end user more cycles.
+    // Additions come last and separately, since they give each end user more cycles.
     rows.push(...(await inTurn([{ subject: scrip, workload: ADD_SMALL }], { ...settings, connections, warmUp: 0 })));
     await subjects.end(scrip);
     await assertWhole(file);

@@ -1,6 +1,6 @@
-// A million cycles that are due to renew at one instant, beside requests that continue as before: how fast the renewals
-// are stored, how much slower the requests become, and whether an end user whose renewal is not stored yet gets the
-// right balance.
+// A million cycles are due to renew at the same instant while other requests continue. Measures how fast the renewals
+// are stored, how much slower the requests become, and whether balances are correct before the renewal of an end user
+// is stored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Answered, closedLoop } from '../closed-loop.ts';
@@ -11,11 +11,11 @@ import { CREDITS, CROWD_SMALL, endUserId, RENEWING, SUBTRACT_SMALL } from '../wo
 import type { Part } from './part.ts';
 
 const RATE = 5_000;
-/** Enough that requests which take longer during the renewals are queued in the server, and not here. */
+/** Enough connections that slow requests during the renewals are queued in the server, and not in the generator. */
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;
-/** Seeding takes about this long; the rest of it is waited for. */
+/** The approximate time that seeding takes. If it is faster, the test waits. */
 const SEEDING_SECONDS = 45;
 const READY_SECONDS = 2 * ALONE_SECONDS;
 const PROBE_MS = 100;
@@ -23,7 +23,7 @@ const PATIENCE_MS = 120_000;
 
 export const renewals: Part = {
   name: 'renewals',
-  title: `${RENEWING.users.toLocaleString('en')} renewals due at once, beside ${RATE.toLocaleString('en')} subtractions a second`,
+  title: `${RENEWING.users.toLocaleString('en')} renewals due at once, with ${RATE.toLocaleString('en')} subtractions per second`,
   async run(subjects) {
     const dueAt = Math.ceil((Date.now() + (SEEDING_SECONDS + READY_SECONDS) * 1_000) / 1_000) * 1_000;
     const { file, secret } = await subjects.seed('renewing', [CROWD_SMALL, RENEWING], dueAt);
@@ -36,15 +36,15 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // If seeding took so long that they were due already, the time after the storm stands for the time before it.
+    // If seeding took so long that the renewals were already due, measure the time without renewals after the storm.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
-      { name: 'renewals entered', value: RENEWING.users / seconds, unit: 'a second' },
-      { name: 'until all were entered', value: seconds, unit: 's' },
-      ...latencies('alone', quiet),
-      ...latencies('beside the renewals', beside),
-      { name: 'end users asked about whose renewal waited', value: probes, unit: '' },
-      { name: 'of these answered wrongly', value: wrong, unit: '' },
+      { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },
+      { name: 'time until all were stored', value: seconds, unit: 's' },
+      ...latencies('without renewals', quiet),
+      ...latencies('during the renewals', beside),
+      { name: 'balances read before the renewal was stored', value: probes, unit: '' },
+      { name: 'wrong balances among them', value: wrong, unit: '' },
     ];
     await subjects.end(subject);
     return { rows: [], figures };
@@ -61,8 +61,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Asks for the balances of the end users that are renewed last, until all are stored: those of one instant are renewed
- * in the order of their ids.
+ * Reads the balances of the end users that are renewed last until all renewals are stored. Renewals of the same instant
+ * are stored in the order of the end users' IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();
@@ -73,7 +73,7 @@ async function watchStorm(subject: Subject, dueAt: number) {
     const renewed = await renewedCount(subject);
     const seconds = (Date.now() - dueAt) / 1_000;
     if (renewed >= RENEWING.users) return { seconds, probes, wrong };
-    if (Date.now() > deadline) throw new Error(`only ${renewed} renewals were entered in ${seconds} s`);
+    if (Date.now() > deadline) throw new Error(`only ${renewed} renewals were stored in ${seconds} s`);
     if (renewed < RENEWING.users - last.length) {
       probes += 1;
       if (!isRight) wrong += 1;

@@ -1,4 +1,4 @@
-// The embedded store, compared with the echo: writes and reads, and subtractions for a whole minute.
+// Compares the embedded store with the echo: writes, reads, and subtractions for a whole minute.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';
@@ -11,14 +11,14 @@ const ECHO_SECONDS = 5;
 
 const calls: Part = {
   name: 'calls',
-  title: 'Additions and balances against the echo, 100,000 end users',
+  title: 'Additions and balances compared with the echo, 100,000 end users',
   async run(subjects, settings) {
     const { file, secret } = await subjects.seed('medium', [CROWD_MEDIUM]);
     const [echo, scrip] = [await subjects.echo(), await subjects.scripOnSqlite(file, secret)];
     const contestsOf = (workload: typeof ADD_MEDIUM) => [echo, scrip].map((subject) => ({ subject, workload }));
     const rows = [];
     const wanted = settings.connections === null ? [64, 256] : [settings.connections];
-    // Balances first: additions give each end user more cycles.
+    // Balances come first, since additions give each end user more cycles.
     for (const workload of [BALANCE_MEDIUM, ADD_MEDIUM])
       for (const connections of wanted)
         rows.push(...(await inTurn(contestsOf(workload), { ...settings, connections, warmUp: WARM_UP_SECONDS })));
@@ -28,7 +28,7 @@ const calls: Part = {
   },
 };
 
-/** The echo before and after it, since the machine may change within a minute. */
+/** Measures the echo before and after Scrip, since the speed of the machine may change within a minute. */
 const sustainedAt = (connections: number): Part => ({
   name: `sustained-${connections}`,
   title: `Subtractions over 100,000 end users for a minute, ${connections} connections`,
@@ -46,7 +46,7 @@ async function sustained(subjects: Subjects, settings: PartSettings, connections
   const before = await inTurn([{ subject: echo, ...load }], echoed);
   const minute = await inTurn([{ subject: scrip, ...load }], { ...once, seconds: SUSTAINED_SECONDS });
   const behind = await inTurn([{ subject: echo, ...load }], echoed);
-  disk.push(...diskSpeed('behind'));
+  disk.push(...diskSpeed('after'));
   await subjects.end(scrip);
   await assertWhole(file);
   const [first, last] = [before[0], behind[0]];

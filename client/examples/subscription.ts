@@ -1,7 +1,7 @@
-// A subscription: credits renew every period until the subscription is canceled. The credits of a period that was paid
-// for stay usable until it ends.
+// A subscription: credits renew every period until the subscription is canceled. The credits of a paid period stay
+// usable until the period ends.
 
-import { CycleAlreadyActive, CycleNotFound, Scrip } from '@scrip/client';
+import { CycleAlreadyActive, CycleNotFound, Scrip } from 'scrip-client';
 
 const { SCRIP_URL = 'http://127.0.0.1:8080', SCRIP_KEY = '' } = process.env;
 const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
@@ -20,7 +20,7 @@ async function onSubscribed(user: string): Promise<void> {
   }
 }
 
-/** Replaces the cycle in one step. The remaining credits of the old one stay usable until it ends. */
+/** Replaces the cycle in one step. The remaining credits of the old cycle stay usable until that cycle ends. */
 async function onUpgraded(user: string): Promise<void> {
   const cycle = await scrip.startCycle({ end_user_id: user, ...PRO, on_active: 'replace' });
   console.log(`${cycle.amount} credits now and each ${PRO.validity_days} days.`);

@@ -1,7 +1,7 @@
-// A free trial: a new user gets credits for two weeks, and each image costs some. When the credits are used up or have
-// expired, the trial is over.
+// A free trial: a new user gets credits for two weeks, and each image costs some of them. The trial is over when the
+// credits are used up or have expired.
 
-import { InsufficientFunds, Scrip } from '@scrip/client';
+import { InsufficientFunds, Scrip } from 'scrip-client';
 
 const { SCRIP_URL = 'http://127.0.0.1:8080', SCRIP_KEY = '' } = process.env;
 const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
@@ -10,14 +10,14 @@ const TRIAL = { amount: 100, validity_days: 14 };
 const CREDITS_PER_IMAGE = 40;
 
 async function signUp(): Promise<string> {
-  // Any UUID. Store it with the user in your own database.
+  // Any UUID works. Store it with the user in your own database.
   const user = crypto.randomUUID();
   // The idempotency key prevents a second trial if signing up is retried after an error.
   await scrip.add({ end_user_id: user, ...TRIAL }, { idempotencyKey: 'trial' });
   return user;
 }
 
-/** Subtracts before it works, so that two requests at once cannot spend the same credits. */
+/** Subtracts the credits first, so that two simultaneous requests cannot spend the same credits. */
 async function drawImage(user: string): Promise<string> {
   try {
     await scrip.subtract({ end_user_id: user, amount: CREDITS_PER_IMAGE });

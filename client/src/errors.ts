@@ -1,10 +1,10 @@
-// One class per error: those that the service returns, and those of the connection. An error of a newer service that this
-// client does not know is a plain ScripError. Errors never contain the API key.
+// One class per error of the service or the connection. An unknown error from a newer service is a plain ScripError.
+// Errors never contain the API key.
 
 import type { Cycle, ErrorName, Problem } from './generated.ts';
 
 export interface ErrorFacts {
-  /** The HTTP status; 0 without a response. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
   /** The name of the error. */
   readonly error: string;
@@ -20,20 +20,20 @@ export interface ErrorFacts {
 }
 
 export class ScripError extends Error {
-  /** The HTTP status; 0 without a response. */
+  /** The HTTP status; 0 if there was no response. */
   readonly status: number;
   /** The name of the error, such as `InsufficientFunds`. */
   readonly error: string;
   readonly title: string;
   /** Describes this occurrence. */
   readonly detail: string;
-  /** Identifies the request in the log of the service; undefined when the response is not from Scrip. */
+  /** Identifies the request in the log of the service; undefined if the response is not from Scrip. */
   readonly requestId: string | undefined;
-  /** The problem document of the response; undefined when the response is not from Scrip. */
+  /** The problem document of the response; undefined if the response is not from Scrip. */
   readonly problem: Problem | undefined;
   /** Set for writes: calling again with this key applies the write at most once. */
   readonly idempotencyKey: string | undefined;
-  /** From the `Retry-After` header; undefined without one. */
+  /** From the `Retry-After` header; undefined if there is no such header. */
   readonly retryAfterMs: number | undefined;
 
   constructor({ status, error, title, detail, problem, idempotencyKey, retryAfterMs, cause }: ErrorFacts) {
@@ -66,7 +66,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user already has an active cycle, in `cycle`. Nothing was changed. */
+/** The end user already has an active cycle: `cycle`. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 
@@ -76,7 +76,7 @@ export class CycleAlreadyActive extends ScripError {
   }
 }
 
-/** The balance would exceed 2^53−1 credits; `available` is how many can be added. Nothing was added. */
+/** The balance would exceed 2^53−1 credits; `available` is how many credits can still be added. Nothing was added. */
 export class BalanceTooLarge extends ScripError {
   readonly requested: number;
   readonly available: number;
@@ -115,7 +115,7 @@ export class Overloaded extends ScripError {}
 export class StoreUnavailable extends ScripError {}
 /** The write may or may not have been applied. Calling again with `idempotencyKey` applies it once in either case. */
 export class OutcomeUnknown extends ScripError {}
-/** The service failed. Its log has the reason, under `requestId`. */
+/** The service failed. Search its log for `requestId` to find the reason. */
 export class Internal extends ScripError {}
 export class BadRequest extends ScripError {}
 export class ExpectationFailed extends ScripError {}
@@ -127,16 +127,19 @@ export class PayloadTooLarge extends ScripError {}
 export class RequestTimeout extends ScripError {}
 export class UnsupportedMediaType extends ScripError {}
 
-/** No response arrived, or an incomplete one. A write may or may not have been applied. */
+/** No response arrived, or only part of one. A write may or may not have been applied. */
 export class ConnectionFailed extends ScripError {}
 /** No complete response arrived within `timeoutMs`. A write may or may not have been applied. */
 export class TimedOut extends ScripError {}
-/** The response is not from Scrip: a page of a proxy, a redirect, an empty body. A write may or may not have been applied. */
+/**
+ * The response is not from Scrip, but for example a proxy's error page or a redirect. A write may or may not have been
+ * applied.
+ */
 export class UnexpectedAnswer extends ScripError {}
 
 type ErrorClass = new (facts: ErrorFacts) => ScripError;
 
-/** The errors that the service documents for its operations, and those that any request can get. */
+/** The errors that the service documents for its operations, and errors that any request can get. */
 type KnownErrorName =
   | ErrorName
   | 'ExpectationFailed'
@@ -145,7 +148,7 @@ type KnownErrorName =
   | 'NotFound'
   | 'TooManyRequests';
 
-/** Does not compile if a documented error has no class. */
+/** The class of each error. If a documented error has no class, this does not compile. */
 export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   BadRequest,
   BalanceTooLarge,
@@ -171,14 +174,14 @@ export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   UnsupportedMediaType,
 };
 
-/** The members of the problem document that a class reads. Without them, the error is a plain ScripError. */
+/** Members of the problem document that a class needs. If one is missing, the error is a plain ScripError. */
 const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Map([
   ['BalanceTooLarge', ['requested', 'available']],
   ['CycleAlreadyActive', ['cycle']],
   ['InsufficientFunds', ['requested', 'available', 'shortfall']],
 ]);
 
-/** The error for a problem document. */
+/** Returns the error for a problem document. */
 export function errorOf(facts: ErrorFacts & { readonly problem: Problem }): ScripError {
   const { error, problem } = facts;
   const isComplete = (REQUIRED_MEMBERS.get(error) ?? []).every((member) => problem[member] !== undefined);

@@ -1,5 +1,5 @@
-// Sends a call, with a timeout per attempt, parses the response, and retries where that is safe and can help. A write has
-// the same idempotency key in every attempt, so the service applies it once.
+// Sends a call with a timeout per attempt, parses the response, and retries if a retry may help. A write has the same
+// idempotency key in every attempt, so that the service applies it only once.
 
 import { ConnectionFailed, type ErrorFacts, errorOf, ScripError, TimedOut, UnexpectedAnswer } from './errors.ts';
 import type { Problem } from './generated.ts';
@@ -10,7 +10,7 @@ export interface Connection {
   /** The value of the `Authorization` header. */
   readonly authorization: string;
   readonly fetch: typeof globalThis.fetch;
-  /** Per attempt, for the complete response. */
+  /** The timeout of each attempt, until the response is complete. */
   readonly timeoutMs: number;
   /** Maximum number of retries. */
   readonly retries: number;
@@ -25,18 +25,18 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The first delay is a random time from half of this to all of it; each further one is twice as long. */
+/** The longest first delay. It doubles with each attempt; the actual delay is a random 50 to 100 % of it. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
-/** If `Retry-After` asks for more, the error is thrown instead: no caller should wait that long. */
+/** If `Retry-After` is longer than this, the error is thrown instead, since callers should not wait that long. */
 const RETRY_AFTER_MS_MAX = 30_000;
-/** Spreads clients that were all given the same `Retry-After`. */
+/** Spreads the retries of clients that received the same `Retry-After`. */
 const RETRY_AFTER_JITTER_MS = 250;
 
 /** 429 and 503: the service refused the request. 502, 503 and 504: a proxy could not reach the service. */
 const STATUSES_TO_RETRY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
-/** @throws {ScripError} of the last attempt */
+/** @throws {ScripError} the error of the last attempt */
 export async function exchange<Result>(connection: Connection, call: Call): Promise<Result> {
   for (let attempt = 0; ; attempt += 1) {
     call.signal?.throwIfAborted();
@@ -50,7 +50,7 @@ export async function exchange<Result>(connection: Connection, call: Call): Prom
   }
 }
 
-/** @returns null if a retry would not help, or only after too long a delay */
+/** @returns null if a retry would not help, or if the required delay is too long */
 function retryDelayMs(error: ScripError, attempt: number): number | null {
   const hasNoResponse = error instanceof ConnectionFailed || error instanceof TimedOut;
   if (!hasNoResponse && !STATUSES_TO_RETRY.has(error.status)) return null;
@@ -74,7 +74,7 @@ async function sendOnce(connection: Connection, call: Call): Promise<object> {
     controller.abort();
   }, connection.timeoutMs);
   signal?.addEventListener('abort', stop, { once: true });
-  // Also ends the wait for a `fetch` that ignores the signal.
+  // Also stops waiting if `fetch` ignores the signal.
   const stopped = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true });
   });
@@ -109,7 +109,7 @@ function requestOf({ authorization }: Connection, call: Call, signal: AbortSigna
   const { method, body, idempotencyKey } = call;
   const headers: Record<string, string> = { authorization, accept: 'application/json' };
   if (idempotencyKey !== undefined) headers['idempotency-key'] = idempotencyKey;
-  // Redirects are not followed: the API key must not be sent to another address.
+  // Do not follow redirects, since the API key must not be sent to another address.
   const request: RequestInit = { method, headers, signal, redirect: 'manual' };
   if (body === undefined) return request;
   headers['content-type'] = 'application/json';
@@ -145,7 +145,7 @@ function parseJson(text: string): (Partial<Problem> & { end_user_id?: unknown })
   }
 }
 
-/** Seconds or a date (RFC 9110, section 10.2.3); undefined for anything else. */
+/** Parses `Retry-After`: seconds or a date (RFC 9110, section 10.2.3). Returns undefined for any other value. */
 function retryAfterOf(headers: Headers): number | undefined {
   const header = headers.get('retry-after')?.trim() ?? '';
   if (/^\d{1,9}$/.test(header)) return Number(header) * 1000;
@@ -159,7 +159,7 @@ function timedOut({ timeoutMs }: Connection, call: Call): TimedOut {
 }
 
 function connectionFailed(call: Call, cause: unknown): ConnectionFailed {
-  const detail = `${call.method} ${call.path} got no response, or an incomplete one.`;
+  const detail = `${call.method} ${call.path} got no response or an incomplete response.`;
   const title = 'Connection failed';
   return new ConnectionFailed({ status: 0, error: 'ConnectionFailed', title, detail, cause, ...keyOf(call) });
 }

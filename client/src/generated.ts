@@ -52,7 +52,7 @@ export interface Cycle {
   readonly end_user_id: string;
   /** Credits, a whole number. */
   readonly amount: number;
-  /** When the cycle was started; in UTC, without the suffix `Z`. */
+  /** When the cycle was started, in UTC, but without the suffix `Z` that all other timestamps have. Append `Z` before you parse it: most languages read a timestamp without a zone as local time. */
   readonly created_at: string;
   readonly current_cycle_start: string;
   readonly current_cycle_end: string;
@@ -66,7 +66,7 @@ export interface CycleEntry {
   readonly cycle_end: string;
   /** The credits that remain. */
   readonly amount: number;
-  /** The credits that it started with. */
+  /** The credits that the cycle started with. */
   readonly starting_amount: number;
   /** `canceled` for a stopped cycle, which is not renewed. */
   readonly status: 'active' | 'canceled';
@@ -85,10 +85,10 @@ export interface Balance {
 export interface Transaction {
   /** The ids of an end user sort in order of creation. */
   readonly transaction_id: string;
-  /** Positive for credits that start a cycle or are added, negative for a subtraction. */
+  /** Positive for additions, cycle starts and renewals; negative for subtractions. */
   readonly amount: number;
   readonly created_at: string;
-  /** The instant after which it no longer affects the balance. */
+  /** When it stops affecting the balance. */
   readonly expire_at: string;
 }
 
@@ -102,17 +102,23 @@ export interface TransactionList {
 }
 
 export interface Problem {
-  /** A path of the service that explains the error. */
+  /** A path of the service that describes the error. */
   readonly type: string;
   /** The error in a few words, the same each time. */
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
-  /** The name to program against. New ones may be added. */
+  /** The name of the error, for use in programs. New names may be added. */
   readonly error: string;
+  /** The same name in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
+  readonly error_code: string;
   /** Identifies the request in the server log. */
   readonly request_id: string;
-  /** What happened this time. */
+  /** When the request arrived, in UTC. */
+  readonly timestamp: string;
+  /** The same as `detail`. */
+  readonly message: string;
+  /** What happened in this case. */
   readonly detail: string;
   /** `InvalidField`: each field that is missing, unknown or invalid. */
   readonly errors?: readonly { readonly path: string; readonly message: string }[];
@@ -125,7 +131,7 @@ export interface Problem {
   readonly cycle?: Cycle;
 }
 
-/** The errors that the document describes for its operations. */
+/** The errors that the OpenAPI document lists for its operations. */
 export type ErrorName =
   | 'BadRequest'
   | 'BalanceTooLarge'

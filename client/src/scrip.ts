@@ -1,5 +1,5 @@
-// The client: one method per API call, and an iterator over all transactions. It needs only what every JavaScript runtime
-// has: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
+// The client: one method per API call, and an iterator over all transactions. It uses only features of every JavaScript
+// runtime: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
 
 import { UnexpectedAnswer } from './errors.ts';
 import { type Call, type Connection, exchange } from './exchange.ts';
@@ -22,9 +22,9 @@ export type * from './generated.ts';
 export interface ScripOptions {
   /** A secret: keep it in your backend, never in a browser or an app. */
   readonly apiKey: string;
-  /** The address of Scrip, with its path if it has one, such as `https://credits.example`. */
+  /** The URL of Scrip, such as `https://credits.example`. It may include a path. */
   readonly baseUrl: string;
-  /** Per attempt, for the complete response: 1 to 2147483647. Default: 10,000. */
+  /** The timeout of each attempt, until the response is complete: 1 to 2147483647. Default: 10,000. */
   readonly timeoutMs?: number;
   /** Maximum number of retries per call: 0 to 10. Default: 3. */
   readonly retries?: number;
@@ -33,14 +33,14 @@ export interface ScripOptions {
 }
 
 export interface ReadOptions {
-  /** Aborting it rejects the call with the reason of the signal. */
+  /** Aborts the call, which then rejects with the reason of the signal. */
   readonly signal?: AbortSignal;
 }
 
 export interface WriteOptions extends ReadOptions {
   /**
-   * 1 to 255 characters that identify this write: it is applied once, however often it is sent with this key. Best taken
-   * from its cause, such as the id of a payment. By default, each call has a random key.
+   * 1 to 255 characters that identify this write. The service applies a write only once, however often it is sent with
+   * this key. Derive the key from the cause of the write, such as a payment ID. By default, each call has a random key.
    */
   readonly idempotencyKey?: string;
 }
@@ -57,7 +57,7 @@ export interface TransactionsQuery extends EndUserQuery {
 }
 
 export interface TransactionPageQuery extends TransactionsQuery {
-  /** 1 to 1000. Without this and `cursor`, all transactions are returned. */
+  /** 1 to 1000. Without `limit` and `cursor`, all transactions are returned. */
   readonly limit?: number;
   /** The `next_cursor` of the previous page. */
   readonly cursor?: string;
@@ -72,13 +72,13 @@ export interface IterationOptions extends ReadOptions {
 }
 
 const TIMEOUT_MS = 10_000;
-/** With a longer delay, timers fire at once. */
+/** Timers with a longer delay fire immediately. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 const RETRIES = 3;
 const RETRIES_MAX = 10;
 const PAGE_TRANSACTIONS = 500;
 
-/** Both are sent as headers. */
+/** The API key and the idempotency key are sent as headers, which allow only these characters. */
 const API_KEY = /^[\x21-\x7e]+$/;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 
@@ -89,13 +89,13 @@ export class Scrip {
   /** @throws {TypeError} if an option is invalid; the message never contains the API key */
   constructor({ apiKey, baseUrl, timeoutMs = TIMEOUT_MS, retries = RETRIES, fetch }: ScripOptions) {
     if (typeof apiKey !== 'string' || !API_KEY.test(apiKey))
-      throw new TypeError('apiKey must be an API key of Scrip, without spaces or line breaks.');
+      throw new TypeError('apiKey must be a Scrip API key, without spaces or line breaks.');
     assertInteger('timeoutMs', timeoutMs, 1, TIMEOUT_MS_MAX);
     assertInteger('retries', retries, 0, RETRIES_MAX);
     this.#connection = {
       baseUrl: baseOf(baseUrl),
       authorization: `Bearer ${apiKey}`,
-      // Some runtimes refuse to call `fetch` as a method of another object.
+      // Some runtimes do not allow calling `fetch` as a method of another object.
       fetch: fetch ? (input, init) => fetch(input, init) : (input, init) => globalThis.fetch(input, init),
       timeoutMs,
       retries,
@@ -110,7 +110,7 @@ export class Scrip {
   /**
    * Subtracts credits, oldest first, all or nothing.
    *
-   * @throws {InsufficientFunds} if the balance does not cover them
+   * @throws {InsufficientFunds} if the balance does not cover the amount
    */
   subtract(request: SubtractRequest, options: WriteOptions = {}): Promise<Subtraction> {
     return this.#write('/subtract', request, options);
@@ -128,18 +128,18 @@ export class Scrip {
   /**
    * Stops the current cycle: it does not renew, and its credits stay usable until it ends.
    *
-   * @throws {CycleNotFound} if there is none
+   * @throws {CycleNotFound} if there is no cycle to stop
    */
   stopCycle(request: StopCycleRequest, options: WriteOptions = {}): Promise<Cycle> {
     return this.#write('/stop-cycle', request, options);
   }
 
-  /** The current balance, in total and by cycle. An unknown end user has a balance of zero. */
+  /** Returns the current balance, in total and by cycle. An unknown end user has a balance of zero. */
   getActiveBalance({ end_user_id }: EndUserQuery, { signal }: ReadOptions = {}): Promise<Balance> {
     return exchange(this.#connection, { method: 'GET', path: '/get-active-balance', query: { end_user_id }, signal });
   }
 
-  /** All transactions, newest first, or a page of them. Use `transactions` if there may be many. */
+  /** Returns all transactions, newest first, or one page. If there may be many, use `transactions` instead. */
   async getAllUserTransactions(request: TransactionPageQuery, { signal }: ReadOptions = {}): Promise<TransactionPage> {
     const query = queryOf(request);
     return exchange(this.#connection, { method: 'GET', path: '/get-all-user-transactions', query, signal });
@@ -163,10 +163,24 @@ export class Scrip {
   #write<Result>(path: string, body: object, { idempotencyKey, signal }: WriteOptions): Promise<Result> {
     const key = idempotencyKey ?? crypto.randomUUID();
     if (!IDEMPOTENCY_KEY.test(key))
-      return Promise.reject(new TypeError('idempotencyKey must be 1 to 255 characters of ASCII.'));
+      return Promise.reject(
+        new TypeError(
+          'idempotencyKey must be 1 to 255 printable ASCII characters, not beginning or ending with a space.',
+        ),
+      );
     const call: Call = { method: 'POST', path, body, idempotencyKey: key, signal };
     return exchange(this.#connection, call);
   }
+}
+
+/**
+ * Returns the time at which a cycle was started. A cycle's `created_at` is UTC without a suffix, which `new Date`
+ * interprets as local time; all other timestamps end in `Z`.
+ *
+ * @param cycle from `startCycle`, `stopCycle` or a `CycleAlreadyActive` error
+ */
+export function createdAt({ created_at }: Pick<Cycle, 'created_at'>): Date {
+  return new Date(`${created_at}Z`);
 }
 
 /** @throws {UnexpectedAnswer} if the list would end early or never end */
@@ -192,7 +206,7 @@ function queryOf(request: TransactionPageQuery): Record<string, string> {
 function baseOf(baseUrl: string): string {
   const url = URL.canParse(baseUrl) ? new URL(baseUrl) : null;
   if (url === null || !/^https?:$/.test(url.protocol))
-    throw new TypeError('baseUrl must be the address of Scrip, such as https://credits.example.');
+    throw new TypeError('baseUrl must be the URL of Scrip, such as https://credits.example.');
   if (url.username !== '' || url.password !== '' || url.search !== '' || url.hash !== '')
     throw new TypeError('baseUrl must not have a user, a query or a fragment.');
   return url.origin + url.pathname.replace(/\/+$/, '');

@@ -1,4 +1,4 @@
-// The format of API keys, and the hash that is stored of a key.
+// The format of API keys, and the hash that is stored instead of a key.
 //
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
@@ -16,7 +16,7 @@ export const SCOPES: readonly Scope[] = ['read', 'write'];
 
 export const SECRET_BYTES = 24;
 
-/** Longest name of a key, in code points, on the command line and in the console alike. */
+/** Maximum length of a key's name in code points, on the command line and in the console. */
 export const KEY_NAME_CHARACTERS_MAX = 100;
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
@@ -36,12 +36,12 @@ export function apiKeySecret(scope: Scope, random: Uint8Array): string {
   return `${body}_${checksum(body)}`;
 }
 
-/** Whether the format and the checksum are right. The key need not exist. */
+/** Whether the format and the checksum are valid. The key need not exist. */
 export function isWellFormed(secret: string): boolean {
   return FORM.test(secret) && secret.slice(-CHECKSUM_DIGITS) === checksum(secret.slice(0, -CHECKSUM_DIGITS - 1));
 }
 
-/** SHA-256 as 64 hexadecimal digits: what is stored instead of the key. */
+/** The SHA-256 of a key as 64 hexadecimal digits, which is stored instead of the key. */
 export function hashOf(secret: string): string {
   return hash('sha256', secret, 'hex');
 }

@@ -5,12 +5,12 @@ export type Role = 'owner' | 'member';
 
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
-/** `open`: anyone can sign up. `first`: only the first user can. `closed`: users need an invitation. */
+/** `open`: anyone can sign up. `first`: anyone, until an account has a member. `closed`: users need an invitation. */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 
 export const SIGN_UP_POLICIES: readonly SignUpPolicy[] = ['open', 'first', 'closed'];
 
 /** In characters. */
 export const ACCOUNT_NAME_MAX = 200;
-/** Shorter, because a suffix is added to a name that is already taken. */
+/** Shorter than `ACCOUNT_NAME_MAX`, because a suffix is added to a name that is already taken. */
 export const SIGN_UP_NAME_MAX = 100;

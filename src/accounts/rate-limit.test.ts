@@ -13,7 +13,7 @@ function allowed(limit: RateLimit, tries: number, now: number, key = KEY): numbe
   ).length;
 }
 
-test('the rate limit allows a full burst at once and no request more', () => {
+test('the rate limit allows a full burst at once and not one request more', () => {
   const limit = new RateLimit({ perSecond: 5, burst: 8 });
   assert.equal(allowed(limit, 8, 1_000), 8);
   assert.equal(allowed(limit, 3, 1_000), 0);
@@ -36,7 +36,7 @@ test('rejected requests do not lower the average rate of a key', () => {
   }
 });
 
-test('a key that was idle for long gets one burst, not more', () => {
+test('a key that was idle for a long time gets one burst, not more', () => {
   const limit = new RateLimit({ perSecond: 2, burst: 5 });
   assert.equal(allowed(limit, 9, 0), 5);
   assert.equal(allowed(limit, 9, 3_600_000), 5);
@@ -73,8 +73,8 @@ test('the rate limit of one key does not affect another key', () => {
 test('buckets of idle keys are dropped, and the number of buckets is bounded', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 1 });
   for (let key = 0; key < 5_000; key++) limit.take(key, key * 2_000);
-  assert(limit.size <= 1_000, `${limit.size} buckets of keys that were idle for long`);
+  assert(limit.size <= 1_000, `${limit.size} buckets of idle keys`);
   for (let key = 0; key < 100_000; key++) limit.take(key, 20_000_000);
   assert(limit.size <= LIMITED_KEYS_MAX + 1_000, `${limit.size} buckets of active keys`);
-  assert.equal(allowed(limit, 1, 20_000_000, 99_999), 0, 'the newest buckets are kept');
+  assert.equal(allowed(limit, 1, 20_000_000, 99_999), 0, 'the newest buckets are not dropped');
 });

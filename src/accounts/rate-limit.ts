@@ -12,7 +12,7 @@ export interface RateLimitSettings {
 
 /** The state of a key's bucket after a request. */
 export interface BucketState {
-  /** Seconds until the next request is allowed; null if this one was. */
+  /** Seconds until the next request is allowed; null if this request was allowed. */
   readonly retryAfterSeconds: number | null;
   /** Requests that would be allowed now. */
   readonly remaining: number;
@@ -20,7 +20,10 @@ export interface BucketState {
   readonly resetSeconds: number;
 }
 
-/** Buckets kept at once. Beyond this, the oldest are dropped, which fills them. */
+/**
+ * Maximum number of buckets kept. Beyond it, the oldest buckets are dropped, and their keys start again with a full
+ * one.
+ */
 export const LIMITED_KEYS_MAX = 10_000;
 
 /** Tolerance for rounding errors of sums of fractional milliseconds. */
@@ -42,13 +45,13 @@ export class RateLimit {
     this.#burstMs = burst * this.#intervalMs;
   }
 
-  /** Buckets that are kept. */
+  /** Number of buckets kept. */
   get size(): number {
     return this.#fullAt.size;
   }
 
   /**
-   * Takes a token for a request. A request that finds none takes none, so that retrying does not extend the wait.
+   * Takes a token for a request. A rejected request takes no token, so that retrying does not extend the wait.
    *
    * @param now in milliseconds, of a monotonic clock
    */

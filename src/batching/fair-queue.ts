@@ -1,8 +1,8 @@
-// A queue that is fair to accounts: what one account puts in comes out in its order, and each account gets an equal share of
-// what is taken out. With one account it is a plain queue.
+// A queue that is fair to accounts: the items of one account come out in the order in which they were added, and each
+// account gets an equal share of the items taken. With one account it is a plain queue.
 
 export class FairQueue<T> {
-  /** By account, the next one first. None is empty. */
+  /** Items by account, the next account first. Accounts without items have no entry. */
   readonly #items = new Map<number, T[]>();
   #length = 0;
 
@@ -29,7 +29,7 @@ export class FairQueue<T> {
     return item;
   }
 
-  /** Takes `max` items, or all: in rounds, in each of which every account has an equal share of what is left. */
+  /** Takes up to `max` items, in rounds. Each round divides the remaining number equally among the accounts. */
   take(max: number): T[] {
     const taken: T[] = [];
     while (taken.length < max && this.#items.size > 0) this.#takeRound(taken, max);
@@ -44,7 +44,7 @@ export class FairQueue<T> {
       if (accounts === 0 || taken.length >= max) return;
       accounts -= 1;
       const portion = own.length <= share ? own : own.splice(0, share);
-      // Moved behind all others, so that accounts that get nothing now come first in the next batch.
+      // Move the account behind all others, so that accounts that get nothing now come first in the next batch.
       this.#items.delete(account);
       if (portion !== own) this.#items.set(account, own);
       for (const item of portion) taken.push(item);

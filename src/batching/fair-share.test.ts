@@ -1,17 +1,17 @@
-// Shares of a pool: half for one account, a third each for two, and room for the next one.
+// Fair shares of a pool: one account can use half of it, two accounts a third each, and a new account always gets room.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FairShare } from './fair-share.ts';
 
-/** How much the account gets, one at a time. */
+/** Takes units for the account until it has no more room, and returns how many. */
 function takeAll(pool: FairShare, account: number): number {
   let taken = 0;
   for (; pool.hasRoom(account, 1); taken++) pool.take(account, 1);
   return taken;
 }
 
-test('an account that is alone gets half of the pool, and the next ones half of what is left', () => {
+test('the first account gets half of the pool, and each further account half of the rest', () => {
   const pool = new FairShare(1_000);
   assert.deepEqual(
     [1, 2, 3].map((account) => takeAll(pool, account)),
@@ -20,7 +20,7 @@ test('an account that is alone gets half of the pool, and the next ones half of 
   assert.equal(pool.total, 875);
 });
 
-test('accounts that release and take again come to equal shares', () => {
+test('the shares of accounts that release and take again become equal', () => {
   const pool = new FairShare(1_000);
   takeAll(pool, 1);
   for (let round = 0; round < 1_000; round++)
@@ -31,7 +31,7 @@ test('accounts that release and take again come to equal shares', () => {
   assert(Math.abs(pool.heldBy(1) - pool.heldBy(2)) <= 2, `${pool.heldBy(1)} and ${pool.heldBy(2)}`);
 });
 
-test('what an account releases is free for others', () => {
+test('the room that an account releases is available to others', () => {
   const pool = new FairShare(10);
   assert.equal(pool.hasRoom(1, 6), false);
   pool.take(1, 5);

@@ -1,5 +1,5 @@
-// A pool that accounts share: each may hold as much as it leaves free. A single account has half, two have a third each, and
-// there is always room for another. Nothing has to be taken back when one comes.
+// A pool that accounts share. Each account may hold as much as remains free: a single account gets half, two accounts a
+// third each, and there is always room for another. Nothing must be taken back when another account arrives.
 
 export class FairShare {
   readonly max: number;
@@ -10,7 +10,7 @@ export class FairShare {
     this.max = max;
   }
 
-  /** What all accounts hold. */
+  /** The amount that all accounts hold together. */
   get total(): number {
     return this.#total;
   }
@@ -19,12 +19,12 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether an account would leave free as much as it holds. */
+  /** Whether an account can take `amount` and still leave at least as much free as it then holds. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }
 
-  /** Takes without asking for room. */
+  /** Takes `amount` without checking for room. */
   take(account: number, amount: number): void {
     this.#total += amount;
     this.#held.set(account, this.heldBy(account) + amount);

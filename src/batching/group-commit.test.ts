@@ -1,5 +1,4 @@
-// Group commit on a store that does what the test says: when batches form, and that one command never gets the result of
-// another.
+// Group commit on a store that the test controls: when batches are formed, and that each command gets its own result.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,16 +19,16 @@ import { type CommitResult, GroupCommit } from './group-commit.ts';
 test('a lone command is written in the next turn of the event loop', async () => {
   const { store, results, submit } = begin();
   submit(1);
-  assert.equal(store.batches.length, 0, 'commands of the same turn will share the batch');
+  assert.equal(store.batches.length, 0, 'more commands of the same turn can still join the batch');
   await nextTurn();
   assert.deepEqual(store.sizes(), [1]);
-  assert.deepEqual(results, [], 'it is answered when it is durable, and not before');
+  assert.deepEqual(results, [], 'a command is answered only when it is durable');
   store.batch(0).finish();
   await nextTurn();
   assert.deepEqual(results, [[1, 'accepted']]);
 });
 
-test('commands that arrive in one turn share a batch, in their order', async () => {
+test('commands that arrive in one turn of the event loop share a batch, in their order', async () => {
   const { store, results, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -42,7 +41,7 @@ test('commands that arrive in one turn share a batch, in their order', async () 
   );
 });
 
-test('commands that arrive while a batch is being written make up the next batch', async () => {
+test('commands that arrive while a batch is being written form the next batch', async () => {
   const { store, submit } = begin();
   submit(1);
   await nextTurn();
@@ -56,7 +55,7 @@ test('commands that arrive while a batch is being written make up the next batch
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2, 3, 4]]);
 });
 
-test('the next batch is begun before the commands of the last one are answered', async () => {
+test('the next batch begins before the commands of the previous batch are answered', async () => {
   const { store, submit } = begin();
   let begunWhenAnswered = 0;
   submit(1, USER, () => {
@@ -69,13 +68,13 @@ test('the next batch is begun before the commands of the last one are answered',
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('a batch that is decided is followed by another one that is no smaller, and not by a third', async () => {
+test('once a batch is decided, a second batch begins if it is no smaller, and a third batch never begins', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
   for (const amount of [3, 4]) submit(amount);
   await nextTurn();
-  assert.deepEqual(store.batches.map(amountsOf), [[1, 2]], 'the first is not decided');
+  assert.deepEqual(store.batches.map(amountsOf), [[1, 2]], 'the first batch is not decided yet');
   store.batch(0).decide();
   assert.deepEqual(store.batches.map(amountsOf), [
     [1, 2],
@@ -84,13 +83,13 @@ test('a batch that is decided is followed by another one that is no smaller, and
   store.batch(1).decide();
   for (const amount of [5, 6, 7]) submit(amount);
   await nextTurn();
-  assert.equal(store.batches.length, 2, 'a third would wait behind the second');
+  assert.equal(store.batches.length, 2, 'a third batch does not begin');
   store.batch(0).finish();
   await nextTurn();
   assert.deepEqual(store.sizes(), [2, 2, 3]);
 });
 
-test('fewer commands than the batch that is decided stay queued until it is durable', async () => {
+test('while a decided batch is not durable, commands stay queued until there are as many as in that batch', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -110,13 +109,13 @@ test('fewer commands than the batch that is decided stay queued until it is dura
   submit(7);
   store.batch(0).finish();
   await nextTurn();
-  assert.deepEqual(store.sizes(), [3, 3], 'the batch in front of it is not durable');
+  assert.deepEqual(store.sizes(), [3, 3], 'the previous batch is not durable yet');
   store.batch(1).finish();
   await nextTurn();
   assert.deepEqual(store.sizes(), [3, 3, 1]);
 });
 
-test('a fault of one batch is not that of the batch behind it', async () => {
+test('the fault of one batch does not affect the next batch', async () => {
   const { store, results, submit } = begin();
   submit(1);
   await nextTurn();
@@ -131,7 +130,7 @@ test('a fault of one batch is not that of the batch behind it', async () => {
   ]);
 });
 
-test('a batch has at most 512 commands, and the others come in the next ones', async () => {
+test('a batch has at most 512 commands, and further commands go into the next batches', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(1_100)) submit(amount);
   await nextTurn();
@@ -144,7 +143,7 @@ test('a batch has at most 512 commands, and the others come in the next ones', a
   assert.deepEqual(store.batches.flatMap(amountsOf), upTo(1_100));
 });
 
-test('due end users are settled behind all requests that are queued', async () => {
+test('due end users are settled after all queued requests', async () => {
   const { store, submit, settle } = begin();
   for (const user of ['a', 'b']) settle(user);
   for (const amount of upTo(600)) submit(amount);
@@ -155,7 +154,7 @@ test('due end users are settled behind all requests that are queued', async () =
   assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
 });
 
-test('due end users are settled in growing batches while there are no requests, and a few at a time beside requests', async () => {
+test('due end users are settled in growing batches while there are no requests, and a few at a time among requests', async () => {
   const { store, submit, settle } = begin();
   for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   const sizes: number[] = [];
@@ -172,7 +171,7 @@ test('due end users are settled in growing batches while there are no requests, 
   assert.deepEqual(sizes.slice(-3), [512, 25, 48], 'a request waits only for the batch that is being written');
 });
 
-test('a refusal reaches the command that is refused, and its neighbours are accepted', async () => {
+test('only the refused command of a batch gets the refusal, and the other commands are accepted', async () => {
   const { store, commit, results, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -188,7 +187,7 @@ test('a refusal reaches the command that is refused, and its neighbours are acce
 });
 
 for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
-  test(`when a store fails a batch with ${code}, all commands of that batch get the fault, and none of the next`, async () => {
+  test(`if a batch fails with ${code}, all commands of that batch get the fault, and no command of the next batch`, async () => {
     const { store, commit, results, submit } = begin();
     for (const amount of [1, 2]) submit(amount);
     await nextTurn();
@@ -208,7 +207,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies 
   });
 }
 
-test('trouble is reported when it begins, when it changes and when it is over, and not in between', async () => {
+test('store faults are reported when they begin, when the code changes and when they end, and not in between', async () => {
   const store = new StalledStore();
   const heard: (FaultCode | null)[] = [];
   const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
@@ -223,7 +222,7 @@ test('trouble is reported when it begins, when it changes and when it is over, a
   assert.deepEqual(heard, ['StoreUnavailable', 'OutcomeUnknown', null]);
 });
 
-test('an unexpected error of a store becomes the fault Internal, with its message', async () => {
+test('an unexpected error of a store becomes an Internal fault with the message of the error', async () => {
   const { store, commit } = begin();
   let fault: CommitResult = ACCEPTED;
   commit.submit(subtraction(1), (result) => {
@@ -237,7 +236,7 @@ test('an unexpected error of a store becomes the fault Internal, with its messag
   assert.match((fault as unknown as StoreFault).message, /x is not a function/);
 });
 
-test('a command whose end user has more due than fits is sent again and answered once, while its neighbours are answered at once', async () => {
+test('a command that the store postpones is sent again and answered once, and the others of its batch are answered at once', async () => {
   const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
   settle('a');
@@ -264,7 +263,7 @@ test('a command whose end user has more due than fits is sent again and answered
   assert.equal(commit.queued, 0);
 });
 
-test('draining resolves when everything submitted is answered, and at once when nothing was submitted', async () => {
+test('draining resolves when all submitted commands are answered, and at once if there are none', async () => {
   const { store, commit, results, submit } = begin();
   await commit.drained();
   submit(1);
@@ -287,7 +286,7 @@ test('draining resolves when everything submitted is answered, and at once when 
   await commit.drained();
 });
 
-test('draining waits for the batch that is being written', async () => {
+test('drained() waits for the batch that is being written', async () => {
   const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();
@@ -303,7 +302,7 @@ test('draining waits for the batch that is being written', async () => {
   assert.deepEqual(results, [[1, 'accepted']]);
 });
 
-test('a command that is submitted when another one is answered is written, and draining waits for it', async () => {
+test('a command that is submitted from the callback of another command is written, and draining waits for it', async () => {
   const { store, commit, results, submit } = begin();
   submit(1, USER, () => submit(2));
   let isDrained = false;
@@ -324,7 +323,7 @@ test('a command that is submitted when another one is answered is written, and d
   ]);
 });
 
-test('each batch is reported with its commands and its seconds', async (t) => {
+test('each batch is reported with its number of commands and its duration in seconds', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, submit } = begin();
@@ -344,7 +343,7 @@ test('each batch is reported with its commands and its seconds', async (t) => {
   assert.equal(commit.counts.batches, 2);
 });
 
-test('a tracer gets each batch before its commands are answered, and null behind them', async (t) => {
+test('a tracer gets each batch before its commands are answered, and null after that', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, results, submit } = begin();

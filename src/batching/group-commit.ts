@@ -1,15 +1,15 @@
-// The one way in for writes. Commands that arrive while a batch is being written are queued, and make up the next batch:
-// one fsync for all of them, and no timer, so that a lone command is written at once.
+// The only way in for writes. Commands that arrive while a batch is being written are queued and form the next batch,
+// which needs one fsync for all of them. There is no timer: a lone command is written at once.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
 //      └── no room: Overloaded   └── more due than fits: queued again
 //
-// The store says how many lanes it has. Everything about an end user goes through one of them, in order. A lane takes the
-// next batch once the one before is decided, which may be before that is durable. Within a lane, each account gets an
-// equal share of every batch.
+// The store defines the number of lanes. All commands of an end user go through one lane, in order. A lane begins the
+// next batch once the previous one is decided, possibly before the previous one is durable. Within a lane, each account
+// gets an equal share of every batch.
 
 import assert from 'node:assert/strict';
-import type { Command, Outcome } from '../ledger/command.ts';
+import type { Command, Outcome, WriteCommand } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { type FaultCode, StoreFault } from '../store/store-fault.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
@@ -17,7 +17,7 @@ import { FairQueue } from './fair-queue.ts';
 import { QUEUE_LIMITS, type QueueLimits, QueueSpace } from './queue-space.ts';
 import { ThroughputEstimate } from './throughput-estimate.ts';
 
-/** Why a command was not begun. It has changed nothing. */
+/** Why a command was not begun. Nothing was changed. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
   /** `Overloaded`: the queue is full. `Canceled`: its client has disconnected. */
@@ -32,26 +32,31 @@ export class NotBegun extends Error {
 const OVERLOADED = new NotBegun('Overloaded', 'the queue is full');
 export const CANCELED = new NotBegun('Canceled', 'the client has disconnected');
 
-/** What became of a command: decided, failed by the store, or not begun. */
+/** The result of a command: an outcome, the fault of its batch, or the reason why it was not begun. */
 export type CommitResult = Outcome | StoreFault | NotBegun;
 
 export type ResultCallback = (result: CommitResult) => void;
 
 /** The client of a command. */
 export interface Requester {
-  /** Its commands that are not begun are canceled then. */
+  /** If true, commands of this client that are not begun yet are canceled. */
   readonly isDisconnected: boolean;
 }
 
-/** Beyond that, a larger batch saves no more of the fsync, and its clients wait longer. */
+/** Larger batches hardly save more on the fsync, and their clients wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
-/** With fewer commands in the queue, the throughput says little about what the store could do. */
+/**
+ * With fewer commands in the queue, throughput is limited by the clients and not by the store, so it is not measured.
+ */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
-/** End users that a batch settles beside requests: less than a millisecond of work. */
+/** How many end users a batch with requests settles: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
-/** With each batch without requests; so a request that comes in between does not wait for a long batch. */
+/**
+ * Factor by which that number grows with each batch without requests. It grows slowly, so that a request that arrives
+ * meanwhile does not wait for a long batch.
+ */
 const SETTLED_GROWTH = 2;
 
 /** A third batch would only wait behind the second. */
@@ -65,13 +70,13 @@ interface Entry {
 
 interface Lane {
   readonly requests: FairQueue<Entry>;
-  /** The renewal job's commands. */
+  /** The `settle` commands of the renewal job. */
   readonly settlements: Entry[];
-  /** How many of them the next batch takes: few beside requests, more and more while there are none. */
+  /** Maximum number of settlements in a batch: low with requests, growing while there are none. */
   settledMax: number;
-  /** Being written. */
+  /** Batches being written. */
   batches: number;
-  /** The batch that was begun last. */
+  /** The latest batch that was begun. */
   last: { readonly size: number; isDecided: boolean } | null;
 }
 
@@ -94,23 +99,28 @@ export class GroupCommit {
     faultsByKind: { StoreUnavailable: 0, OutcomeUnknown: 0, Internal: 0 },
   };
   readonly throughput = new ThroughputEstimate();
-  /** Called with the size of each batch, and how long it took from the first load to stable storage. */
+  /** Called with the size of each batch and its duration, from the first load to stable storage. */
   onBatch: ((commands: number, seconds: number) => void) | null = null;
-  /** Called with each batch before its commands are answered, and with null behind them. */
+  /** Called with each accepted write, but not for renewals and replays. */
+  onAccepted: ((command: WriteCommand) => void) | null = null;
+  /** Called with each batch before its commands are answered, and with null afterwards. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: LedgerStore;
   readonly #onHealth: (trouble: StoreFault | null) => void;
   readonly #space: QueueSpace;
   readonly #lanes: readonly Lane[];
-  /** The lane that is looked at first: each in turn. */
+  /** Index of the lane that may begin a batch first; rotates over all lanes. */
   #firstLane = 0;
-  /** Lanes that are writing. */
+  /** Number of lanes that are writing. */
   #writing = 0;
   #isScheduled = false;
   #trouble: StoreFault | null = null;
   readonly #whenEmpty: (() => void)[] = [];
 
-  /** @param onHealth called with the fault of a batch when the batch before had another or none, and with null when it is over */
+  /**
+   * @param onHealth called when a batch fails with another code than the batch before, and with null when a batch
+   * succeeds again
+   */
   constructor(
     store: LedgerStore,
     limits: QueueLimits = QUEUE_LIMITS,
@@ -134,9 +144,9 @@ export class GroupCommit {
   }
 
   /**
-   * Calls `answer` once: with an outcome when the command is durable or refused, else with why it is neither.
+   * Calls `answer` exactly once: with the outcome once the command is durable or refused, else with the error.
    *
-   * @param requester null if it must run even if the client disconnects
+   * @param requester null if the command must run even if the client disconnects
    */
   submit(command: Command, answer: ResultCallback, requester: Requester | null = null): void {
     if (!this.#space.hasRoomFor(command)) {
@@ -148,23 +158,23 @@ export class GroupCommit {
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
     enqueue(lane, { command, answer, requester });
     if (this.#isScheduled || !this.#isReady(lane)) return;
-    // After the current turn of the event loop, so that all requests which arrived in it share a batch.
+    // Begin after the current turn of the event loop, so that all requests that arrive in it share a batch.
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
       this.#writeBatches();
-      // All of the queue may have been canceled.
+      // All queued commands may have been canceled.
       this.#resolveIfEmpty();
     });
   }
 
-  /** Resolves when all that was submitted is answered. */
+  /** Resolves once every submitted command is answered. */
   async drained(): Promise<void> {
     if (this.queued === 0 && this.#writing === 0) return;
     await new Promise<void>((resolve) => this.#whenEmpty.push(resolve));
   }
 
-  /** Begins as many batches as the store takes at the same time. */
+  /** Begins as many batches as the store accepts at the same time. */
   #writeBatches(): void {
     const { length } = this.#lanes;
     for (let step = 0; step < length; step++) {
@@ -175,8 +185,8 @@ export class GroupCommit {
   }
 
   /**
-   * A batch that follows another one before that is durable is no smaller than that: the commands would otherwise be spread
-   * over more batches, which costs more than it saves.
+   * Whether the lane can begin its next batch. If the previous batch is not durable yet, the next one must be at least
+   * as large: spreading the commands over more batches would cost more than it saves.
    */
   #isReady({ requests, settlements, batches, last }: Lane): boolean {
     const queued = requests.length + settlements.length;
@@ -207,7 +217,7 @@ export class GroupCommit {
     );
   }
 
-  /** The next batch is begun before this one is answered, so that the store does not wait for the responses. */
+  /** Begins the next batch before it answers this one, so that the store does not wait for the responses. */
   #finish(
     lane: Lane,
     entries: readonly Entry[],
@@ -238,7 +248,7 @@ export class GroupCommit {
     this.#resolveIfEmpty();
   }
 
-  /** Reports changes of health only: a store that is down fails every batch. */
+  /** Calls `onHealth` only when the health changes, since a store that is down fails every batch. */
   #count(size: number, seconds: number, fault: StoreFault | null): void {
     this.counts.batches += 1;
     this.onBatch?.(size, seconds);
@@ -250,7 +260,10 @@ export class GroupCommit {
     this.#trouble = fault;
   }
 
-  /** Requests come first. Those whose client has disconnected are canceled, and others take their place. */
+  /**
+   * Takes the commands of the next batch, requests first. Requests of disconnected clients are canceled and replaced by
+   * others.
+   */
   #take(lane: Lane): Entry[] {
     const { requests, settlements } = lane;
     const entries: Entry[] = [];
@@ -274,6 +287,7 @@ export class GroupCommit {
     if (!(result instanceof Error)) {
       this.counts.commands += 1;
       if (result.refused !== null) this.counts.refusals += 1;
+      else if (result.replayOf === undefined && command.kind !== 'settle') this.onAccepted?.(command);
     }
     answer(result);
   }

@@ -1,4 +1,4 @@
-// The sweep of idempotency records on a store that says whether there are more.
+// The sweep of expired idempotency records, on a store with predetermined results.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,9 @@ import { idempotencySweep } from './idempotency-sweep.ts';
 
 const RETENTION = { grantsMs: 30 * 86_400_000, othersMs: 86_400_000 };
 
-/** @param steps whether there are more records after each step, or why it fails; no more after the last */
+/**
+ * @param steps the result of each deletion: whether there are more expired records, or a fault; false after the last
+ */
 function begin(...steps: (boolean | StoreFault)[]) {
   const calls: IdempotencyRetention[] = [];
   const troubles: unknown[] = [];
@@ -24,13 +26,13 @@ function begin(...steps: (boolean | StoreFault)[]) {
   return { calls, troubles, sweep: idempotencySweep(store, RETENTION, (error) => troubles.push(error)) };
 }
 
-test('a sweep deletes expired records until there are no more', async () => {
+test('a sweep of idempotency records continues until there are no more expired records', async () => {
   const { calls, sweep } = begin(true, true, false);
   await sweep.tick();
   assert.deepEqual(calls, [RETENTION, RETENTION, RETENTION]);
 });
 
-test('a sweep takes ten steps at most, and the next one goes on', async () => {
+test('a sweep makes at most ten deletions, and the next sweep continues', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   await sweep.tick();
   assert.equal(calls.length, 10);
@@ -38,7 +40,7 @@ test('a sweep takes ten steps at most, and the next one goes on', async () => {
   assert.equal(calls.length, 16);
 });
 
-test('a sweep that is stopped ends with the step that is running', async () => {
+test('stopping a sweep lets the running deletion finish and begins no other', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   const round = sweep.tick();
   await sweep.stop();
@@ -46,12 +48,12 @@ test('a sweep that is stopped ends with the step that is running', async () => {
   assert.equal(calls.length, 1);
 });
 
-test('a sweep that fails is reported, not again while it keeps failing, and again the next time', async () => {
+test('a failed sweep is reported once until a sweep succeeds', async () => {
   const fault = new StoreFault('StoreUnavailable', 'for the test');
   const { calls, troubles, sweep } = begin(fault, fault, false, fault);
   for (const reported of [1, 1, 1, 2]) {
     await sweep.tick();
     assert.equal(troubles.length, reported);
   }
-  assert.equal(calls.length, 4, 'a round that fails ends');
+  assert.equal(calls.length, 4, 'a sweep ends when a deletion fails');
 });

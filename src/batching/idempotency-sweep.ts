@@ -3,10 +3,13 @@
 import type { IdempotencyRetention, LedgerStore } from '../store/ledger-store.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/** Of one tick: when many records expire at once, writes still have the store for most of the time. */
+/**
+ * Maximum number of steps per tick, so that writes have the store most of the time even when many records expire at
+ * once.
+ */
 const STEPS_MAX = 10;
 
-/** @param onTrouble called for a round that fails if the one before did not */
+/** @param onTrouble called when a sweep fails and the sweep before it did not */
 export function idempotencySweep(
   store: LedgerStore,
   retention: IdempotencyRetention,

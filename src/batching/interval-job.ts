@@ -1,4 +1,4 @@
-// Background work, once a second: one round at a time. A round that fails is repeated by the next tick.
+// Runs background work once a second, one round at a time. After a failed round, the next tick tries again.
 
 const TICK_MS = 1_000;
 
@@ -11,8 +11,9 @@ export class IntervalJob {
   #hasTrouble = false;
 
   /**
-   * @param work one round; ends early when `stopping` is aborted
-   * @param onTrouble called for a round that fails if the one before did not: a store that is down fails one each second
+   * @param work runs one round; it must end early when `stopping` is aborted
+   * @param onTrouble called when a round fails and the round before it did not, since a store that is down fails every
+   * round
    */
   constructor(work: (stopping: AbortSignal) => Promise<void>, onTrouble: (error: unknown) => void) {
     this.#work = work;
@@ -23,14 +24,14 @@ export class IntervalJob {
     this.#timer = setInterval(() => void this.tick(), TICK_MS);
   }
 
-  /** Waits for the round that is running. */
+  /** Stops the timer, and waits for the current round to end. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stopping.abort();
     await this.#round;
   }
 
-  /** Runs a round, or joins the one that is running. */
+  /** Runs a round, or waits for the round that is already running. */
   tick(): Promise<void> {
     this.#round ??= this.#work(this.#stopping.signal)
       .then(

@@ -1,18 +1,19 @@
-// Group commit on a store with several lanes: an end user stays in one, and the lanes take turns.
+// Group commit on a store with several lanes: all commands of an end user go through one lane, and lanes get equal
+// shares.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { amountsOf, begin as beginOn, StalledStore } from '../../test/batching/stalled-store.ts';
 
-/** The last digit of an end user is its lane. */
+/** The lane of an end user is the last digit of its id. */
 function begin(count: number, atOnce: number) {
   const lanes = { count, atOnce, of: ({ endUser }: { endUser: string }) => Number(endUser.at(-1)) };
   const { submit, ...begun } = beginOn(undefined, new StalledStore(lanes));
   return { ...begun, submit: (lane: number, amount: number) => submit(amount, `user ${lane}`) };
 }
 
-test('lanes write at the same time, each the commands of its own end users', async () => {
+test('lanes write at the same time, each lane only the commands of its own end users', async () => {
   const { store, submit } = begin(2, 2);
   for (const [lane, amount] of [
     [0, 1],
@@ -24,13 +25,13 @@ test('lanes write at the same time, each the commands of its own end users', asy
   assert.deepEqual(store.batches.map(amountsOf), [[1, 3], [2]]);
 });
 
-test('no more lanes write at the same time than the store takes, and each gets its share', async () => {
+test('the store limits how many lanes write at the same time, and each lane gets an equal share', async () => {
   const { store, submit } = begin(3, 1);
   for (const round of [0, 1, 2, 3]) for (const lane of [0, 1, 2]) submit(lane, 10 * lane + round);
   await nextTurn();
   const lanes: number[] = [];
   for (let batch = 0; batch < 9; batch++) {
-    assert.equal(store.batches.length, batch + 1, 'one at a time');
+    assert.equal(store.batches.length, batch + 1, 'one batch at a time');
     const [amount] = amountsOf(store.batch(batch)) as number[];
     const lane = Math.floor((amount as number) / 10);
     lanes.push(lane);
@@ -41,7 +42,7 @@ test('no more lanes write at the same time than the store takes, and each gets i
   for (const lane of [0, 1, 2]) assert.equal(lanes.filter((one) => one === lane).length, 3, `${lanes}`);
 });
 
-test('a lane with two batches is still writing when the first of them is durable', async () => {
+test('a lane with two batches counts as writing until both are durable', async () => {
   const { store, submit } = begin(2, 1);
   submit(0, 1);
   await nextTurn();
@@ -56,7 +57,7 @@ test('a lane with two batches is still writing when the first of them is durable
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2], [3]]);
 });
 
-test('draining waits for every lane', async () => {
+test('drained() waits for every lane', async () => {
   const { store, commit, submit } = begin(2, 2);
   submit(0, 1);
   submit(1, 2);

@@ -1,24 +1,27 @@
-// How much of the write queue is in use, in commands and in bytes, shared fairly among accounts.
+// Tracks how many commands and bytes of the write queue are in use. Accounts share both fairly.
 
 import type { Command } from '../ledger/command.ts';
 import { FairShare } from './fair-share.ts';
 
 export interface QueueLimits {
-  /** Of all accounts. */
+  /** Queued commands of all accounts together. */
   readonly commandsMax: number;
   readonly bytesMax: number;
 }
 
-/** A third of a second of work at 30,000 commands a second. Beyond that, a quick refusal serves a client better than a long wait. */
+/**
+ * A third of a second of work at 30,000 commands a second. Beyond that, a quick refusal is better for a client than a
+ * long wait.
+ */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 
-/** What a queued command takes besides its strings: the object, its fields and its place in the queue. */
+/** Memory of a queued command without its strings: the object, its fields and its entry in the queue. */
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
 export class QueueSpace {
   readonly #commands: FairShare;
-  /** Of commands that are in the queue or being written. */
+  /** Bytes of the commands that are in the queue or being written. */
   readonly #bytes: FairShare;
 
   constructor({ commandsMax, bytesMax }: QueueLimits) {
@@ -34,12 +37,12 @@ export class QueueSpace {
   hasRoomFor(command: Command): boolean {
     const bytes = bytesOf(command);
     const { account } = command;
-    // The renewal job's own commands are few, and get the last place.
+    // The renewal job submits few commands, which may fill the queue completely.
     if (command.kind === 'settle') return isLeft(this.#commands, 1) && isLeft(this.#bytes, bytes);
     return this.#commands.hasRoom(account, 1) && this.#bytes.hasRoom(account, bytes);
   }
 
-  /** A command enters the queue. */
+  /** Counts a new command and its bytes. */
   take(command: Command): void {
     this.#bytes.take(command.account, bytesOf(command));
     this.enqueue(command);
@@ -49,12 +52,12 @@ export class QueueSpace {
     this.#commands.take(account, 1);
   }
 
-  /** A command leaves the queue to be written. It keeps its bytes. */
+  /** Called when a command leaves the queue to be written. Its bytes stay counted. */
   dequeue({ account }: Command): void {
     this.#commands.release(account, 1);
   }
 
-  /** A command is answered. */
+  /** Called when a command is answered. Releases its bytes. */
   release(command: Command): void {
     this.#bytes.release(command.account, bytesOf(command));
   }

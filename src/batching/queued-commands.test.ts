@@ -1,4 +1,4 @@
-// The queue of group commit: bounded in commands and in bytes, and shared fairly among accounts.
+// Tests of the queue of group commit: bounded in commands and in bytes, and shared fairly among accounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,8 +9,8 @@ import { StoreFault } from '../store/store-fault.ts';
 import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
 import { QUEUE_LIMITS } from './queue-space.ts';
 
-test('when the queue is full the next command is Overloaded at once, and the queued ones are answered', async () => {
-  // Half of them for an account that is alone.
+test('if the queue is full, further commands are Overloaded at once, and the queued commands are still accepted', async () => {
+  // A single account can use half of the queue: 3 commands.
   const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
   await nextTurn();
@@ -33,10 +33,10 @@ test('when the queue is full the next command is Overloaded at once, and the que
   );
   submit(7);
   await nextTurn();
-  assert.deepEqual(amountsOf(store.batch(2)), [7], 'there is room again');
+  assert.deepEqual(amountsOf(store.batch(2)), [7], 'the queue has room again');
 });
 
-/** How many commands are taken before the first is Overloaded. */
+/** How many copies of `command` the queue accepts before the first one is Overloaded. */
 function room({ commit }: ReturnType<typeof begin>, command: Command): number {
   for (let taken = 0; ; taken++) {
     let isRefused = false;
@@ -50,18 +50,18 @@ function room({ commit }: ReturnType<typeof begin>, command: Command): number {
 
 const BYTES_MAX = 50_000;
 
-test('the queue is bounded in bytes, so it holds fewer commands when they are larger', async () => {
+test('the queue is bounded in bytes, so it has room for fewer commands if they are larger', async () => {
   const small = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const large = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const smallRoom = room(small, subtraction(1));
   const largeRoom = room(large, subtraction(1, 'x'.repeat(5_000)));
-  assert(smallRoom > 50 && smallRoom < BYTES_MAX / USER.length / 2, `${smallRoom} small ones`);
-  assert(largeRoom >= 1 && largeRoom <= BYTES_MAX / 10_000, `${largeRoom} large ones`);
+  assert(smallRoom > 50 && smallRoom < BYTES_MAX / USER.length / 2, `${smallRoom} small commands`);
+  assert(largeRoom >= 1 && largeRoom <= BYTES_MAX / 10_000, `${largeRoom} large commands`);
   await nextTurn();
   assert.deepEqual(large.store.sizes(), [largeRoom], 'the queued commands are written');
 });
 
-test('commands that are being written keep their bytes until they are answered, with any result', async () => {
+test('commands that are being written count towards the bytes of the queue until they are answered, with any result', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const { store, commit } = tried;
   const all = room(tried, subtraction(1));
@@ -74,7 +74,7 @@ test('commands that are being written keep their bytes until they are answered, 
   ];
   for (const [index, [end, roomAfter]] of endings.entries()) {
     await nextTurn();
-    assert.deepEqual([store.batch(index).commands.length, commit.queued], [all, 0], 'all of it is being written');
+    assert.deepEqual([store.batch(index).commands.length, commit.queued], [all, 0], 'all commands are being written');
     assert.equal(room(tried, subtraction(1)), 0);
     end(store.batch(index));
     await nextTurn();
@@ -82,17 +82,17 @@ test('commands that are being written keep their bytes until they are answered, 
   }
 });
 
-test('by default the queue holds 10,000 commands in 16 MiB, half of it for an account that is alone', async () => {
+test('by default the queue has room for 10,000 commands and 16 MiB, and a single account can use half of it', async () => {
   const tried = begin();
   const taken = room(tried, subtraction(1));
-  assert.equal(taken, QUEUE_LIMITS.commandsMax / 2, 'an account that is alone leaves as much free as it takes');
+  assert.equal(taken, QUEUE_LIMITS.commandsMax / 2, 'a single account leaves half of the queue free');
   assert(QUEUE_LIMITS.bytesMax <= 16 * 2 ** 20);
 });
 
-/** Amounts of account 1 are below this, and those of account n begin at n times it. */
+/** Amounts from `account * OF_ACCOUNT` on show the account of a command in a batch. */
 const OF_ACCOUNT = 100_000;
 
-test('ten commands of one account are in the next batch although another account floods the queue', async () => {
+test('ten commands of one account are in the next batch even if another account floods the queue', async () => {
   const { store, submitOf } = begin({ commandsMax: 20_000, bytesMax: Infinity });
   submitOf(1, 1);
   await nextTurn();
@@ -102,7 +102,7 @@ test('ten commands of one account are in the next batch although another account
   store.batch(0).finish();
   await nextTurn();
   const next = amountsOf(store.batch(1)) as number[];
-  assert.equal(next.length, 512, 'the batch is full all the same');
+  assert.equal(next.length, 512, 'the batch is full');
   assert.deepEqual(
     next.filter((amount) => amount > OF_ACCOUNT),
     ten,
@@ -111,7 +111,7 @@ test('ten commands of one account are in the next batch although another account
   assert.deepEqual(flood, upTo(503).slice(1));
 });
 
-test('accounts with long queues get equal shares of the batches, each in its own order', async () => {
+test('accounts with many queued commands get equal shares of the batches, each account in its own order', async () => {
   const { store, commit, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   const accounts = [1, 2, 3];
   submitOf(4, 1);
@@ -127,11 +127,11 @@ test('accounts with long queues get equal shares of the batches, each in its own
     const counts = [...taken.values()].map(({ length }) => length);
     assert(Math.max(...counts) - Math.min(...counts) <= 1, `after batch ${batch}: ${counts}`);
   }
-  for (const amounts of taken.values()) assert.deepEqual(amounts, upTo(amounts.length), 'first come, first served');
-  assert(commit.queued > 0, 'all of the time all three had some waiting');
+  for (const amounts of taken.values()) assert.deepEqual(amounts, upTo(amounts.length), 'in the order of submission');
+  assert(commit.queued > 0, 'all three accounts always had queued commands');
 });
 
-test('a thousand accounts with one command each, behind a flood of another one, are served within two batches', async () => {
+test('one command each of a thousand accounts is served within two batches, even if another account floods the queue', async () => {
   const { store, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   submitOf(1, 1);
   await nextTurn();
@@ -146,7 +146,7 @@ test('a thousand accounts with one command each, behind a flood of another one, 
   assert.equal(served.length, 1_000);
 });
 
-test('an account that fills its share of the queue is Overloaded, and others still get in', () => {
+test('an account that fills its share of the queue is Overloaded, and other accounts still get room', () => {
   const { commit, results, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
   const held: number[] = [];
   for (const account of [1, 2, 3, 4]) {
@@ -154,20 +154,20 @@ test('an account that fills its share of the queue is Overloaded, and others sti
     for (let count = 0; count < 2_000; count++) submitOf(account, account);
     held.push(commit.queued - before);
   }
-  assert.deepEqual(held, [500, 250, 125, 62], 'each has as much as it leaves free');
+  assert.deepEqual(held, [500, 250, 125, 62], 'each account uses as much as it leaves free');
   assert.deepEqual([...new Set(results.map(([, answer]) => answer))], ['Overloaded']);
 });
 
-test('bytes are shared as commands are: large commands of one account leave room for another', () => {
+test('bytes are shared fairly too: large commands of one account leave room for another', () => {
   const { commit, submitOf } = begin({ commandsMax: Infinity, bytesMax: 100_000 });
   for (let count = 0; count < 100; count++) submitOf(1, 1, 'x'.repeat(1_000));
   const before = commit.queued;
-  assert(before > 10 && before < 30, `${before} of the first`);
+  assert(before > 10 && before < 30, `${before} commands of the first account`);
   submitOf(2, 1, 'x'.repeat(1_000));
   assert.equal(commit.queued, before + 1);
 });
 
-test('an account gets its whole share again once its commands are answered', async () => {
+test('an account can use its whole share again once its commands are answered', async () => {
   const { store, commit, submitOf } = begin({ commandsMax: 100, bytesMax: 1_000_000 });
   for (const round of [0, 1, 2]) {
     for (let count = 0; count < 80; count++) submitOf(1, 1);
@@ -179,14 +179,14 @@ test('an account gets its whole share again once its commands are answered', asy
   }
 });
 
-test('end users of an account that has filled its share of the queue are still settled', async () => {
+test('end users of an account that has filled its share of the write queue are still settled', async () => {
   const { commit, settle, submit } = begin({ commandsMax: 100, bytesMax: Infinity });
   for (let count = 0; count < 80; count++) submit(1);
   settle(USER);
   assert.equal(commit.queued, 51);
 });
 
-test('a command whose client has disconnected is canceled unless it is begun, and the others are written', async () => {
+test('a command is canceled if its client disconnects before the batch begins, and written if it disconnects later', async () => {
   const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();
@@ -208,10 +208,10 @@ test('a command whose client has disconnected is canceled unless it is begun, an
     [11, 'accepted'],
     [13, 'accepted'],
   ];
-  assert.deepEqual(results, expected, 'a command that was begun is written all the same');
+  assert.deepEqual(results, expected, 'a command is written if its batch began before the client disconnected');
 });
 
-test('when all clients have disconnected nothing is written, and drained() resolves', async () => {
+test('if all clients have disconnected, nothing is written, and drained() resolves', async () => {
   const { store, commit, results } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
   for (const amount of [1, 2])
     commit.submit(subtraction(amount), (result) => results.push([amount, nameOf(result)]), { isDisconnected: true });
@@ -223,20 +223,20 @@ test('when all clients have disconnected nothing is written, and drained() resol
   assert.deepEqual([store.batches.length, commit.queued], [0, 0]);
 });
 
-/** What a subtraction of 1 takes up: 256 bytes, and 2 for each character of its end user and of its API key. */
+/** The size of a subtraction of 1 in the queue: 256 bytes, and 2 for each character of its end user and its actor. */
 const BYTES = 256 + 2 * (USER.length + 'key:1'.length);
 
 for (const [what, command, bytes] of [
   ['a command', subtraction(1), BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`the queue counts the bytes of the texts of ${what}, and an account that is alone leaves as many free`, () => {
+  test(`the queue counts ${what} with the bytes of its texts, and a single account leaves half of the bytes free`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });
 }
 
-test('an account keeps its share of the bytes while some of its commands are still being written', async () => {
+test('commands of an account that are sent to the store again still count towards its share of the bytes', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const all = room(tried, subtraction(1));
   await nextTurn();
@@ -244,10 +244,10 @@ test('an account keeps its share of the bytes while some of its commands are sti
   tried.store.batch(0).finish(commands.map((_, index) => (index === 0 ? ACCEPTED : null)));
   await nextTurn();
   assert.equal(tried.store.batch(1).commands.length, all - 1);
-  assert.equal(room(tried, subtraction(1)), 1, 'the place that became free');
+  assert.equal(room(tried, subtraction(1)), 1, 'the one answered command left room');
 });
 
-test('the renewal job fills what is left of the queue, in commands and in bytes, and no more', () => {
+test('the renewal job may fill the whole queue, in commands and in bytes, and no more', () => {
   const settleBytes = 256 + 2 * 'a'.length;
   for (const limits of [
     { commandsMax: 2, bytesMax: Infinity },
@@ -260,7 +260,7 @@ test('the renewal job fills what is left of the queue, in commands and in bytes,
   }
 });
 
-test('behind requests, due end users are settled in a small batch again', async () => {
+test('after requests, due end users are settled in a small batch again', async () => {
   const { store, submit, settle } = begin();
   for (let batch = 0; batch < 5; batch++) {
     submit(1);
@@ -273,7 +273,7 @@ test('behind requests, due end users are settled in a small batch again', async 
   assert.equal(store.batch(5).commands.length, 48);
 });
 
-test('a batch is filled up with the next commands where clients have disconnected', async () => {
+test('a batch is filled with the next commands if clients of earlier commands have disconnected', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isDisconnected: true });
   for (const amount of upTo(600)) submit(amount);
@@ -282,7 +282,7 @@ test('a batch is filled up with the next commands where clients have disconnecte
   assert.equal(commit.queued, 600 - 512);
 });
 
-test('the throughput is estimated while the queue is longer than a batch, and unknown otherwise', async (t) => {
+test('the throughput is estimated while more commands are queued than fit a batch, and unknown otherwise', async (t) => {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, submit } = begin({ commandsMax: 10_000, bytesMax: Infinity });

@@ -1,4 +1,4 @@
-// The renewal job on a store that says who is due: everybody is settled, a bounded number at a time, also after faults.
+// The renewal job on a store with due end users: it settles all of them, a bounded number at a time, also after faults.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -12,14 +12,14 @@ import { RenewalJob } from './renewal-job.ts';
 
 const TICK_MS = 1_000;
 
-/** Knows which end users are due, until they are settled. */
+/** A store with a list of due end users. Settling an end user removes it from the list. */
 class DueStore {
   readonly lanes = ONE_LANE;
   readonly dueUsers = new Map<string, EndUserKey>();
   readonly limits: number[] = [];
   readonly settled: string[] = [];
   readonly batchSizes: number[] = [];
-  /** Awaited before each batch, which fails with what it throws. */
+  /** Awaited before each batch; if it throws, the batch fails with that error. */
   beforeWrite: () => Promise<void> = async () => {};
   beforeLookUp: () => void = () => {};
 
@@ -57,7 +57,7 @@ function begin(store: DueStore, limits?: QueueLimits) {
   return { job, commit, troubles };
 }
 
-/** Starts the job on timers that the test moves. */
+/** Starts the job on mock timers. The returned function lets the job tick once. */
 function startedIn(test: TestContext, job: RenewalJob): () => Promise<void> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   job.start();
@@ -74,11 +74,11 @@ test('the renewal job settles every due end user once, a bounded number at a tim
   assert.equal(store.settled.length, 1_700);
   assert.equal(new Set(store.settled).size, 1_700);
   assert.equal(job.settled, 1_700);
-  assert(Math.max(...store.limits) <= 2 * 512, 'with those that are being written');
+  assert(Math.max(...store.limits) <= 2 * 512, 'a look-up asks for at most two batches of end users');
   assert(Math.max(...store.batchSizes) <= 512);
 });
 
-test('the renewal job looks up the next end users while the last ones are being written, and no more than those', async () => {
+test('the renewal job looks up the next end users while one batch is being written, and then waits for it', async () => {
   const store = new DueStore(1_700);
   const { job, commit } = begin(store);
   const release = Promise.withResolvers<void>();
@@ -91,10 +91,10 @@ test('the renewal job looks up the next end users while the last ones are being 
   release.resolve();
   await round;
   assert.equal(new Set(store.settled).size, 1_700);
-  assert.equal(store.settled.length, 1_700, 'each once');
+  assert.equal(store.settled.length, 1_700, 'each end user is settled once');
 });
 
-test('the renewal job writes nothing when nothing is due', async () => {
+test('the renewal job writes nothing if nothing is due', async () => {
   const store = new DueStore(0);
   const { job, commit } = begin(store);
   await job.tick();
@@ -146,7 +146,7 @@ test('a failed look-up of due end users is reported, and the next tick tries aga
 });
 
 for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
-  test(`a batch of the renewal job that fails with ${code} is reported once, and the next tick settles the rest`, async (t) => {
+  test(`when a batch of the renewal job fails with ${code}, this is reported once, and the next tick settles the end users`, async (t) => {
     const store = new DueStore(300);
     const { job, troubles } = begin(store);
     const tick = startedIn(t, job);
@@ -162,7 +162,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) 
   });
 }
 
-test('a full queue ends the round of the renewal job, is reported once, and is tried again', async () => {
+test('a full queue ends the round of the renewal job and is reported once, and the next round tries again', async () => {
   const { job, commit, troubles } = begin(new DueStore(3), { commandsMax: 0, bytesMax: 0 });
   await job.tick();
   assert.deepEqual(
@@ -173,7 +173,7 @@ test('a full queue ends the round of the renewal job, is reported once, and is t
   assert.deepEqual([commit.counts.overloads, troubles.length], [6, 1]);
 });
 
-test('stopping the renewal job waits for the batches that are being written, and begins nothing more', async (t) => {
+test('stopping the renewal job waits for the batches that are being written and begins no new batch', async (t) => {
   const store = new DueStore(1_700);
   const { job } = begin(store);
   const tick = startedIn(t, job);
@@ -192,16 +192,16 @@ test('stopping the renewal job waits for the batches that are being written, and
   assert.equal(length, 2);
   assert.equal(store.settled.length, store.limits[1]);
   await tick();
-  assert.equal(store.limits.length, length, 'it ticks no more');
+  assert.equal(store.limits.length, length, 'the job no longer ticks');
 });
 
-test('how late renewals are counts from when nothing was due', async (t) => {
+test('the delay of renewals is measured from the last time when nothing was due', async (t) => {
   let nowMs = 1_000;
   t.mock.method(performance, 'now', () => nowMs);
   const store = new DueStore(3);
   const { job } = begin(store);
   nowMs = 4_000;
-  assert.equal(job.lateMs(), 3_000, 'it has not looked yet');
+  assert.equal(job.lateMs(), 3_000, 'the job has not looked yet');
   store.beforeWrite = () => Promise.reject(new StoreFault('StoreUnavailable', 'for the test'));
   await job.tick();
   assert.deepEqual([job.lateMs(), job.due], [3_000, 3]);

@@ -1,13 +1,13 @@
-// Stores the renewals that are due, in the background: finds end users and submits a `settle` command for each, which group
-// commit writes beside requests and in larger batches while there are none. Nothing depends on when it runs: reads and
-// writes settle an end user first.
+// Stores due renewals in the background: finds the end users and submits a `settle` command for each. Group commit
+// writes a few of these commands with each batch of requests, and more while there are no requests. Nothing depends on
+// when this job runs, since every read and write settles its end user first.
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/** End users that are submitted together. The next ones are looked up meanwhile, so the store never waits for that. */
+/** End users that are submitted together. The next ones are looked up meanwhile, so that the store is never idle. */
 const END_USERS_MAX = BATCH_COMMANDS_MAX;
 
 interface Submitted {
@@ -22,21 +22,24 @@ export class RenewalJob {
   settled = 0;
   /** How many due end users the latest look-up found, up to a bound. */
   due = 0;
-  /** By `performance.now`. */
+  /** When a look-up last found nothing due, by `performance.now`; at first, when the job was created. */
   #caughtUpAtMs = performance.now();
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
-  /** Compares clocks: a timer set for the next renewal would fire at once beyond 2^31 ms, and miss a clock that jumps. */
+  /**
+   * Looks every second. A timer for the next renewal would fire at once if it is more than 2^31 ms away, and would not
+   * notice when the clock jumps.
+   */
   readonly #rounds: IntervalJob;
 
-  /** @param onTrouble called for a round that fails if the one before did not */
+  /** @param onTrouble called when a round fails and the round before it did not */
   constructor(store: LedgerStore, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
     this.#rounds = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
-  /** Milliseconds since nothing was due. Nothing has been due for longer, but for a tick. */
+  /** Milliseconds since a look-up last found nothing due. No due renewal is older than this by more than a tick. */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }
@@ -57,7 +60,7 @@ export class RenewalJob {
   async #settleAll(stopping: AbortSignal): Promise<void> {
     let before = NONE;
     while (!stopping.aborted) {
-      // Those that are being written may still be found due.
+      // The end users that are being written may still be found due.
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();
@@ -75,7 +78,7 @@ export class RenewalJob {
     const written = Promise.all(users.map((user) => this.#settle(user))).then(() => {
       this.settled += users.length;
     });
-    // `await` throws the error; until then it must not count as unhandled.
+    // A later `await` throws the error. Until then, it must not count as an unhandled rejection.
     written.catch(() => {});
     return { endUsers: new Set(users.map(endUserText)), written };
   }

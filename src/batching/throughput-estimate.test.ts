@@ -1,27 +1,27 @@
-// The estimate of how many commands the store writes per millisecond.
+// The throughput estimate: how many commands the store writes per millisecond.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ThroughputEstimate, WINDOW_MS } from './throughput-estimate.ts';
 
-/** After batches of one size, one after another from 0 on. */
+/** The estimate after `batches` batches of one size, written one after another from time 0. */
 function estimateOf(batches: number, { size, tookMs }: { size: number; tookMs: number }): ThroughputEstimate {
   const estimate = new ThroughputEstimate();
   for (let batch = 1; batch <= batches; batch++) estimate.note(size, batch * tookMs);
   return estimate;
 }
 
-test('the throughput is unknown before the first window is over', () => {
+test('the throughput estimate is unknown until its first window ends', () => {
   assert.equal(estimateOf(1, { size: 512, tookMs: 1_000 }).perMs, null);
   assert.equal(estimateOf(4, { size: 512, tookMs: WINDOW_MS / 4 }).perMs, null);
 });
 
-test('the throughput is the commands of a window per millisecond', () => {
+test('the throughput estimate is the number of commands per millisecond of a window', () => {
   assert.equal(estimateOf(5, { size: 512, tookMs: WINDOW_MS / 4 }).perMs, (4 * 512) / WINDOW_MS);
   assert.equal(estimateOf(2, { size: 512, tookMs: 1_000 }).perMs, 512 / 1_000);
 });
 
-test('each window counts for half of the estimate, and all windows before it for the other half', () => {
+test('the latest window makes up half of the throughput estimate, and all earlier windows the other half', () => {
   const estimate = estimateOf(2, { size: 512, tookMs: 512 });
   assert.equal(estimate.perMs, 1);
   estimate.note(512, 1_536);
@@ -35,7 +35,7 @@ test('each window counts for half of the estimate, and all windows before it for
   assert.equal(estimate.perMs, 1.5);
 });
 
-test('once the estimate is forgotten the throughput is unknown', () => {
+test('after a reset, the throughput estimate is unknown', () => {
   const estimate = estimateOf(2, { size: 512, tookMs: 1_000 });
   estimate.forget();
   assert.equal(estimate.perMs, null);

@@ -1,9 +1,12 @@
-// Estimates how many commands the store writes per millisecond while the queue is long: that says how long another command
-// would be queued. Unknown while the queue is short, and while the store writes nothing.
+// Estimates how many commands the store writes per millisecond, and thus how long another command would be queued. The
+// estimate is null while the queue is short.
 
-/** Longer than most batches take, since all commands of a batch are done at once. */
+/**
+ * Measured over windows of this length. It exceeds the time of most batches, since all commands of a batch complete at
+ * once.
+ */
 export const WINDOW_MS = 250;
-/** Weight of the latest window. */
+/** Weight of the latest window in the estimate. */
 const LATEST = 1 / 2;
 
 export class ThroughputEstimate {
@@ -12,7 +15,7 @@ export class ThroughputEstimate {
   #sinceMs: number | null = null;
   #commands = 0;
 
-  /** A batch is done, and others are queued. */
+  /** Records a completed batch, if further commands are queued. */
   note(commands: number, nowMs: number): void {
     this.#sinceMs ??= nowMs;
     const tookMs = nowMs - this.#sinceMs;
@@ -25,7 +28,7 @@ export class ThroughputEstimate {
     this.#commands += commands;
   }
 
-  /** The queue is short again. */
+  /** Discards the estimate; called when the queue is short. */
   forget(): void {
     this.#sinceMs = null;
     this.#commands = 0;

@@ -1,5 +1,5 @@
-// `scrip invite` and `scrip password reset`: what an operator does for console users who cannot sign in by themselves. The
-// console's modules are imported when a command runs, since they take longer to load than everything else.
+// `scrip invite` and `scrip password reset`: help for people who cannot get into the console without an operator. The
+// console's modules are imported only when a command runs, since they load more slowly than everything else.
 
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
@@ -31,7 +31,7 @@ export function addConsolePeopleCommands(program: Command): void {
 
 async function invite({ account, role }: { account: string; role: Role }): Promise<void> {
   const { database, host, port, console: settings } = readConfig(process.env);
-  await withLedger({ create: false }, async () => {
+  await withLedger(async () => {
     const path = await invitationPath(database, { accountName: account, role, onlyFirst: false });
     if (path === null) throw new CannotOpen(`Account ${account} does not exist; see \`scrip key list\`.`);
     const origin = settings.publicUrl ?? originAt(host, port);
@@ -44,8 +44,8 @@ async function invite({ account, role }: { account: string; role: Role }): Promi
 /**
  * Creates an invitation to an account.
  *
- * @param options.onlyFirst whether to create none if the account already has a member
- * @returns the path of the link; null if none was created, or if there is no account of that name
+ * @param options.onlyFirst whether to create the invitation only if the account has no members yet
+ * @returns the path of the invitation link; null if no invitation was created, also when no account has this name
  */
 export async function invitationPath(
   database: Database,
@@ -60,25 +60,23 @@ export async function invitationPath(
 }
 
 async function resetPassword({ email }: { email: string }): Promise<void> {
-  await withLedger({ create: false }, async () => {
+  await withLedger(async () => {
     const password = await setRandomPassword(databaseOf(process.env), email);
     if (password === null) throw new CannotOpen(`No console user has the email address ${email}.`);
     process.stdout.write(`${email} was signed out everywhere. New password (shown only once):\n${password}\n`);
   });
 }
 
-/** Also ends all sessions of the user. Returns null if no user has this email address. */
+/** Sets and returns a random password, and ends all sessions. Returns null if no user has this email address. */
 async function setRandomPassword(database: Database, email: string): Promise<string | null> {
-  const { Users } = await import('../console/identity/users.ts');
+  const [{ Users }, { OutgoingMail }, { PasswordHasher }] = await Promise.all([
+    import('../console/identity/users.ts'),
+    import('../console/identity/outgoing-mail.ts'),
+    import('../console/identity/password-hasher.ts'),
+  ]);
   await using consoleDatabase = await openConsoleDatabase(database);
-  const onBackgroundError = () => {};
-  const users = new Users({
-    database: consoleDatabase,
-    signUp: 'closed',
-    mailer: null,
-    now: Date.now,
-    onBackgroundError,
-  });
+  const mail = new OutgoingMail(null, () => {});
+  const users = new Users({ database: consoleDatabase, passwords: new PasswordHasher(), mail, now: Date.now });
   const userId = await users.idOf(email.trim().toLowerCase());
   if (userId === null) return null;
   const password = randomBytes(SECRET_BYTES).toString('base64url');

@@ -1,4 +1,4 @@
-// `scrip copy`, `backup`, `restore` and `export`: the commands that write a ledger, or the postings of an account, elsewhere.
+// `scrip copy`, `backup`, `restore` and `export`: copy a whole ledger, or export the postings of an account.
 
 import { createWriteStream } from 'node:fs';
 import { pipeline } from 'node:stream/promises';
@@ -15,6 +15,7 @@ import type { BackupReport, ReportProgress } from '../store/tools/ledger-tools.t
 import { NewFile } from '../store/tools/new-file.ts';
 import { accountName } from './keys.ts';
 import { counted, withProgress } from './output.ts';
+import { type CreateOption, createOption, prepareFolder } from './with-ledger.ts';
 
 export function addCopyCommands(program: Command): void {
   program
@@ -24,6 +25,7 @@ export function addCopyCommands(program: Command): void {
     )
     .requiredOption('--from <url>', 'ledger to copy, in the form of DATABASE_URL')
     .requiredOption('--to <url>', 'ledger to copy to; created if it does not exist')
+    .addOption(createOption())
     .addHelpText('after', '\nTo resume an interrupted copy, run the same command again.')
     .action(copy);
   program
@@ -36,6 +38,7 @@ export function addCopyCommands(program: Command): void {
     .description('verify a backup and create a ledger from it')
     .argument('<file>', 'backup to restore; it is not changed')
     .option('--to <url>', 'ledger to create; must not exist (default: DATABASE_URL)')
+    .addOption(createOption())
     .action(restore);
   program
     .command('export')
@@ -46,10 +49,11 @@ export function addCopyCommands(program: Command): void {
     .action(exportPostings);
 }
 
-async function copy({ from, to }: { from: string; to: string }): Promise<void> {
+async function copy({ from, to, create }: CreateOption & { from: string; to: string }): Promise<void> {
   const source = databaseAt('--from', from, process.env);
   const destination = databaseAt('--to', to, process.env);
   if (from === to) throw new InvalidSetting('--from and --to must be different ledgers.');
+  await prepareFolder(destination, { create });
   const copied = await withProgress((show) => copyDatabase(source, destination, show));
   const { accounts, keys, people, endUsers, postings, sha256, resumedAfter } = copied;
   if (resumedAfter > 0)
@@ -64,8 +68,9 @@ async function backUp(file: string): Promise<void> {
   process.stdout.write(`Backup complete and verified: ${contents(backedUp)}, ${backedUp.bytes} bytes in ${file}.\n`);
 }
 
-async function restore(file: string, { to }: { to?: string }): Promise<void> {
+async function restore(file: string, { to, create }: CreateOption & { to?: string }): Promise<void> {
   const database = to === undefined ? databaseOf(process.env) : databaseAt('--to', to, process.env);
+  await prepareFolder(database, { create });
   const restored = await withProgress((show) => restoreDatabase(file, database, show));
   process.stdout.write(
     `Restore complete and verified: ${contents(restored)}.\nAPI keys revoked since the backup are valid again: check \`scrip key list\` before you start a server.\n`,
@@ -80,7 +85,7 @@ function contents({ endUsers, postings, at }: BackupReport): string {
 interface ExportArguments {
   readonly account: string;
   readonly format: ExportFormat;
-  /** A new file; standard output if absent. */
+  /** Path of the file to create; standard output if absent. */
   readonly output?: string;
 }
 
@@ -90,7 +95,7 @@ async function exportPostings({ account, format, output }: ExportArguments): Pro
   try {
     await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
   } catch (error) {
-    // The reader, such as `head`, has closed the pipe: that is not an error.
+    // A reader such as `head` has closed the pipe, which is not an error.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   }
   if (output !== undefined)
@@ -108,7 +113,7 @@ async function* batchesOf(postings: AccountPostings, show: ReportProgress) {
 
 async function writeText(text: AsyncIterable<string>, output: string | undefined): Promise<void> {
   if (output === undefined) {
-    // Standard output stays open for what follows.
+    // Keep standard output open for later messages.
     await pipeline(text, process.stdout, { end: false });
     return;
   }

@@ -1,12 +1,12 @@
-// `scrip key`: creates, lists and revokes API keys. A secret is printed once, alone on the last line, so that a script can
-// read it.
+// `scrip key`: creates, lists and revokes API keys. The secret of a new key is printed once, alone on the last line, so
+// that a script can read it.
 
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../accounts/api-key.ts';
 import { ACCOUNT_NAME_MAX } from '../accounts/membership.ts';
 import { createApiKey, type ListedKey } from '../store/key-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
-import { withLedger } from './with-ledger.ts';
+import { type CreateOption, createOption, withLedger, withNewLedger } from './with-ledger.ts';
 
 export function addKeyCommands(program: Command): void {
   const key = program.command('key').description('create, list and revoke API keys');
@@ -16,6 +16,7 @@ export function addKeyCommands(program: Command): void {
     .requiredOption('--account <name>', 'account that owns the key; created if it does not exist', accountName)
     .addOption(new Option('--scope <scope>', 'permissions; write includes read').choices(SCOPES).default('write'))
     .option('--name <name>', 'label shown in the list of keys', keyName, '')
+    .addOption(createOption())
     .action(createKey);
   key.command('list').description('list all API keys, without their secrets').action(listKeys);
   key
@@ -25,15 +26,21 @@ export function addKeyCommands(program: Command): void {
     .action(revokeKey);
 }
 
-async function createKey({ account, ...key }: { account: string; scope: Scope; name: string }): Promise<void> {
-  await withLedger({ create: true }, async ({ keys }) => {
-    const secret = await createApiKey(keys, { accountName: account, ...key });
-    process.stdout.write(`API key for ${account} with scope ${key.scope} (shown only once):\n${secret}\n`);
+interface NewKeyArguments extends CreateOption {
+  readonly account: string;
+  readonly scope: Scope;
+  readonly name: string;
+}
+
+async function createKey({ account, scope, name, create }: NewKeyArguments): Promise<void> {
+  await withNewLedger({ create }, async ({ keys }) => {
+    const secret = await createApiKey(keys, { accountName: account, scope, name });
+    process.stdout.write(`API key for ${account} with scope ${scope} (shown only once):\n${secret}\n`);
   });
 }
 
 async function listKeys(): Promise<void> {
-  await withLedger({ create: false }, async ({ keys }) => {
+  await withLedger(async ({ keys }) => {
     const lines = (await keys.list()).map(rowOf);
     const header = ['ID', 'ACCOUNT', 'NAME', 'SCOPE', 'KEY', 'CREATED', 'LAST USED', 'REVOKED'];
     process.stdout.write(`${table([header, ...lines])}\n`);
@@ -41,17 +48,18 @@ async function listKeys(): Promise<void> {
 }
 
 async function revokeKey(id: number): Promise<void> {
-  await withLedger({ create: false }, async ({ keys }) => {
+  await withLedger(async ({ keys }) => {
     if (!(await keys.revoke(id))) throw new CannotOpen(`API key ${id} does not exist; see \`scrip key list\`.`);
     process.stdout.write(`API key ${id} revoked.\n`);
   });
 }
 
-/** Checks the argument of a command that takes the name of an account. */
+/** Parses the value of an option that names an account. */
 export function accountName(text: string): string {
   const name = text.trim();
   if (name === '' || name.length > ACCOUNT_NAME_MAX)
     throw new InvalidArgumentError(`Must be 1–${ACCOUNT_NAME_MAX} characters.`);
+  refuseControlCharacters(name);
   return name;
 }
 
@@ -59,7 +67,14 @@ function keyName(text: string): string {
   const name = text.trim();
   if ([...name].length > KEY_NAME_CHARACTERS_MAX)
     throw new InvalidArgumentError(`Must be at most ${KEY_NAME_CHARACTERS_MAX} characters.`);
+  refuseControlCharacters(name);
   return name;
+}
+
+/** Control characters would break lists and logs. */
+function refuseControlCharacters(name: string): void {
+  if (!/^[^\p{Cc}\p{Cs}\u2028\u2029]*$/u.test(name))
+    throw new InvalidArgumentError('Must not contain control characters.');
 }
 
 function keyId(text: string): number {
@@ -72,7 +87,7 @@ function rowOf({ id, accountName, name, scope, hint, createdAt, lastUsedAt, revo
   return [String(id), accountName, name, scope, hint, minute(createdAt), used, revoked];
 }
 
-/** UTC, as `2026-11-20 08:00`. */
+/** Formats an instant in UTC, to the minute: `2026-11-20 08:00`. */
 function minute(instant: number): string {
   return new Date(instant).toISOString().slice(0, 16).replace('T', ' ');
 }

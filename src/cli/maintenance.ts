@@ -1,6 +1,6 @@
 // `scrip verify` recomputes the ledger's invariants from its postings. `scrip digest` prints a line that a later
-// `scrip verify --digest` compares with the postings, to prove that none has changed since. `scrip migrate` brings the
-// ledger's schema to this version, and rebuilds derived data on request.
+// `scrip verify --digest` compares with the postings, to prove that no posting has changed since. `scrip migrate`
+// migrates the ledger to the schema of this version and, on request, rebuilds the console's totals.
 
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
@@ -10,7 +10,7 @@ import { CannotOpen } from '../store/store-fault.ts';
 import { digestsIn, instantText, lineOf, type PostingsDigest } from '../store/tools/ledger-digest.ts';
 import type { LedgerTools } from '../store/tools/ledger-tools.ts';
 import { counted, OutputClosed, printLine } from './output.ts';
-import { withLedger } from './with-ledger.ts';
+import { type CreateOption, createOption, withLedger, withNewLedger } from './with-ledger.ts';
 
 export function addMaintenanceCommands(program: Command): void {
   program
@@ -25,25 +25,26 @@ export function addMaintenanceCommands(program: Command): void {
   program
     .command('migrate')
     .description('migrate the ledger to the schema of this version')
+    .addOption(createOption())
     .option('--totals', "also rebuild the console's totals from the postings")
     .action(migrate);
 }
 
-async function migrate({ totals }: { totals?: true }): Promise<void> {
-  await withLedger({ create: true }, async ({ tools }) => {
+async function migrate({ totals, create }: CreateOption & { totals?: true }): Promise<void> {
+  await withNewLedger({ create }, async ({ tools }) => {
     process.stdout.write('The ledger schema is up to date.\n');
     if (!totals) return;
     await tools.rebuildTotals();
-    process.stdout.write('Totals rebuilt from the postings.\n');
+    process.stdout.write('Totals reset. A running server rebuilds them from the postings.\n');
   });
 }
 
 async function verify({ digest: file }: { digest?: string }): Promise<void> {
   const digests = file === undefined ? [] : readDigests(file);
   try {
-    await withLedger({ create: false }, ({ tools }) => verifyLedger(tools, digests));
+    await withLedger(({ tools }) => verifyLedger(tools, digests));
   } catch (error) {
-    // The reader, such as `head`, has closed the pipe. The exit code already says whether a problem was found.
+    // A reader such as `head` has closed the pipe. The exit code already shows whether a problem was found.
     if (!(error instanceof OutputClosed)) throw error;
   }
 }
@@ -60,9 +61,9 @@ async function verifyLedger(tools: LedgerTools, digests: readonly PostingsDigest
   const { endUsers, postings, store: faults } = await tools.audit(report);
   for (const fault of faults) printProblem(`store: ${fault}`);
   const changed = await changedSince(digests, tools).catch((error) => {
-    // Postings that the audit has reported may be unreadable; without a report, the failure has another cause.
+    // Postings may be unreadable if the audit found problems. If it found none, the failure has another cause.
     if (problems === 0 || error instanceof OutputClosed) throw error;
-    return [`store: the postings cannot all be read (${(error as Error).message})`];
+    return [`store: some postings cannot be read (${(error as Error).message})`];
   });
   for (const sentence of changed) printProblem(sentence);
   const checked = `${counted(endUsers, 'end user')} and ${counted(postings, 'posting')} checked`;
@@ -95,7 +96,7 @@ function matchOf(digests: readonly PostingsDigest[]): string {
 }
 
 async function printDigest(): Promise<void> {
-  await withLedger({ create: false }, async ({ tools }) => {
+  await withLedger(async ({ tools }) => {
     const [digest] = await tools.digest(null).catch((error) => {
       if (!(error instanceof InvariantViolation)) throw error;
       throw new CannotOpen(
@@ -115,6 +116,6 @@ function readDigests(file: string): readonly PostingsDigest[] {
   }
   const digests = digestsIn(text);
   if (digests === null)
-    throw new CannotOpen(`${file} is not a file of digests: each line must be one that \`scrip digest\` printed.`);
+    throw new CannotOpen(`${file} is not a digest file: every line must be a line that \`scrip digest\` printed.`);
   return digests;
 }

@@ -1,20 +1,20 @@
-// What commands print: lines of which there may be more than fit into memory, counts, and progress.
+// Output of commands: lines that may not all fit into memory, counts with their nouns, and progress.
 
 import { writeSync } from 'node:fs';
 import type { Progress, ReportProgress } from '../store/tools/ledger-tools.ts';
 
 const STANDARD_OUTPUT = 1;
 
-/** Pause before writing to a full pipe again. A pipe holds 64 KiB, which a reader takes in less. */
+/** Pause before the next attempt to write to a full pipe. A reader usually drains the 64 KiB of a pipe faster. */
 const FULL_PIPE_PAUSE_MS = 5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-/** The reader has closed the pipe, as `head` does once it has enough. */
+/** The reader of standard output has closed the pipe, as `head` does after its last line. */
 export class OutputClosed extends Error {}
 
 /**
  * Prints to standard output synchronously. An audit does not pause for a slow reader, so Node's asynchronous stream would
- * buffer everything that is not read yet.
+ * buffer all unread lines in memory.
  *
  * @throws OutputClosed
  */
@@ -36,7 +36,7 @@ function writeSome(bytes: Uint8Array): number {
   }
 }
 
-/** `1 posting`, `2 postings`. */
+/** Formats a count with its noun: `1 posting`, `2 postings`. */
 export function counted(count: number, one: string, several = `${one}s`): string {
   return `${count} ${count === 1 ? one : several}`;
 }
@@ -45,7 +45,7 @@ const BAR_WIDTH = 30;
 const TERMINAL_INTERVAL_MS = 100;
 const LOG_INTERVAL_MS = 5_000;
 
-/** Shows progress on standard error: a bar that redraws itself on a terminal, a line every few seconds elsewhere. */
+/** Shows progress on standard error: a progress bar on a terminal, otherwise a line every few seconds. */
 export async function withProgress<Result>(work: (show: ReportProgress) => Promise<Result>): Promise<Result> {
   const { stderr } = process;
   const intervalMs = stderr.isTTY ? TERMINAL_INTERVAL_MS : LOG_INTERVAL_MS;

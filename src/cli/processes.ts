@@ -1,5 +1,6 @@
-// Worker processes that share one port. The primary process starts the workers, replaces one that exits unexpectedly, and
-// stops them on a signal; it serves no requests itself. Each worker is a complete service; the store coordinates them.
+// Worker processes that share one port. The primary process starts the workers, replaces a worker that exits
+// unexpectedly, and stops all workers on a signal; it serves no requests itself. Each worker is a complete service; the
+// store coordinates them.
 //
 //   primary ── fork ──▶ worker ── listening ──▶ serving ── exit ──▶ a new worker, after a pause
 
@@ -7,7 +8,7 @@ import cluster, { type Worker } from 'node:cluster';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** Pause before a worker is replaced, so that one that fails at every start does not keep the CPU busy. */
+/** Pause before a worker is replaced, so that a worker that fails at every start does not keep the CPU busy. */
 const RESTART_PAUSE_MS = 1_000;
 
 export interface Processes {
@@ -20,7 +21,7 @@ export interface Processes {
  * Starts `count` workers with the command line of this process.
  *
  * @param onUnexpectedExit called with the process ID of each worker that exits before `stop`
- * @throws if a worker cannot start; it has printed the reason, and the other workers are stopped
+ * @throws if a worker cannot start; the worker has printed the reason, and all other workers are stopped
  */
 export async function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Promise<Processes> {
   let isStopping = false;

@@ -1,14 +1,18 @@
 // The command line: assembles the commands and turns errors into one line on standard error and exit code 1. Standard
-// output holds only what was asked for. Each group of commands has a file of its own, and imports what it does not need
-// for parsing its arguments only when it runs.
+// output carries only the result of a command. Each group of commands has its own file. Modules that load slowly are
+// imported only by the command that needs them.
 
+import cluster from 'node:cluster';
 import { Command } from 'commander';
-import { InvalidSetting } from '../config.ts';
+import { InvalidSetting, misspelledSettings } from '../config.ts';
 import { CannotOpen, StoreFault } from '../store/store-fault.ts';
 import { CopyStopped } from '../store/tools/copy.ts';
+import { ImportStopped } from '../store/tools/import.ts';
 import { VERSION } from '../version.ts';
 import { addConsolePeopleCommands } from './console-people.ts';
 import { addCopyCommands } from './copies.ts';
+import { addDemoCommand } from './demo.ts';
+import { addImportCommand } from './imports.ts';
 import { addKeyCommands } from './keys.ts';
 import { addMaintenanceCommands } from './maintenance.ts';
 import { addServeCommand } from './serve.ts';
@@ -26,13 +30,13 @@ Settings (environment variables) and their defaults:
   MAX_CONNECTIONS         2000   (client connections of each process)
   RATE_LIMIT                     (requests per second and API key; RATE_LIMIT_BURST allows bursts)
   PUBLIC_URL                     (URL at which users reach the console, https://…)
-  SIGN_UP                 open   (open, first, closed)
+  SIGN_UP                 first  (who may sign up in the console: open, first, closed)
   SMTP_URL                       (smtp://… or smtps://…; with MAIL_FROM, the console sends mail)
 
-For PostgreSQL also: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_ACCEPT_UNSAFE.
-docs/settings.md describes each setting, docs/operating/monitoring.md those for OpenTelemetry.
+PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_ACCEPT_UNSAFE.
+docs/settings.md describes every setting; docs/operating/monitoring.md describes the OpenTelemetry settings.
 
-You can run all commands except copy and restore while a server is running.`;
+You can run all commands except copy, restore and, with SQLite, import while a server is running.`;
 
 /** Runs the command of `process.argv` and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
@@ -53,20 +57,33 @@ function commandLine(): Command {
     .description('Credit ledger that runs beside your backend.')
     .showSuggestionAfterError(false)
     .version(VERSION)
-    .addHelpText('after', SETTINGS);
-  // In the order in which the help lists them.
+    .addHelpText('after', SETTINGS)
+    .hook('preAction', warnOfMisspelledSettings);
+  // The help lists the commands in this order.
   addServeCommand(program);
   addKeyCommands(program);
   addConsolePeopleCommands(program);
   addMaintenanceCommands(program);
   addCopyCommands(program);
+  addImportCommand(program);
+  addDemoCommand(program);
   return program;
 }
 
-/** One sentence for an error that an operator can correct. Any other error is a bug and is printed with its stack. */
+function warnOfMisspelledSettings(): void {
+  if (cluster.isWorker) return;
+  for (const [name, setting] of misspelledSettings(process.env))
+    process.stderr.write(`Warning: Scrip does not read the variable ${name}; did you mean ${setting}?\n`);
+}
+
+/** Errors with a message that already tells the operator what to do. */
+const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting];
+
+/**
+ * Returns one sentence for an error that the operator can correct, and the stack of any other error, which is a bug.
+ */
 function explain(error: unknown): string {
-  if (error instanceof CannotOpen || error instanceof CopyStopped || error instanceof InvalidSetting)
-    return error.message;
+  if (EXPLAINED.some((kind) => error instanceof kind)) return (error as Error).message;
   if (error instanceof StoreFault) return `Could not write to the ledger (${error.message}); try again.`;
   const { code, message, stack } = error as NodeJS.ErrnoException;
   if (code === 'EADDRINUSE') return `Address already in use (${message}); set PORT or HOST.`;

@@ -2,13 +2,15 @@
 // With --first-key it also prints what a new installation needs: an API key and a link to the console.
 
 import cluster from 'node:cluster';
+import { existsSync } from 'node:fs';
 import { type Command, InvalidArgumentError } from 'commander';
-import { type Config, InvalidSetting, readConfig } from '../config.ts';
+import { type Config, type Database, InvalidSetting, readConfig } from '../config.ts';
 import { openTools } from '../open-tools.ts';
 import { createApiKey, type KeyStore } from '../store/key-store.ts';
 import { CannotOpen } from '../store/store-fault.ts';
 import { invitationPath } from './console-people.ts';
 import { startProcesses } from './processes.ts';
+import { type CreateOption, createOption, prepareFolder } from './with-ledger.ts';
 
 /** The account that owns the first key. */
 const FIRST_ACCOUNT = 'default';
@@ -18,27 +20,43 @@ export function addServeCommand(program: Command): void {
   program
     .command('serve')
     .description('run the server until SIGTERM or SIGINT')
+    .addOption(createOption())
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option('--processes <count>', 'number of processes that share the port; requires PostgreSQL', processCount, 1)
     .action(serve);
 }
 
-async function serve({ firstKey, processes }: { firstKey?: true; processes: number }): Promise<void> {
+interface ServeArguments extends CreateOption {
+  readonly firstKey?: boolean;
+  readonly processes: number;
+}
+
+async function serve({ firstKey = false, processes, create }: ServeArguments): Promise<void> {
   const config = readConfig(process.env);
   if (processes > 1 && cluster.isPrimary) {
-    await serveFromWorkers(config, processes, firstKey === true);
+    await serveFromWorkers(config, processes, firstKey);
     return;
   }
+  await prepareFolder(config.database, { create });
+  const newFile = missingFile(config.database);
   const { startService } = await import('../service.ts');
   const service = await startService(config);
-  // A worker is kept alive by its channel to the primary process, which waits for the URL.
+  // The channel to the primary process keeps a worker alive, so a worker closes it after the service has stopped.
   stopOnSignal(() => service.stop().finally(() => process.disconnect?.()));
   if (cluster.isWorker) {
     process.send?.({ url: service.url });
     return;
   }
   printListening(service.url);
-  if (firstKey) await printFirstSteps(config, service.stores.keys, service.url);
+  if (newFile !== null) process.stdout.write(`Created a new ledger: ${newFile}\n`);
+  await printSteps(config, { keys: service.stores.keys, url: service.url, firstKey });
+}
+
+/**
+ * Returns the path of the ledger file that this start will create; null if the file exists or the store is PostgreSQL.
+ */
+function missingFile(database: Database): string | null {
+  return database.kind === 'file' && !existsSync(database.path) ? database.path : null;
 }
 
 async function serveFromWorkers(config: Config, count: number, firstKey: boolean): Promise<void> {
@@ -46,7 +64,7 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Creates or migrates the ledger once, before the workers all try to.
+  // Create or migrate the ledger once, before all workers try to.
   await (await openTools(database)).tools.close();
   const started = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),
@@ -56,9 +74,8 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
     throw new CannotOpen(`Failed to start ${count} processes; see above.`);
   });
   printListening(url);
-  if (!firstKey) return;
   const { keys, tools } = await openTools(database);
-  await printFirstSteps(config, keys, url);
+  await printSteps(config, { keys, url, firstKey });
   await tools.close();
 }
 
@@ -71,14 +88,31 @@ function stopOnSignal(stop: () => Promise<void>): void {
   process.on('SIGINT', () => void stop());
 }
 
-async function printFirstSteps(
-  { database, console: { publicUrl } }: Config,
-  keys: KeyStore,
-  url: string,
-): Promise<void> {
-  await printFirstKey(keys, url);
+interface Started {
+  readonly keys: KeyStore;
+  readonly url: string;
+  /** Whether to create an API key if there is none. */
+  readonly firstKey: boolean;
+}
+
+/** Prints the next steps for the operator: without an API key, clients cannot call the API. */
+async function printSteps(config: Config, { keys, url, firstKey }: Started): Promise<void> {
+  if (firstKey) {
+    if ((await keys.list()).length === 0) await printFirstKey(keys, url);
+    await printConsole(config, url);
+    return;
+  }
+  // This read fails if a signal has stopped the service in the meantime.
+  const hasKeys = await keys.list().then(
+    ({ length }) => length > 0,
+    () => true,
+  );
+  if (!hasKeys) process.stdout.write('This ledger has no API keys yet. Create one: scrip key create --account NAME\n');
+}
+
+async function printConsole({ database, console: { publicUrl } }: Config, url: string): Promise<void> {
   const origin = publicUrl ?? url;
-  // The service runs without the console: if the console's tables cannot be used, no link is printed.
+  // If the console's tables are unusable, the service still runs, so only the invitation link is left out.
   const invitation = invitationPath(database, { accountName: FIRST_ACCOUNT, role: 'owner', onlyFirst: true });
   const path = await invitation.catch(() => null);
   process.stdout.write(`Console: ${origin}/console\n`);
@@ -89,7 +123,6 @@ async function printFirstSteps(
 }
 
 async function printFirstKey(keys: KeyStore, url: string): Promise<void> {
-  if ((await keys.list()).length > 0) return;
   const secret = await createApiKey(keys, { accountName: FIRST_ACCOUNT, scope: 'write', name: FIRST_KEY });
   process.stdout.write(`
 Your first API key (shown only once):

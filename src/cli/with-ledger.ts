@@ -1,15 +1,49 @@
-// Opens the ledger of DATABASE_URL for the time of one command.
+// Opens the ledger at DATABASE_URL for one command and closes it when the command ends.
 
-import { databaseOf } from '../config.ts';
-import { openTools } from '../open-tools.ts';
+import { Option } from 'commander';
+import { type Database, DEFAULT_LEDGER, databaseOf } from '../config.ts';
+import { makeLedgerFolder, openTools } from '../open-tools.ts';
 import type { OperatorStores } from '../store/tools/ledger-tools.ts';
 
-/** @param options.create whether a missing ledger is created or reported as an error */
-export async function withLedger(
+/** The option of commands that create the ledger if it does not exist. */
+export interface CreateOption {
+  readonly create?: true | undefined;
+}
+
+export function createOption(): Option {
+  return new Option('--create', 'create the folder of the ledger file if it does not exist');
+}
+
+/** Runs `work` on the ledger. Fails if the ledger does not exist. */
+export async function withLedger(work: (ledger: OperatorStores) => Promise<void>): Promise<void> {
+  await withTools(databaseOf(process.env), { create: false }, work);
+}
+
+/** Runs `work` on the ledger. Creates the ledger if it does not exist. */
+export async function withNewLedger(
+  options: CreateOption,
+  work: (ledger: OperatorStores) => Promise<void>,
+): Promise<void> {
+  const database = databaseOf(process.env);
+  await prepareFolder(database, options);
+  await withTools(database, { create: true }, work);
+}
+
+/**
+ * Creates the ledger's folder if the operator passed --create or uses the default ledger. Any other folder must already
+ * exist: if a disk is not mounted, a new empty ledger in its place would look like lost data.
+ */
+export async function prepareFolder(database: Database, { create }: CreateOption): Promise<void> {
+  const isDefault = database.kind === 'file' && database.path === DEFAULT_LEDGER;
+  if (create || isDefault) await makeLedgerFolder(database);
+}
+
+async function withTools(
+  database: Database,
   options: { create: boolean },
   work: (ledger: OperatorStores) => Promise<void>,
 ): Promise<void> {
-  const ledger = await openTools(databaseOf(process.env), options);
+  const ledger = await openTools(database, options);
   try {
     await work(ledger);
   } finally {

@@ -1,6 +1,6 @@
-// What the routes of the console share: settings, the viewer of a request, rate limits, and the identity module. The latter
-// is opened by the first request that needs it, and opened again after a failure, so that trouble with the console's
-// tables does not affect the API.
+// Shared by the routes of the console: settings, the viewer of a request, rate limits, and the identity module. The
+// first request that needs the identity module opens it, and after a failure the next request tries again. A problem
+// with the console's tables therefore does not affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';
@@ -12,13 +12,13 @@ import type { Identity } from './identity/identity.ts';
 import type { MailSettings } from './identity/mailer.ts';
 import type { Viewer } from './layout.ts';
 import { sendError } from './request-reply.ts';
-import { isLoopback, readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
+import { isLoopback, isLoopbackAddress, readCookie, type SessionCookie, sessionCookie } from './session-cookie.ts';
 
 export interface ConsoleSettings {
-  /** The origin at which users reach Scrip; null if it is the one on which Scrip listens. */
+  /** The origin at which users reach Scrip; null if they use the address that Scrip listens on. */
   readonly publicUrl: string | null;
   readonly signUp: SignUpPolicy;
-  /** Null without a mail server. */
+  /** Null if no mail server is configured. */
   readonly mail: MailSettings | null;
 }
 
@@ -33,7 +33,7 @@ export interface ConsoleOptions {
   readonly openDatabase: () => Promise<ConsoleDatabase>;
   readonly logger: Pick<FastifyBaseLogger, 'error'>;
   readonly now: () => number;
-  /** Called once the server listens. */
+  /** Called only after the server has started to listen. */
   readonly listeningUrl: () => string;
 }
 
@@ -66,7 +66,7 @@ export class ConsoleContext {
     await identity?.close();
   }
 
-  /** Null where the cookie would be sent unencrypted. */
+  /** Returns null if the browser would send the cookie unencrypted. */
   cookieFor({ headers }: FastifyRequest): SessionCookie | null {
     return sessionCookie(this.settings.publicUrl, headers.host);
   }
@@ -81,14 +81,25 @@ export class ConsoleContext {
     return token === null ? null : (await this.identity()).sessions.viewer(token);
   }
 
-  /** The origin for links on pages. The `Host` of a request is used only if it is a loopback name: clients can forge it. */
+  /** Whether the request seems to come directly, without a proxy, from the machine that runs Scrip. */
+  isLocal({ headers, socket }: FastifyRequest): boolean {
+    const isForwarded = ['forwarded', 'x-forwarded-for', 'via'].some((name) => headers[name] !== undefined);
+    return (
+      this.settings.publicUrl === null &&
+      !isForwarded &&
+      isLoopback(headers.host) &&
+      isLoopbackAddress(socket.remoteAddress)
+    );
+  }
+
+  /** Returns the origin for links on pages. Clients can forge the `Host` header, so only loopback names are used. */
   publicUrlFor({ headers }: FastifyRequest): string {
     return (
       this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.options.listeningUrl())
     );
   }
 
-  /** Counts an attempt. @returns true if there were too many; the response has then been sent */
+  /** Counts an attempt. @returns true if there were too many attempts; then this function has sent the response */
   async isRateLimited(reply: FastifyReply, attempt: Attempt): Promise<boolean> {
     const waitMs = await (await this.identity()).attempts.consume(attempt);
     if (waitMs === 0) return false;
@@ -103,9 +114,11 @@ export class ConsoleContext {
     return { action, email, client: this.#clientOf(request) };
   }
 
-  /** The client for rate limits: its address, or its /64 network for IPv6, which one client usually has for itself. */
+  /**
+   * Identifies a client for rate limits: by its IPv4 address, or by its IPv6 /64 network, which usually has one client.
+   */
   #clientOf({ headers, socket }: FastifyRequest): string {
-    // The TLS proxy appends the address of its client to what the client itself sent.
+    // The TLS proxy appends the address of its client to the header, so only the last entry is trustworthy.
     const forwarded = this.settings.publicUrl?.startsWith('https:') ? headers['x-forwarded-for'] : undefined;
     const address = forwarded?.toString().split(',').at(-1)?.trim() || socket.remoteAddress || '';
     return address.includes('.') ? address.replace(/^::ffff:/i, '') : address.split(':').slice(0, 4).join(':');
@@ -116,7 +129,7 @@ export class ConsoleContext {
     const { openIdentity } = await import('./identity/identity.ts');
     const publicUrl = () => settings.publicUrl ?? listeningUrl();
     const mailer = settings.mail && (await import('./identity/mailer.ts')).createMailer(settings.mail, publicUrl);
-    const onBackgroundError = (error: unknown) => logger.error({ err: error }, 'the console could not send an email');
-    return openIdentity({ database: await openDatabase(), signUp: settings.signUp, mailer, now, onBackgroundError });
+    const onMailError = (error: unknown) => logger.error({ err: error }, 'the console could not send an email');
+    return openIdentity({ database: await openDatabase(), signUp: settings.signUp, mailer, now, onMailError });
   }
 }

@@ -1,6 +1,6 @@
-// The web console as a Fastify plugin, with headers, body parsers and error pages of its own: it does not affect the API,
-// and the API does not affect it. To add a page, give its routes a row each in permissions.ts, write a file of routes
-// such as routes/members.ts, and call it in `registerRoutes`.
+// The web console as a Fastify plugin. It has its own headers, body parsers and error pages, so the console and the API
+// do not affect each other. To add a page, add a row for each of its routes to permissions.ts, write a route file such
+// as routes/members.ts, and call its function in `registerRoutes`.
 
 import formbody from '@fastify/formbody';
 import helmet, { type FastifyHelmetOptions } from '@fastify/helmet';
@@ -9,25 +9,28 @@ import { ASSET_CACHING, ASSET_FILES } from './assets/asset-files.ts';
 import { ConsoleContext, type ConsoleOptions } from './console-context.ts';
 import { isCrossOrigin } from './cross-origin.ts';
 import { CONTENT_SECURITY_POLICY } from './layout.ts';
+import type { OpenApiDocument } from './pages/api-reference.ts';
 import { type On, routesOf } from './permissions.ts';
 import { pathField, redirectTo, sendError } from './request-reply.ts';
+import { accountRoutes } from './routes/account.ts';
 import { apiKeyRoutes } from './routes/api-keys.ts';
+import { apiReferenceRoutes } from './routes/api-reference.ts';
 import { endUserRoutes } from './routes/end-user.ts';
 import { endUserListRoutes } from './routes/end-users.ts';
 import { memberRoutes } from './routes/members.ts';
 import { overviewRoutes } from './routes/overview.ts';
-import { passwordResetRoutes, passwordRoutes } from './routes/passwords.ts';
-import { confirmEmailRoutes, signInRoutes } from './routes/sign-in.ts';
-import { signUpRoutes } from './routes/sign-up.ts';
+import { passwordResetRoutes } from './routes/passwords.ts';
+import { signInRoutes } from './routes/sign-in.ts';
+import { confirmEmailRoutes, joinRoutes, signUpRoutes } from './routes/sign-up.ts';
 
 const PREFIX = '/console';
-/** The limit of Fastify for a part of a path. Paths of the console are shorter. */
+/** Fastify's length limit for a path parameter. Console paths stay below it. */
 const PATH_PART_CHARACTERS_MAX = 100;
 
 export interface Console {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   readonly prefix: string;
-  /** Replaces a URL of the console that the router cannot parse by one that leads to "Page not found". */
+  /** Returns the URL, or a URL that leads to "Page not found" if the router cannot parse it. */
   readonly addressFor: (url: string) => string;
   close(): Promise<void>;
 }
@@ -41,7 +44,9 @@ export function createConsole(options: ConsoleOptions): Console {
         reply.header('cache-control', 'no-store');
         done();
       });
-      routesOf(app, '', context)('GET /', (_request, reply) => redirectTo(reply, PREFIX));
+      const atRoot = routesOf(app, '', context);
+      atRoot('GET /', (_request, reply) => redirectTo(reply, PREFIX));
+      apiReferenceRoutes(atRoot, context, () => app.swagger() as OpenApiDocument);
       await app.register(
         async (scope) => {
           await parseFormsOnly(scope);
@@ -59,7 +64,7 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** Without this, the router would answer such URLs itself, with a JSON error. */
+/** Replaces a URL that the router cannot parse. Otherwise the router would respond with a JSON error. */
 function addressFor(url: string): string {
   const [path = ''] = url.split('?', 1);
   const isParsable = isDecodable(path) && path.split('/').every((part) => part.length <= PATH_PART_CHARACTERS_MAX);
@@ -77,8 +82,10 @@ function isDecodable(path: string): boolean {
 
 function registerRoutes(on: On, context: ConsoleContext): void {
   on('GET /console', async (request, reply) => {
-    const isSignedIn = (await context.viewerOf(request)) !== null;
-    return redirectTo(reply, isSignedIn ? '/console/overview' : '/console/sign-in');
+    if ((await context.viewerOf(request)) !== null) return redirectTo(reply, '/console/overview');
+    const { registrations } = await context.identity();
+    const isFirstVisit = await registrations.isFirstVisit(context.isLocal(request));
+    return redirectTo(reply, isFirstVisit ? '/console/sign-up' : '/console/sign-in');
   });
   on('GET /console/assets/:name', (request, reply) => {
     const url = `/console/assets/${pathField(request, 'name')}`;
@@ -87,8 +94,9 @@ function registerRoutes(on: On, context: ConsoleContext): void {
     return reply.header('content-type', file.contentType).header('cache-control', ASSET_CACHING).send(file.body);
   });
   signUpRoutes(on, context);
+  joinRoutes(on, context);
   signInRoutes(on, context);
-  passwordRoutes(on, context);
+  accountRoutes(on, context);
   memberRoutes(on, context);
   overviewRoutes(on, context);
   endUserListRoutes(on, context);
@@ -124,29 +132,32 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** URLs that only accept forms; the captured part is the page of the form. */
+/** URLs that only accept forms. The captured group is the path of the page with the form. */
 const FORM_PATH =
-  /^(\/console)\/sign-out$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$/;
+  /^(\/console)\/sign-out$|^(\/console\/account)\/(?:name|password|sessions\/end|theme)$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$/;
 
-/** Redirects from a trailing slash, and from the URL of a form to its page, as after going back in the browser. */
+/**
+ * Removes a trailing slash. Redirects a GET of a form's URL, as after going back in the browser, to the page of the
+ * form. Any other URL gets "Page not found".
+ */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);
   if (path.endsWith('/')) return redirectTo(reply, path.replace(/\/+$/, ''));
   const formPage = request.method === 'GET' ? FORM_PATH.exec(path)?.slice(1).find(Boolean) : undefined;
   if (formPage !== undefined) return redirectTo(reply, formPage);
   const viewer = await context.viewerOf(request).catch(() => null);
-  return sendError(reply, 404, { title: 'Page not found', detail: 'Check the address.' }, viewer);
+  return sendError(reply, 404, { title: 'Page not found', detail: 'Check the web address.' }, viewer);
 }
 
 function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 400 && status < 500) {
-    const detail = `The server could not read this request: ${error.message}.`;
+    const detail = `Scrip could not read this request: ${error.message}.`;
     return sendError(reply, status, { title: 'Invalid request', detail });
   }
-  // Neither the log nor the page contains what was entered.
+  // Neither the log entry nor the page contains any user input.
   const isBusy = error.name === 'PasswordHasherBusy';
-  if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'the console failed');
+  if (!isBusy) request.log.error({ err: error, request_id: request.id }, 'a console request failed');
   const detail = isBusy
     ? 'The server is busy. Try again in a moment.'
     : 'Something went wrong in the console. Try again in a moment. The API is not affected.';

@@ -1,6 +1,6 @@
-// Detects requests that another website made a browser send: by `Sec-Fetch-Site`, or in older browsers by `Origin`. A
-// client that sends neither is not a browser, has no cookies of a user, and is let through. In addition, the session
-// cookie is SameSite=Lax.
+// Detects requests that another website made a browser send (cross-site request forgery): by `Sec-Fetch-Site`, or in
+// older browsers by `Origin`. A request with neither header does not come from a browser and carries no user's cookies,
+// so it is allowed. In addition, the session cookie is SameSite=Lax.
 
 import type { IncomingHttpHeaders } from 'node:http';
 
@@ -13,13 +13,13 @@ export function isCrossOrigin(method: string, headers: IncomingHttpHeaders, publ
   if (site !== undefined) return site !== 'same-origin' && site !== 'none';
   const { origin, host } = headers;
   if (origin === undefined) return false;
-  // Browsers send `null` for pages whose origin they hide.
+  // Browsers send `Origin: null` if they hide the origin of a page.
   if (!URL.canParse(origin)) return true;
   const from = new URL(origin).host;
   return from !== normalizedHost(host) && (publicUrl === null || from !== new URL(publicUrl).host);
 }
 
-/** In lower case and without a default port. */
+/** Returns the host in lower case and without the default port. */
 function normalizedHost(host: string | undefined): string | null {
   return host !== undefined && URL.canParse(`http://${host}`) ? new URL(`http://${host}`).host : null;
 }

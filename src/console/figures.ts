@@ -1,5 +1,6 @@
-// Numbers and times as text, the same on every page. Functions that end in `Text` return text, the others trusted HTML.
-// Times are UTC; the `<time>` element carries the exact value, which the script shows in the time zone of the browser.
+// Formats numbers and times the same way on every page. Functions with names that end in `Text` return text, the others
+// trusted HTML. Times are UTC. The script replaces the text of each `<time>` element with local time and puts UTC into
+// its tooltip.
 
 import { html } from 'ghtml';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
@@ -9,74 +10,90 @@ const COMPACT = new Intl.NumberFormat('en-US', { notation: 'compact', maximumFra
 
 const MINUTE_MS = 60_000;
 
-/** The minus sign, which is as wide as a digit; a hyphen is not. */
+/** The minus sign is as wide as a digit; a hyphen is narrower. */
 const MINUS = '−';
 
-/** `1,234`. */
+/** Formats a number: `1,234`. */
 export function numberText(value: number | bigint): string {
   return WHOLE.format(value).replace('-', MINUS);
 }
 
-/** `+100`, `−40`, `0`. */
+/** Formats a number with its sign: `+100`, `−40`, `0`. */
 export function signedText(value: number | bigint): string {
   return value > 0 ? `+${numberText(value)}` : numberText(value);
 }
 
-/** For the ticks of an axis: `1.2K`. */
+/** Formats a number for the ticks of an axis: `1.2K`. */
 export function compactText(value: number): string {
   return COMPACT.format(value).replace('-', MINUS);
 }
 
-/** Beyond this, a number does not fit on one line of a tile or a narrow column. */
+/** A longer number does not fit on one line of a tile or a narrow column. */
 const LINE_CHARACTERS_MAX = 11;
 
-/** A number in large digits. A long one is smaller, and may wrap between thousands. */
+/** A number in large digits. A long number gets smaller digits and may wrap after a thousands separator. */
 export function largeNumber(value: number | bigint): string {
   const isLong = numberText(value).length > LINE_CHARACTERS_MAX;
   return html`<span class="large-number!${isLong ? ' long' : ''}">!${wrappableNumber(value)}</span>`;
 }
 
-/** A number for narrow columns: a long one may wrap between thousands. */
+/**
+ * A number for narrow columns. A long number moves to a new line if possible, and may wrap after a thousands separator.
+ */
 export function wrappableNumber(value: number | bigint): string {
-  const text = numberText(value);
-  return text.length <= LINE_CHARACTERS_MAX ? text : text.replaceAll(',', ',<wbr>');
+  return wrappable(numberText(value));
 }
 
-/** `20 Nov 2026`. */
+/** Like `wrappableNumber`, for a number that is already formatted, for example with a sign. */
+export function wrappable(text: string): string {
+  return text.length <= LINE_CHARACTERS_MAX ? text : `<span class="whole">${text.replaceAll(',', ',<wbr>')}</span>`;
+}
+
+/** Formats a day: `20 Nov 2026`. */
 export function dayText(instant: Instant): string {
   // `Fri, 20 Nov 2026 08:00:03 GMT`
   return new Date(instant).toUTCString().slice(5, 16).replace(/^0/, '');
 }
 
-/** `20 Nov`. */
+/** Formats a month: `Nov 2026`. */
+export function monthText(instant: Instant): string {
+  return dayText(instant).slice(-'Nov 2026'.length);
+}
+
+/** Formats a day for file names: `2026-11-20`. */
+export function dateText(instant: Instant): string {
+  return new Date(instant).toISOString().slice(0, 10);
+}
+
+/** Formats a day without its year: `20 Nov`. */
 export function shortDayText(instant: Instant): string {
   return dayText(instant).slice(0, -' 2026'.length);
 }
 
-/** `20 Nov 2026, 08:00:03`. */
+/** Formats an instant to the second: `20 Nov 2026, 08:00:03`. */
 export function momentText(instant: Instant): string {
   return `${dayText(instant)}, ${new Date(instant).toISOString().slice(11, 19)}`;
 }
 
 export function moment(instant: Instant): string {
-  return time(instant, momentText(instant));
+  return time(instant, momentText(instant), 'second');
 }
 
-/** With the time zone, where no heading names it. */
+/** Includes the time zone, for places where no heading names it. */
 export function momentUtc(instant: Instant): string {
-  return time(instant, `${momentText(instant)} UTC`);
+  return time(instant, `${momentText(instant)} UTC`, 'zoned');
 }
 
 export function day(instant: Instant): string {
-  return time(instant, dayText(instant));
+  return time(instant, dayText(instant), 'day');
 }
 
-/** The end of a cycle, to the minute. The last instant that the ledger can store means never. */
+/** The end of a cycle, to the minute. The last instant that the ledger can store is shown as `never`. */
 export function endTime(instant: Instant): string {
-  return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length));
+  return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length), 'minute');
 }
 
-/** Rounded to the largest unit: `12 days`, `5 hours`, `less than a minute`. */
+/** A remaining time, rounded up to its largest unit: `12 days`, `5 hours`, `less than a minute`. */
 export function durationText(milliseconds: number): string {
   const units = [
     ['day', DAY_MS],
@@ -85,13 +102,13 @@ export function durationText(milliseconds: number): string {
   ] as const;
   for (const [unit, length] of units) {
     if (milliseconds < length) continue;
-    const count = Math.round(milliseconds / length);
+    const count = Math.ceil(milliseconds / length);
     return `${numberText(count)} ${unit}${count === 1 ? '' : 's'}`;
   }
   return 'less than a minute';
 }
 
-/** The last use of an API key is stored to the day: a finer time would cost a write per request. */
+/** The last use of an API key is stored as a day, since a more precise time would cost a write per request. */
 export function lastUseText(instant: Instant | null, now: Instant): string {
   if (instant === null) return 'never';
   const days = Math.floor(now / DAY_MS) - Math.floor(instant / DAY_MS);
@@ -99,6 +116,10 @@ export function lastUseText(instant: Instant | null, now: Instant): string {
   return days === 1 ? 'yesterday' : `${numberText(days)} days ago`;
 }
 
-function time(instant: Instant, text: string): string {
-  return html`<time datetime="${new Date(instant).toISOString()}">${text}</time>`;
+/** @param precision of the local time that the script shows; `zoned` includes seconds and the time zone */
+function time(instant: Instant, text: string, precision: 'day' | 'minute' | 'second' | 'zoned'): string {
+  return html`<time datetime="${new Date(instant).toISOString()}" data-precision="${precision}">${text}</time>`;
 }
+
+/** Names the time zone in a heading or label. The script hides this mark when it shows local times. */
+export const UTC_MARK = '<span class="utc"> (UTC)</span>';

@@ -1,11 +1,11 @@
-// The HTML document around every page of the console: head, navigation, notice, content; and the page for errors. Pages
+// The HTML document around every page of the console (head, navigation, notice, content), and the error page. Pages
 // load one stylesheet, one script and one icon, all from this origin.
 
 import { html } from 'ghtml';
 import type { Role } from '../accounts/membership.ts';
 import { ICON, SCRIPT, STYLESHEET } from './assets/asset-files.ts';
 
-/** The signed-in user. The account of every query comes from here, never from the request. */
+/** The signed-in user. Every query uses the account of the viewer, never an account from the request. */
 export interface Viewer {
   readonly userId: string;
   readonly email: string;
@@ -14,21 +14,25 @@ export interface Viewer {
   readonly role: Role;
 }
 
+/** The colour schemes that a user can choose. `system` follows the setting of the operating system. */
+export const THEMES = ['system', 'light', 'dark'] as const;
+export type Theme = (typeof THEMES)[number];
+
 export interface Page {
   readonly title: string;
   /** Null when no user is signed in. */
   readonly viewer: Pick<Viewer, 'email' | 'accountName' | 'role'> | null;
   /** The section that the navigation marks as current. */
-  readonly current?: (typeof SECTIONS)[number]['key'];
-  /** The result of the form that led here, in a sentence. */
+  readonly current?: (typeof SECTIONS)[number]['key'] | 'account';
+  /** A sentence about the result of the form that was just sent. */
   readonly notice?: string | null;
-  /** Trusted HTML. The title is its heading, unless it has an `<h1>` of its own. */
+  /** Trusted HTML. If it contains no `<h1>`, the title becomes its heading. */
   readonly body: string;
 }
 
 export type PageContext = Required<Pick<Page, 'viewer' | 'notice'>>;
 
-/** Allows nothing inline, nothing from another origin, and no frame of another origin around the console. */
+/** Forbids inline scripts and styles, content from other origins, and framing of the console. */
 export const CONTENT_SECURITY_POLICY = {
   defaultSrc: ["'none'"],
   styleSrc: ["'self'"],
@@ -95,11 +99,16 @@ export function page({ title, viewer, current, notice = null, body }: Page): str
 `;
 }
 
+/** Returns the page in the chosen colour scheme. */
+export function themed(page: string, theme: Theme): string {
+  return theme === 'system' ? page : page.replace('<html lang="en">', `<html lang="en" data-theme="${theme}">`);
+}
+
 export interface ErrorView {
   readonly title: string;
-  /** What went wrong, and what to do. */
+  /** Says what went wrong and what the user can do. */
   readonly detail: string;
-  /** Given when the server logged the error, so that the entry can be found. */
+  /** Present if the server logged the error, so that users can report the log entry. */
   readonly requestId?: string;
 }
 
@@ -117,7 +126,7 @@ const LOGO =
   '<svg class="mark" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="8"/><path d="M8 11h16M8 16h11M8 21h6"/></svg>';
 
 function navigation({ email, accountName, role }: NonNullable<Page['viewer']>, current: Page['current']): string {
-  // Only owners may open the page of members.
+  // Only owners may open the members page.
   const sections = SECTIONS.filter(({ key }) => key !== 'members' || role === 'owner');
   return html`<p class="account">${accountName}</p>
 <nav class="sections" aria-label="Console">
@@ -128,7 +137,7 @@ function navigation({ email, accountName, role }: NonNullable<Page['viewer']>, c
 </nav>
 <div class="user">
 <p class="email" title="${email}">${email}</p>
-<a class="button quiet" href="/console/password">Change password</a>
+<a class="button quiet" href="/console/account"!${current === 'account' ? ' aria-current="page"' : ''}>Account</a>
 <form method="post" action="/console/sign-out"><button class="button quiet" type="submit">Sign out</button></form>
 </div>`;
 }

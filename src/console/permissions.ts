@@ -1,8 +1,8 @@
-// Who may use which route of the console, one row per route. Routes are registered through this table only: a route
-// without a row does not compile. API keys give no access to the console, and sessions none to the API.
+// Access to each route of the console, one row per route. All routes are registered through this table: a route without
+// a row does not compile. API keys give no access to the console, and sessions give no access to the API.
 //
 //   anyone      with or without a session
-//   signed-in   any user, for settings of their own
+//   signed-in   any user, for the user's own settings
 //   member      any member of the account
 //   owner       owners of the account
 
@@ -16,6 +16,7 @@ export type Access = 'anyone' | 'signed-in' | 'member' | 'owner';
 
 export const PERMISSIONS = {
   'GET /': 'anyone',
+  'GET /docs': 'anyone',
   'GET /console': 'anyone',
   'GET /console/assets/:name': 'anyone',
   'GET /console/sign-up': 'anyone',
@@ -31,15 +32,20 @@ export const PERMISSIONS = {
   'POST /console/forgot-password': 'anyone',
   'GET /console/reset-password/:token': 'anyone',
   'POST /console/reset-password/:token': 'anyone',
-  'GET /console/password': 'signed-in',
-  'POST /console/password': 'signed-in',
+  'GET /console/account': 'signed-in',
+  'POST /console/account/name': 'owner',
+  'POST /console/account/password': 'signed-in',
+  'POST /console/account/sessions/end': 'signed-in',
+  'POST /console/account/theme': 'signed-in',
   'GET /console/overview': 'member',
   'GET /console/api-keys': 'member',
   'POST /console/api-keys': 'member',
   'GET /console/api-keys/:id/revoke': 'member',
   'POST /console/api-keys/:id/revoke': 'member',
   'GET /console/end-users': 'member',
+  'GET /console/end-users.csv': 'member',
   'GET /console/end-users/:endUser': 'member',
+  'GET /console/end-users/:endUser/transactions.csv': 'member',
   'POST /console/end-users/:endUser/add': 'member',
   'POST /console/end-users/:endUser/subtract': 'member',
   'POST /console/end-users/:endUser/start-cycle': 'member',
@@ -55,17 +61,17 @@ export const PERMISSIONS = {
 type Permissions = typeof PERMISSIONS;
 export type RouteName = keyof Permissions;
 
-/** Handlers of routes for anyone get no viewer, which would cost a query. */
+/** Handlers of `anyone` routes get no viewer, since looking up the viewer would cost a query. */
 export type Handler<Name extends RouteName> = (
   request: FastifyRequest,
   reply: FastifyReply,
   viewer: Permissions[Name] extends 'anyone' ? null : Viewer,
 ) => unknown;
 
-/** Registers a route of the table. */
+/** Registers a route that is in the table. */
 export type On = <Name extends RouteName>(name: Name, handle: Handler<Name>) => void;
 
-/** @param prefix that `app` adds to its routes */
+/** @param prefix the path prefix that `app` adds to its routes */
 export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleContext): On {
   return (name, handle) => {
     const access: Access = PERMISSIONS[name];
@@ -89,7 +95,7 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
 
 function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const cookie = context.cookieFor(request);
-  // The session has ended, or the token was made up.
+  // The session has ended, or the token is forged.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
   return redirectTo(reply, '/console/sign-in');
 }

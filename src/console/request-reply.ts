@@ -1,9 +1,11 @@
-// Helpers for the requests to the console and the replies to them.
+// Helpers that read console requests and send replies.
 
+import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { type ErrorView, errorPage, type Viewer } from './layout.ts';
+import { type ErrorView, errorPage, themed, type Viewer } from './layout.ts';
+import { readTheme } from './session-cookie.ts';
 
-/** A field of the form; empty if it is missing or repeated. */
+/** Returns a field of the form; an empty string if the field is missing or repeated. */
 export function formField({ body }: FastifyRequest, name: string): string {
   return textOf(body, name);
 }
@@ -21,9 +23,10 @@ function textOf(fields: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** A form that is refused is shown again with status 200: browsers log pages with an error status as errors. */
+/** A form that is shown again with errors also has status 200: browsers log an error for pages with an error status. */
 export function sendPage(reply: FastifyReply, html: string, status = 200): FastifyReply {
-  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(html);
+  const page = themed(html, readTheme(reply.request.headers.cookie));
+  return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page);
 }
 
 export function sendError(
@@ -35,12 +38,20 @@ export function sendError(
   return sendPage(reply, errorPage(error, viewer), status);
 }
 
-/** After a form, so that reloading does not send it again. */
+/** Sends a CSV download. @param lines read only as fast as the client receives them */
+export function sendCsv(reply: FastifyReply, name: string, lines: AsyncIterable<string>): FastifyReply {
+  return reply
+    .header('content-type', 'text/csv; charset=utf-8')
+    .header('content-disposition', `attachment; filename="${name}.csv"`)
+    .send(Readable.from(lines, { objectMode: false }));
+}
+
+/** Redirects with status 303. After a form, this prevents a reload of the page from sending the form again. */
 export function redirectTo(reply: FastifyReply, path: string): FastifyReply {
   return reply.redirect(path, 303);
 }
 
-/** The sentence for the result that a redirect named in the query. The text itself never comes from the URL. */
+/** Returns the sentence for the notice that the query names. The sentence itself never comes from the URL. */
 export function noticeOf(request: FastifyRequest, notices: Readonly<Record<string, string>>): string | null {
   const result = queryField(request, 'notice');
   return Object.hasOwn(notices, result) ? (notices[result] as string) : null;

@@ -1,8 +1,10 @@
-// The session cookie: its name and attributes, and how it is read and set.
+// Reads and sets the cookies of the console: session and colour scheme. The session cookie depends on the connection:
 //
 //   PUBLIC_URL=https://…              __Host-scrip_session, Secure
 //   plain HTTP on this machine        scrip_session
-//   plain HTTP from another machine   none: anyone on the network could read it
+//   plain HTTP from another machine   no cookie, since anyone on the network could read it
+
+import { THEMES, type Theme } from './layout.ts';
 
 export interface SessionCookie {
   readonly name: string;
@@ -20,13 +22,18 @@ export function isLoopback(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK_HOST.test(host);
 }
 
-/** Null where the cookie would be sent unencrypted. */
+/** Whether a socket with this remote address comes from the same machine. */
+export function isLoopbackAddress(address: string | undefined): boolean {
+  return /^(?:::ffff:)?127\.|^::1$/i.test(address ?? '');
+}
+
+/** Returns null if the browser would send the cookie unencrypted. */
 export function sessionCookie(publicUrl: string | null, host: string | undefined): SessionCookie | null {
   if (publicUrl?.startsWith('https:')) return SECURE;
   return isLoopback(host) ? LOOPBACK : null;
 }
 
-/** Without `Max-Age`: the server decides when a session ends, and browsers drop the cookie when they close. */
+/** Sets no `Max-Age`: the server ends sessions, and browsers delete the cookie when they close. */
 export function setCookie({ name, attributes }: SessionCookie, token: string): string {
   return `${name}=${token}; ${attributes}`;
 }
@@ -35,8 +42,23 @@ export function clearCookie({ name, attributes }: SessionCookie): string {
   return `${name}=; ${attributes}; Max-Age=0`;
 }
 
+const THEME_COOKIE = 'scrip_theme';
+const YEAR_SECONDS = 31_536_000;
+
+/** The theme also applies after signing out. @param session the theme cookie gets the attributes of this cookie */
+export function setTheme(theme: Theme, session: SessionCookie | null): string {
+  const age = theme === 'system' ? 0 : YEAR_SECONDS;
+  return `${THEME_COOKIE}=${theme}; ${session?.attributes ?? ATTRIBUTES}; Max-Age=${age}`;
+}
+
 /** @param header the `Cookie` header of a request */
-export function readCookie({ name }: SessionCookie, header: string | undefined): string | null {
+export function readTheme(header: string | undefined): Theme {
+  const chosen = readCookie({ name: THEME_COOKIE }, header);
+  return THEMES.find((theme) => theme === chosen) ?? 'system';
+}
+
+/** @param header the `Cookie` header of a request */
+export function readCookie({ name }: Pick<SessionCookie, 'name'>, header: string | undefined): string | null {
   for (const pair of (header ?? '').split(';')) {
     const at = pair.indexOf('=');
     if (at !== -1 && pair.slice(0, at).trim() === name) return pair.slice(at + 1).trim();

@@ -1,4 +1,5 @@
-// Totals as a consumer of the feed: what the console's overview is read from, a second or two behind the ledger.
+// The feed consumer that adds up totals, from which the console reads its overview. They are a second or two behind the
+// ledger.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import type { FeedConsumer, LedgerFeed } from '../store/feed.ts';
@@ -13,7 +14,7 @@ export const TOTALS: FeedConsumer = {
   },
 };
 
-/** @param onTrouble called for a round that fails if the one before did not */
+/** @param onTrouble called when a round fails and the round before it did not */
 export function totalsJob(feed: LedgerFeed, onTrouble: (error: unknown) => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     let isMore = true;

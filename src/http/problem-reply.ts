@@ -1,19 +1,20 @@
-// Answers that are problems: RFC 9457 problem details, with the texts of `problems.ts`.
+// Sends problem documents (RFC 9457) with the texts of `problems.ts`.
 
 import type { FastifyReply } from 'fastify';
 import { NotBegun } from '../batching/group-commit.ts';
 import { StoreFault } from '../store/store-fault.ts';
-import { InvalidRequest, type PlainProblem, PROBLEMS, type ProblemCode } from './problems.ts';
+import { errorCodeOf, InvalidRequest, type PlainProblem, PROBLEMS, type ProblemCode } from './problems.ts';
+import { arrivalOf } from './request-id.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Seconds after which a client may send a refused request again. */
+/** Seconds after which a client may retry a request that got 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** The status that nginx logs for a client which disconnected. It reaches no client; metrics and the request log show it. */
+/** The status that nginx logs for a client that has disconnected. Only the metrics and the request log show it. */
 const CANCELED_STATUS = 499;
 
-/** Further members of a document, beside those that all problems have. */
+/** Members of a problem document besides those that all problems have. */
 export interface Particulars {
   readonly detail: string;
   readonly [member: string]: unknown;
@@ -22,11 +23,16 @@ export interface Particulars {
 export function problemDocument(code: ProblemCode, requestId: string, particulars: Particulars): string {
   const { status, title } = PROBLEMS[code];
   const type = `/problems/${code}`;
-  return JSON.stringify({ type, title, status, error: code, request_id: requestId, ...particulars });
+  const names = { error: code, error_code: errorCodeOf(code) };
+  const timestamp = new Date(arrivalOf(requestId));
+  return JSON.stringify({
+    ...{ type, title, status, ...names, request_id: requestId, timestamp, message: particulars.detail },
+    ...particulars,
+  });
 }
 
 export function sendProblem(reply: FastifyReply, code: PlainProblem): void;
-/** @param requestId that of an earlier request with the same idempotency key, if this is its answer */
+/** @param requestId the id of the first request with the same idempotency key, if its response is replayed */
 export function sendProblem(reply: FastifyReply, code: ProblemCode, particulars: Particulars, requestId?: string): void;
 export function sendProblem(
   reply: FastifyReply,
@@ -35,7 +41,7 @@ export function sendProblem(
   requestId = reply.request.id,
 ): void {
   const { status } = PROBLEMS[code];
-  // Not if the write may have been applied and has no key: a client that retries by itself could apply it twice.
+  // Not if the write may have been applied and has no key: a client that retries automatically could apply it twice.
   const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
   if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');
@@ -44,13 +50,14 @@ export function sendProblem(
   reply.send(Buffer.from(problemDocument(code, requestId, particulars)));
 }
 
-/** Problems of a request whose body was read to its end: the next one can follow on the connection. */
+/** Problems that are found after the whole body was read: the connection can be used for further requests. */
 const READ_WHOLE: ReadonlySet<ProblemCode> = new Set(['InvalidJson', 'InvalidField']);
 
-export function sendInvalid(reply: FastifyReply, { code, message, errors }: InvalidRequest): void {
-  // Fastify closes the connection after any error of a body parser, and pipelined requests would get no answer.
+export function sendInvalid(reply: FastifyReply, { code, errorCode, message, errors }: InvalidRequest): void {
+  // Fastify closes the connection after any error of a body parser, and pipelined requests would get no response.
   if (READ_WHOLE.has(code)) reply.removeHeader('connection');
-  sendProblem(reply, code, errors.length > 0 ? { detail: message, errors } : { detail: message });
+  const named = errorCode === null ? {} : { error_code: errorCode };
+  sendProblem(reply, code, { detail: message, ...named, ...(errors.length > 0 ? { errors } : {}) });
 }
 
 export function sendNotBegun(reply: FastifyReply, { code }: NotBegun): void {
@@ -58,14 +65,14 @@ export function sendNotBegun(reply: FastifyReply, { code }: NotBegun): void {
   else sendProblem(reply, code);
 }
 
-/** Answers what a call has thrown, and logs it if it is a failure of Scrip. */
+/** Sends the response to an error that a call has thrown. Logs the error if it is a failure of Scrip. */
 export function sendError(reply: FastifyReply, error: unknown): void {
   if (error instanceof InvalidRequest) {
     sendInvalid(reply, error);
   } else if (error instanceof NotBegun) {
     sendNotBegun(reply, error);
   } else {
-    // A connection that is cut off, for example by a stop after its deadline, is not an error.
+    // A connection that was cut, for example at the end of a shutdown, is not an error.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
     reply.log[level]({ err: error, request_id: reply.request.id }, 'a request failed');
     sendProblem(reply, error instanceof StoreFault ? error.code : 'Internal');

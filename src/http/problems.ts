@@ -1,6 +1,6 @@
-// Every problem that a request can meet, once: its name to program against, its status, and its texts. The API, its
-// OpenAPI document, `/problems/:error` and the forms of the console take them from here. A new name does not compile until
-// it has all of them. How a problem becomes an answer is in `problem-reply.ts`.
+// The only list of problems that a request can have: name, status and texts. The API, its OpenAPI document,
+// `/problems/:error` and the forms of the console use this list. A new name does not compile until it has a status and
+// its texts. `problem-reply.ts` sends the responses.
 
 import type { Refusal } from '../ledger/command.ts';
 import type { FaultCode } from '../store/store-fault.ts';
@@ -37,13 +37,13 @@ interface Amounts {
 
 interface Problem {
   readonly status: number;
-  /** The same each time. */
+  /** A short description that is always the same. */
   readonly title: string;
-  /** What happened this time: a function where it depends on more than the name. */
+  /** What happened in this case; a function if that depends on more than the name. */
   readonly detail: string | ((particulars: never) => string);
-  /** What a client of the API does about it. */
+  /** What a client of the API can do about it. */
   readonly remedy: string;
-  /** The text of the console's forms, if it is not the detail. */
+  /** The text in forms of the console, if it differs from `detail`. */
   readonly inForm?: string;
 }
 
@@ -102,7 +102,7 @@ export const PROBLEMS = {
     status: 408,
     title: 'Request timeout',
     detail: 'The request did not arrive in time. The connection is closed.',
-    remedy: 'Send it again. Headers have 10 seconds to arrive, a whole request 30.',
+    remedy: 'Send the request again. Headers have 10 seconds to arrive, a whole request 30.',
   },
   CycleAlreadyActive: {
     status: 409,
@@ -156,7 +156,7 @@ export const PROBLEMS = {
     status: 429,
     title: 'Rate limit exceeded',
     detail: 'This API key has exceeded its rate limit. Nothing was changed.',
-    remedy: 'Send it again after `Retry-After` seconds.',
+    remedy: 'Send the request again after `Retry-After` seconds.',
   },
   HeadersTooLarge: {
     status: 431,
@@ -176,36 +176,51 @@ export const PROBLEMS = {
     status: 503,
     title: 'Server overloaded; nothing was changed',
     detail: 'The server is busy. Nothing was changed; try again in a moment.',
-    remedy: 'Send it again after `Retry-After` seconds.',
+    remedy: 'Send the request again after `Retry-After` seconds.',
   },
   StoreUnavailable: {
     status: 503,
     title: 'Database unavailable; nothing was changed',
     detail: 'The database is unavailable. Nothing was changed; try again in a moment.',
-    remedy: 'Send it again after `Retry-After` seconds.',
+    remedy: 'Send the request again after `Retry-After` seconds.',
   },
   OutcomeUnknown: {
     status: 503,
     title: 'Outcome unknown',
     detail:
       'The database failed while it confirmed the write, which may or may not have been applied. Send it again with the same Idempotency-Key, or read the balance first.',
-    remedy: 'With an `Idempotency-Key`, send it again with the same one. Without, read the balance before you do.',
+    remedy:
+      'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, read the balance first.',
     inForm: "We couldn't confirm this. Resubmit unchanged; it won't be applied twice.",
   },
 } satisfies Readonly<Record<ProblemCode, Problem>>;
 
-/** Those whose detail is always the same. */
+/** Problems that have another `error_code` in published clients of this API. */
+const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
+  CycleAlreadyActive: 'ACTIVE_CYCLE_EXISTS',
+  CycleNotFound: 'NO_ACTIVE_CYCLE',
+};
+
+/** The `error_code` of a problem: its name in capitals, such as `INSUFFICIENT_FUNDS`, with a few exceptions. */
+export function errorCodeOf(code: ProblemCode): string {
+  return ERROR_CODES[code] ?? code.replaceAll(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
+}
+
+/** The `error_code` of an amount of 0 or less. */
+export const AMOUNT_NEGATIVE = 'AMOUNT_NEGATIVE';
+
+/** Problems with a constant `detail`. */
 export type PlainProblem = {
   [Code in ProblemCode]: (typeof PROBLEMS)[Code]['detail'] extends string ? Code : never;
 }[ProblemCode];
 
-/** What a form of the console says about a problem. */
+/** The text of a problem in a form of the console. */
 export function formText(code: PlainProblem): string {
   const problem: Problem = PROBLEMS[code];
   return problem.inForm ?? PROBLEMS[code].detail;
 }
 
-/** What happened to a command that a rule refused. */
+/** The `detail` of a refusal. */
 export function refusalDetail(refusal: Refusal): string {
   switch (refusal.refused) {
     case 'InsufficientFunds':
@@ -216,7 +231,7 @@ export function refusalDetail(refusal: Refusal): string {
   }
 }
 
-/** With commas between thousands. `toLocaleString` takes fifty times as long. */
+/** Formats a number with commas between thousands. `toLocaleString` takes fifty times as long. */
 function grouped(value: number): string {
   return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',');
 }
@@ -225,21 +240,25 @@ function credits(amount: number): string {
   return `${grouped(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
 }
 
-/** An invalid request, thrown by whatever reads it and answered in one place. */
+/** An invalid request: thrown wherever it is detected, and answered in one place. */
 export class InvalidRequest extends Error {
   readonly code: RequestCode;
   readonly errors: readonly FieldError[];
+  /** Null to use the `error_code` of `code`. */
+  readonly errorCode: string | null;
 
-  constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = []) {
+  constructor(code: RequestCode, detail: string, errors: readonly FieldError[] = [], errorCode: string | null = null) {
     super(detail);
     this.name = 'InvalidRequest';
     this.code = code;
     this.errors = errors;
+    this.errorCode = errorCode;
   }
 }
 
-export function invalidFields(errors: readonly FieldError[]): InvalidRequest {
-  return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors);
+/** @param errorCode null to use the `error_code` of `InvalidField` */
+export function invalidFields(errors: readonly FieldError[], errorCode: string | null = null): InvalidRequest {
+  return new InvalidRequest('InvalidField', PROBLEMS.InvalidField.detail(errors), errors, errorCode);
 }
 
 /** JSON Pointer (RFC 6901) to a field of the body. */

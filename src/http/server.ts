@@ -1,5 +1,5 @@
-// Builds the HTTP server: connections, hooks and routes. Every error becomes a problem document, including those of Fastify
-// and of the HTTP parser.
+// Builds the HTTP server: connections, hooks and routes. Every error becomes a problem document, including the errors
+// of Fastify and of the HTTP parser.
 
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import Fastify, {
@@ -33,6 +33,7 @@ import { RequestMetrics } from './metrics/request-metrics.ts';
 import { traceRequests } from './metrics/request-tracing.ts';
 import { sendError, sendInvalid, sendProblem } from './problem-reply.ts';
 import { InvalidRequest, PROBLEMS } from './problems.ts';
+import { requestIds } from './request-id.ts';
 
 export interface HttpServerOptions {
   readonly ledger: LedgerStore;
@@ -41,27 +42,29 @@ export interface HttpServerOptions {
   readonly authenticator: Authenticator;
   readonly logger: FastifyBaseLogger;
   readonly version: string;
+  /** The origin at which clients reach Scrip, if known. */
+  readonly publicUrl?: string | null;
   readonly console: OtherPages;
-  /** Shared with the console. */
+  /** The queue of page reads, shared with the console. */
   readonly pages: PageQueue;
-  /** Whether each request is a line in the log. */
+  /** Whether each request is logged. */
   readonly logRequests?: boolean;
   /** Records a span for each request. */
   readonly tracer?: Tracer | null;
-  /** Whether the metrics have a port of their own. */
+  /** Whether the metrics are served on a separate port. */
   readonly metricsElsewhere?: boolean;
-  /** How often each key may call; null or absent if that is not limited. */
+  /** The rate limit of each API key; null or absent if there is none. */
   readonly rateLimit?: RateLimitSettings | null;
-  /** Other bounds than `SERVER_LIMITS`. */
+  /** Values that replace some of `SERVER_LIMITS`. */
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** Pages beside the API, with routes, parsers and errors of their own. */
+/** Pages besides the API, with separate routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
-  /** Addresses that begin with it are theirs, such as `/console/`. */
+  /** All URLs of these pages begin with this, such as `/console/`. */
   readonly prefix: string;
-  /** Replaces an address of theirs that no route can decode, so that they can answer it. */
+  /** Replaces a URL with this prefix that the router cannot decode by one that these pages can answer. */
   readonly addressFor: (url: string) => string;
 }
 
@@ -70,17 +73,20 @@ export interface HttpServer {
   readonly metrics: Registry;
   /** All routes, such as `GET /healthz`. */
   readonly routes: readonly string[];
-  /** Stops accepting connections, answers the requests in flight, and closes connections that are open after ten seconds. */
+  /**
+   * Stops accepting connections, answers the requests in flight, and after ten seconds closes the connections that are
+   * still open.
+   */
   drain(): Promise<void>;
 }
 
-/** How often connections without a request are closed while draining. */
+/** Interval at which idle connections are closed while draining. */
 const DRAIN_IDLE_MS = 100;
 
-/** Any version, either case. */
+/** A UUID of any version, in upper or lower case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Answered on connections beyond `MAX_CONNECTIONS` too: a busy process is alive. */
+/** Paths that are answered on connections beyond `MAX_CONNECTIONS` too: a busy process is alive. */
 const OPERATOR_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
@@ -98,13 +104,13 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   refuseMalformed(app, limits);
   const inFlight = new FairShare(limits.inFlightMax);
   app.decorateRequest('isInFlight', false);
-  // One hook for all that a response needs: each hook of its own costs a request as much as what it does.
+  // A single hook for everything that a response needs: a further hook costs a request as much as the work in it.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
     if (request.isInFlight) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    // Fastify closes a connection behind any answer while it is closing: requests that were pipelined are answered first.
+    // While Fastify is closing, it closes a connection after any response. Pipelined requests must be answered first.
     if (isDraining && connection.pipelined.length > 0) reply.raw.removeHeader('connection');
     else if (isDraining || connection.isSurplus) reply.header('connection', 'close');
     if (reply.getHeader('connection') === 'close') connection.isClosing = true;
@@ -115,7 +121,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   const unsent = new FairShare(limits.unsentBytesMax);
   const calls = { ...options, throughput: commit.throughput, rateLimit, inFlight, unsent };
   collectMetrics(metrics, { ...options, inFlight });
-  await describe(app, options.version);
+  await describe(app, options);
   const api = async (scope: FastifyInstance) => {
     writeRoutes(scope, calls);
     readRoutes(scope, calls);
@@ -140,7 +146,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   };
 }
 
-/** Refuses malformed requests, and those of connections beyond `MAX_CONNECTIONS`. */
+/** Refuses malformed requests, and requests on connections beyond `MAX_CONNECTIONS`. */
 function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits): void {
   const detail = `Nothing was changed. This process has reached its limit of ${connectionsMax} open connections (MAX_CONNECTIONS); use fewer, or raise the setting.`;
   app.addHook('onRequest', (request, reply, done) => {
@@ -156,18 +162,19 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
   });
 }
 
-/** As Node looks for it, to answer `100 Continue`. */
+/** The same pattern as in Node, which answers `100 Continue`. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
-/** Malformed requests that Node accepts. */
+/** Detects malformed requests that Node accepts. */
 function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): InvalidRequest | null {
   if (rawHeaders.length > 2 * HEADERS_MAX)
     return new InvalidRequest('HeadersTooLarge', PROBLEMS.HeadersTooLarge.detail);
-  // A request line without a version is HTTP/0.9, whose answers have no status.
+  // A request line without a version means HTTP/0.9, in which responses have no status.
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new InvalidRequest('BadRequest', 'Send the request as HTTP/1.1 or HTTP/1.0.');
   const { host, expect, 'transfer-encoding': encoding } = headers;
-  // RFC 9112, section 3.2: a proxy may have routed by the other of two, which Node joins with a comma and a space.
+  // RFC 9112, section 3.2: of two Host headers, a proxy may have used the other one. Node joins them with a comma and a
+  // space.
   if (host === undefined ? httpVersion !== '1.0' : host.includes(', '))
     return new InvalidRequest('BadRequest', 'Send exactly one Host header.');
   if (expect !== undefined && !CONTINUE.test(expect))
@@ -177,12 +184,12 @@ function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): Inv
   return null;
 }
 
-/** Fastify without its own errors, log and server. */
+/** Fastify without its own error responses, logging and server. */
 function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits): FastifyInstance {
   const genReqId = requestIds();
   const connections = new Connections(limits);
   return Fastify({
-    // With a logger of its own, Fastify would add listeners to every response, to log it.
+    // With its own logger, Fastify would add listeners to every response in order to log it.
     childLoggerFactory: () => logger,
     logController: new LogController({ disableRequestLogging: true }),
     serverFactory: (handler) => {
@@ -194,13 +201,13 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
     genReqId,
     rewriteUrl: ({ url = '/' }) => (url.startsWith(console.prefix) ? console.addressFor(url) : url),
     bodyLimit: BODY_BYTES_MAX,
-    exposeHeadRoutes: false,
+    exposeHeadRoutes: true,
     forceCloseConnections: 'idle',
-    // While draining, requests on open connections are answered like any other, and the connection closed.
+    // While draining, requests on open connections are still answered, and then the connection is closed.
     return503OnClosing: false,
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
-      // The format of the library takes `urn:uuid:` before it.
+      // The format of the library also accepts the prefix `urn:uuid:`.
       onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
     },
     frameworkErrors: answerError,
@@ -209,9 +216,9 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
 
 function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // Node would refuse such a request without a body; `malformedIn` does it with a problem.
+    // Node would refuse a request without Host with an empty response; `malformedIn` sends a problem document.
     requireHostHeader: false,
-    // Node would keep the first of two `Authorization` or `Host` headers, and drop the other.
+    // Otherwise Node would keep the first of two `Authorization` or `Host` headers and drop the other.
     joinDuplicateHeaders: true,
     maxHeaderSize: HEADER_BYTES_MAX,
     headersTimeout: limits.headersTimeoutMs,
@@ -219,16 +226,9 @@ function nodeServer(limits: ServerLimits): Server {
     keepAliveTimeout: limits.keepAliveMs,
     connectionsCheckingInterval: limits.connectionsCheckMs,
   });
-  // Node would drop further headers; `malformedIn` refuses the request.
+  // With a limit, Node would drop further headers; instead, `malformedIn` refuses the request.
   server.maxHeadersCount = 0;
   return server;
-}
-
-/** Unique in this process; the prefix differs between processes and starts. */
-function requestIds(): () => string {
-  const prefix = `${Date.now().toString(36)}-${process.pid.toString(36)}-`;
-  let count = 0;
-  return () => prefix + (count++).toString(36);
 }
 
 function takeJsonOnly(app: FastifyInstance): void {
@@ -236,7 +236,7 @@ function takeJsonOnly(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
-      if (request.headers['content-encoding'] !== undefined)
+      if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity')
         throw new InvalidRequest('UnsupportedMediaType', 'The body must not be compressed.');
       done(null, readJson(body as Buffer));
     } catch (error) {
@@ -246,9 +246,9 @@ function takeJsonOnly(app: FastifyInstance): void {
 }
 
 /**
- * Answers 404, or 405 if the path has other methods.
+ * Answers requests without a route: 405 if the path exists with other methods, else 404.
  *
- * @returns the methods of each path that is added from now on
+ * @returns the methods of each path; routes that are added later are included
  */
 function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<string>> {
   const methodsOf = new Map<string, Set<string>>();
@@ -269,7 +269,7 @@ function answerUnrouted(app: FastifyInstance): ReadonlyMap<string, ReadonlySet<s
   return methodsOf;
 }
 
-/** Answers errors of hooks, parsers, validators and Fastify itself. */
+/** Sends the responses to errors of hooks, parsers, validators and Fastify itself. */
 function answerError(error: FastifyError, request: FastifyRequest, reply: FastifyReply): void {
   sendError(reply, invalidRequestOf(error, request) ?? error);
 }

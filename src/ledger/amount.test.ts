@@ -1,4 +1,4 @@
-// Amounts at their bounds.
+// The bounds of amounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,9 +1,9 @@
-// Credits are whole numbers. Everything that holds them stays within what a JavaScript number and a JSON reader hold exactly.
+// Credits are whole numbers of at most 2^53−1, so that JavaScript and JSON parsers represent them exactly.
 
-/** Credits: an integer from 1 to `AMOUNT_MAX` in a command; from 0 where something may be used up. */
+/** A number of credits: an integer from 1 to `AMOUNT_MAX` in a command, from 0 for a balance or the rest of a cycle. */
 export type Amount = number;
 
-/** 2^53−1, the largest integer that survives a JSON reader; also the most that one end user may hold. */
+/** 2^53−1: the largest integer that JSON parsers read exactly, and the largest balance of an end user. */
 export const AMOUNT_MAX: Amount = Number.MAX_SAFE_INTEGER;
 
 export function isAmount(value: number): boolean {

@@ -1,4 +1,4 @@
-// What a posting does to a state, and which postings no state can have.
+// How each kind of posting changes a state, and which postings violate an invariant.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -27,12 +27,12 @@ const BOUGHT = oneTime({ start: daysAgo(2) });
 const MONTHLY = recurring({ start: daysAgo(1) });
 const NEXT = periodAfter(MONTHLY, 1);
 
-test('an addition puts a one-time cycle with all of its credits behind the others', () => {
+test('an addition appends a full one-time cycle to the state', () => {
   const cycle = oneTime({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT, MONTHLY), opening(cycle)), { cycles: [BOUGHT, MONTHLY, cycle] });
 });
 
-test('a start puts a recurring cycle in its first period behind the others', () => {
+test('a start appends a recurring cycle in its first period to the state', () => {
   const cycle = recurring({ amount: 25, validityDays: 7 });
   assert.deepEqual(apply(stateOf(BOUGHT), opening(cycle)), { cycles: [BOUGHT, cycle] });
 });
@@ -44,20 +44,20 @@ test('a cycle of 2^53−1 credits that lasts to the end of the year 9999 can be 
 });
 
 const STOPPED: readonly (readonly [when: string, end: number, status: Cycle['status']])[] = [
-  ['a millisecond before its end', NOW + 1, 'superseded'],
-  ['at its end', NOW, 'canceled'],
-  ['a millisecond after its end', NOW - 1, 'canceled'],
+  ['a millisecond before the first one ends', NOW + 1, 'superseded'],
+  ['when the first one ends', NOW, 'canceled'],
+  ['a millisecond after the first one ends', NOW - 1, 'canceled'],
 ];
 
 for (const [when, end, status] of STOPPED) {
-  test(`a canceled cycle is ${status} when another one starts ${when}`, () => {
+  test(`a canceled cycle ${status === 'canceled' ? 'stays canceled' : 'becomes superseded'} if another cycle starts ${when}`, () => {
     const canceled = recurring({ start: end - DAY_MS, validityDays: 1, status: 'canceled', remaining: 7 });
     const next = recurring({}, 2);
     assert.deepEqual(apply(stateOf(canceled), opening(next)), { cycles: [{ ...canceled, status }, next] });
   });
 }
 
-test('a start leaves one-time cycles and cycles that were superseded before as they are', () => {
+test('a start does not change one-time cycles and already superseded cycles', () => {
   const older = recurring({ start: daysAgo(3), status: 'superseded' });
   const { cycles } = apply(stateOf(older, BOUGHT), opening(recurring()));
   assert.equal(cycles[0], older);
@@ -69,12 +69,12 @@ test('an addition leaves a canceled cycle canceled', () => {
   assert.equal(apply(stateOf(canceled), opening(oneTime())).cycles[0], canceled);
 });
 
-test('a renewal replaces the period that ended by the next one, full, behind all other cycles', () => {
+test('a renewal removes the ended period and appends the next one with full credits', () => {
   const before = stateOf({ ...MONTHLY, remaining: 40 }, oneTime());
   assert.deepEqual(apply(before, opening(NEXT)), { cycles: [oneTime(), NEXT] });
 });
 
-test('a subtraction takes its credits from its cycle, and from no other', () => {
+test('a subtraction posting takes credits from its own cycle and from no other', () => {
   const before = stateOf(BOUGHT, MONTHLY);
   const after = apply(before, drawing(MONTHLY, 30, NOW));
   assert.deepEqual(after, { cycles: [BOUGHT, { ...MONTHLY, remaining: 70 }] });
@@ -88,12 +88,12 @@ for (const status of ['canceled', 'superseded'] as const) {
   });
 }
 
-test('a subtraction may take all that remains', () => {
+test('a subtraction may take all remaining credits of a cycle', () => {
   const cycle = { ...BOUGHT, remaining: 5 };
   assert.equal(apply(stateOf(cycle), drawing(cycle, 5, NOW)).cycles[0]?.remaining, 0);
 });
 
-test('a stop cancels the active cycle and leaves it its credits', () => {
+test('a stop cancels the active cycle and does not change its credits', () => {
   const cycle = { ...MONTHLY, remaining: 40 };
   const after = apply(stateOf(BOUGHT, cycle), stopping(cycle, NOW));
   assert.deepEqual(after, { cycles: [BOUGHT, { ...cycle, status: 'canceled' }] });
@@ -106,7 +106,7 @@ test('a cycle can be spent and stopped from its start to a millisecond before it
   }
 });
 
-/** A state that could not be followed by this posting, and the invariant that says why. */
+/** A posting that is not possible in this state, and the invariant that it violates. */
 type Violation = readonly [what: string, state: EndUserState, posting: Posting, invariant: Invariant];
 
 const ADDED = opening(oneTime());
@@ -120,43 +120,43 @@ const OPENINGS: readonly Violation[] = [
   ['an addition without terms', EMPTY_STATE, { ...ADDED, terms: null }, 4],
   ['an addition of a recurring cycle', EMPTY_STATE, { ...STARTED, kind: 'add' }, 3],
   ['a start of a one-time cycle', EMPTY_STATE, { ...ADDED, kind: 'start-cycle' }, 3],
-  ['an addition of nothing', EMPTY_STATE, { ...ADDED, amount: 0 }, 1],
+  ['an addition of 0 credits', EMPTY_STATE, { ...ADDED, amount: 0 }, 1],
   ['an addition of minus one credit', EMPTY_STATE, { ...ADDED, amount: -1 }, 1],
   ['an addition of half a credit', EMPTY_STATE, { ...ADDED, amount: 0.5 }, 1],
   ['an addition of 2^53 credits', EMPTY_STATE, { ...ADDED, amount: AMOUNT_MAX + 1 }, 1],
   ['an addition that expires a millisecond early', EMPTY_STATE, { ...ADDED, expiresAt: ADDED.expiresAt - 1 }, 4],
   ['an addition that expires a millisecond late', EMPTY_STATE, { ...ADDED, expiresAt: ADDED.expiresAt + 1 }, 4],
-  ['an addition of another validity than its expiry says', EMPTY_STATE, { ...ADDED, terms: DAILY }, 4],
-  ['an addition a millisecond after its id', EMPTY_STATE, moved(ADDED, 1), 3],
+  ['an addition with a validity that does not match its expiry', EMPTY_STATE, { ...ADDED, terms: DAILY }, 4],
+  ['an addition a millisecond after the time in its id', EMPTY_STATE, moved(ADDED, 1), 3],
   ['an addition before 1970', EMPTY_STATE, moved(ADDED, -NOW - 1), 4],
   ['an addition in its second period', EMPTY_STATE, { ...ADDED, period: 1 }, 3],
   ['a start in its second period', EMPTY_STATE, { ...RENEWED, kind: 'start-cycle', transactionId: NEXT.id }, 3],
-  ['an addition to a cycle of another id', EMPTY_STATE, { ...ADDED, transactionId: idAt(NOW, 2) }, 4],
-  ['a start of a cycle of another id', EMPTY_STATE, { ...STARTED, transactionId: idAt(NOW, 2) }, 4],
-  ['an addition that happened before', stateOf(oneTime()), ADDED, 3],
-  ['a start that happened before', stateOf(recurring({ status: 'canceled' })), STARTED, 3],
-  ['a start beside an active cycle', stateOf(MONTHLY), STARTED, 3],
+  ['an addition with another id than its cycle', EMPTY_STATE, { ...ADDED, transactionId: idAt(NOW, 2) }, 4],
+  ['a start with another id than its cycle', EMPTY_STATE, { ...STARTED, transactionId: idAt(NOW, 2) }, 4],
+  ['an addition that was applied before', stateOf(oneTime()), ADDED, 3],
+  ['a start that was applied before', stateOf(recurring({ status: 'canceled' })), STARTED, 3],
+  ['a start while a cycle is active', stateOf(MONTHLY), STARTED, 3],
   ['a start at the end of an active cycle that was not renewed', stateOf(endingAt(NOW)), STARTED, 3],
   ['a start after the end of an active cycle that was not renewed', stateOf(endingAt(NOW - 1)), STARTED, 3],
 ];
 
 const RENEWALS: readonly Violation[] = [
-  ['a renewal of a cycle that is not there', stateOf(BOUGHT), RENEWED, 4],
+  ['a renewal of a cycle that does not exist', stateOf(BOUGHT), RENEWED, 4],
   ['a renewal without terms', stateOf(MONTHLY), { ...RENEWED, terms: null }, 4],
   ['a renewal of a canceled cycle', stateOf({ ...MONTHLY, status: 'canceled' }), RENEWED, 3],
   ['a renewal of a superseded cycle', stateOf({ ...MONTHLY, status: 'superseded' }), RENEWED, 3],
   ['a renewal of a one-time cycle', stateOf({ ...MONTHLY, type: 'one-time' }), RENEWED, 3],
   ['a renewal as a one-time cycle', stateOf(MONTHLY), { ...RENEWED, terms: { type: 'one-time', validityDays: 31 } }, 3],
-  ['a renewal that happened before', stateOf(NEXT), RENEWED, 3],
-  ['a renewal that leaves a period out', stateOf(MONTHLY), opening(periodAfter(MONTHLY, 2)), 3],
-  ['a renewal to the first period', stateOf(MONTHLY), { ...RENEWED, period: 0 }, 3],
+  ['a renewal that was applied before', stateOf(NEXT), RENEWED, 3],
+  ['a renewal that skips a period', stateOf(MONTHLY), opening(periodAfter(MONTHLY, 2)), 3],
+  ['a renewal with period number 0', stateOf(MONTHLY), { ...RENEWED, period: 0 }, 3],
   ['a renewal a millisecond early', stateOf(MONTHLY), moved(RENEWED, -1), 3],
   ['a renewal a millisecond late', stateOf(MONTHLY), moved(RENEWED, 1), 3],
-  ['a renewal with one credit more', stateOf(MONTHLY), { ...RENEWED, amount: 101 }, 3],
-  ['a renewal with one credit less', stateOf(MONTHLY), { ...RENEWED, amount: 99 }, 3],
-  ['a renewal with a number that skips one', stateOf(MONTHLY), { ...RENEWED, period: 2 }, 3],
+  ['a renewal with one credit too many', stateOf(MONTHLY), { ...RENEWED, amount: 101 }, 3],
+  ['a renewal with one credit too few', stateOf(MONTHLY), { ...RENEWED, amount: 99 }, 3],
+  ['a renewal with a period number that skips one', stateOf(MONTHLY), { ...RENEWED, period: 2 }, 3],
   [
-    'a renewal of another validity, with the number that it has in such periods',
+    'a renewal with a shorter validity, numbered in periods of that validity',
     stateOf(MONTHLY),
     { ...RENEWED, terms: { ...DAILY, type: 'recurring' }, period: 31, expiresAt: RENEWED.createdAt + DAY_MS },
     3,
@@ -164,15 +164,15 @@ const RENEWALS: readonly Violation[] = [
 ];
 
 const SUBTRACTIONS: readonly Violation[] = [
-  ['a subtraction of nothing', stateOf(BOUGHT), { ...DRAWN, amount: 0 }, 1],
-  ['a subtraction that adds', stateOf({ ...BOUGHT, remaining: 9 }), { ...DRAWN, amount: 1 }, 1],
+  ['a subtraction of 0 credits', stateOf(BOUGHT), { ...DRAWN, amount: 0 }, 1],
+  ['a subtraction with a positive amount', stateOf({ ...BOUGHT, remaining: 9 }), { ...DRAWN, amount: 1 }, 1],
   ['a subtraction of half a credit', stateOf(BOUGHT), { ...DRAWN, amount: -0.5 }, 1],
   ['a subtraction of one credit more than remains', stateOf({ ...BOUGHT, remaining: 9 }), drawing(BOUGHT, 10, NOW), 1],
-  ['a subtraction from a cycle that is not there', stateOf(MONTHLY), DRAWN, 4],
+  ['a subtraction from a cycle that does not exist', stateOf(MONTHLY), DRAWN, 4],
   ['a subtraction a millisecond before the start of its cycle', stateOf(BOUGHT), at(DRAWN, BOUGHT.start - 1), 4],
   ['a subtraction at the end of its cycle', stateOf(BOUGHT), at(DRAWN, BOUGHT.end), 4],
   ['a subtraction from the next period', stateOf(MONTHLY), { ...drawing(NEXT, 1), createdAt: NOW }, 4],
-  ['a subtraction from the period before', stateOf(NEXT), drawing(MONTHLY, 1, NOW), 4],
+  ['a subtraction from the previous period', stateOf(NEXT), drawing(MONTHLY, 1, NOW), 4],
   ['a subtraction that expires a millisecond late', stateOf(BOUGHT), { ...DRAWN, expiresAt: BOUGHT.end + 1 }, 4],
   ['a subtraction that expires a millisecond early', stateOf(BOUGHT), { ...DRAWN, expiresAt: BOUGHT.end - 1 }, 4],
   ['a subtraction with terms', stateOf(BOUGHT), { ...DRAWN, terms: ADDED.terms }, 4],
@@ -181,7 +181,7 @@ const SUBTRACTIONS: readonly Violation[] = [
 const STOPS: readonly Violation[] = [
   ['a stop that takes credits', stateOf(MONTHLY), { ...STOP, amount: -1 }, 1],
   ['a stop that adds credits', stateOf({ ...MONTHLY, remaining: 9 }), { ...STOP, amount: 1 }, 1],
-  ['a stop of a cycle that is not there', stateOf(BOUGHT), STOP, 4],
+  ['a stop of a cycle that does not exist', stateOf(BOUGHT), STOP, 4],
   ['a stop of a one-time cycle', stateOf(BOUGHT), stopping(BOUGHT, NOW), 3],
   ['a stop of a canceled cycle', stateOf({ ...MONTHLY, status: 'canceled' }), STOP, 3],
   ['a stop of a superseded cycle', stateOf({ ...MONTHLY, status: 'superseded' }), STOP, 3],
@@ -192,7 +192,7 @@ const STOPS: readonly Violation[] = [
   ['a stop with terms', stateOf(MONTHLY), { ...STOP, terms: STARTED.terms }, 4],
 ];
 
-/** The same period, `ms` milliseconds later. */
+/** The same posting, with its start and its expiry `ms` milliseconds later. */
 function moved(posting: Posting, ms: number): Posting {
   return { ...posting, createdAt: posting.createdAt + ms, expiresAt: posting.expiresAt + ms };
 }
@@ -214,7 +214,7 @@ for (const [what, state, posting, invariant] of [...OPENINGS, ...RENEWALS, ...SU
   });
 }
 
-test('a violation says which rule it breaks, and is an assertion that failed', () => {
+test('an invariant violation is an assertion error with the number of the invariant and the broken rule', () => {
   assert.throws(() => apply(stateOf(MONTHLY), STARTED), {
     name: 'AssertionError',
     code: 'ERR_ASSERTION',
@@ -223,18 +223,18 @@ test('a violation says which rule it breaks, and is an assertion that failed', (
   });
 });
 
-test('postings of which the last one violates an invariant change nothing', () => {
+test('if the last of several postings violates an invariant, none of them changes the state', () => {
   const state = stateOf(BOUGHT, MONTHLY);
   assert.throws(() => applyAll(state, [DRAWN, STOP, STARTED, { ...DRAWN, amount: -100 }]), { invariant: 1 });
   assert.deepEqual(state, { cycles: [BOUGHT, MONTHLY] });
 });
 
-test('no posting leaves a state as it is', () => {
+test('applying an empty list of postings returns the same state', () => {
   const state = stateOf(BOUGHT);
   assert.equal(applyAll(state, []), state);
 });
 
-test('a posting never changes the state or the posting that it is given, whatever it does', () => {
+test('applying a posting modifies neither the old state nor the posting', () => {
   for (const posting of [ADDED, STARTED, DRAWN, STOP, RENEWED].map((each) => Object.freeze(each))) {
     const cycles = [BOUGHT, posting === STARTED ? ({ ...MONTHLY, status: 'canceled' } as const) : MONTHLY];
     const copy = structuredClone(cycles);
@@ -244,7 +244,7 @@ test('a posting never changes the state or the posting that it is given, whateve
   }
 });
 
-test('postings applied at once lead to the same state as one by one', () => {
+test('applying postings together gives the same state as applying them one by one', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 40 }), ({ postings }, split) => {
       const oneByOne = postings.reduce(apply, EMPTY_STATE);
@@ -255,7 +255,7 @@ test('postings applied at once lead to the same state as one by one', () => {
   );
 });
 
-test('the postings of an end user alone lead to the cycles that were stored', () => {
+test('the stored cycles of an end user can be recomputed from the postings alone', () => {
   fc.assert(
     fc.property(histories, ({ cycles, postings }) => {
       const byId = (a: Cycle, b: Cycle) => (a.id < b.id ? -1 : 1);
@@ -264,7 +264,7 @@ test('the postings of an end user alone lead to the cycles that were stored', ()
   );
 });
 
-test('a state has its cycles in the order in which they are spent, without being sorted', () => {
+test('applying postings leaves the cycles in burn order without sorting them', () => {
   fc.assert(
     fc.property(histories, ({ postings }) => {
       const { cycles } = applyAll(EMPTY_STATE, postings);

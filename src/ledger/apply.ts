@@ -1,12 +1,12 @@
-// What a posting does to the state of an end user: the one place that says so. Batches, the replay of the journal, the
-// audit, history and charts are folds of it. What cannot have happened violates an invariant, by its number.
+// Applies postings to the state of an end user. Only this file defines what a posting does: batches, the replay of the
+// journal, the audit, history and charts are folds of it. An impossible posting violates an invariant.
 
 import { assertCycle, type Cycle, hasEnded, isActiveRecurring, renews } from './cycle.ts';
 import { assertInvariant } from './invariant.ts';
 import type { Posting } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
-/** @throws InvariantViolation; the state that was given is unchanged */
+/** @throws InvariantViolation; `state` itself is never changed */
 export function apply(state: EndUserState, posting: Posting): EndUserState {
   return applyAll(state, [posting]);
 }
@@ -47,37 +47,41 @@ function open(cycles: Cycle[], posting: Posting): void {
   assertInvariant(4, cycleId === transactionId, 'a cycle has the id of the transaction that starts it');
   const cycle = periodOf(posting);
   assertInvariant(3, cycle.period === 0, 'a cycle is opened in its first period');
-  assertInvariant(3, (cycle.type === 'one-time') === (kind === 'add'), `a ${kind} opens no ${cycle.type} cycle`);
+  assertInvariant(
+    3,
+    (cycle.type === 'one-time') === (kind === 'add'),
+    `a posting of kind ${kind} does not open a ${cycle.type} cycle`,
+  );
   cycles.push(cycle);
 }
 
-/** A cycle that was stopped before is no longer the current one when another starts. */
+/** When a cycle starts, a canceled cycle that has not ended becomes superseded. */
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
-    // One that has ended is active as well, until its renewal is entered.
+    // A cycle that has ended still counts as active until its renewal is applied.
     assertInvariant(3, !isActiveRecurring(cycle), 'an end user has at most one active recurring cycle');
     if (cycle.status === 'canceled' && !hasEnded(cycle, now)) cycles[index] = { ...cycle, status: 'superseded' };
   });
 }
 
-/** The next period begins where the last one ended, and with it the cycle moves behind those that started before. */
+/** Opens the next period at the end of the last one. The cycle then comes last in burn order. */
 function renew(cycles: Cycle[], posting: Posting): void {
   const index = indexOf(cycles, posting);
   const ended = cycles[index] as Cycle;
   const next = periodOf(posting);
   assertInvariant(3, renews(ended), 'only an active recurring cycle is renewed');
   assertInvariant(3, ended.end === next.start, 'a period starts where the one before it ends');
-  // With the same validity the number of the period follows from its start, which `assertCycle` has checked.
+  // `assertCycle` has checked that the period number fits the start and the validity.
   const isSame = next.amount === ended.amount && next.validityDays === ended.validityDays;
   assertInvariant(3, isSame, 'a renewal opens the next period of the same cycle, with the same amount');
   cycles.splice(index, 1);
   cycles.push(next);
 }
 
-/** The cycle as it is right after the posting that opens it, or its next period. */
+/** The cycle right after a posting that opens it or its next period. */
 function periodOf(posting: Posting): Cycle {
   const { cycleId: id, period, amount, createdAt: start, expiresAt: end, terms } = posting;
-  assertInvariant(4, terms !== null, 'a posting that opens a cycle says what the cycle is');
+  assertInvariant(4, terms !== null, 'a posting that opens a cycle has terms');
   const { type, validityDays } = terms;
   const cycle: Cycle = { id, period, type, status: 'active', amount, remaining: amount, start, end, validityDays };
   assertCycle(cycle);
@@ -88,8 +92,12 @@ function spend(cycles: Cycle[], posting: Posting): void {
   const index = runningIndexOf(cycles, posting);
   const cycle = cycles[index] as Cycle;
   const { amount } = posting;
-  assertInvariant(1, Number.isSafeInteger(amount), 'a subtraction is of whole credits');
-  assertInvariant(1, amount < 0 && -amount <= cycle.remaining, `a subtraction of ${-amount} is within what remains`);
+  assertInvariant(1, Number.isSafeInteger(amount), 'a subtraction takes a whole number of credits');
+  assertInvariant(
+    1,
+    amount < 0 && -amount <= cycle.remaining,
+    `a subtraction of ${-amount} is between 1 and what remains`,
+  );
   cycles[index] = { ...cycle, remaining: cycle.remaining + amount };
 }
 
@@ -107,14 +115,18 @@ function indexOf(cycles: readonly Cycle[], { cycleId }: Posting): number {
   return index;
 }
 
-/** Of the cycle that a posting touches within its period. */
+/** The index of the cycle that a subtraction or a stop touches. */
 function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
   const index = indexOf(cycles, posting);
   const { period, start, end } = cycles[index] as Cycle;
   const { createdAt } = posting;
-  assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle says what the cycle is');
+  assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
   assertInvariant(4, period === posting.period, 'a posting touches the period that its cycle is in');
-  assertInvariant(4, start <= createdAt && createdAt < end, 'a posting lies within the time of its cycle');
+  assertInvariant(
+    4,
+    start <= createdAt && createdAt < end,
+    'a posting is made between the start and the end of its cycle',
+  );
   assertInvariant(4, posting.expiresAt === end, 'a posting expires when its cycle ends');
   return index;
 }

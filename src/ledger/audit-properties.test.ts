@@ -1,4 +1,4 @@
-// The audit of random histories: silent on each as it was written, and never silent once a single thing in it is changed.
+// The audit of random histories: it reports nothing for a history as written, and reports any single change to it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,7 +24,7 @@ function stored({ cycles, postings, now }: MemoryLedger): Stored {
   return { cycles, postings, now };
 }
 
-test('random histories that the ledger decided are audited without a finding, then and later', () => {
+test('the audit finds nothing wrong in random histories that the ledger wrote, at once and later', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 400 }), (ledger, days) => {
       assert.deepEqual(findings(stored(ledger)), []);
@@ -40,7 +40,7 @@ const deltas = fc.oneof(
 );
 const strangers = fc.integer({ min: 1_000, max: 2_000 }).map((sequence) => idAt(NOW, sequence));
 
-/** A value that differs from the one that is there. */
+/** Generates a value that differs from the current one. */
 type Other<Row, Field extends keyof Row> = (row: Row, all: Stored) => fc.Arbitrary<Row[Field]>;
 
 function otherThan<Value>(value: Value, values: readonly Value[]): fc.Arbitrary<Value> {
@@ -64,7 +64,7 @@ const CYCLE_FIELDS: { readonly [Field in keyof Cycle]: Other<Cycle, Field> } = {
 
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
-/** The others can change without a contradiction: only the hash chain covers who did it, and why. */
+/** The other fields can change without a contradiction: only the hash chain covers them. */
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
@@ -82,14 +82,17 @@ const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> 
         ),
 };
 
-/** What remained of a period that another has followed is not stored, so a subtraction from it has nothing to differ from. */
+/**
+ * The audit cannot check the amount of a subtraction from an earlier period of a cycle: only the remaining credits of
+ * the latest period are stored.
+ */
 function isCompared({ kind, cycleId, period }: Posting, { cycles }: Stored): boolean {
   return kind !== 'subtract' || cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
 }
 
 const written = histories.map(stored).filter(({ postings }) => postings.length > 0);
 
-/** A history, a place in its cycles or postings, and another value for one field of the row there. */
+/** A random history, and a changed copy of its row at the index `place`: one field has another value. */
 function changes<Row extends object>(
   rowsOf: (all: Stored) => readonly Row[],
   field: keyof Row,
@@ -104,7 +107,7 @@ function changes<Row extends object>(
 }
 
 for (const [field, other] of Object.entries(CYCLE_FIELDS)) {
-  test(`the audit finds any change of the field ${field} of a stored cycle in a random history`, () => {
+  test(`in a random history, the audit finds any change to the field ${field} of a stored cycle`, () => {
     const any = changes(({ cycles }) => cycles, field as keyof Cycle, other as Other<Cycle, keyof Cycle>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
@@ -115,7 +118,7 @@ for (const [field, other] of Object.entries(CYCLE_FIELDS)) {
 }
 
 for (const [field, other] of Object.entries(POSTING_FIELDS)) {
-  test(`the audit finds any change of the field ${field} of a posting in a random history`, () => {
+  test(`in a random history, the audit finds any change to the field ${field} of a posting`, () => {
     const any = changes(({ postings }) => postings, field as PostingField, other as Other<Posting, PostingField>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
@@ -127,7 +130,7 @@ for (const [field, other] of Object.entries(POSTING_FIELDS)) {
   });
 }
 
-test('the audit finds any cycle or posting of a random history that is missing or there twice', () => {
+test('in a random history, the audit finds any missing or duplicate cycle or posting', () => {
   fc.assert(
     fc.property(written, fc.nat(), (all, random) => {
       const { cycles, postings } = all;
@@ -143,7 +146,7 @@ test('the audit finds any cycle or posting of a random history that is missing o
   );
 });
 
-test('the audit finds any two transactions of a random history that are exchanged', () => {
+test('in a random history, the audit finds any two swapped postings of different transactions', () => {
   fc.assert(
     fc.property(written, fc.nat(), fc.nat(), ({ cycles, postings, now }, one, other) => {
       const [a, b] = [one % postings.length, other % postings.length];

@@ -1,4 +1,5 @@
-// The rules of the audit one by one, on ledgers made by hand: what each finds, in which words, and what it accepts.
+// The rules of the audit one by one, on hand-made ledgers: what each rule accepts, what it finds, and the exact
+// message.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,7 +35,7 @@ const [ADDED, GIVEN, STARTED, RENEWED] = [BOUGHT, GIFT, DAILY, NEXT].map(opening
 ];
 const CYCLE = `cycle ${BOUGHT.id}`;
 
-/** What is left of a cycle. */
+/** The same cycle with `remaining` credits left. */
 function left(cycle: Cycle, remaining: number): Cycle {
   return { ...cycle, remaining };
 }
@@ -59,7 +60,7 @@ const SOUND: readonly Row[] = [
     { cycles: [left(BOUGHT, 90)], postings: [ADDED, drawing(BOUGHT, 10, END - 1)], now: END },
   ],
   [
-    'a subtraction from several cycles, in whatever order its postings come',
+    'a subtraction from several cycles, whatever the order of its postings',
     {
       cycles: [left(BOUGHT, 0), left(GIFT, 4)],
       postings: [ADDED, GIVEN, drawing(GIFT, 1, NOW, 3), drawing(BOUGHT, 100, NOW, 3)],
@@ -67,7 +68,10 @@ const SOUND: readonly Row[] = [
     },
   ],
   ['a renewed cycle, stored in its latest period', { cycles: [NEXT], postings: [STARTED, RENEWED], now: END }],
-  ['a cycle that was not renewed yet', { cycles: [DAILY], postings: [STARTED], now: END + DAY_MS }],
+  [
+    'a cycle with renewals that are due and not stored yet',
+    { cycles: [DAILY], postings: [STARTED], now: END + DAY_MS },
+  ],
   [
     'a renewal at the instant of an addition',
     {
@@ -88,24 +92,24 @@ const SOUND: readonly Row[] = [
 
 const AMOUNTS: readonly Row[] = [
   [
-    'a subtraction of more than there is',
+    'a subtraction of more than the remaining credits',
     { cycles: [left(BOUGHT, 0)], postings: [ADDED, drawing(BOUGHT, 101, NOW)], now: END },
-    [1, by(drawing(BOUGHT, 1, NOW), 'breaks the rule that a subtraction of 101 is within what remains')],
+    [1, by(drawing(BOUGHT, 1, NOW), 'breaks the rule that a subtraction of 101 is between 1 and what remains')],
     [1, `${CYCLE} is stored with remaining 0; its postings say 100`],
   ],
   [
-    'a cycle with a credit less than its postings say',
+    'a cycle with one credit less than the sum of its postings',
     { cycles: [left(BOUGHT, 89)], postings: [ADDED, FIRST_DRAW], now: NOW },
     [1, `${CYCLE} is stored with remaining 89; its postings say 90`],
-    [2, 'the active balance is 89, and its postings sum to 90'],
+    [2, 'the active balance is 89, but its postings sum to 90'],
   ],
   [
-    'an ended cycle with a credit less than its postings say',
+    'an ended cycle with one credit less than the sum of its postings',
     { cycles: [left(BOUGHT, 89)], postings: [ADDED, FIRST_DRAW], now: END },
     [1, `${CYCLE} is stored with remaining 89; its postings say 90`],
   ],
   [
-    'an addition of less than its cycle',
+    'an addition with fewer credits than its cycle',
     { cycles: [BOUGHT], postings: [{ ...ADDED, amount: 90 }], now: END },
     [1, `${CYCLE} is stored with remaining 100; its postings say 90`],
     [1, `${CYCLE} is stored with amount 100; its postings say 90`],
@@ -125,14 +129,14 @@ const AMOUNTS: readonly Row[] = [
   [
     'a cycle without a posting, with a wrong end',
     { cycles: [{ ...BOUGHT, remaining: 0, end: END + 1 }], postings: [], now: NOW },
-    [4, `${CYCLE} breaks the rule that a cycle ends its validity after its start`],
+    [4, `${CYCLE} breaks the rule that a cycle ends when its validity is over`],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
     'an addition without its cycle',
     { cycles: [], postings: [ADDED], now: NOW },
     [1, `${CYCLE} is not stored`],
-    [2, 'the active balance is 0, and its postings sum to 100'],
+    [2, 'the active balance is 0, but its postings sum to 100'],
   ],
 ];
 
@@ -143,7 +147,7 @@ const CYCLES: readonly Row[] = [
     [3, `${CYCLE} is stored twice`],
   ],
   [
-    'a stop that did not cancel',
+    'a stop that did not cancel its cycle',
     { cycles: [DAILY], postings: [STARTED, STOP], now: NOW },
     [3, `${CYCLE} is stored with status active; its postings say canceled`],
   ],
@@ -153,7 +157,7 @@ const CYCLES: readonly Row[] = [
     [3, `${CYCLE} is stored with status canceled; its postings say active`],
   ],
   [
-    'a renewal that left its cycle in the period before',
+    'a renewed cycle that is stored in its previous period',
     { cycles: [DAILY], postings: [STARTED, RENEWED], now: END + DAY_MS },
     [3, `${CYCLE} is stored with period 0; its postings say 1`],
     [4, `${CYCLE} is stored with start ${NOW}; its postings say ${END}`],
@@ -167,7 +171,7 @@ const CYCLES: readonly Row[] = [
     [3, '2 recurring cycles are active at once'],
   ],
   [
-    'a one-time cycle that was stored as recurring, of another validity',
+    'a one-time cycle that is stored as recurring and with another validity',
     { cycles: [{ ...BOUGHT, type: 'recurring', validityDays: 2 }], postings: [ADDED], now: END },
     [3, `${CYCLE} is stored with type recurring; its postings say one-time`],
     [4, `${CYCLE} is stored with validityDays 2; its postings say 1`],
@@ -182,49 +186,49 @@ const RENEWALS: readonly Row[] = [
   [
     'a renewal a millisecond early',
     { cycles: [DAILY], postings: [STARTED, EARLY], now: END + DAY_MS },
-    [4, by(EARLY, 'happened at another time than its id says')],
-    [3, by(EARLY, 'renews what was not due then')],
-    [4, by(EARLY, 'breaks the rule that a cycle ends its validity after its start')],
+    [4, by(EARLY, 'has a time that differs from the time in its id')],
+    [3, by(EARLY, 'is a renewal that was not due')],
+    [4, by(EARLY, 'breaks the rule that a cycle ends when its validity is over')],
   ],
   [
     'a renewal that is missing before an addition',
     { cycles: [DAILY, oneTime({ start: END }, 5)], postings: [STARTED, LATE_ADD], now: END },
-    [3, by(LATE_ADD, 'comes before a renewal that was due')],
+    [3, by(LATE_ADD, 'comes before a renewal that was already due')],
   ],
   [
-    'a renewal that is stored behind an addition of its instant',
+    'a renewal that is stored after an addition of the same instant',
     { cycles: [NEXT, oneTime({ start: END }, 5)], postings: [STARTED, LATE_ADD, RENEWED], now: END },
-    [3, by(LATE_ADD, 'comes before a renewal that was due')],
-    [4, by(RENEWED, 'is stored behind a later one')],
+    [3, by(LATE_ADD, 'comes before a renewal that was already due')],
+    [4, by(RENEWED, 'is stored after a later transaction')],
   ],
   [
-    'a renewal that left a period out',
+    'a renewal that skipped a period',
     { cycles: [DAILY], postings: [STARTED, AFTER_NEXT], now: END + 2 * DAY_MS },
-    [3, by(AFTER_NEXT, 'renews what was not due then')],
+    [3, by(AFTER_NEXT, 'is a renewal that was not due')],
     [3, by(AFTER_NEXT, 'breaks the rule that a period starts where the one before it ends')],
   ],
   [
-    'a renewal that happened twice',
+    'a renewal that is stored twice',
     { cycles: [NEXT], postings: [STARTED, RENEWED, RENEWED], now: END + DAY_MS },
     [4, by(RENEWED, 'touches the same cycle twice')],
-    [3, by(RENEWED, 'renews what was not due then')],
+    [3, by(RENEWED, 'is a renewal that was not due')],
     [3, by(RENEWED, 'breaks the rule that a period starts where the one before it ends')],
   ],
   [
     'a renewal of a canceled cycle',
     { cycles: [canceled(DAILY)], postings: [STARTED, STOP, RENEWED], now: END + DAY_MS },
-    [3, by(RENEWED, 'renews what was not due then')],
+    [3, by(RENEWED, 'is a renewal that was not due')],
     [3, by(RENEWED, 'breaks the rule that only an active recurring cycle is renewed')],
   ],
   [
-    'a renewal with an id of its own',
+    'a renewal with an id that is not derived from its cycle',
     { cycles: [NEXT], postings: [STARTED, { ...RENEWED, transactionId: LATE_ADD.transactionId }], now: END },
-    [3, by(LATE_ADD, 'renews what was not due then')],
+    [3, by(LATE_ADD, 'is a renewal that was not due')],
   ],
   [
-    'a renewal by an API key',
+    'a renewal with an API key as its actor',
     { cycles: [NEXT], postings: [STARTED, { ...RENEWED, actor: 'key:7' }], now: END },
-    [4, by(RENEWED, 'is of the kind renew and has the actor key:7')],
+    [4, by(RENEWED, 'has the kind renew, but the actor key:7')],
   ],
 ];
 
@@ -235,7 +239,7 @@ const TRANSACTIONS: readonly Row[] = [
   [
     'a subtraction at the end of its cycle',
     { cycles: [BOUGHT], postings: [ADDED, AT_END], now: END },
-    [4, by(AT_END, 'breaks the rule that a posting lies within the time of its cycle')],
+    [4, by(AT_END, 'breaks the rule that a posting is made between the start and the end of its cycle')],
   ],
   [
     'a subtraction before the addition that it draws on',
@@ -243,31 +247,37 @@ const TRANSACTIONS: readonly Row[] = [
     [4, by(drawing(BOUGHT, 10, NOW, 0), 'breaks the rule that a posting touches a cycle that was opened before')],
   ],
   [
-    'an addition that expires later than its validity says',
+    'an addition that expires later than its validity allows',
     { cycles: [BOUGHT], postings: [{ ...ADDED, expiresAt: END + 1 }], now: END + 1 },
-    [4, by(ADDED, 'breaks the rule that a cycle ends its validity after its start')],
+    [4, by(ADDED, 'breaks the rule that a cycle ends when its validity is over')],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
-    'an addition at another time than its own',
+    'an addition with a time that does not match its id',
     {
       cycles: [BOUGHT],
       postings: [{ ...ADDED, createdAt: NOW + 1, expiresAt: END + 1 }],
       now: END + 1,
     },
-    [4, by(ADDED, 'happened at another time than its id says')],
-    [3, by(ADDED, 'breaks the rule that periods are counted from 0 and abut, from the creation on')],
+    [4, by(ADDED, 'has a time that differs from the time in its id')],
+    [
+      3,
+      by(
+        ADDED,
+        'breaks the rule that periods are numbered from 0 and follow each other without a gap from the creation on',
+      ),
+    ],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
-    'an addition that is still to come',
+    'an addition in the future',
     { cycles: [BOUGHT], postings: [ADDED], now: NOW - 1 },
     [4, by(ADDED, 'is later than the clock of the ledger')],
   ],
   [
     'additions in the wrong order',
     { cycles: [BOUGHT, GIFT], postings: [GIVEN, ADDED], now: NOW },
-    [4, by(ADDED, 'is stored behind a later one')],
+    [4, by(ADDED, 'is stored after a later transaction')],
   ],
   [
     'an addition without an actor',
@@ -275,9 +285,9 @@ const TRANSACTIONS: readonly Row[] = [
     [4, by(ADDED, 'has no actor')],
   ],
   [
-    'an addition by time',
+    'an addition with the actor of a renewal',
     { cycles: [BOUGHT], postings: [{ ...ADDED, actor: 'renewal' }], now: NOW },
-    [4, by(ADDED, 'is of the kind add and has the actor renewal')],
+    [4, by(ADDED, 'has the kind add, but the actor renewal')],
   ],
   [
     'a transaction that touches a cycle twice',
@@ -318,13 +328,13 @@ for (const [what, stored] of SOUND) {
 }
 
 for (const [what, stored, ...found] of [...AMOUNTS, ...CYCLES, ...RENEWALS, ...TRANSACTIONS]) {
-  test(`the audit finds ${what}, and says what is wrong`, () => assert.deepEqual(findings(stored), found));
+  test(`the audit finds ${what} and reports what is wrong`, () => assert.deepEqual(findings(stored), found));
 }
 
-test('the audit finds an end user with more than 2^53−1 credits, to the credit', () => {
+test('the audit finds a balance that is one credit over 2^53−1', () => {
   const [most, one] = [oneTime({ amount: AMOUNT_MAX, validityDays: 1 }, 1), oneTime({ amount: 1, validityDays: 1 }, 2)];
   assert.deepEqual(findings({ cycles: [most], postings: [opening(most)], now: NOW }), []);
   const both = { cycles: [most, one], postings: [opening(most), opening(one)], now: NOW };
   assert.deepEqual(findings(both), [[2, 'the active balance is 9007199254740992, past 2^53−1']]);
-  assert.deepEqual(findings({ ...both, now: END }), [], 'credits that have ended do not count');
+  assert.deepEqual(findings({ ...both, now: END }), [], 'credits of ended cycles do not count');
 });

@@ -1,6 +1,6 @@
-// The audit is silent on what the ledger wrote, and never silent about a single thing changed by other means. Each row of
-// a table is one such change, made in turn to every cycle or every posting of a ledger that has seen all there is.
-// What exactly the audit says of which fault is in audit-rules.test.ts; random ledgers are in audit-properties.test.ts.
+// The audit reports nothing for a ledger as written, and reports every single change made by other means. Each row of a
+// table is one change, made in turn to every cycle or every posting of a ledger with all kinds of transactions.
+// audit-rules.test.ts checks the exact messages, audit-properties.test.ts checks random ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ interface Stored {
   now: number;
 }
 
-/** Everything that can happen to an end user, in days after the start. */
+/** Commands of all kinds, each with the day on which it is sent, counted from `NOW`. */
 const HISTORY: readonly (readonly [day: number, command: Command])[] = [
   [0, add(100, { validityDays: 10 })],
   [0, startCycle(50, { validityDays: 1 })],
@@ -61,45 +61,49 @@ function findings({ cycles, postings, now }: Stored): Finding[] {
   return [...audit({ user: ADA, cycles, postings }, now)];
 }
 
-test('the audit finds nothing in what the ledger wrote', () => {
+test('the audit finds nothing wrong in a history that the ledger wrote', () => {
   const stored = written();
   assert.deepEqual(findings(stored), []);
-  assert.deepEqual(findings({ ...stored, now: stored.now + 100 * DAY_MS }), [], 'nor when all of it is long over');
-  assert.deepEqual(findings({ ...stored, cycles: stored.cycles.toReversed() }), [], 'in whatever order rows come');
+  assert.deepEqual(findings({ ...stored, now: stored.now + 100 * DAY_MS }), [], 'nothing wrong 100 days later');
+  assert.deepEqual(
+    findings({ ...stored, cycles: stored.cycles.toReversed() }),
+    [],
+    'nothing wrong with the cycles in another order',
+  );
   const kinds = new Set(stored.postings.map(({ kind }) => kind));
   assert.deepEqual([...kinds].sort(), ['add', 'renew', 'start-cycle', 'stop-cycle', 'subtract']);
   const rows = new Set(stored.cycles.map(({ type, status }) => `${type} ${status}`));
   assert.deepEqual([...rows].sort(), ['one-time active', 'recurring canceled', 'recurring superseded']);
 });
 
-test('the audit finds nothing where nothing happened', () => {
+test('the audit finds nothing wrong with an end user without cycles and postings', () => {
   assert.deepEqual(findings({ cycles: [], postings: [], now: NOW }), []);
 });
 
-test('the audit finds nothing in renewals that are due and not stored yet', () => {
+test('the audit finds nothing wrong with renewals that are due and not stored yet', () => {
   const stored = written([[0, startCycle(50, { validityDays: 1 })]]);
   for (const days of [1, 2, 3_650]) assert.deepEqual(findings({ ...stored, now: NOW + days * DAY_MS }), []);
 });
 
-test('the audit reads the postings of an end user once, and needs no array of them', () => {
+test('the audit reads the postings of an end user once, so they may come from an iterator', () => {
   const { cycles, postings, now } = written();
   assert.deepEqual([...audit({ user: ADA, cycles, postings: postings.values() }, now)], []);
 });
 
-test('a finding names the end user, the cycle, what is wrong with it, and the invariant', () => {
+test('a finding consists of the end user, the invariant, and a message about what is wrong', () => {
   const stored = written();
   const [cycle] = stored.cycles as [Writable<Cycle>];
   cycle.remaining += 1;
   const { id } = cycle;
   assert.deepEqual(findings(stored), [
     { invariant: 1, user: ADA, message: `cycle ${id} is stored with remaining 1; its postings say 0` },
-    { invariant: 2, user: ADA, message: 'the active balance is 52, and its postings sum to 51' },
+    { invariant: 2, user: ADA, message: 'the active balance is 52, but its postings sum to 51' },
   ]);
 });
 
 /**
- * @param invariants one of which the change has to be found by
- * @param hits the rows that the change makes wrong; all of them when not given
+ * @param invariants a string of digits; the audit must report a violation of one of these invariants
+ * @param hits selects the rows that the change makes wrong; by default all rows
  */
 type Change<Row> = readonly [
   what: string,
@@ -111,49 +115,49 @@ type Change<Row> = readonly [
 const isClamped = ({ end }: Cycle) => end === INSTANT_MAX;
 const otherTail = (id: string) => `${id.slice(0, 24)}cccccccccccc`;
 
-/** The id of a millisecond later. */
+/** The same id with a time that is a millisecond later. */
 function laterId(id: string): string {
   return transactionId({ at: instantOf(id) + 1, sequence: sequenceOf(id), tail: id.slice(24) });
 }
 
 const CYCLE_CHANGES: readonly Change<Cycle>[] = [
-  ['amount is one more', ({ amount }) => ({ amount: amount + 1 }), '1'],
-  ['amount is one less', ({ amount }) => ({ amount: amount - 1 }), '1'],
-  ['amount and remaining are one more', (c) => ({ amount: c.amount + 1, remaining: c.remaining + 1 }), '1'],
-  ['remaining is one more', ({ remaining }) => ({ remaining: remaining + 1 }), '1'],
-  ['remaining is one less', ({ remaining }) => ({ remaining: remaining - 1 }), '1'],
-  ['remaining is as at the start', ({ amount }) => ({ remaining: amount }), '1', (c) => c.remaining < c.amount],
-  ['remaining is nothing', () => ({ remaining: 0 }), '1', ({ remaining }) => remaining > 0],
-  ['start is a millisecond later', ({ start }) => ({ start: start + 1 }), '4'],
-  ['start is a millisecond earlier', ({ start }) => ({ start: start - 1 }), '4'],
+  ['amount is too high by one', ({ amount }) => ({ amount: amount + 1 }), '1'],
+  ['amount is too low by one', ({ amount }) => ({ amount: amount - 1 }), '1'],
+  ['amount and remaining are too high by one', (c) => ({ amount: c.amount + 1, remaining: c.remaining + 1 }), '1'],
+  ['remaining is too high by one', ({ remaining }) => ({ remaining: remaining + 1 }), '1'],
+  ['remaining is too low by one', ({ remaining }) => ({ remaining: remaining - 1 }), '1'],
+  ['remaining is reset to its amount', ({ amount }) => ({ remaining: amount }), '1', (c) => c.remaining < c.amount],
+  ['remaining is reset to 0', () => ({ remaining: 0 }), '1', ({ remaining }) => remaining > 0],
+  ['start is a millisecond too late', ({ start }) => ({ start: start + 1 }), '4'],
+  ['start is a millisecond too early', ({ start }) => ({ start: start - 1 }), '4'],
   ['start is before 1970', () => ({ start: -1 }), '4'],
-  ['end is a millisecond later', ({ end }) => ({ end: end + 1 }), '4'],
-  ['end is a millisecond earlier', ({ end }) => ({ end: end - 1 }), '4'],
-  ['end is a day later', ({ end }) => ({ end: end + DAY_MS }), '4'],
+  ['end is a millisecond too late', ({ end }) => ({ end: end + 1 }), '4'],
+  ['end is a millisecond too early', ({ end }) => ({ end: end - 1 }), '4'],
+  ['end is a day too late', ({ end }) => ({ end: end + DAY_MS }), '4'],
   [
-    'validity and end are a day more',
+    'validity is a day too long, with an end that matches it',
     ({ validityDays, end }) => ({ validityDays: validityDays + 1, end: end + DAY_MS }),
     '4',
     (cycle) => !isClamped(cycle),
   ],
-  ['validity is a day more', ({ validityDays }) => ({ validityDays: validityDays + 1 }), '4'],
-  ['validity is a day less', ({ validityDays }) => ({ validityDays: validityDays - 1 }), '4'],
-  ['validity is nothing', () => ({ validityDays: 0 }), '4'],
-  ['period is the next', ({ period }) => ({ period: period + 1 }), '3'],
-  ['period is the one before', ({ period }) => ({ period: period - 1 }), '3'],
-  ['type is the other', ({ type }) => ({ type: type === 'recurring' ? 'one-time' : 'recurring' }), '3'],
-  ['status is active', () => ({ status: 'active' }), '3', ({ status }) => status !== 'active'],
-  ['status is canceled', () => ({ status: 'canceled' }), '3', ({ status }) => status !== 'canceled'],
-  ['status is superseded', () => ({ status: 'superseded' }), '3', ({ status }) => status !== 'superseded'],
-  ['id is of a millisecond later', ({ id }) => ({ id: laterId(id) }), '1'],
-  ['id is another of the same instant', ({ id }) => ({ id: otherTail(id) }), '1'],
+  ['validity is a day too long', ({ validityDays }) => ({ validityDays: validityDays + 1 }), '4'],
+  ['validity is a day too short', ({ validityDays }) => ({ validityDays: validityDays - 1 }), '4'],
+  ['validity is 0', () => ({ validityDays: 0 }), '4'],
+  ['period is too high by one', ({ period }) => ({ period: period + 1 }), '3'],
+  ['period is too low by one', ({ period }) => ({ period: period - 1 }), '3'],
+  ['type is wrong', ({ type }) => ({ type: type === 'recurring' ? 'one-time' : 'recurring' }), '3'],
+  ['status is wrongly active', () => ({ status: 'active' }), '3', ({ status }) => status !== 'active'],
+  ['status is wrongly canceled', () => ({ status: 'canceled' }), '3', ({ status }) => status !== 'canceled'],
+  ['status is wrongly superseded', () => ({ status: 'superseded' }), '3', ({ status }) => status !== 'superseded'],
+  ['id has a time that is a millisecond too late', ({ id }) => ({ id: laterId(id) }), '1'],
+  ['id is another id of the same instant', ({ id }) => ({ id: otherTail(id) }), '1'],
 ];
 
 const isOpening = ({ terms }: Posting) => terms !== null;
 
 /**
- * What remained of a period that another has followed is not stored, so the amount of a subtraction from it cannot be
- * compared with anything. The hash chain covers it.
+ * The audit cannot check the amount of a subtraction from an earlier period of a cycle: only the remaining credits of
+ * the latest period are stored. The hash chain covers that amount.
  */
 function isCompared({ cycleId, period }: Posting, { cycles }: Stored): boolean {
   return cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
@@ -161,50 +165,60 @@ function isCompared({ cycleId, period }: Posting, { cycles }: Stored): boolean {
 
 const POSTING_CHANGES: readonly Change<Posting>[] = [
   [
-    'amount is one more',
+    'amount is too high by one',
     ({ amount }) => ({ amount: amount + 1 }),
     '13',
     (posting, stored) => posting.kind !== 'subtract' || isCompared(posting, stored),
   ],
   [
-    'amount is one less',
+    'amount is too low by one',
     ({ amount }) => ({ amount: amount - 1 }),
     '13',
     (posting, stored) => posting.kind !== 'subtract' || isCompared(posting, stored),
   ],
-  ['amount is nothing', () => ({ amount: 0 }), '1', ({ amount }) => amount !== 0],
-  ['amount has the other sign', ({ amount }) => ({ amount: -amount }), '1', ({ amount }) => amount !== 0],
-  ['created_at is a millisecond later', ({ createdAt }) => ({ createdAt: createdAt + 1 }), '4'],
-  ['created_at is a millisecond earlier', ({ createdAt }) => ({ createdAt: createdAt - 1 }), '4'],
-  ['expiry is a millisecond later', ({ expiresAt }) => ({ expiresAt: expiresAt + 1 }), '4'],
-  ['expiry is a millisecond earlier', ({ expiresAt }) => ({ expiresAt: expiresAt - 1 }), '4'],
-  ['period is the next', ({ period }) => ({ period: period + 1 }), '34'],
-  ['period is the one before', ({ period }) => ({ period: period - 1 }), '34'],
-  ['cycle is one that is not there', ({ cycleId }) => ({ cycleId: otherTail(cycleId) }), '4'],
-  ['id says a millisecond later', ({ transactionId: id }) => ({ transactionId: laterId(id) }), '4'],
-  ['id is another of the same instant', ({ transactionId: id }) => ({ transactionId: otherTail(id) }), '34', isOpening],
-  ['kind is add', () => ({ kind: 'add' }), '34', ({ kind }) => kind !== 'add'],
-  ['kind is start-cycle', () => ({ kind: 'start-cycle' }), '34', ({ kind }) => kind !== 'start-cycle'],
-  ['kind is renew', () => ({ kind: 'renew' }), '34', ({ kind }) => kind !== 'renew'],
-  ['kind is subtract', () => ({ kind: 'subtract' }), '14', ({ kind }) => kind !== 'subtract'],
-  ['kind is stop-cycle', () => ({ kind: 'stop-cycle' }), '14', ({ kind }) => kind !== 'stop-cycle'],
-  ['terms are missing', () => ({ terms: null }), '4', isOpening],
-  ['terms are there', () => ({ terms: { type: 'one-time', validityDays: 1 } }), '4', (posting) => !isOpening(posting)],
+  ['amount is 0', () => ({ amount: 0 }), '1', ({ amount }) => amount !== 0],
+  ['amount has the wrong sign', ({ amount }) => ({ amount: -amount }), '1', ({ amount }) => amount !== 0],
+  ['creation time is a millisecond too late', ({ createdAt }) => ({ createdAt: createdAt + 1 }), '4'],
+  ['creation time is a millisecond too early', ({ createdAt }) => ({ createdAt: createdAt - 1 }), '4'],
+  ['expiry is a millisecond too late', ({ expiresAt }) => ({ expiresAt: expiresAt + 1 }), '4'],
+  ['expiry is a millisecond too early', ({ expiresAt }) => ({ expiresAt: expiresAt - 1 }), '4'],
+  ['period is too high by one', ({ period }) => ({ period: period + 1 }), '34'],
+  ['period is too low by one', ({ period }) => ({ period: period - 1 }), '34'],
+  ['cycle does not exist', ({ cycleId }) => ({ cycleId: otherTail(cycleId) }), '4'],
+  ['id has a time that is a millisecond too late', ({ transactionId: id }) => ({ transactionId: laterId(id) }), '4'],
   [
-    'terms are of the other type',
+    'id is another id of the same instant',
+    ({ transactionId: id }) => ({ transactionId: otherTail(id) }),
+    '34',
+    isOpening,
+  ],
+  ['kind is wrongly add', () => ({ kind: 'add' }), '34', ({ kind }) => kind !== 'add'],
+  ['kind is wrongly start-cycle', () => ({ kind: 'start-cycle' }), '34', ({ kind }) => kind !== 'start-cycle'],
+  ['kind is wrongly renew', () => ({ kind: 'renew' }), '34', ({ kind }) => kind !== 'renew'],
+  ['kind is wrongly subtract', () => ({ kind: 'subtract' }), '14', ({ kind }) => kind !== 'subtract'],
+  ['kind is wrongly stop-cycle', () => ({ kind: 'stop-cycle' }), '14', ({ kind }) => kind !== 'stop-cycle'],
+  ['terms are missing', () => ({ terms: null }), '4', isOpening],
+  [
+    'terms should be absent',
+    () => ({ terms: { type: 'one-time', validityDays: 1 } }),
+    '4',
+    (posting) => !isOpening(posting),
+  ],
+  [
+    'terms have the wrong type',
     ({ terms }) => ({ terms: terms && { ...terms, type: terms.type === 'one-time' ? 'recurring' : 'one-time' } }),
     '3',
     isOpening,
   ],
   [
-    'terms are of a day more',
+    'terms are a day too long',
     ({ terms }) => ({ terms: terms && { ...terms, validityDays: terms.validityDays + 1 } }),
     '34',
     isOpening,
   ],
   ['actor is empty', () => ({ actor: '' }), '4'],
-  ['actor is time', () => ({ actor: 'renewal' }), '4', ({ kind }) => kind !== 'renew'],
-  ['actor is an API key', () => ({ actor: 'key:7' }), '4', ({ kind }) => kind === 'renew'],
+  ['actor is wrongly renewal', () => ({ actor: 'renewal' }), '4', ({ kind }) => kind !== 'renew'],
+  ['actor is wrongly an API key', () => ({ actor: 'key:7' }), '4', ({ kind }) => kind === 'renew'],
 ];
 
 function assertFound(stored: Stored, invariants: string, what: string): void {
@@ -217,12 +231,12 @@ function assertFound(stored: Stored, invariants: string, what: string): void {
   );
 }
 
-/** Makes the change to each row by itself that it hits, in a fresh ledger. */
+/** Makes the change to one row at a time, each in a fresh ledger, and checks that the audit finds it. */
 function assertEachFound<Row extends object>(rowsOf: (stored: Stored) => Row[], change: Change<Row>): void {
   const [what, changed, invariants, hits = () => true] = change;
   const rows = rowsOf(written());
   const places = [...rows.keys()].filter((place) => hits(rows[place] as Row, written()));
-  assert(places.length > 0, 'there is a row to be changed');
+  assert(places.length > 0, 'the change applies to at least one row');
   for (const place of places) {
     const stored = written();
     const row = rowsOf(stored)[place] as Row;
@@ -260,7 +274,7 @@ test('the audit finds a cycle that is stored twice', () => {
   for (const [place, row] of written().cycles.entries()) {
     const stored = written();
     stored.cycles.splice(place, 0, structuredClone(row));
-    assertFound(stored, '3', `this is there twice: ${JSON.stringify(row)}`);
+    assertFound(stored, '3', `this is stored twice: ${JSON.stringify(row)}`);
   }
 });
 
@@ -268,7 +282,7 @@ test('the audit finds a posting that is stored twice', () => {
   for (const [place, row] of written().postings.entries()) {
     const stored = written();
     stored.postings.splice(place, 0, structuredClone(row));
-    assertFound(stored, '34', `this is there twice: ${JSON.stringify(row)}`);
+    assertFound(stored, '34', `this is stored twice: ${JSON.stringify(row)}`);
   }
 });
 
@@ -287,7 +301,7 @@ test('the audit finds two transactions that are stored in the wrong order', () =
 test('the audit finds a transaction with two actors, two kinds or two notes', () => {
   const { postings } = written();
   const places = [...postings.keys()].filter((at) => postings[at]?.transactionId === postings[at + 1]?.transactionId);
-  assert(places.length > 0, 'there is a transaction of several postings');
+  assert(places.length > 0, 'a transaction has several postings');
   for (const place of places) {
     for (const change of [{ actor: 'key:8' }, { kind: 'stop-cycle' }, { note: 'ticket 4711' }] as const) {
       const stored = written();
@@ -297,13 +311,13 @@ test('the audit finds a transaction with two actors, two kinds or two notes', ()
   }
 });
 
-test('the audit finds a clock that is behind what happened, and none that is ahead', () => {
+test('the audit finds a clock that is behind the latest posting, and accepts a clock that is ahead', () => {
   const stored = written();
   assertFound({ ...stored, now: stored.now - 1 }, '4', 'the clock is behind');
   assert.deepEqual(findings({ ...stored, now: stored.now + 1 }), []);
 });
 
-test('the audit of thousands of ended cycles finds one changed credit, and nothing else', () => {
+test('among thousands of ended cycles, the audit finds the only one with a wrong number of credits', () => {
   const days = Array.from({ length: 2_000 }, (_, day) => day);
   const stored = written(days.map((day) => [day, add(5, { validityDays: 1 + (day % 3) })]));
   assert.deepEqual(findings(stored), []);
@@ -313,7 +327,7 @@ test('the audit of thousands of ended cycles finds one changed credit, and nothi
   assert.deepEqual(findings(stored), [{ invariant: 1, user: ADA, message }]);
 });
 
-test('the audit of ten years of daily renewals finds a single one that is missing', () => {
+test('in ten years of daily renewals, the audit finds a single missing renewal', () => {
   const stored = written([
     [0, startCycle(5, { validityDays: 1 })],
     [3_650, settling()],

@@ -1,5 +1,5 @@
-// Checks the invariants of one end user by folding all of its postings once more, and compares the result with what the
-// store holds. `scrip verify` runs this over a whole store.
+// Checks the invariants of one end user: folds all of its postings again, and compares the result with the stored
+// cycles. `scrip verify` runs this for every end user.
 
 import { AMOUNT_MAX } from './amount.ts';
 import { apply } from './apply.ts';
@@ -15,7 +15,7 @@ import { instantOf } from './transaction-id.ts';
 export interface Finding {
   readonly invariant: Invariant;
   readonly user: EndUserKey;
-  /** What is wrong with what, as a sentence. */
+  /** A sentence that says what is wrong. */
   readonly message: string;
 }
 
@@ -23,13 +23,13 @@ type Fault = readonly [invariant: Invariant, message: string];
 
 export interface AuditedEndUser {
   readonly user: EndUserKey;
-  /** All that are stored, each in its latest period, the ended ones too. */
+  /** All stored cycles, including ended ones, each in its latest period. */
   readonly cycles: readonly Cycle[];
-  /** All of them, oldest first; read once, never held. */
+  /** All postings, oldest first. They are read once and not kept in memory. */
   readonly postings: Iterable<Posting>;
 }
 
-/** @param now the latest instant that the store has given out */
+/** @param now the latest instant that the store has used */
 export function* audit({ user, cycles, postings }: AuditedEndUser, now: Instant): Generator<Finding> {
   const stored = new Map<string, Cycle>();
   for (const cycle of cycles) {
@@ -44,11 +44,14 @@ export function* audit({ user, cycles, postings }: AuditedEndUser, now: Instant)
   for (const [invariant, message] of faultsOfBalance(cycles, fold.unexpired, now)) yield { invariant, user, message };
 }
 
-/** Ended cycles leave the fold now and then, so that an end user with thousands of them is not slow to check. */
+/**
+ * The fold drops ended cycles when it has more cycles than this. Otherwise an end user with thousands of ended cycles
+ * would be slow to check.
+ */
 const PRUNED_ABOVE = 32;
 
 class AuditFold {
-  /** The sum of the postings whose cycle has not ended. */
+  /** The sum of the postings to cycles that have not ended. */
   unexpired = 0n;
   readonly #stored: Map<string, Cycle>;
   readonly #now: Instant;
@@ -75,7 +78,7 @@ class AuditFold {
     if (this.#state.cycles.length > this.#pruneAbove) yield* this.#prune(posting.createdAt);
   }
 
-  /** What is stored and should not be, is missing, or is stored otherwise. */
+  /** Cycles that are missing, differ from the postings, or should not be stored. */
   *end(): Generator<Fault> {
     yield* this.#compare(this.#state.cycles);
     for (const cycle of this.#stored.values()) {
@@ -103,21 +106,20 @@ class AuditFold {
 
   *#faultsOf(posting: Posting): Generator<Fault> {
     const { transactionId, createdAt, actor, kind } = posting;
-    if (createdAt !== instantOf(transactionId)) yield [4, 'happened at another time than its id says'];
+    if (createdAt !== instantOf(transactionId)) yield [4, 'has a time that differs from the time in its id'];
     if (createdAt > this.#now) yield [4, 'is later than the clock of the ledger'];
     if (actor === '') yield [4, 'has no actor'];
-    if ((actor === RENEWAL_ACTOR) !== (kind === 'renew'))
-      yield [4, `is of the kind ${kind} and has the actor ${actor}`];
+    if ((actor === RENEWAL_ACTOR) !== (kind === 'renew')) yield [4, `has the kind ${kind}, but the actor ${actor}`];
     const previous = this.#previous;
-    if (previous !== null && transactionId < previous.transactionId) yield [4, 'is stored behind a later one'];
+    if (previous !== null && transactionId < previous.transactionId) yield [4, 'is stored after a later transaction'];
     if (previous?.transactionId === transactionId) yield* faultsWithin(previous, posting);
     const due = nextEvent(this.#state, createdAt);
-    if (kind === 'renew' && !due?.some((event) => isSame(event, posting))) yield [3, 'renews what was not due then'];
-    if (kind !== 'renew' && due !== null) yield [3, 'comes before a renewal that was due'];
+    if (kind === 'renew' && !due?.some((event) => isSame(event, posting))) yield [3, 'is a renewal that was not due'];
+    if (kind !== 'renew' && due !== null) yield [3, 'comes before a renewal that was already due'];
   }
 }
 
-/** What must hold of two postings of one transaction. */
+/** Contradictions between two postings of one transaction. */
 function* faultsWithin(a: Posting, b: Posting): Generator<Fault> {
   if (a.cycleId === b.cycleId && a.period === b.period) yield [4, 'touches the same cycle twice'];
   if (a.actor !== b.actor || a.kind !== b.kind) yield [4, 'has conflicting actors or kinds'];
@@ -152,7 +154,7 @@ function* differences(expected: Cycle, stored: Cycle): Generator<Fault> {
 function* faultsOfBalance(cycles: readonly Cycle[], unexpired: bigint, now: Instant): Generator<Fault> {
   let balance = 0n;
   for (const cycle of cycles) if (!hasEnded(cycle, now)) balance += BigInt(cycle.remaining);
-  if (balance !== unexpired) yield [2, `the active balance is ${balance}, and its postings sum to ${unexpired}`];
+  if (balance !== unexpired) yield [2, `the active balance is ${balance}, but its postings sum to ${unexpired}`];
   if (balance > BigInt(AMOUNT_MAX)) yield [2, `the active balance is ${balance}, past 2^53−1`];
   const active = cycles.filter(isActiveRecurring);
   if (active.length > 1) yield [3, `${active.length} recurring cycles are active at once`];

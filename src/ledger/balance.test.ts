@@ -1,4 +1,4 @@
-// The balance: at an instant, of what has not ended, and within what a JavaScript number holds exactly.
+// The balance is the sum of the cycles that have not ended at an instant, and must be exact as a JavaScript number.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -46,7 +46,7 @@ test('the balance counts what is left in a cycle, not what it started with', () 
   assert.equal(activeBalance([cycle({ remaining: 0 })], START), 0);
 });
 
-test('one-time, recurring, canceled and superseded cycles count alike, and ended ones between them do not', () => {
+test('one-time, recurring, canceled and superseded cycles all count towards the balance, and ended cycles do not', () => {
   const cycles = [
     cycle({ remaining: 1 }),
     cycle({ remaining: 20, end: END - 1 }),
@@ -62,8 +62,8 @@ test('a balance may be 2^53−1', () => {
   assert.equal(activeBalance(cycles, START), AMOUNT_MAX);
 });
 
-test('a balance past 2^53−1 stops the ledger instead of being rounded', () => {
+test('a balance above 2^53−1 fails an assertion instead of being rounded', () => {
   const cycles = [cycle({ remaining: 1 }), cycle({ remaining: AMOUNT_MAX })];
   assert.throws(() => activeBalance(cycles, START), { name: 'AssertionError' });
-  assert.equal(activeBalance(cycles, END), 0, 'what has ended adds up to nothing');
+  assert.equal(activeBalance(cycles, END), 0, 'ended cycles do not count');
 });

@@ -1,5 +1,5 @@
-// The balance: computed from cycles, always at an instant, never stored. A renewal that is due counts for readers before it
-// is stored, so that none of them shows a wrong balance.
+// Computes the balance of an end user at an instant from its cycles. Readers count a renewal as soon as it is due, even
+// if it is not stored yet.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
@@ -7,7 +7,7 @@ import { type Cycle, hasEnded, inBurnOrder, periodAfter, periodsMissed } from '.
 import type { Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
 
-/** The cycles that count at `now`, in burn order, as if all that is due had been stored the moment it was due. */
+/** The cycles that have not ended at `now`, in burn order, after all renewals that are due. */
 export function cyclesAt({ cycles }: EndUserState, now: Instant): readonly Cycle[] {
   const current: Cycle[] = [];
   for (const cycle of cycles) {
@@ -18,7 +18,7 @@ export function cyclesAt({ cycles }: EndUserState, now: Instant): readonly Cycle
   return inBurnOrder(current);
 }
 
-/** What an end user can spend at `now`, given cycles that are settled at `now`. At most 2^53−1. */
+/** The credits in cycles that have not ended at `now`: at most 2^53−1. Does not apply renewals. */
 export function activeBalance(cycles: readonly Cycle[], now: Instant): Amount {
   let total = 0;
   for (const cycle of cycles) {

@@ -1,4 +1,5 @@
-// A batch: decided in order as one step, each end user by itself, and with no more events of time than it may enter.
+// A batch is decided in the order of its commands, independently for each end user, and enters a limited number of due
+// renewals.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -38,7 +39,7 @@ const subtract = (user: typeof ADA, amount: number) => subtraction(amount, user)
 const start = (user: typeof ADA, onActive: 'refuse' | 'replace' = 'refuse') =>
   startCycle(50, { ...user, validityDays: 7, onActive });
 
-/** A daily cycle that started `days` days ago and was not renewed since: as many periods are missing. */
+/** A daily cycle that started `days` days ago and was never renewed, so that `days` renewals are due. */
 function daily(days: number, change: Partial<Cycle> = {}): Cycle {
   return recurring({ start: daysAgo(days), validityDays: 1, ...change });
 }
@@ -51,12 +52,12 @@ function decideAll(
   return decideBatch(batchOf(commands), { states, records: NO_RECORDS }, momentAt(NOW), eventsMax);
 }
 
-/** What each outcome says, in a word; null for a command that was put off. */
+/** Each outcome in one word; null for a command that was postponed. */
 function outcomes(decided: DecidedBatch): (string | null)[] {
   return decided.outcomes.map((outcome) => (outcome === null ? null : (outcome.refused ?? 'accepted')));
 }
 
-/** How many postings of which kind each end user got. */
+/** The number of renewals and of other postings of each end user. */
 function postingCounts({ changes }: DecidedBatch): [index: number, renewals: number, others: number][] {
   return changes.map(({ index, postings }) => {
     const renewals = postings.filter(({ kind }) => kind === 'renew').length;
@@ -77,18 +78,18 @@ test('a batch groups its commands by end user, and the same UUID under another a
   assert.equal(batch.commands, commands);
 });
 
-test('a batch of nothing does nothing', () => {
+test('an empty batch does nothing', () => {
   assert.deepEqual(decideAll([], []), { outcomes: [], changes: [], records: [] });
 });
 
-test('later commands of a batch see what earlier ones did', () => {
+test('later commands of a batch see the effects of earlier ones', () => {
   const commands = [subtract(ADA, 5), add(ADA, 5), subtract(ADA, 3), subtract(ADA, 3), subtract(ADA, 2)];
   const decided = decideAll(commands, [NONE]);
   assert.deepEqual(outcomes(decided), ['InsufficientFunds', 'accepted', 'accepted', 'InsufficientFunds', 'accepted']);
   assert.deepEqual(decided.outcomes[3], { refused: 'InsufficientFunds', requested: 3, available: 2 });
 });
 
-test('a cycle that is started, started again, stopped and started again within a batch is decided in that order', () => {
+test('starts and stops of an end user within one batch are decided in the order of the commands', () => {
   const stop = stopCycle();
   const decided = decideAll([start(ADA), start(ADA), start(ADA, 'replace'), stop, stop, start(ADA)], [NONE]);
   assert.deepEqual(outcomes(decided), [
@@ -116,7 +117,7 @@ test('the ids of a batch ascend in the order of its commands', () => {
   assert.deepEqual(ids, [[idAt(NOW, 1), idAt(NOW, 3)], [idAt(NOW, 2)]]);
 });
 
-test('a refusal does not disturb its neighbours, of the same end user or of others', () => {
+test('a refusal has no effect on other commands of its batch, of the same end user or of others', () => {
   const commands = [add(ADA, 5), subtract(ADA, 6), subtract(BOB, 1), add(BOB, 3), stopCycle(), subtract(ADA, 5)];
   const decided = decideAll(commands, [NONE, NONE]);
   const refusals = ['accepted', 'InsufficientFunds', 'InsufficientFunds', 'accepted', 'CycleNotFound', 'accepted'];
@@ -131,13 +132,13 @@ test('a subtraction does not take the credits of another end user', () => {
   assert.deepEqual(outcomes(decided), ['accepted', 'InsufficientFunds']);
 });
 
-test('end users for whom nothing happened leave nothing to be written', () => {
+test('a batch writes nothing for end users without a change', () => {
   const decided = decideAll([subtract(ADA, 1), settling(BOB), add(CAT, 1)], [NONE, stateOf(daily(0)), NONE]);
   assert.deepEqual(postingCounts(decided), [[2, 0, 1]]);
   assert.equal(decided.changes[0]?.user.endUser, CAT.endUser);
 });
 
-test('a change has the postings of all commands of its end user, and the states before and after them', () => {
+test('a change contains the postings of all commands of its end user, and the states before and after', () => {
   const untouched = oneTime({ start: daysAgo(1) });
   const spent = oneTime({ remaining: 30 }, 9);
   const before = stateOf(untouched, spent);
@@ -156,30 +157,30 @@ test('a change has the postings of all commands of its end user, and the states 
   );
 });
 
-test('commands are decided on what time has done before', () => {
+test('due renewals are entered before a command is decided', () => {
   const decided = decideAll([subtract(ADA, 100), subtract(ADA, 1)], [stateOf(daily(3, { remaining: 0 }))]);
   assert.deepEqual(outcomes(decided), ['accepted', 'InsufficientFunds']);
   assert.deepEqual(postingCounts(decided), [[0, 3, 1]]);
   assert.deepEqual(decided.changes[0]?.after.cycles, [{ ...periodAfter(daily(3), 3), remaining: 0 }]);
 });
 
-test('renewals that are due are entered even when the command is refused', () => {
+test('due renewals are entered even if the command is refused', () => {
   const decided = decideAll([subtract(ADA, 101)], [stateOf(daily(1))]);
   assert.deepEqual(outcomes(decided), ['InsufficientFunds']);
   assert.deepEqual(decided.changes[0]?.postings, [opening(periodAfter(daily(1), 1))]);
 });
 
-test('settling enters what is due, and nothing else', () => {
+test('a settle command enters due renewals and nothing else', () => {
   const decided = decideAll([settling(ADA), settling(BOB)], [stateOf(daily(2)), stateOf(daily(0))]);
   assert.deepEqual(decided.outcomes, [ACCEPTED, ACCEPTED]);
   assert.deepEqual(postingCounts(decided), [[0, 2, 0]]);
 });
 
-test('an end user with as many missed periods as a batch may enter is decided in it', () => {
+test('a command is decided if exactly as many renewals are due as a batch may enter', () => {
   assert.deepEqual(outcomes(decideAll([subtract(ADA, 1)], [stateOf(daily(4))], 4)), ['accepted']);
 });
 
-test('an end user with one missed period more is put off: the oldest are entered, and nothing is decided', () => {
+test('with one due renewal more than a batch may enter, the oldest are entered and the commands are postponed', () => {
   const decided = decideAll([subtract(ADA, 1), add(ADA, 1)], [stateOf(daily(5))], 4);
   assert.deepEqual(decided.outcomes, [null, null]);
   assert.deepEqual(
@@ -189,7 +190,7 @@ test('an end user with one missed period more is put off: the oldest are entered
   assert.deepEqual(decided.changes[0]?.after.cycles, [periodAfter(daily(5), 4)]);
 });
 
-test('a command that was put off goes on where the batch before ended, until it is decided', () => {
+test('a postponed command enters the next due renewals with each batch until it is decided', () => {
   let state = stateOf(daily(10));
   const renewals: number[] = [];
   let decided = decideAll([subtract(ADA, 1)], [state], 4);
@@ -203,7 +204,7 @@ test('a command that was put off goes on where the batch before ended, until it 
   assert.equal(decided.changes[0]?.after.cycles[0]?.remaining, 99);
 });
 
-test('an end user that is put off does not hold up the others in its batch', () => {
+test('an end user with postponed commands does not delay the others in the batch', () => {
   const commands = [subtract(ADA, 1), add(BOB, 5), subtract(ADA, 1), subtract(BOB, 5)];
   const decided = decideAll(commands, [stateOf(daily(5)), NONE], 4);
   assert.deepEqual(outcomes(decided), [null, 'accepted', null, 'accepted']);
@@ -213,7 +214,7 @@ test('an end user that is put off does not hold up the others in its batch', () 
   ]);
 });
 
-test('end users share the renewals that a batch may enter, in the order of its commands', () => {
+test('the end users of a batch share its limit of renewals, in the order of the commands', () => {
   const states = [3, 2, 1, 0].map((days) => stateOf(daily(days)));
   const decided = decideAll([add(ADA, 1), add(BOB, 1), add(CAT, 1), add({ ...ADA, account: 3 }, 1)], states, 4);
   assert.deepEqual(outcomes(decided), ['accepted', null, null, 'accepted']);
@@ -224,35 +225,35 @@ test('end users share the renewals that a batch may enter, in the order of its c
   ]);
 });
 
-test('a key of a command that was put off is not used up', () => {
+test('a postponed command leaves no idempotency record', () => {
   const keyed = subtraction(1, { idempotency: { key: 'a', requestId: 'request-1' } });
   assert.deepEqual(decideAll([keyed], [stateOf(daily(5))], 4).records, []);
   assert.equal(decideAll([keyed], [stateOf(daily(5))], 5).records.length, 1);
 });
 
-test('a batch that is decided again is decided the same', () => {
+test('deciding the same batch again gives the same result', () => {
   const commands = [add(ADA, 5), subtract(BOB, 150), start(ADA), subtract(ADA, 30), stopCycle(BOB), settling(CAT)];
   const states = [NONE, stateOf(daily(2), oneTime()), stateOf(daily(3))];
   assert.deepEqual(decideAll(commands, states, 5), decideAll(commands, states, 5));
 });
 
-test('a batch without all of its end users is not decided', () => {
+test('deciding a batch fails an assertion unless one state is loaded for each end user', () => {
   assert.throws(() => decideAll([add(ADA, 1), add(BOB, 1)], [NONE]), { name: 'AssertionError' });
   assert.throws(() => decideAll([add(ADA, 1)], [NONE, NONE]), { name: 'AssertionError' });
 });
 
-test('an end user with two active recurring cycles is not written to by any command', () => {
+test('any command of an end user with two active recurring cycles violates invariant 3', () => {
   const two = stateOf(daily(0), oneTime({}, 2), recurring({}, 3));
   for (const command of [subtract(ADA, 1), add(ADA, 1), start(ADA), start(ADA, 'replace'), stopCycle(), settling()])
     assert.throws(() => decideAll([command], [two]), { invariant: 3 });
 });
 
-/** What an end user has afterwards, without the ids, which depend on the rest of the batch. */
+/** The cycles of an end user after the batch. The ids are removed, because they depend on the rest of the batch. */
 function cyclesAfter({ changes }: DecidedBatch, user: number): Cycle[] | undefined {
   return changes.find(({ index }) => index === user)?.after.cycles.map((cycle) => ({ ...cycle, id: '' }));
 }
 
-test('commands of several end users in one batch are decided like those of each end user alone', () => {
+test('commands have the same outcomes in a batch with other end users as in a batch of one end user', () => {
   const users = fc.constantFrom(ADA, BOB, CAT);
   const commands = fc.oneof(
     fc.tuple(users, fc.integer({ min: 1, max: 9 })).map(([user, amount]) => add(user, amount)),

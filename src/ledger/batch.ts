@@ -1,5 +1,5 @@
-// A batch of commands, decided in order as one step: later commands see what earlier ones did, and a refusal changes
-// nothing for its neighbours. Pure, so that a store may decide again when its transaction has to be repeated.
+// Decides a batch of commands in order: later commands see the effects of earlier ones, and a refusal does not affect
+// the others. Pure, so that a store can decide a batch again when it retries a transaction.
 
 import assert from 'node:assert/strict';
 import { applyAll } from './apply.ts';
@@ -26,17 +26,17 @@ import type { EndUserState } from './state.ts';
 
 export interface Batch {
   readonly commands: readonly Command[];
-  /** The end users concerned, each once. */
+  /** The end users of the commands, without duplicates. */
   readonly users: readonly EndUserKey[];
-  /** The `endUserText` of each of them. */
+  /** The `endUserText` of each end user. */
   readonly names: readonly string[];
   /** For each command, the index of its end user in `users`. */
   readonly userOf: readonly number[];
-  /** For each command, the name of the idempotency record that decides it; null for a command without a key. */
+  /** For each command, the name of its idempotency record; null for a command without a key. */
   readonly recordNames: readonly (string | null)[];
 }
 
-/** What a batch does to one end user. */
+/** The effect of a batch on one end user. */
 export interface UserChange {
   /** The index in `batch.users`. */
   readonly index: number;
@@ -47,11 +47,11 @@ export interface UserChange {
 }
 
 export interface DecidedBatch {
-  /** One for each command; null where more is due for the end user than this batch may enter. */
+  /** One outcome for each command; null if more renewals are due for the end user than fit this batch. */
   readonly outcomes: readonly (Outcome | null)[];
-  /** Of the end users for whom something happened. */
+  /** Only of end users with new postings. */
   readonly changes: readonly UserChange[];
-  /** For the keys that were used for the first time. */
+  /** The records of keys that are used for the first time. */
   readonly records: readonly IdempotencyRecord[];
 }
 
@@ -75,15 +75,15 @@ export function batchOf(commands: readonly Command[]): Batch {
   return { commands, users, names, userOf, recordNames };
 }
 
-/** What a store has loaded for a batch. */
+/** The data that a store has loaded for a batch. */
 export interface LoadedBatch {
-  /** One for each of `batch.users`. */
+  /** One state for each of `batch.users`. */
   readonly states: readonly EndUserState[];
-  /** Those of the keys in the batch that were used before. */
+  /** The stored records of the keys in the batch. */
   readonly records: IdempotencyRecords;
 }
 
-/** @param eventsMax how many events of time the batch may enter in all, so that no batch is long */
+/** @param eventsMax how many events, such as renewals, the batch may apply in all; bounds the duration of a batch */
 export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, eventsMax: number): DecidedBatch {
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
@@ -111,7 +111,7 @@ function recordOf(command: WriteCommand, outcome: Outcome, { now: recordedAt }: 
   return { account, endUser, key, requestId, request: requestOf(command), outcome, recordedAt };
 }
 
-/** What an end user had, has now, and what was entered for that. */
+/** The state of an end user before the batch and now, and the postings in between. */
 interface Progress {
   readonly before: EndUserState;
   state: EndUserState;
@@ -119,7 +119,7 @@ interface Progress {
   isSettled: boolean;
 }
 
-/** @returns how many events it entered */
+/** @returns how many events were applied */
 function catchUp(user: Progress, { now }: Moment, eventsMax: number): number {
   if (user.isSettled) return 0;
   const { state, postings, isComplete } = settle(user.state, now, eventsMax);

@@ -1,4 +1,4 @@
-// End users: each belongs to one account.
+// An end user is identified by its account and its UUID.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ const OTHERS = [
   { ...ADA, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-test('an end user is the same with the same UUID of the same account, whatever the command is', () => {
+test('the same account and UUID are the same end user, whatever the command', () => {
   assert(isSameEndUser(ADA, add(5)));
   assert.equal(endUserText(ADA), `1/${ADA.endUser}`);
   assert.equal(endUserText(add(5)), endUserText(ADA));

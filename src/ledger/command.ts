@@ -1,17 +1,17 @@
-// What can be asked of the ledger, and the outcome. A refusal is a value: a rule said no, and nothing changed.
+// The commands of the ledger and their outcomes. A refusal is a returned value: a rule said no, and nothing changed.
 
 import type { Amount } from './amount.ts';
 import type { Cycle } from './cycle.ts';
 import type { Actor, Note } from './posting.ts';
 
 export interface EndUserKey {
-  /** The account that owns the API key, never anything that a request says. */
+  /** The account of the API key or of the signed-in user; never taken from a request body. */
   readonly account: number;
   /** A UUID in lower case. */
   readonly endUser: string;
 }
 
-/** One text for one end user: an account is a number, and a UUID has no slash. */
+/** A unique text for an end user: an account is a number, and a UUID has no slash. */
 export function endUserText({ account, endUser }: EndUserKey): string {
   return `${account}/${endUser}`;
 }
@@ -26,7 +26,7 @@ export function isSameEndUser(a: EndUserKey, b: EndUserKey): boolean {
   return a.endUser === b.endUser && a.account === b.account;
 }
 
-/** What makes a request safe to send again. */
+/** An idempotency key, which makes it safe to send a request again. */
 export interface Idempotency {
   /** 1 … 255 characters. */
   readonly key: string;
@@ -36,7 +36,7 @@ export interface Idempotency {
 
 interface Request extends EndUserKey {
   readonly actor: Actor;
-  /** Null where a repetition counts as another request. */
+  /** Null or absent: if the request is sent again, it has its effect again. */
   readonly idempotency?: Idempotency | null;
   readonly note?: Note | null;
 }
@@ -56,7 +56,7 @@ export interface StartCycle extends Request {
   readonly kind: 'start-cycle';
   readonly amount: Amount;
   readonly validityDays: number;
-  /** What to do when a cycle is active: `replace` stops it and starts the new one in one step. */
+  /** `replace` stops an active cycle and starts the new one in one step; `refuse` refuses to start a second cycle. */
   readonly onActive: 'refuse' | 'replace';
 }
 
@@ -64,10 +64,10 @@ export interface StopCycle extends Request {
   readonly kind: 'stop-cycle';
 }
 
-/** What a client or a user of the console can ask for. */
+/** A command from a client, a user of the console or an import. */
 export type WriteCommand = Add | Subtract | StartCycle | StopCycle;
 
-/** Stores what time alone has done. The renewal job asks for it. */
+/** Stores the renewals that are due, for example from the renewal job. */
 export interface Settle extends EndUserKey {
   readonly kind: 'settle';
 }
@@ -76,9 +76,9 @@ export type Command = WriteCommand | Settle;
 
 /** What a store has to load before a command can be decided, besides the live cycles of its end user. */
 export interface Needs {
-  /** The key whose idempotency record decides, if there is one; null for a request without a key. */
+  /** The idempotency key, whose record decides if there is one; null for a command without a key. */
   readonly idempotencyKey: string | null;
-  /** Whether the command can store something for an end user who has nothing yet. */
+  /** Whether the command can store something for an end user without any rows. */
   readonly canCreate: boolean;
 }
 
@@ -93,7 +93,7 @@ export type Refusal =
   | { readonly refused: 'BalanceTooLarge'; readonly requested: Amount; readonly available: Amount }
   | { readonly refused: 'CycleAlreadyActive'; readonly cycle: Cycle }
   | { readonly refused: 'CycleNotFound' }
-  /** The idempotency key belongs to another request. */
+  /** The idempotency key was used for a different request. */
   | { readonly refused: 'IdempotencyKeyReused' };
 
 export interface Accepted {
@@ -103,7 +103,7 @@ export interface Accepted {
 }
 
 export type Outcome = (Accepted | Refusal) & {
-  /** The id of the first request with this idempotency key, where the outcome is a replay of its outcome. */
+  /** Only for a replay: the id of the first request with this idempotency key. */
   readonly replayOf?: string;
 };
 

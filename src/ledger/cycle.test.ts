@@ -1,4 +1,4 @@
-// A cycle by itself: when it is over, when it renews, in which order it is spent, and what is never true of one.
+// A single cycle: when it ends, whether it renews, its place in the burn order, and the rules that it must not break.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -25,7 +25,7 @@ import { type Invariant, InvariantViolation } from './invariant.ts';
 const MONTHLY = recurring({ remaining: 40 });
 const END = NOW + 31 * DAY_MS;
 
-test('a cycle is over at its end, not before', () => {
+test('a cycle has ended at its end, and not a millisecond before', () => {
   assert.equal(hasEnded(MONTHLY, END - 1), false);
   assert.equal(hasEnded(MONTHLY, END), true);
   assert.equal(hasEnded(MONTHLY, END + 1), true);
@@ -45,14 +45,14 @@ for (const [what, change, expected] of RENEWING) {
     assert.equal(renews({ ...MONTHLY, ...change }), expected));
 }
 
-test('a recurring cycle is active unless it was canceled or superseded, and a one-time cycle never is', () => {
+test('only a recurring cycle that is neither canceled nor superseded is an active recurring cycle', () => {
   assert(isActiveRecurring(MONTHLY));
-  assert(isActiveRecurring({ ...MONTHLY, end: INSTANT_MAX }), 'though it will not renew');
+  assert(isActiveRecurring({ ...MONTHLY, end: INSTANT_MAX }), 'active although it will not renew');
   for (const status of ['canceled', 'superseded'] as const) assert(!isActiveRecurring({ ...MONTHLY, status }));
   assert(!isActiveRecurring(oneTime()));
 });
 
-test('a decision can depend on a cycle until its end, and on one that renews ever after', () => {
+test('a cycle is live until its end, and a cycle that renews is live after its end too', () => {
   for (const [, change, doesRenew] of RENEWING) {
     const cycle = { ...MONTHLY, ...change };
     assert.equal(isLive(cycle, cycle.end - 1), true);
@@ -68,15 +68,15 @@ const MISSED: readonly (readonly [when: string, now: number, missed: number])[] 
   ['a millisecond after its end', END + 1, 1],
   ['a millisecond before the end of the next period', END + 31 * DAY_MS - 1, 1],
   ['at the end of the next period', END + 31 * DAY_MS, 2],
-  ['a hundred periods on', END + 100 * 31 * DAY_MS, 101],
+  ['a hundred periods after its end', END + 100 * 31 * DAY_MS, 101],
 ];
 
 for (const [when, now, missed] of MISSED) {
-  test(`a recurring cycle has missed ${missed} periods ${when}`, () =>
+  test(`the number of missed periods of a recurring cycle is ${missed} ${when}`, () =>
     assert.equal(periodsMissed(MONTHLY, now), missed));
 }
 
-test('ten years are 3653 daily periods, leap days included', () => {
+test('ten years are 3653 daily periods, including leap days', () => {
   const daily = recurring({ start: Date.UTC(2016, 0, 1), validityDays: 1 });
   assert.equal(periodsMissed(daily, Date.UTC(2026, 0, 1) - 1), 3652);
   assert.equal(periodsMissed(daily, Date.UTC(2026, 0, 1)), 3653);
@@ -89,7 +89,7 @@ test('a cycle that does not renew misses no periods', () => {
     if (!doesRenew) assert.equal(periodsMissed({ ...MONTHLY, ...change }, INSTANT_MAX), 0, what);
 });
 
-test('the next period starts where the last one ended, full, and with the next number', () => {
+test('the next period starts when the previous one ends, with full credits and the next number', () => {
   const next = { ...MONTHLY, period: 1, remaining: 100, start: END, end: END + 31 * DAY_MS };
   assert.deepEqual(periodAfter(MONTHLY, 1), next);
   const third = { ...MONTHLY, period: 3, remaining: 100, start: END + 62 * DAY_MS, end: END + 93 * DAY_MS };
@@ -97,7 +97,7 @@ test('the next period starts where the last one ended, full, and with the next n
   assert.deepEqual(periodAfter(next, 2), third);
 });
 
-test('a period that would end past the year 9999 ends at its last instant, and is the last', () => {
+test('a period that would end after the year 9999 ends at the last instant of that year and does not renew', () => {
   const start = INSTANT_MAX - 40 * DAY_MS;
   const last = periodAfter(recurring({ start }), 1);
   assert.equal(last.start, start + 31 * DAY_MS);
@@ -112,13 +112,13 @@ test('a period that would start at the last instant of the year 9999 is not miss
   assert.equal(periodsMissed(cycle, INSTANT_MAX), 1);
 });
 
-test('the closed form counts the periods that stepping from one to the next counts, also near the last instant', () => {
+test('the formula for missed periods agrees with counting them one by one, also near the last instant', () => {
   const starts = fc.oneof(
     fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) }),
     fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: INSTANT_MAX - 2 }),
   );
   const validities = fc.integer({ min: 1, max: 40 });
-  /** How long after the start to look, in periods, and a millisecond more or less. */
+  /** The time since the start, in periods; `offsets` adds or subtracts a millisecond. */
   const periods = fc.oneof(fc.double({ min: 0, max: 60, noNaN: true }), fc.integer({ min: 0, max: 60 }));
   const offsets = fc.constantFrom(-1, 0, 1);
   fc.assert(
@@ -144,18 +144,18 @@ test('the closed form counts the periods that stepping from one to the next coun
   );
 });
 
-test('a cycle was created when its first period started, in whatever period it is', () => {
+test('the creation time of a cycle is the start of its first period, whatever its current period', () => {
   assert.equal(createdAt(MONTHLY), NOW);
   assert.equal(createdAt(periodAfter(MONTHLY, 7)), NOW);
 });
 
-test('the cycle that started first is spent first, whichever was created first', () => {
+test('the cycle that started first is spent first, even if it was created later', () => {
   const [older, newer] = [recurring({ id: idAt(NOW, 2) }), recurring({ start: NOW + 1, id: idAt(NOW, 1) })];
   assert(burnOrder(older, newer) < 0);
   assert(burnOrder(newer, older) > 0);
 });
 
-test('of cycles that started together, the one created first is spent first', () => {
+test('of two cycles that started at the same instant, the one created first is spent first', () => {
   const [first, second] = [recurring({}, 1), recurring({}, 2)];
   assert(burnOrder(first, second) < 0);
   assert(burnOrder(second, first) > 0);
@@ -169,7 +169,7 @@ test('a renewed cycle is spent before credits that were added at the instant of 
   assert(burnOrder(added, renewed) > 0);
 });
 
-test('cycles are put into burn order from any order', () => {
+test('cycles in any order can be sorted into burn order', () => {
   const cycles = [0, 1, 2, 3, 4].map((day) => oneTime({ start: NOW + day * DAY_MS }));
   fc.assert(
     fc.property(fc.shuffledSubarray(cycles), (shuffled) => {
@@ -191,7 +191,7 @@ const SOUND: readonly (readonly [what: string, cycle: Cycle])[] = [
   ['a cycle of 2^53−1 credits', recurring({ amount: AMOUNT_MAX })],
   ['a cycle that starts in 1970', recurring({ start: 0 })],
   ['a cycle that lasts to the year 9999', recurring({ validityDays: VALIDITY_DAYS_MAX })],
-  ['a cycle of the last millisecond', recurring({ start: LAST_INSTANT })],
+  ['a cycle that starts in the last millisecond', recurring({ start: LAST_INSTANT })],
 ];
 
 for (const [what, cycle] of SOUND) {
@@ -205,43 +205,43 @@ type Rule = readonly [invariant: Invariant, sentence: string];
 
 const AMOUNT: Rule = [1, 'a cycle starts with 1 to 2^53−1 credits'];
 const REMAINING: Rule = [1, 'what remains is between 0 and the amount'];
-const DAYS: Rule = [4, 'a cycle is valid for whole days'];
-const START: Rule = [4, 'a cycle starts at an instant'];
-const ENDING: Rule = [4, 'a cycle ends its validity after its start'];
-const PERIOD: Rule = [3, 'periods are counted from 0 and abut, from the creation on'];
-const ONE_TIME: Rule = [3, 'a one-time cycle has one period and no stop'];
+const DAYS: Rule = [4, 'a cycle is valid for a whole number of days'];
+const START: Rule = [4, 'the start of a cycle is a valid instant'];
+const ENDING: Rule = [4, 'a cycle ends when its validity is over'];
+const PERIOD: Rule = [3, 'periods are numbered from 0 and follow each other without a gap from the creation on'];
+const ONE_TIME: Rule = [3, 'a one-time cycle has one period and is never stopped'];
 
-/** Each breaks these rules, and no others. */
+/** Each change breaks exactly these rules. */
 const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules: Rule[]])[] = [
   ['of no credits', { amount: 0, remaining: 0 }, AMOUNT],
-  ['of half a credit more', { amount: 100.5 }, AMOUNT],
+  ['of 100.5 credits', { amount: 100.5 }, AMOUNT],
   ['of 2^53 credits', { amount: AMOUNT_MAX + 1 }, AMOUNT],
   ['that is overdrawn', { remaining: -1 }, REMAINING],
-  ['with more than it started with', { remaining: 101 }, REMAINING],
+  ['with more credits than it started with', { remaining: 101 }, REMAINING],
   ['with half a credit left', { remaining: 0.5 }, REMAINING],
   ['valid for no day', { validityDays: 0, end: NOW }, DAYS, ENDING],
   ['valid for minus one day', { validityDays: -1, end: NOW - DAY_MS }, DAYS, ENDING],
   ['valid for half a day', { validityDays: 0.5, end: NOW + DAY_MS / 2 }, DAYS],
-  ['valid for more days than there are', { validityDays: VALIDITY_DAYS_MAX + 1, end: INSTANT_MAX }, DAYS],
+  ['valid for more than the maximum number of days', { validityDays: VALIDITY_DAYS_MAX + 1, end: INSTANT_MAX }, DAYS],
   ['that starts before 1970', { start: -1 }, START, ENDING, PERIOD],
   ['that starts between two milliseconds', { start: NOW + 0.5 }, START, ENDING, PERIOD],
-  ['that starts past the last instant', { start: INSTANT_MAX + 1 }, START, ENDING, PERIOD],
+  ['that starts after the last instant', { start: INSTANT_MAX + 1 }, START, ENDING, PERIOD],
   ['that ends a millisecond early', { end: END - 1 }, ENDING],
   ['that ends a millisecond late', { end: END + 1 }, ENDING],
-  ['of another validity', { validityDays: 30 }, ENDING],
-  ['that ends where it starts', { id: idAt(INSTANT_MAX), start: INSTANT_MAX, end: INSTANT_MAX }, ENDING],
-  ['of another period', { period: 1 }, PERIOD],
-  ['before its first period', { period: -1 }, PERIOD],
-  ['before its first period, with the start of that', { period: -1, start: NOW - 31 * DAY_MS, end: NOW }, PERIOD],
+  ['with a validity that does not match its end', { validityDays: 30 }, ENDING],
+  ['that ends when it starts', { id: idAt(INSTANT_MAX), start: INSTANT_MAX, end: INSTANT_MAX }, ENDING],
+  ['with a period number that does not match its start', { period: 1 }, PERIOD],
+  ['with period number −1', { period: -1 }, PERIOD],
+  ['with period number −1 and the start of that period', { period: -1, start: NOW - 31 * DAY_MS, end: NOW }, PERIOD],
   ['that starts after its creation', { start: NOW + 1, end: END + 1 }, PERIOD],
-  ['created later', { id: idAt(NOW + 1) }, PERIOD],
+  ['created after its start', { id: idAt(NOW + 1) }, PERIOD],
   ['that is one-time and stopped', { type: 'one-time', status: 'canceled' }, ONE_TIME],
   ['that is one-time and superseded', { type: 'one-time', status: 'superseded' }, ONE_TIME],
   ['that is one-time in its second period', { ...periodAfter(MONTHLY, 1), type: 'one-time' }, ONE_TIME],
 ];
 
 for (const [what, change, ...rules] of BROKEN) {
-  test(`a cycle ${what} breaks a rule, and says which`, () => {
+  test(`a cycle ${what} fails an assertion that names the broken rule`, () => {
     const cycle = { ...MONTHLY, ...change };
     assert.deepEqual(brokenRules(cycle), rules);
     assert.throws(

@@ -1,4 +1,5 @@
-// Recurring cycles: started once, replaced in one step, stopped as often as one likes, and never two at a time.
+// Starting, replacing and stopping recurring cycles. An end user never has two active recurring cycles, and stopping
+// again changes nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -62,9 +63,9 @@ const CANCELED = cycle(1, { status: 'canceled' });
 
 const STARTABLE: readonly Row[] = [
   ['for an unknown end user', [], []],
-  unchanged('beside credits that were added', bought(1)),
-  ['beside a canceled cycle that still runs, which it supersedes', [CANCELED], [{ ...CANCELED, status: 'superseded' }]],
-  unchanged('beside a superseded cycle that still runs', cycle(1, { status: 'superseded' })),
+  unchanged('in addition to added credits', bought(1)),
+  ['before the end of a canceled cycle, which becomes superseded', [CANCELED], [{ ...CANCELED, status: 'superseded' }]],
+  unchanged('before a superseded cycle ends', cycle(1, { status: 'superseded' })),
   unchanged('at the instant at which a canceled cycle ends', cycle(31, { status: 'canceled' })),
   unchanged('after a canceled cycle has ended', cycle(32, { status: 'canceled' })),
 ];
@@ -80,13 +81,13 @@ for (const onActive of ['refuse', 'replace'] as const) {
   }
 }
 
-test('a cycle for as long as there are days lasts to the last instant of the year 9999', () => {
+test('a cycle with the maximum validity ends at the last instant of the year 9999', () => {
   const { outcome } = start([], { validityDays: VALIDITY_DAYS_MAX });
   assert(outcome.refused === null);
   assert.equal(outcome.cycle?.end, INSTANT_MAX);
 });
 
-test('a cycle is not started while one is active: the response shows that one, and nothing changes', () => {
+test('a start while a cycle is active is refused with the active cycle in the outcome, and changes nothing', () => {
   const active = cycle(1);
   assertUnchanged(start([bought(3), active]), { refused: 'CycleAlreadyActive', cycle: active });
 });
@@ -96,11 +97,11 @@ test('a cycle is active until a millisecond before its end', () => {
   assert.equal(start([active], {}, active.end - 1).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('a start that is too large beside an active cycle is refused because of the active cycle', () => {
+test('a start that is too large while a cycle is active is refused because of the active cycle', () => {
   assert.equal(start([cycle(1)], { amount: AMOUNT_MAX }).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('a replacement stops the active cycle and starts the new one; the old credits stay until their end', () => {
+test('a replacement stops the active cycle and starts the new one; the old credits remain until they expire', () => {
   const [added, old] = [bought(3), cycle(1)];
   const started = recurring({ amount: 25, validityDays: 7 }, 2);
   const decision = start([added, old], { onActive: 'replace', note: 'upgrade' });
@@ -112,7 +113,7 @@ test('a replacement stops the active cycle and starts the new one; the old credi
   assert.deepEqual(cyclesAfter([added, old], decision), [added, { ...old, status: 'superseded' }, started]);
 });
 
-/** Each row is refused at `available + 1`, with nothing changed, and accepted at `available`. */
+/** Each start is accepted with `available` credits. With one credit more it is refused and changes nothing. */
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], available: number])[] = [
   ['an unknown end user has room for 2^53−1', [], AMOUNT_MAX],
   ['credits that were added count', [bought(1, { amount: AMOUNT_MAX, remaining: AMOUNT_MAX - 5 })], 5],
@@ -122,7 +123,7 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], availabl
 ];
 
 for (const [why, cycles, available] of ROOMS) {
-  test(`a start may take an end user to 2^53−1 credits and no further: ${why}`, () => {
+  test(`a start may raise a balance to 2^53−1 and no higher: ${why}`, () => {
     const started = start(cycles, { amount: available, validityDays: 31, onActive: 'replace' });
     assert.equal(started.outcome.refused, null);
     if (available === AMOUNT_MAX) return;
@@ -133,12 +134,12 @@ for (const [why, cycles, available] of ROOMS) {
 }
 
 for (const amount of [0, -1, 0.5]) {
-  test(`a start with ${amount} credits is refused by the API, and stops the ledger if it gets further`, () => {
+  test(`a start with ${amount} credits, which the API does not let through, fails an assertion`, () => {
     assert.throws(() => start([], { amount }), { name: 'AssertionError' });
   });
 }
 
-test('a stop cancels the active cycle, leaves its credits, and is a posting of no credits', () => {
+test('a stop cancels the active cycle, does not change its credits, and makes a posting of 0 credits', () => {
   const [added, old] = [bought(3), cycle(1)];
   const decision = stop([added, old]);
   const canceled = { ...old, status: 'canceled' };
@@ -146,20 +147,20 @@ test('a stop cancels the active cycle, leaves its credits, and is a posting of n
   assert.deepEqual(cyclesAfter([added, old], decision), [added, canceled]);
 });
 
-test('a stop after renewals cancels the period that runs', () => {
+test('a stop after a renewal cancels the current period', () => {
   const running = periodAfter(cycle(40), 1);
   const { outcome, postings } = stop([running]);
   assert.deepEqual(outcome, { refused: null, cycle: { ...running, status: 'canceled' } });
   assert.deepEqual(postings, [stopping(running, NOW, 1)]);
 });
 
-test('a cycle that was stopped does not renew', () => {
+test('a stopped cycle does not renew', () => {
   const before = [cycle(1)];
   const state = { cycles: cyclesAfter(before, stop(before)) };
   assert.deepEqual(settle(state, NOW + 400 * DAY_MS, EVENTS_MAX).postings, []);
 });
 
-test('stopping again gives the same canceled cycle, with what is left of it by now, and changes nothing', () => {
+test('stopping again returns the same canceled cycle with its current remaining credits, and changes nothing', () => {
   const before = [cycle(1)];
   const first = stop(before);
   const after = cyclesAfter(before, first);
@@ -168,14 +169,14 @@ test('stopping again gives the same canceled cycle, with what is left of it by n
   assertUnchanged(stop([spent]), { refused: null, cycle: spent });
 });
 
-test('a canceled cycle is found until a millisecond before its end', () => {
+test('a stop finds a canceled cycle until a millisecond before its end', () => {
   const cycles = [CANCELED];
   assertUnchanged(stop(cycles, CANCELED.end - 1), { refused: null, cycle: CANCELED });
   assertUnchanged(stop(cycles, CANCELED.end), NOT_FOUND);
   assertUnchanged(stop(cycles, CANCELED.end + 1), NOT_FOUND);
 });
 
-test('a cycle that ran to the last instant of the year 9999 is over there, and is not stopped', () => {
+test('a cycle that lasts to the last instant of the year 9999 can be stopped before that instant and not at it', () => {
   const cycles = [cycle(1, { validityDays: VALIDITY_DAYS_MAX })];
   assert.equal(stop(cycles, INSTANT_MAX - 1).outcome.refused, null);
   assertUnchanged(stop(cycles, INSTANT_MAX), NOT_FOUND);
@@ -183,7 +184,7 @@ test('a cycle that ran to the last instant of the year 9999 is over there, and i
 
 const WITHOUT: readonly (readonly [what: string, cycles: readonly Cycle[]])[] = [
   ['an unknown end user', []],
-  ['an end user with nothing but added credits', [bought(1)]],
+  ['an end user with added credits only', [bought(1)]],
   ['an end user with a superseded cycle', [cycle(1, { status: 'superseded' })]],
 ];
 
@@ -191,7 +192,7 @@ for (const [what, cycles] of WITHOUT) {
   test(`${what} has no cycle to stop`, () => assertUnchanged(stop(cycles), NOT_FOUND));
 }
 
-test('a stop finds the active cycle, not the canceled one that it superseded', () => {
+test('a stop finds the active cycle, not the older cycle that it superseded', () => {
   const old = cycle(3, { status: 'superseded', validityDays: 90 });
   const active = cycle(1);
   const decision = stop([old, active]);
@@ -199,7 +200,7 @@ test('a stop finds the active cycle, not the canceled one that it superseded', (
   assert.deepEqual(cyclesAfter([old, active], decision), [old, { ...active, status: 'canceled' }]);
 });
 
-test('stopping again gives the cycle that was stopped last until its end, and never an older one that still runs', () => {
+test('stopping again returns the last stopped cycle until it ends, and never an older cycle that ends later', () => {
   let state: EndUserState = stateOf(cycle(3, { validityDays: 90 }));
   const run = (command: ReturnType<typeof startCycle | typeof stopCycle>, now: number, sequence: number) => {
     const { outcome, postings } = decide(state, command, momentAt(now, sequence));
@@ -216,7 +217,7 @@ test('stopping again gives the cycle that was stopped last until its end, and ne
   for (const now of [newer.end, older.end - 1]) assert.deepEqual(run(stopCycle(), now, 4), NOT_FOUND);
 });
 
-test('a replaced cycle is not found once the one that replaced it was stopped and has ended', () => {
+test('a stop never finds a replaced cycle, even after its replacement was stopped and has ended', () => {
   const old = cycle(1, { validityDays: 90 });
   const replaced = cyclesAfter([old], start([old], { onActive: 'replace' }));
   const stopped = applyAll(stateOf(...replaced), stop(replaced, NOW + 1).postings).cycles;

@@ -1,4 +1,5 @@
-// Additions and subtractions: oldest first, all or nothing, and never more than 2^53−1 for an end user.
+// Additions and subtractions: credits are spent oldest first, in full or not at all, and a balance never exceeds
+// 2^53−1.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -35,7 +36,7 @@ function cyclesAfter(cycles: readonly Cycle[], { postings }: Decision): readonly
   return applyAll(stateOf(...cycles), postings).cycles;
 }
 
-/** What is left in each cycle once so much is subtracted. */
+/** The remaining credits of each cycle after a subtraction of `amount`. */
 function left(cycles: readonly Cycle[], amount: number): number[] {
   const decision = subtract(cycles, amount);
   assert.deepEqual(decision.outcome, ACCEPTED);
@@ -48,7 +49,7 @@ function assertRefused(decision: Decision, refusal: object): void {
 
 const ACCEPTED = { refused: null, cycle: null };
 
-test('an addition opens a one-time cycle from now on, behind all others, with one posting', () => {
+test('an addition opens a one-time cycle that starts now and comes last in burn order, with one posting', () => {
   const before = [oneTime({ start: daysAgo(1) })];
   const cycle = oneTime({ amount: 25, validityDays: 7 });
   const decision = add(before, 25, 7);
@@ -56,18 +57,18 @@ test('an addition opens a one-time cycle from now on, behind all others, with on
   assert.deepEqual(cyclesAfter(before, decision), [...before, cycle]);
 });
 
-test('an addition for as long as there are days lasts to the last instant of the year 9999', () => {
+test('an addition with the maximum validity expires at the last instant of the year 9999', () => {
   assert.equal(add([], 1, VALIDITY_DAYS_MAX).postings[0]?.expiresAt, INSTANT_MAX);
 });
 
 for (const amount of [0, -1, 0.5]) {
-  test(`an amount of ${amount} is refused by the API, and stops the ledger if it gets further`, () => {
+  test(`an amount of ${amount}, which the API does not let through, fails an assertion`, () => {
     assert.throws(() => add([], amount), { name: 'AssertionError' });
     assert.throws(() => subtract([oneTime()], amount), { name: 'AssertionError' });
   });
 }
 
-// The room: 2^53−1 credits for each end user, now and when the active cycle renews.
+// The limit for an end user is 2^53−1 credits, now and when the active cycle renews.
 
 const FULL_BUT_30 = AMOUNT_MAX - 30;
 
@@ -84,54 +85,49 @@ function endingIn(ms: number, amount = 100): Cycle {
   return bought(31, { amount, start: daysAgo(31) + ms });
 }
 
-/** Each row is refused at `available + 1`, with these numbers, and accepted at `available`. */
+/** Each addition is accepted with `available` credits and refused with one credit more. */
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], validityDays: number, available: number])[] = [
   ['an end user without credits has room for 2^53−1', [], 31, AMOUNT_MAX],
-  ['credits held before count', [bought(1, { amount: FULL_BUT_30 })], 31, 30],
+  ['existing credits count', [bought(1, { amount: FULL_BUT_30 })], 31, 30],
   ['the credits of all cycles count', [bought(2, { amount: FULL_BUT_30 }), bought(1, { amount: 12 })], 31, 18],
   ['spent credits do not count', [bought(1, { amount: FULL_BUT_30, remaining: 5 })], 31, AMOUNT_MAX - 5],
   ['an end user with 2^53−1 credits has no room', [bought(1, { amount: AMOUNT_MAX })], 31, 0],
   ['a cycle that ends in a millisecond counts', [endingIn(1, FULL_BUT_30)], 31, 30],
   ['a cycle that ends now does not count', [endingIn(0, FULL_BUT_30)], 31, AMOUNT_MAX],
   ['a cycle that ended a millisecond ago does not count', [endingIn(-1, FULL_BUT_30)], 31, AMOUNT_MAX],
+  ['the credits of the next renewal count', [active(1, { amount: FULL_BUT_30, remaining: 0 })], 31, 30],
   [
-    'room is kept for the credits of the active cycle when it renews',
-    [active(1, { amount: FULL_BUT_30, remaining: 0 })],
-    31,
-    30,
-  ],
-  [
-    'credits that end when the active cycle renews need no such room',
+    'the next renewal does not count if the new credits expire by then',
     [active(1, { amount: FULL_BUT_30, remaining: 0 })],
     30,
     AMOUNT_MAX,
   ],
   [
-    'credits of other cycles that outlast the renewal count',
+    'credits that expire after the next renewal count in addition to it',
     [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 7 })],
     31,
     23,
   ],
   [
-    'credits of other cycles that end at the renewal or before do not count',
+    'credits that expire at the next renewal or before do not count in addition to it',
     [bought(2, { amount: 7 }), bought(1, { amount: 7 }), active(1, { amount: FULL_BUT_30, remaining: 0 })],
     31,
     30,
   ],
   [
-    'the credits of today count when they are more than those at the renewal',
+    'the current credits count if they are more than the credits after the next renewal',
     [bought(1, { amount: 7 }), active(1, { amount: FULL_BUT_30 })],
     31,
     23,
   ],
   [
-    'a canceled cycle needs no room for a renewal',
+    'a renewal of a canceled cycle does not count',
     [active(1, { amount: FULL_BUT_30, remaining: 0, status: 'canceled' })],
     31,
     AMOUNT_MAX,
   ],
   [
-    'a cycle that lasts to the year 9999 needs no room for a renewal',
+    'a renewal of a cycle that lasts to the year 9999 does not count',
     [active(1, { amount: FULL_BUT_30, remaining: 0, validityDays: VALIDITY_DAYS_MAX })],
     VALIDITY_DAYS_MAX,
     AMOUNT_MAX,
@@ -139,7 +135,7 @@ const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], validity
 ];
 
 for (const [why, cycles, validityDays, available] of ROOMS) {
-  test(`an addition may take an end user to 2^53−1 credits and no further: ${why}`, () => {
+  test(`an addition may raise a balance to 2^53−1 and no higher: ${why}`, () => {
     if (available < AMOUNT_MAX) {
       const requested = available + 1;
       assertRefused(add(cycles, requested, validityDays), { refused: 'BalanceTooLarge', requested, available });
@@ -148,7 +144,7 @@ for (const [why, cycles, validityDays, available] of ROOMS) {
   });
 }
 
-test('a renewal that would go past 2^53−1, which no addition allows, stops the ledger at the next addition', () => {
+test('an addition fails an assertion if the next renewal would already exceed 2^53−1 credits', () => {
   const cycles = [active(1, { amount: FULL_BUT_30, remaining: 0 }), bought(0, { amount: 31 })];
   assert.throws(() => add(cycles, 1, 32), { name: 'AssertionError' });
 });
@@ -159,7 +155,7 @@ test('a subtraction drains the cycle that started first, then the next', () => {
   assert.deepEqual(left([bought(3), bought(2), bought(1)], 150), [0, 50, 100]);
 });
 
-test('a subtraction is one posting for each cycle that it draws on, all of one transaction', () => {
+test('a subtraction makes one posting for each cycle that it draws on, all in one transaction', () => {
   const [oldest, newest] = [bought(3, { validityDays: 90 }), bought(1)];
   assert.deepEqual(subtract([oldest, newest], 130).postings, [
     drawing(oldest, 100, NOW, 1),
@@ -168,11 +164,11 @@ test('a subtraction is one posting for each cycle that it draws on, all of one t
   assert.deepEqual(subtract([oldest, newest], 100).postings, [drawing(oldest, 100, NOW, 1)]);
 });
 
-test('credits are spent in the order in which cycles start, not in which they end', () => {
+test('cycles are spent in the order of their starts, not of their ends', () => {
   assert.deepEqual(left([bought(3, { validityDays: 90 }), bought(2, { validityDays: 3 })], 60), [40, 100]);
 });
 
-test('of cycles that started together, the one created first is drained first', () => {
+test('of several cycles that started at the same instant, the one created first is drained first', () => {
   const start = daysAgo(1);
   const cycles = [oneTime({ start }, 3), oneTime({ start }, 1), oneTime({ start }, 2)].sort(burnOrder);
   assert.deepEqual(
@@ -185,23 +181,23 @@ test('of cycles that started together, the one created first is drained first', 
   );
 });
 
-test('canceled, superseded and recurring cycles are spent like one-time ones', () => {
+test('canceled, superseded and recurring cycles are spent like one-time cycles', () => {
   const cycles = [active(4, { status: 'superseded' }), active(3, { status: 'canceled' }), active(2), bought(1)];
   assert.deepEqual(left(cycles, 350), [0, 0, 0, 50]);
 });
 
-test('a used-up cycle is passed over, without a posting', () => {
+test('a subtraction skips a used-up cycle and makes no posting for it', () => {
   const cycles = [bought(3, { remaining: 0 }), bought(2)];
   assert.deepEqual(left(cycles, 1), [0, 99]);
   assert.equal(subtract(cycles, 1).postings.length, 1);
 });
 
-test('a cycle that ends in a millisecond is spent', () => {
+test('a cycle that ends in a millisecond can be spent', () => {
   assert.deepEqual(left([endingIn(1), bought(1)], 1), [99, 100]);
 });
 
 for (const ms of [0, -1]) {
-  test(`a cycle that ended ${-ms} ms ago is not spent`, () => {
+  test(`a cycle that ended ${-ms} ms ago cannot be spent`, () => {
     const cycles = [endingIn(ms), bought(1)];
     assert.deepEqual(left(cycles, 1), [100, 99]);
     assertRefused(subtract(cycles, 101), { refused: 'InsufficientFunds', requested: 101, available: 100 });
@@ -222,11 +218,11 @@ test('2^53−1 credits can be spent at once', () => {
   assert.deepEqual(left([bought(2, { amount: AMOUNT_MAX - 1 }), bought(1, { amount: 1 })], AMOUNT_MAX), [0, 0]);
 });
 
-test('settling decides nothing by itself, and is always accepted', () => {
+test('a settle command on a settled state is accepted and changes nothing', () => {
   assertRefused(decide(stateOf(bought(1)), settling(), momentAt(NOW)), ACCEPTED);
 });
 
-test('a refusal takes no id, and a transaction takes one', () => {
+test('a refused command uses no transaction id, and an accepted command uses one', () => {
   const moment = momentAt(NOW);
   const state = stateOf(bought(1));
   decide(state, subtraction(101), moment);
@@ -235,7 +231,7 @@ test('a refusal takes no id, and a transaction takes one', () => {
   assert.equal(decide(state, addition(1), moment).postings[0]?.transactionId, idAt(NOW, 2));
 });
 
-test('a subtraction takes the oldest credits that have not ended, in full or not at all', () => {
+test('a subtraction takes the oldest credits that have not expired, in full or not at all', () => {
   const many = fc
     .array(fc.tuple(fc.nat({ max: 40 }), fc.integer({ min: 1, max: 50 }), fc.nat({ max: 50 })), { maxLength: 6 })
     .map((rows) =>
@@ -262,7 +258,7 @@ test('a subtraction takes the oldest credits that have not ended, in full or not
   );
 });
 
-test('a note is kept with every posting of its command', () => {
+test('every posting of a command has the note of the command, and an invalid note fails an assertion', () => {
   const notes = (note?: string | null) => {
     const command = subtraction(150, note === undefined ? {} : { note });
     const { postings } = decide(stateOf(bought(2), bought(1)), command, momentAt(NOW));
@@ -274,7 +270,7 @@ test('a note is kept with every posting of its command', () => {
   for (const note of ['', 'x'.repeat(501), 'a\0b']) assert.throws(() => notes(note), { name: 'AssertionError' });
 });
 
-test('a posting names the API key that asked for it', () => {
+test('a posting has the actor of its command', () => {
   const { postings } = decide(stateOf(bought(1)), subtraction(1, { actor: 'key:8' }), momentAt(NOW));
   assert.equal(postings[0]?.actor, 'key:8');
   assert.equal(decide(stateOf(), addition(1, { actor: 'user:3' }), momentAt(NOW)).postings[0]?.actor, 'user:3');

@@ -1,5 +1,5 @@
-// The rules: what a command does to a settled end user. A decision is an outcome and the postings that bring it about;
-// what these do is defined in `apply.ts`. Pure, so that every store, the tests and a repeated batch decide alike.
+// The rules: decides a command on the settled state of an end user. A decision is an outcome and the postings that it
+// leads to; `apply.ts` defines what postings do. Pure, so that every store, the tests and a retried batch decide alike.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount, isAmount } from './amount.ts';
@@ -23,11 +23,11 @@ import type { TransactionId } from './transaction-id.ts';
 
 export interface Decision {
   readonly outcome: Outcome;
-  /** In the order in which they happen; none where nothing changes. */
+  /** In order; empty if nothing changes. */
   readonly postings: readonly Posting[];
 }
 
-/** The instant of a decision, and the next id to give: ids come in ascending order. */
+/** The instant of a decision, and a source of ascending transaction ids. */
 export interface Moment {
   readonly now: Instant;
   readonly nextId: () => TransactionId;
@@ -35,7 +35,7 @@ export interface Moment {
 
 type Cycles = readonly Cycle[];
 
-/** @param state of the command's end user, settled at `moment.now` */
+/** @param state the state of the command's end user, settled at `moment.now` */
 export function decide({ cycles }: EndUserState, command: Command, moment: Moment): Decision {
   if (command.kind === 'settle') return { outcome: ACCEPTED, postings: [] };
   assert(command.note == null || isNote(command.note), 'notes are validated at the API');
@@ -70,7 +70,7 @@ function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
   for (let index = 0; wanted > 0; index++) {
     const cycle = cycles[index];
     assert(cycle !== undefined, 'the balance covers the subtraction');
-    // Cycles are half-open, [start, end): one that ends exactly now no longer counts.
+    // Cycles are half-open, [start, end): a cycle that ends exactly now no longer counts.
     if (hasEnded(cycle, moment.now) || cycle.remaining === 0) continue;
     const drawn = Math.min(wanted, cycle.remaining);
     postings.push(postingTo(cycle, -drawn, entry));
@@ -79,7 +79,7 @@ function subtract(cycles: Cycles, command: Subtract, moment: Moment): Decision {
   return { outcome: ACCEPTED, postings };
 }
 
-/** Whether so much can be spent. The first few of a thousand cycles mostly decide it. */
+/** Whether `wanted` credits can be spent. Stops early: the first few of a thousand cycles are usually enough. */
 function covers(cycles: Cycles, wanted: Amount, now: Instant): boolean {
   let missing = wanted;
   for (let index = 0; missing > 0; index++) {
@@ -94,7 +94,7 @@ function startCycle(cycles: Cycles, command: StartCycle, moment: Moment): Decisi
   const active = activeCycle(cycles, moment.now);
   if (active && command.onActive === 'refuse') return refused({ refused: 'CycleAlreadyActive', cycle: active });
   const end = endOf(moment.now, command.validityDays);
-  // Once the active cycle is stopped, it needs no room for its next renewal.
+  // A stopped cycle needs no room for its next renewal.
   const others = active ? cycles.map((cycle) => (cycle === active ? canceled(cycle) : cycle)) : cycles;
   const refusal = refuseTooLarge(others, { amount: command.amount, end, now: moment.now });
   if (refusal) return refused(refusal);
@@ -107,7 +107,7 @@ function stopCycle(cycles: Cycles, command: StopCycle, moment: Moment): Decision
   const active = activeCycle(cycles, moment.now);
   if (active)
     return { outcome: { refused: null, cycle: canceled(active) }, postings: [stopping(active, command, moment)] };
-  // Stopping again gives the cycle that was stopped last, until its end.
+  // A second stop returns the cycle that was stopped last, until its end.
   const last = cycles.find((cycle) => cycle.status === 'canceled' && !hasEnded(cycle, moment.now));
   return { outcome: last ? { refused: null, cycle: last } : { refused: 'CycleNotFound' }, postings: [] };
 }
@@ -152,17 +152,18 @@ function activeCycle(cycles: Cycles, now: Instant): Cycle | undefined {
 }
 
 /**
- * Refuses credits that would take the end user past 2^53−1, now or when the active cycle next renews: a renewal cannot
- * be refused any more, so the room for it is kept. At later renewals no more than now is left of the rest.
+ * Refuses credits that would raise the balance above 2^53−1, now or at the next renewal of the active cycle. A renewal
+ * cannot be refused, so room is kept for it. Later renewals need no check: by then, other credits can only have
+ * expired.
  */
 function refuseTooLarge(cycles: Cycles, wanted: { amount: Amount; end: Instant; now: Instant }): Refusal | null {
   const { amount, end, now } = wanted;
   let available = AMOUNT_MAX - activeBalance(cycles, now);
   const renewing = cycles.find(renews);
   if (renewing && end > renewing.end) {
-    // What is left of this period counts no more at its end.
+    // The credits that are left in the current period expire at its end.
     available = Math.min(available, AMOUNT_MAX - renewing.amount - activeBalance(cycles, renewing.end));
-    assert(available >= 0, 'the room for a renewal was kept by every addition before');
+    assert(available >= 0, 'earlier additions kept room for the renewal');
   }
   return amount <= available ? null : { refused: 'BalanceTooLarge', requested: amount, available };
 }

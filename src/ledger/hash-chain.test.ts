@@ -1,4 +1,4 @@
-// The hash chain over the postings of an end user: any other postings, or any other order, lead to another hash.
+// The hash chain over the postings of an end user: other postings, or another order of transactions, give another hash.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
@@ -25,7 +25,7 @@ const POSTING: Posting = {
   terms: null,
 };
 
-test('a chain hash is the SHA-256 of the hash before it and of all that a posting says', () => {
+test('a chain hash is the SHA-256 of the previous hash and of all fields of the posting', () => {
   const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} - 5 - key:1`;
   const first = hash('sha256', text, 'base64url');
   assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING]), first);
@@ -35,7 +35,7 @@ test('a chain hash is the SHA-256 of the hash before it and of all that a postin
   assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
 });
 
-test('the postings of a transaction are hashed by cycle, then by period, in whatever order they come', () => {
+test('the postings of a transaction are hashed in the order of cycle and period, whatever their own order', () => {
   const earlierCycle = { ...POSTING, cycleId: idAt(2), period: 5 };
   const nextPeriod = { ...POSTING, period: 1 };
   const line = ({ cycleId, period }: Posting) =>
@@ -53,7 +53,7 @@ test('the postings of a transaction are hashed by cycle, then by period, in what
     assert.equal(extendHashChain(emptyHashChain(ADA), postings), expected);
 });
 
-test('a hash chain that is extended by no posting stays as it is', () => {
+test('extending a hash chain by no postings does not change it', () => {
   assert.equal(extendHashChain(emptyHashChain(ADA), []), emptyHashChain(ADA));
 });
 
@@ -73,7 +73,7 @@ const CHANGES: readonly Partial<Posting>[] = [
 ];
 
 for (const change of CHANGES) {
-  test(`a posting with another ${Object.keys(change)} (${JSON.stringify(Object.values(change)[0])}) leads to another hash chain`, () => {
+  test(`a posting with another ${Object.keys(change)} (${JSON.stringify(Object.values(change)[0])}) gives another hash chain`, () => {
     const later = { ...POSTING, transactionId: idAt(9) };
     const hashes = [POSTING, { ...POSTING, ...change }].map((posting) =>
       extendHashChain(emptyHashChain(ADA), [posting, later]),
@@ -82,7 +82,7 @@ for (const change of CHANGES) {
   });
 }
 
-test('a posting that opens a cycle is hashed with its type and its validity', () => {
+test('the hash of a posting that opens a cycle depends on the type and the validity of the cycle', () => {
   const opening = { ...POSTING, terms: { type: 'recurring', validityDays: 31 } } as const;
   const text = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1}`;
   const expected = hash('sha256', `${text} recurring/31 5 - key:1`, 'base64url');
@@ -95,7 +95,7 @@ test('a posting that opens a cycle is hashed with its type and its validity', ()
     assert.notEqual(extendHashChain(emptyHashChain(ADA), [{ ...opening, terms }]), expected, JSON.stringify(terms));
 });
 
-test('a character that moves from the actor of a posting to its note leads to another hash chain', () => {
+test('moving a character from the actor of a posting to its note gives another hash chain', () => {
   const [a, b] = [
     { actor: 'key:1', note: '2' },
     { actor: 'key:12', note: null },
@@ -104,7 +104,7 @@ test('a character that moves from the actor of a posting to its note leads to an
   assert.equal(new Set([a, b, c]).size, 3);
 });
 
-test('the same postings of another end user are another hash chain', () => {
+test('the same postings of another end user give another hash chain', () => {
   const others = [
     { ...ADA, account: 2 },
     { ...ADA, endUser: '00000000-0000-4000-8000-000000000002' },
@@ -129,7 +129,7 @@ const someTransactions = fc
     ),
   );
 
-test('transactions lead to one hash chain, in whatever batches they come and their postings in whatever order', () => {
+test('the hash chain depends neither on batches nor on the order of postings within a transaction', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(8), (transactions, split) => {
       const whole = extendHashChain(emptyHashChain(ADA), transactions.flat());
@@ -140,7 +140,7 @@ test('transactions lead to one hash chain, in whatever batches they come and the
   );
 });
 
-test('a transaction that is left out, exchanged with the next, or joined to it leads to another hash chain', () => {
+test('omitting a transaction, swapping it with the next one, or merging both gives another hash chain', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(7), (transactions, at) => {
       const place = at % transactions.length;
@@ -155,7 +155,7 @@ test('a transaction that is left out, exchanged with the next, or joined to it l
   );
 });
 
-test('extending a hash chain leaves the postings that it is given in their order', () => {
+test('extending a hash chain does not reorder the given array of postings', () => {
   const postings = [5, 2, 4].map((cycle) => ({ ...POSTING, cycleId: idAt(cycle) }));
   const before = [...postings];
   extendHashChain(emptyHashChain(ADA), postings);

@@ -1,15 +1,15 @@
-// The hash chain over the postings of one end user: each transaction is hashed together with the hash before it, so the
-// last hash stands for all of them in their order. Changing, removing or inserting a posting changes every hash from
-// there on. There is no secret in it: it proves something only against a digest that is kept elsewhere.
+// The hash chain over the postings of one end user. Each transaction is hashed together with the previous hash, so the
+// last hash covers all transactions and their order. Changing, removing or inserting a posting changes all later
+// hashes. The chain contains no secret: it proves something only against a digest that is kept elsewhere.
 
 import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
 import type { Posting } from './posting.ts';
 
-/** A SHA-256 in base64url, 43 characters. For an end user without postings it is a text that names the end user. */
+/** A SHA-256 in base64url, 43 characters; for an end user without postings, a text that names the end user. */
 export type ChainHash = string;
 
-/** No two end users have a chain in common: postings that are moved from one to the other are found. */
+/** Different for each end user, so that moving postings to another end user changes the hashes. */
 export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
   return `scrip ${account} ${endUser}`;
 }
@@ -17,7 +17,7 @@ export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
 /**
  * Adds whole transactions to a hash chain.
  *
- * @param postings oldest first, those of one transaction side by side
+ * @param postings oldest first; the postings of a transaction are next to each other
  */
 export function extendHashChain(previous: ChainHash, postings: readonly Posting[]): ChainHash {
   let current = previous;
@@ -31,7 +31,7 @@ export function extendHashChain(previous: ChainHash, postings: readonly Posting[
   return current;
 }
 
-/** @param transaction the postings of one */
+/** @param transaction the postings of one transaction */
 function linked(previous: ChainHash, transaction: Posting[]): ChainHash {
   let text = previous;
   if (transaction.length > 1) transaction.sort(byCycle);
@@ -39,13 +39,16 @@ function linked(previous: ChainHash, transaction: Posting[]): ChainHash {
   return hash('sha256', text, 'base64url');
 }
 
-/** Stores keep no order among the postings of one transaction. */
+/** Stores do not preserve the order of the postings in a transaction. */
 function byCycle(a: Posting, b: Posting): number {
   if (a.cycleId !== b.cycleId) return a.cycleId < b.cycleId ? -1 : 1;
   return a.period - b.period;
 }
 
-/** No two postings have the same text: only the last two fields may have spaces, and the lengths of both are in it. */
+/**
+ * Each posting has a unique text: only the last two fields can contain spaces, and the text includes the length of
+ * both.
+ */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, terms } = posting;
   const opens = terms === null ? '-' : `${terms.type}/${terms.validityDays}`;

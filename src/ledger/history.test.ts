@@ -1,4 +1,4 @@
-// The balance over time: at every instant what a reader would have seen then, or will see.
+// The balance over time: at each instant it equals the balance that a read at that instant returned or will return.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -45,7 +45,7 @@ test('an end user without credits has a balance of zero throughout', () => {
   assert.deepEqual(steps([], 0, INSTANT_MAX).length, 1);
 });
 
-test('the balance steps up where credits are added, down where they are spent, and to zero where they expire', () => {
+test('the balance steps up when credits are added, down when they are spent, and to zero when they expire', () => {
   const postings = [opening(BOUGHT), drawing(BOUGHT, 30, days(2)), drawing(BOUGHT, 20, days(3), 1)];
   assert.deepEqual(steps(postings, days(-1), days(99)), [
     [-1, 0],
@@ -56,7 +56,7 @@ test('the balance steps up where credits are added, down where they are spent, a
   ]);
 });
 
-test('a range of the balance begins with the balance at its first instant', () => {
+test('the first balance step of a range is the balance at the start of the range', () => {
   const postings = [opening(BOUGHT), drawing(BOUGHT, 30, days(2))];
   assert.deepEqual(steps(postings, days(1), days(3)), [
     [1, 100],
@@ -67,7 +67,7 @@ test('a range of the balance begins with the balance at its first instant', () =
   assert.deepEqual(steps(postings, days(10), days(10)), [[10, 0]]);
 });
 
-test('a range of the balance includes the step at its last instant, and none after it', () => {
+test('the balance steps of a range include a step at its last instant, and none after it', () => {
   const postings = [opening(BOUGHT)];
   assert.deepEqual(steps(postings, days(1), days(10) - 1), [[1, 100]]);
   assert.deepEqual(steps(postings, days(1), days(10)), [
@@ -84,13 +84,13 @@ test('several postings at one instant are one step of the balance', () => {
   ]);
 });
 
-test('a stop, and the renewal of an unspent period, are no steps of the balance', () => {
+test('a stop or the renewal of an unspent period does not change the balance and makes no step', () => {
   const postings = [opening(DAILY), stopping(DAILY, NOW + 1)];
   assert.deepEqual(steps(postings, days(0), days(1) - 1), [[0, 50]]);
   assert.deepEqual(steps([opening(DAILY)], days(0), days(400)), [[0, 50]], 'a renewal of an unspent period');
 });
 
-test('a renewal that is stored and one that is still to come look alike', () => {
+test('a stored renewal and a future renewal give the same steps of the balance', () => {
   const spent = [opening(DAILY), drawing(DAILY, 10, NOW + 1)];
   const expected = [
     [0, 50],
@@ -108,7 +108,7 @@ test('a canceled cycle ends without a renewal', () => {
   ]);
 });
 
-test('the balance goes on from the state before the first posting', () => {
+test('the steps of the balance start from the state before the first posting', () => {
   const state = stateOf({ ...BOUGHT, remaining: 60 });
   const postings = [drawing(BOUGHT, 10, days(4))];
   assert.deepEqual(balanceSteps({ state, postings }, { from: days(3), to: days(20) }), [
@@ -118,7 +118,7 @@ test('the balance goes on from the state before the first posting', () => {
   ]);
 });
 
-test('the balance is projected to the last instant of the year 9999', () => {
+test('the balance can be projected to the last instant of the year 9999', () => {
   const endless = oneTime({ validityDays: VALIDITY_DAYS_MAX });
   assert.deepEqual(balanceSteps({ state: stateOf(endless), postings: [] }, { from: LAST_INSTANT, to: INSTANT_MAX }), [
     { at: LAST_INSTANT, balance: 100 },
@@ -126,7 +126,7 @@ test('the balance is projected to the last instant of the year 9999', () => {
   ]);
 });
 
-test('a subscription that is spent, renewed and stopped beside a purchase has a step for each change of its balance', () => {
+test('spending, renewing and stopping a recurring cycle next to added credits makes a step for each change of the balance', () => {
   const ledger = new MemoryLedger();
   ledger.run(startCycle(50, { validityDays: 7 }));
   for (const [day, command] of [
@@ -153,7 +153,7 @@ function balanceAt(steps: readonly Step[], at: Instant): number | undefined {
   return steps.findLast((step) => step.at <= at)?.balance;
 }
 
-test('the balance at any instant of a range is what a reader saw then, or will see', () => {
+test('the balance at any instant of a range equals the balance computed from the postings up to that instant', () => {
   const shifts = fc.oneof(fc.constantFrom(-1, 0, 1), fc.integer({ min: -DAY_MS, max: DAY_MS }));
   fc.assert(
     fc.property(
@@ -184,7 +184,7 @@ test('the balance at any instant of a range is what a reader saw then, or will s
   );
 });
 
-test('the balance over a range is the same from any earlier state on', () => {
+test('the balance over a range is the same whichever earlier state it is computed from', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 40 }), ({ postings, now }, split) => {
       const after = postings[split]?.createdAt ?? now;

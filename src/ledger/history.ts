@@ -1,5 +1,5 @@
-// The balance of an end user over time, as a fold: of postings as far as there are any, and from there on of what time
-// alone does. The past and what is projected from it come from the same function.
+// The balance of an end user over time: a fold of its postings and, after the latest posting, of the renewals and
+// expiries to come. One function computes the past and the projection.
 
 import type { Amount } from './amount.ts';
 import { applyAll } from './apply.ts';
@@ -9,14 +9,14 @@ import { nextEvent } from './next-event.ts';
 import type { Posting } from './posting.ts';
 import { type EndUserState, liveState } from './state.ts';
 
-/** From `at` on, until the next step, this is the balance. */
+/** The balance from `at` until the next step. */
 export interface Step {
   readonly at: Instant;
   readonly balance: Amount;
 }
 
 export interface Recorded {
-  /** As it was before the first of the postings. */
+  /** The state before the first posting. */
   readonly state: EndUserState;
   /** Oldest first. */
   readonly postings: readonly Posting[];
@@ -27,7 +27,7 @@ export interface Range {
   readonly to: Instant;
 }
 
-/** The steps within a range, ends included. The first one is at `from`; steps that change nothing are left out. */
+/** The changes of the balance within a range, ends included. The first step is at `from`. */
 export function balanceSteps({ state, postings }: Recorded, { from, to }: Range): Step[] {
   let current = state;
   let next = 0;
@@ -42,7 +42,7 @@ export function balanceSteps({ state, postings }: Recorded, { from, to }: Range)
   return steps;
 }
 
-/** What is due and was not among the postings. */
+/** Applies the renewals that are due and not among the postings, and drops ended cycles. */
 function settledAt(state: EndUserState, at: Instant): EndUserState {
   let current = state;
   for (let event = nextEvent(current, at); event !== null; event = nextEvent(current, at))
@@ -50,14 +50,14 @@ function settledAt(state: EndUserState, at: Instant): EndUserState {
   return liveState(current, at);
 }
 
-/** The next instant at which a cycle ends, and with it what is left of it. */
+/** The next instant at which a cycle ends. */
 function nextChange({ cycles }: EndUserState, after: Instant): Instant {
   let next = INSTANT_MAX + 1;
   for (const { end } of cycles) if (end > after && end < next) next = end;
   return next;
 }
 
-/** One step an instant; before the range, only the last one counts. */
+/** Adds a step if it changes the balance. Of several steps at one instant, only the last one counts. */
 function note(steps: Step[], step: Step): void {
   const last = steps.at(-1);
   if (last?.at === step.at) steps.pop();

@@ -1,4 +1,4 @@
-// One idempotency key, one effect, one outcome: within a batch, and with what was stored before it.
+// Requests with the same idempotency key have one effect and one outcome, within a batch and across batches.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -33,26 +33,26 @@ function decideAll(commands: readonly Command[], stored: readonly IdempotencyRec
 
 const amounts = ({ changes }: DecidedBatch) => changes.flatMap(({ postings }) => postings.map(({ amount }) => amount));
 
-test('a key that comes twice in a batch has one effect, and the outcome of the first both times', () => {
+test('two equal requests with the same idempotency key in a batch have one effect and one outcome', () => {
   const twice = decideAll([add(5, keyed('a')), add(5, keyed('a', 'another request'))]);
   assert.deepEqual(twice.outcomes, [ACCEPTED, { ...ACCEPTED, replayOf: 'request-a' }]);
   assert.deepEqual(amounts(twice), [5]);
   assert.equal(twice.records.length, 1);
 });
 
-test('an idempotency record has all that the next request with its key needs', () => {
+test('an idempotency record contains the request, its id, the outcome and the time', () => {
   const { records } = decideAll([add(5, keyed('a'))]);
   const expected = { ...ADA, key: 'a', requestId: 'request-a', request: 'add 5 31' };
   assert.deepEqual(records, [{ ...expected, outcome: ACCEPTED, recordedAt: NOW }]);
 });
 
-test('a key that was used before this batch has no further effect, and is not recorded again', () => {
+test('a request with a key that an earlier batch recorded has no effect and is not recorded again', () => {
   const { records } = decideAll([add(5, keyed('a'))]);
   const again = decideAll([add(5, keyed('a', 'later'))], records);
   assert.deepEqual(again, { outcomes: [{ ...ACCEPTED, replayOf: 'request-a' }], changes: [], records: [] });
 });
 
-test('a start that is sent again gives the cycle as it was started', () => {
+test('a replayed start returns the cycle as it was started', () => {
   const { records } = decideAll([startCycle(5, keyed('a'))]);
   const cycle = recurring({ amount: 5 });
   assert.deepEqual(records[0]?.outcome, { refused: null, cycle });
@@ -61,7 +61,7 @@ test('a start that is sent again gives the cycle as it was started', () => {
   assert.deepEqual(again.outcomes, [replayed, replayed]);
 });
 
-test('a refusal is an outcome that is recorded as well', () => {
+test('a refusal is recorded and replayed too', () => {
   const refused = decideAll([subtract(5, keyed('a')), add(9), subtract(5, keyed('a'))]);
   const refusal = { refused: 'InsufficientFunds', requested: 5, available: 0 };
   assert.deepEqual(refused.outcomes, [refusal, ACCEPTED, { ...refusal, replayOf: 'request-a' }]);
@@ -69,7 +69,7 @@ test('a refusal is an outcome that is recorded as well', () => {
   assert.deepEqual(refused.records[0]?.outcome, refusal);
 });
 
-test('a replayed request does not enter renewals that are due', () => {
+test('a replayed request does not enter due renewals', () => {
   const [record] = decideAll([stopCycle(keyed('a'))]).records;
   assert(record);
   const records = new Map([[nameOf(record), record]]);
@@ -79,13 +79,13 @@ test('a replayed request does not enter renewals that are due', () => {
   assert.deepEqual(changes, []);
 });
 
-test('a request without a key is another one each time, and is not recorded', () => {
+test('equal requests without a key take effect each time and are not recorded', () => {
   const twice = decideAll([add(5), add(5), add(5, { idempotency: null })]);
   assert.deepEqual(twice.outcomes, [ACCEPTED, ACCEPTED, ACCEPTED]);
   assert.deepEqual([twice.records, amounts(twice)], [[], [5, 5, 5]]);
 });
 
-test('a key belongs to its account and its end user', () => {
+test('the same key is another key for another account or another end user', () => {
   const bob = { endUser: '5f0c6f7e-0000-4000-8000-000000000002' };
   const all = [add(1, keyed('a')), add(2, { ...bob, ...keyed('a') }), add(3, { account: 2, ...keyed('a') })];
   const { outcomes, records } = decideAll(all);
@@ -93,7 +93,7 @@ test('a key belongs to its account and its end user', () => {
   assert.equal(new Set(records.map((record) => nameOf(record))).size, 3);
 });
 
-test('a key that comes with another request is refused, and does nothing', () => {
+test('a different request with a used key is refused and changes nothing', () => {
   const others = [
     add(6, keyed('a')),
     add(5, { ...keyed('a'), validityDays: 30 }),
@@ -109,12 +109,12 @@ test('a key that comes with another request is refused, and does nothing', () =>
   assert.deepEqual(amounts(decided), [5]);
 });
 
-test('a request is the same with another API key and another note', () => {
+test('a request that is repeated with another API key and another note is replayed', () => {
   const again = decideAll([add(5, keyed('a')), add(5, { ...keyed('a'), actor: 'key:2', note: 'again' })]);
   assert.deepEqual(again.outcomes[1], { ...ACCEPTED, replayOf: 'request-a' });
 });
 
-test('requests differ in all that changes what is done', () => {
+test('the recorded text of a request contains everything that changes its effect', () => {
   const requests = [
     add(5),
     subtract(5),

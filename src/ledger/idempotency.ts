@@ -1,12 +1,12 @@
-// Idempotency records: the first outcome that a key has led to is the outcome of every later request with it, of the same
-// account for the same end user.
+// Idempotency records: the outcome of the first request with a key is the outcome of all later requests with this key
+// for the same end user of the same account.
 
 import { type EndUserKey, endUserText, type Idempotency, type Outcome, type WriteCommand } from './command.ts';
 import type { Instant } from './instant.ts';
 
 /** The outcome of the first request with a key. */
 export interface IdempotencyRecord extends EndUserKey, Idempotency {
-  /** What was asked, so that the same key with another request is recognized. */
+  /** The text from `requestOf`. It shows whether the same key is used for a different request. */
   readonly request: string;
   readonly outcome: Outcome;
   readonly recordedAt: Instant;
@@ -18,20 +18,20 @@ export type IdempotencyRecords = ReadonlyMap<string, IdempotencyRecord>;
 export const NO_RECORDS: IdempotencyRecords = new Map();
 
 /**
- * One text for one key of one end user.
+ * A unique text for an idempotency key of an end user.
  *
- * @param user its `endUserText`
+ * @param user the `endUserText` of the end user
  */
 export function recordName(user: string, key: string): string {
   return `${user}/${key}`;
 }
 
-/** The name of a record that is stored. */
+/** The `recordName` of a record. */
 export function nameOf(record: IdempotencyRecord): string {
   return recordName(endUserText(record), record.key);
 }
 
-/** All that a command asks for but its end user and its actor: a client may change its API key between two tries. */
+/** A command without its end user, actor and note: a client may change its API key between two attempts. */
 export function requestOf(command: WriteCommand): string {
   switch (command.kind) {
     case 'add':
@@ -45,7 +45,7 @@ export function requestOf(command: WriteCommand): string {
   }
 }
 
-/** The outcome of a request whose key was used before. */
+/** The outcome of a request with a key that was used before. */
 export function replayedOutcome(record: IdempotencyRecord, command: WriteCommand): Outcome {
   if (record.request !== requestOf(command)) return { refused: 'IdempotencyKeyReused' };
   return { ...record.outcome, replayOf: record.requestId };

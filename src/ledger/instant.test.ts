@@ -1,4 +1,4 @@
-// Time as the ledger knows it: whole days of 24 hours, and the last instant there is.
+// Time in the ledger: every day has 24 hours, and the last instant is the end of the year 9999.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ test('the last instant of the ledger is the last millisecond of the year 9999', 
   assert.equal(new Date(INSTANT_MAX).toISOString(), '9999-12-31T23:59:59.999Z');
 });
 
-test('credits are valid for 31 days when a request does not say how long', () => {
+test('credits are valid for 31 days if a request does not set a validity', () => {
   assert.equal(VALIDITY_DAYS_DEFAULT, 31);
 });
 
@@ -18,22 +18,22 @@ const ENDS: readonly (readonly [name: string, start: string, days: number, end: 
   ['a day is 24 hours, to the millisecond', '2026-01-15T09:30:00.123Z', 1, '2026-01-16T09:30:00.123Z'],
   ['a day is 24 hours when clocks in Europe go forward', '2026-03-28T12:00:00.000Z', 1, '2026-03-29T12:00:00.000Z'],
   ['a leap day is a day', '2028-02-28T00:00:00.000Z', 1, '2028-02-29T00:00:00.000Z'],
-  ['31 days from the last of January end in March', '2026-01-31T00:00:00.000Z', 31, '2026-03-03T00:00:00.000Z'],
+  ['31 days from January 31 end in March', '2026-01-31T00:00:00.000Z', 31, '2026-03-03T00:00:00.000Z'],
   [
-    'an end a millisecond before the last instant stays as it is',
+    'an end a millisecond before the last instant is not changed',
     '9999-12-30T23:59:59.998Z',
     1,
     '9999-12-31T23:59:59.998Z',
   ],
-  ['an end at the last instant stays as it is', '9999-12-30T23:59:59.999Z', 1, '9999-12-31T23:59:59.999Z'],
+  ['an end at the last instant is not changed', '9999-12-30T23:59:59.999Z', 1, '9999-12-31T23:59:59.999Z'],
   [
-    'an end a millisecond past the last instant is the last instant',
+    'an end a millisecond past the last instant is moved to the last instant',
     '9999-12-31T00:00:00.000Z',
     1,
     '9999-12-31T23:59:59.999Z',
   ],
   [
-    'an end far beyond the last instant is the last instant',
+    'an end far beyond the last instant is moved to the last instant',
     '2026-01-15T09:30:00.123Z',
     VALIDITY_DAYS_MAX,
     '9999-12-31T23:59:59.999Z',
@@ -44,7 +44,7 @@ for (const [name, start, days, end] of ENDS) {
   test(name, () => assert.equal(new Date(endOf(Date.parse(start), days)).toISOString(), end));
 }
 
-test('the largest validity reaches past the last instant from 1970 on, and one day less does not', () => {
+test('from 1970 on, the maximum validity reaches the last instant, and one day less does not', () => {
   assert.equal(endOf(0, VALIDITY_DAYS_MAX), INSTANT_MAX);
   assert.equal(endOf(0, VALIDITY_DAYS_MAX - 1), (VALIDITY_DAYS_MAX - 1) * DAY_MS);
   assert((VALIDITY_DAYS_MAX - 1) * DAY_MS < INSTANT_MAX);
@@ -76,7 +76,7 @@ test('an instant is a whole number of milliseconds from 1970 to the year 9999', 
   for (const [value, isOne] of INSTANTS) assert.equal(isInstant(value), isOne, String(value));
 });
 
-test('a cycle that starts at the latest instant that a clock may say still ends after it', () => {
+test('a cycle that starts at the latest possible time of a clock still ends after its start', () => {
   assert.equal(endOf(LAST_INSTANT, 1), LAST_INSTANT + 1);
   assert(isInstant(LAST_INSTANT + 1) && !isInstant(LAST_INSTANT + 2));
 });

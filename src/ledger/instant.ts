@@ -1,5 +1,5 @@
-// Time as the ledger knows it: milliseconds since 1970 in UTC, and whole days of exactly 24 hours. Reading a clock is
-// the stores' work; here an instant always comes in as an argument.
+// Time in the ledger: milliseconds since 1970 in UTC, and days of exactly 24 hours. Only the stores read a clock; the
+// ledger gets every instant as an argument.
 
 /** Milliseconds since 1970-01-01T00:00:00Z, an integer from 0 to `INSTANT_MAX`. */
 export type Instant = number;
@@ -7,15 +7,18 @@ export type Instant = number;
 export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 
-/** 9999-12-31T23:59:59.999Z, the last instant that ISO 8601 writes with four digits of year. A later end is stored as this one. */
+/**
+ * 9999-12-31T23:59:59.999Z: the last instant that ISO 8601 writes with a four-digit year. Later ends are stored as this
+ * instant.
+ */
 export const INSTANT_MAX: Instant = 253_402_300_799_999;
 
-/** The latest that a clock may say: what starts then still has an end after it. */
+/** The latest instant that a clock may return, so that a cycle can always end after its start. */
 export const LAST_INSTANT: Instant = INSTANT_MAX - 1;
 
 export const VALIDITY_DAYS_DEFAULT = 31;
 
-/** From any start since 1970, this many days reach past `INSTANT_MAX`: more days than this mean the same as this. */
+/** This many days reach `INSTANT_MAX` from any start, so a longer validity makes no difference. */
 export const VALIDITY_DAYS_MAX = Math.ceil(INSTANT_MAX / DAY_MS);
 
 export function isInstant(value: number): boolean {

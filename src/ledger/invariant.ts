@@ -1,4 +1,4 @@
-// A broken invariant of the ledger: one of those that `scrip verify` checks and names by number.
+// The invariants of the ledger, by the number that `scrip verify` reports.
 //
 //   1  The postings of a cycle sum to what remains in it, and 0 <= remaining <= amount.
 //   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.
@@ -9,7 +9,7 @@ import { AssertionError } from 'node:assert/strict';
 
 export type Invariant = 1 | 2 | 3 | 4;
 
-/** Writing stops wherever this is thrown; the audit reports it and goes on. */
+/** A store that throws this stops writing. The audit reports it and continues. */
 export class InvariantViolation extends AssertionError {
   readonly invariant: Invariant;
 

@@ -1,4 +1,4 @@
-// What a store has to load for a command, and which commands leave something behind for an unknown end user.
+// What a store must load for a command, and which commands store something for an unknown end user.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ const COMMANDS: readonly (readonly [what: string, command: Command, key: string 
   ['a subtraction with a key of null', subtract(5, { idempotency: null }), null, false],
   ['a stop', stopCycle(), null, false],
   ['a stop with a key', stopCycle(KEYED), 'order-4711', true],
-  ['settling', settling(), null, false],
+  ['a settle command', settling(), null, false],
 ];
 
 for (const [what, command, idempotencyKey, canCreate] of COMMANDS) {
@@ -41,7 +41,7 @@ for (const [what, command, idempotencyKey, canCreate] of COMMANDS) {
 }
 
 for (const [what, command, , canCreate] of COMMANDS) {
-  test(`${what} leaves ${canCreate ? 'something' : 'nothing'} behind for an end user without a history`, () => {
+  test(`${what} stores ${canCreate ? 'something' : 'nothing'} for an end user without a history`, () => {
     const loaded = { states: [EMPTY_STATE], records: NO_RECORDS };
     const { changes, records } = decideBatch(batchOf([command]), loaded, momentAt(NOW), EVENTS_MAX);
     assert.equal(changes.length + records.length > 0, canCreate);

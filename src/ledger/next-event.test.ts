@@ -1,4 +1,4 @@
-// What time does next: the renewal of the active cycle at the end of its period, and nothing else.
+// The next event of an end user: the renewal of the active cycle at the end of its period. There are no other events.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -34,12 +34,12 @@ for (const [when, late] of [
   ['a period after the end', 31 * DAY_MS],
   ['ten years after the end', 3_650 * DAY_MS],
 ] as const) {
-  test(`a cycle that is looked at ${when} of its period is first renewed at that end, full`, () => {
+  test(`${when} of a period, the next event is the renewal at that end with full credits`, () => {
     assert.deepEqual(nextEvent(stateOf(oneTime(), MONTHLY), END + late), [RENEWAL]);
   });
 }
 
-test('the second renewal of a cycle has the number and the instant of its period', () => {
+test('the second renewal of a cycle has the number and the start of the period that it opens', () => {
   const second = recurring({ period: 1, start: END, end: END + 31 * DAY_MS, id: ID });
   const at = END + 31 * DAY_MS;
   assert.deepEqual(nextEvent(stateOf(second), at), [
@@ -72,7 +72,7 @@ test('a cycle that ends a millisecond before the last instant of the year 9999 i
   assert.deepEqual([renewal?.createdAt, renewal?.expiresAt], [LAST_INSTANT, INSTANT_MAX]);
 });
 
-test('two active recurring cycles violate invariant 3, whether one is due or not', () => {
+test('two active recurring cycles violate invariant 3, whether or not a renewal is due', () => {
   const state = stateOf(MONTHLY, oneTime({}, 2), recurring({}, 3));
   for (const now of [END - 1, END]) assert.throws(() => nextEvent(state, now), { invariant: 3 });
 });

@@ -1,4 +1,5 @@
-// What time alone does next to an end user. Today that is the end of a period, at which a recurring cycle renews.
+// The next event that happens to an end user without a command: the renewal of a recurring cycle at the end of a
+// period.
 
 import { type Cycle, hasEnded, periodAfter, renews } from './cycle.ts';
 import type { Instant } from './instant.ts';
@@ -7,7 +8,7 @@ import { openingOf, type Posting, RENEWAL_ACTOR } from './posting.ts';
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** The postings of the earliest event that is due at `now`; null when none is. Each state has at most one such event. */
+/** The postings of the earliest event that is due at `now`; null if none is due. */
 export function nextEvent({ cycles }: EndUserState, now: Instant): readonly Posting[] | null {
   let renewing: Cycle | null = null;
   for (const cycle of cycles) {
@@ -23,7 +24,10 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
   return nextEvent(state, now) === null;
 }
 
-/** The posting that opens a period. Its id is computed, so that it is the same in every process, now and later. */
+/**
+ * The posting that opens a period. Its id is derived from the cycle and the instant, so every process computes the same
+ * id.
+ */
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);
   return openingOf(period, { transactionId, kind: 'renew', actor: RENEWAL_ACTOR, note: null });

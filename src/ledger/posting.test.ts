@@ -1,4 +1,4 @@
-// Postings: what one says of the cycle that it touches, and how those of a transaction read as one.
+// The fields of a posting, and how the postings of a transaction add up to the transaction.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -42,7 +42,7 @@ test('a posting names the cycle and the period that it touches, and expires with
   });
 });
 
-test('the posting that opens a period has all of its credits, its start and its terms, whatever is left by now', () => {
+test('the posting that opens a period has its full credits, its start and its terms, however much was spent since', () => {
   assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal', note: null }), {
     transactionId: LATER_ID,
     cycleId: ID,
@@ -57,7 +57,7 @@ test('the posting that opens a period has all of its credits, its start and its 
   });
 });
 
-test('a transaction of one posting says what its posting says', () => {
+test('a transaction of one posting has the amount, the times and the actor of its posting', () => {
   assert.deepEqual(transactionOf([postingTo(CYCLE, -40, DRAW)]), {
     id: LATER_ID,
     kind: 'subtract',
@@ -69,13 +69,13 @@ test('a transaction of one posting says what its posting says', () => {
 });
 
 const ENDS: readonly (readonly [name: string, ends: readonly [number, number, number]])[] = [
-  ['a transaction expires with its first cycle, when that ends last', [9, 2, 1]],
-  ['a transaction expires with its second cycle, when that ends last', [1, 9, 2]],
-  ['a transaction expires with its third cycle, when that ends last', [2, 1, 9]],
+  ['a transaction expires with its first cycle if that cycle ends last', [9, 2, 1]],
+  ['a transaction expires with its second cycle if that cycle ends last', [1, 9, 2]],
+  ['a transaction expires with its third cycle if that cycle ends last', [2, 1, 9]],
 ];
 
 for (const [name, [first, second, third]] of ENDS) {
-  test(`${name}, and its amounts add up`, () => {
+  test(`${name}, and its amount is the sum of its postings`, () => {
     const draw = (days: number, amount: number) => postingTo({ ...CYCLE, end: NOW + days * DAY_MS }, -amount, DRAW);
     const transaction = transactionOf([draw(first, 1), draw(second, 20), draw(third, 300)]);
     assert.equal(transaction.expiresAt, NOW + 9 * DAY_MS);
@@ -95,5 +95,5 @@ for (const [what, note, isOne] of [
   ['a NUL', 'a\0b', false],
   ['half a surrogate pair', 'a\ud83e', false],
 ] as const) {
-  test(`${what} ${isOne ? 'is' : 'is not'} a note`, () => assert.equal(isNote(note), isOne));
+  test(`${what} ${isOne ? 'is' : 'is not'} a valid note`, () => assert.equal(isNote(note), isOne));
 }

@@ -1,4 +1,4 @@
-// What time alone does: renewals at the boundary, all of them after however long, and the same for writers and readers.
+// Settling enters all due renewals, each at the end of a period. Readers compute the same result without storing it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ function inPeriod(period: number): Cycle {
   return { ...MONTHLY, period, remaining: 100, start, end: start + 31 * DAY_MS };
 }
 
-test('time does nothing a millisecond before the end of a period', () => {
+test('settling changes nothing a millisecond before the end of a period', () => {
   const state = stateOf(MONTHLY);
   assert.deepEqual(settle(state, END - 1, EVENTS_MAX), { state, postings: [], isComplete: true });
   assert.equal(settle(state, END - 1, EVENTS_MAX).state, state);
@@ -31,7 +31,7 @@ test('time does nothing a millisecond before the end of a period', () => {
 });
 
 for (const late of [0, 1, 31 * DAY_MS - 1]) {
-  test(`a cycle settled ${late} ms after the end of its period was renewed at that end, full`, () => {
+  test(`settling ${late} ms after the end of a period enters the renewal at that end, with full credits`, () => {
     const state = stateOf(MONTHLY);
     assert(!isSettled(state, END + late));
     const settled = settle(state, END + late, EVENTS_MAX);
@@ -44,12 +44,12 @@ for (const late of [0, 1, 31 * DAY_MS - 1]) {
   });
 }
 
-test('the credits left of a period are not carried over to the next', () => {
+test('the remaining credits of a period are not carried over to the next', () => {
   for (const remaining of [0, 1, 99, 100])
     assert.equal(settle(stateOf({ ...MONTHLY, remaining }), END, EVENTS_MAX).state.cycles[0]?.remaining, 100);
 });
 
-test('each missed period has a transaction of its own, at its start', () => {
+test('each missed period is entered as a separate transaction at its start', () => {
   const { state, postings } = settle(stateOf(MONTHLY), END + 62 * DAY_MS, EVENTS_MAX);
   assert.deepEqual(state.cycles, [inPeriod(3)]);
   assert.deepEqual(
@@ -62,7 +62,7 @@ test('each missed period has a transaction of its own, at its start', () => {
   );
 });
 
-test('ten years of daily periods, leap days included, are 3653 renewals that abut', () => {
+test('ten years of daily periods, including leap days, are 3653 renewals without a gap', () => {
   const start = Date.UTC(2016, 0, 1);
   const daily = recurring({ start, validityDays: 1 });
   const now = Date.UTC(2026, 0, 1);
@@ -80,7 +80,7 @@ test('ten years of daily periods, leap days included, are 3653 renewals that abu
   assert.equal(dueCount(stateOf(daily), now), 3653);
 });
 
-test('the number of renewals entered at once is limited: the oldest come first, and the rest stay due', () => {
+test('settling enters at most the given number of renewals: the oldest come first, and the rest stay due', () => {
   const now = END + 4 * 31 * DAY_MS;
   const first = settle(stateOf(MONTHLY), now, 2);
   assert.deepEqual([first.isComplete, first.postings.map(({ period }) => period)], [false, [1, 2]]);
@@ -94,7 +94,7 @@ test('the number of renewals entered at once is limited: the oldest come first, 
   assert.deepEqual([rest.isComplete, dueCount(rest.state, now)], [true, 0]);
 });
 
-test('where nothing is due, settling is complete without room for a single renewal', () => {
+test('if nothing is due, settling is complete even with a limit of 0 renewals', () => {
   assert(settle(stateOf(MONTHLY), END - 1, 0).isComplete);
   assert(settle(EMPTY_STATE, END, 0).isComplete);
 });
@@ -106,7 +106,7 @@ const AT_REST: readonly (readonly [what: string, cycle: Cycle])[] = [
 ];
 
 for (const [what, cycle] of AT_REST) {
-  test(`${what} is over at its end, and no period follows`, () => {
+  test(`${what} ends without a renewal`, () => {
     const state = stateOf(cycle);
     for (const now of [END - 1, END, END + 1, END + 1_000 * DAY_MS]) {
       assert.equal(settle(state, now, EVENTS_MAX).state, state);
@@ -117,7 +117,7 @@ for (const [what, cycle] of AT_REST) {
   });
 }
 
-test('the last period ends at the last instant of the year 9999, and is not renewed there', () => {
+test('the last period of a recurring cycle ends at the last instant of the year 9999 and is not renewed', () => {
   const state = stateOf(recurring({ start: INSTANT_MAX - 40 * DAY_MS }));
   const settled = settle(state, LAST_INSTANT, EVENTS_MAX);
   assert.equal(settled.postings.length, 1);
@@ -134,7 +134,7 @@ test('no period begins at the last instant of the year 9999', () => {
   assert.equal([...dueTransactions(state, INSTANT_MAX)].length, 1);
 });
 
-test('a reader sees cycles in the order in which they are spent, a renewed one after all that started before', () => {
+test('a reader sees cycles in burn order, a renewed cycle after all cycles that started before the renewal', () => {
   const before = oneTime({ start: NOW - DAY_MS, validityDays: 90 });
   const after = oneTime({ start: NOW + DAY_MS, validityDays: 90 });
   const order = (now: number) => cyclesAt(stateOf(before, MONTHLY, after), now).map(({ start }) => start);
@@ -142,7 +142,7 @@ test('a reader sees cycles in the order in which they are spent, a renewed one a
   assert.deepEqual(order(END), [before.start, after.start, END]);
 });
 
-test('transactions that are due are listed latest first', () => {
+test('due transactions are listed latest first', () => {
   const renewedAt = (at: number) => ({
     id: renewalId(ID, at),
     kind: 'renew',
@@ -160,7 +160,7 @@ test('transactions that are due are listed latest first', () => {
   assert.equal(dueCount(EMPTY_STATE, now), 0);
 });
 
-/** A state as a store loads it, and an instant that is often a boundary, or a millisecond beside one. */
+/** A state as a store loads it, and an instant, often at a cycle boundary or a millisecond before or after it. */
 interface Loaded {
   readonly state: EndUserState;
   readonly now: number;
@@ -168,7 +168,7 @@ interface Loaded {
 
 const offset = fc.constantFrom(-1, 0, 0, 1);
 
-/** A recurring cycle of any validity, near today or near the last instant, among one-time cycles. */
+/** A recurring cycle among one-time cycles, at `NOW` or near the last instant. */
 const anyCycles: fc.Arbitrary<Loaded> = fc
   .record({
     start: fc.oneof(fc.constant(NOW), fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: LAST_INSTANT })),
@@ -190,25 +190,25 @@ const anyCycles: fc.Arbitrary<Loaded> = fc
     return { state: stateOf(...[...bought, cycle].sort(burnOrder)), now };
   });
 
-/** What an end user has after a random history, some time after the last command. */
+/** The state of an end user after a random history, some time after the last command. */
 const anyHistory: fc.Arbitrary<Loaded> = fc
   .tuple(histories, fc.nat({ max: 30 }), offset)
   .map(([{ state, now }, days, offset]) => ({ state, now: Math.max(now, now + days * DAY_MS + offset) }));
 
 const loaded = fc.oneof(anyCycles, anyHistory);
 
-test('settling twice is settling once', () => {
+test('settling a second time at the same instant changes nothing', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const once = settle(state, now, EVENTS_MAX);
       assert.deepEqual(settle(once.state, now, EVENTS_MAX), { state: once.state, postings: [], isComplete: true });
-      assert.deepEqual(settle(state, now, EVENTS_MAX), once, 'and the same when it is done again from the start');
+      assert.deepEqual(settle(state, now, EVENTS_MAX), once, 'settling the same state again gives the same result');
       assert.deepEqual(applyAll(state, once.postings), once.state);
     }),
   );
 });
 
-test('settling now and later is settling later', () => {
+test('settling now and again later gives the same result as settling once, later', () => {
   fc.assert(
     fc.property(loaded, fc.nat({ max: 20 }), ({ state, now }, days) => {
       const later = endOf(now, days);
@@ -221,7 +221,7 @@ test('settling now and later is settling later', () => {
   );
 });
 
-test('settling a few renewals at a time is settling them all at once', () => {
+test('settling a few renewals at a time gives the same result as settling all of them at once', () => {
   fc.assert(
     fc.property(loaded, fc.integer({ min: 1, max: 7 }), ({ state, now }, eventsMax) => {
       const postings: Posting[] = [];
@@ -238,12 +238,12 @@ test('settling a few renewals at a time is settling them all at once', () => {
   );
 });
 
-test('a reader computes at once what settling renewal by renewal leads to', () => {
+test('a reader computes in one step the same result as settling renewal by renewal', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const settled = settle(state, now, EVENTS_MAX);
       const current = settled.state.cycles.filter((cycle) => !hasEnded(cycle, now));
-      assert.deepEqual(cyclesAt(state, now), current, 'in the order of the state, which is the order of spending');
+      assert.deepEqual(cyclesAt(state, now), current, 'in burn order');
       assert.deepEqual(cyclesAt(settled.state, now), current);
       assert.equal(dueCount(state, now), settled.postings.length);
       assert.deepEqual(
@@ -258,13 +258,13 @@ test('a reader computes at once what settling renewal by renewal leads to', () =
   );
 });
 
-test('renewals that are entered one after the other have ids that ascend', () => {
+test('the ids of renewals ascend in the order in which they are entered', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const ids = settle(state, now, EVENTS_MAX).postings.map(({ transactionId }) => transactionId);
       assert.deepEqual(ids, ids.toSorted());
       assert.equal(new Set(ids).size, ids.length);
-      for (const id of ids) assert(id < idAt(now, 1), 'and lie before all that happens now');
+      for (const id of ids) assert(id < idAt(now, 1), 'a renewal sorts before all new transactions');
     }),
   );
 });

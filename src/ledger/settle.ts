@@ -1,5 +1,5 @@
-// What time alone has done to an end user: a fold over its events. The writer settles before it decides. Readers look at
-// the same result without storing it, so a renewal that is not stored yet never shows or spends a wrong balance.
+// Settles an end user: applies the events that are due. The writer settles before it decides. Readers compute the same
+// result without storing it, so that they never show a wrong balance before a renewal is stored.
 
 import { applyAll } from './apply.ts';
 import { periodAfter, periodsMissed, renews } from './cycle.ts';
@@ -11,11 +11,11 @@ import type { EndUserState } from './state.ts';
 export interface Settled {
   readonly state: EndUserState;
   readonly postings: readonly Posting[];
-  /** Whether nothing more is due; if not, settling has to go on from `state`. */
+  /** Whether nothing more is due. If not, settle again from `state`. */
   readonly isComplete: boolean;
 }
 
-/** Enters what is due at `now`, the oldest `eventsMax` events of it. */
+/** Applies the events that are due at `now`, the oldest first and at most `eventsMax`. */
 export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
   let current = state;
   const postings: Posting[] = [];
@@ -29,13 +29,13 @@ export function settle(state: EndUserState, now: Instant, eventsMax: number): Se
   return { state: current, postings, isComplete: false };
 }
 
-/** How many transactions are due at `now` and not stored yet. */
+/** How many renewals are due at `now` and not stored yet. */
 export function dueCount({ cycles }: EndUserState, now: Instant): number {
   const renewing = cycles.find(renews);
   return renewing === undefined ? 0 : periodsMissed(renewing, now);
 }
 
-/** Those transactions as they will be stored, latest first. */
+/** The due renewals as they will be stored, latest first. */
 export function* dueTransactions({ cycles }: EndUserState, now: Instant): Generator<Transaction> {
   const renewing = cycles.find(renews);
   if (renewing === undefined) return;

@@ -1,4 +1,4 @@
-// The state of an end user: what is left out of it, and how two states differ.
+// The state of an end user: which cycles the live state leaves out, and how the changes between two states are found.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,26 +24,25 @@ const LIVE: readonly (readonly [what: string, cycle: Cycle, isLive: readonly [bo
   ['a used-up one-time cycle', oneTime({ ...DAILY, remaining: 0 }), [true, false, false]],
   ['a canceled cycle', recurring({ ...DAILY, status: 'canceled' }), [true, false, false]],
   ['a superseded cycle', recurring({ ...DAILY, status: 'superseded' }), [true, false, false]],
-  ['an active recurring cycle, which is still to be renewed,', recurring(DAILY), [true, true, true]],
+  ['an active recurring cycle that is due for renewal', recurring(DAILY), [true, true, true]],
   ['a cycle that lasts to the year 9999', oneTime({ validityDays: VALIDITY_DAYS_MAX }), [true, true, true]],
 ];
 
 for (const [what, cycle, isLive] of LIVE) {
-  const when = isLive[1] ? 'also after' : 'until';
-  test(`${what} counts in a state ${when} the end of its period`, () => {
+  test(`${what} ${isLive[1] ? 'stays in the live state' : 'leaves the live state at its end'}`, () => {
     const kept = [END - 1, END, END + 1].map((now) => liveState(stateOf(cycle), now).cycles.length === 1);
     assert.deepEqual(kept, isLive);
   });
 }
 
-test('cycles that have ended are left out, and the others keep their order', () => {
+test('ended cycles are left out of the live state, and the order of the others does not change', () => {
   const [bought, ended, active] = [oneTime({ start: daysAgo(2) }), oneTime(DAILY, 2), recurring()];
   const state = stateOf(bought, ended, active);
   assert.deepEqual(liveState(state, END), { cycles: [bought, active] });
-  assert.equal(liveState(state, END - 1), state, 'the same object where nothing has ended');
+  assert.equal(liveState(state, END - 1), state, 'the same object if no cycle has ended');
 });
 
-test('leaving ended cycles out of a state changes nothing that can be seen later', () => {
+test('leaving ended cycles out of a state does not change later balances, cycles and renewals', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 9 }), (ledger, days) => {
       const whole = stateOf(...ledger.cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1)));
@@ -58,17 +57,17 @@ test('leaving ended cycles out of a state changes nothing that can be seen later
 
 const [A, B, C] = [oneTime({}, 1), oneTime({}, 2), recurring({}, 3)];
 
-test('a state and itself do not differ', () => {
+test('there are no changes between states with the same cycles', () => {
   assert.deepEqual(cycleChanges(EMPTY_STATE, EMPTY_STATE), { opened: [], changed: [] });
   assert.deepEqual(cycleChanges(stateOf(A, B), stateOf(A, B)), { opened: [], changed: [] });
 });
 
-test('a cycle that is only in the later state was opened', () => {
+test('a cycle that is only in the later state counts as opened', () => {
   assert.deepEqual(cycleChanges(EMPTY_STATE, stateOf(A)), { opened: [A], changed: [] });
   assert.deepEqual(cycleChanges(stateOf(A), stateOf(A, B, C)), { opened: [B, C], changed: [] });
 });
 
-test('a cycle that is another object in the later state was changed', () => {
+test('a cycle that is another object in the later state counts as changed', () => {
   const [spent, canceled] = [
     { ...A, remaining: 1 },
     { ...C, status: 'canceled' as const },
@@ -82,7 +81,7 @@ test('a cycle that is another object in the later state was changed', () => {
   });
 });
 
-test('a renewed cycle has changed, and those that moved to its place have not', () => {
+test('a renewed cycle counts as changed, and the cycles that move up to its place do not', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   assert.deepEqual(cycleChanges(stateOf(C, A, B), stateOf(A, B, next)), {
     opened: [],
@@ -90,7 +89,7 @@ test('a renewed cycle has changed, and those that moved to its place have not', 
   });
 });
 
-test('a cycle that moved to the place of a renewed one and was spent has changed as well', () => {
+test('a spent cycle counts as changed even if it moves up to the place of a renewed cycle', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   const spent = { ...B, remaining: 0 };
   const added = oneTime({ start: C.end }, 4);
@@ -102,7 +101,7 @@ test('a cycle that moved to the place of a renewed one and was spent has changed
   ]);
 });
 
-test('the earlier state with its changes made is the later one', () => {
+test('applying the changes to the earlier state gives the later state', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 40 }), ({ postings }, split) => {
       const before = applyAll(EMPTY_STATE, postings.slice(0, split));
@@ -111,7 +110,7 @@ test('the earlier state with its changes made is the later one', () => {
       for (const change of changed) assert.notDeepEqual(change.before, change.after);
       const rows = new Map(before.cycles.map((cycle) => [cycle.id, cycle]));
       for (const change of changed) {
-        assert.equal(rows.get(change.before.id), change.before, 'a row is changed once, from what it was');
+        assert.equal(rows.get(change.before.id), change.before, 'a row is changed once, from its earlier content');
         rows.set(change.before.id, change.after);
       }
       for (const cycle of opened) {

@@ -1,30 +1,34 @@
-// The state of an end user: what a decision is made from. It is a fold of postings, so it can always be computed again.
+// The state of an end user: the cycles that decisions are made from. A fold of postings, so it can always be
+// recomputed.
 
 import { type Cycle, isLive } from './cycle.ts';
 import type { Instant } from './instant.ts';
 
 export interface EndUserState {
-  /** In burn order, each once: at least those that are live. */
+  /** In burn order, without duplicates. Includes at least the live cycles. */
   readonly cycles: readonly Cycle[];
 }
 
-/** An end user who was never given anything. */
+/** The state of an end user without cycles. */
 export const EMPTY_STATE: EndUserState = { cycles: [] };
 
-/** The state without what no decision at `now` or later can depend on. */
+/** The state with only the cycles that a decision at `now` or later can depend on. */
 export function liveState(state: EndUserState, now: Instant): EndUserState {
   return state.cycles.every((cycle) => isLive(cycle, now))
     ? state
     : { cycles: state.cycles.filter((cycle) => isLive(cycle, now)) };
 }
 
-/** How a state differs from an earlier one of the same end user, from which no cycle has been left out. */
+/**
+ * The difference between an earlier and a later state of an end user. The later state has all cycles of the earlier
+ * one.
+ */
 export interface CycleChanges {
   readonly opened: readonly Cycle[];
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
 }
 
-/** Cycles that did not change are the same objects, mostly in the same place: of a thousand, few are looked up. */
+/** Unchanged cycles are the same objects, usually at the same index, so only a few are looked up by id. */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];

@@ -1,4 +1,4 @@
-// Ids: what clients check of them, that they sort by creation, and that a renewal's is known before it is stored.
+// Transaction ids: they are UUIDs and sort by creation, and the id of a renewal is known before the renewal is stored.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -29,7 +29,7 @@ const sequence = fc.oneof(
 );
 const tail = fc.stringMatching(/^[0-9a-f]{12}$/);
 
-test('a transaction id holds its instant, its sequence and its tail', () => {
+test('a transaction id contains its instant, its sequence and its tail', () => {
   assert.equal(transactionId({ at: NOW, sequence: 0, tail: TAIL }), '019bc0fd-8a3b-4000-8000-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 1, tail: TAIL }), '019bc0fd-8a3b-4000-8001-0123456789ab');
   assert.equal(transactionId({ at: NOW, sequence: 2 ** 14, tail: TAIL }), '019bc0fd-8a3b-4001-8000-0123456789ab');
@@ -39,17 +39,17 @@ test('a transaction id holds its instant, its sequence and its tail', () => {
   );
 });
 
-test('an id is a UUID with the version digit 4', () => {
+test('a transaction id is a UUID with the version digit 4', () => {
   fc.assert(fc.property(fc.record({ at, sequence, tail }), (parts) => assert.match(transactionId(parts), FORM)));
 });
 
-test('an id says when its transaction happened', () => {
+test('the instant of a transaction can be read from its id', () => {
   fc.assert(
     fc.property(fc.record({ at, sequence, tail }), (parts) => assert.equal(instantOf(transactionId(parts)), parts.at)),
   );
 });
 
-test('ids sort by instant, then by sequence, whatever their tails are', () => {
+test('transaction ids sort by instant, then by sequence, whatever their tails', () => {
   const parts = fc.record({ at, sequence, tail });
   fc.assert(
     fc.property(parts, parts, fc.boolean(), (a, b, isSameInstant) => {
@@ -63,20 +63,20 @@ test('ids sort by instant, then by sequence, whatever their tails are', () => {
 
 const REFUSED: readonly (readonly [what: string, parts: { at: number; sequence: number; tail: string }])[] = [
   ['an instant before 1970', { at: -1, sequence: 0, tail: TAIL }],
-  ['half a millisecond', { at: NOW + 0.5, sequence: 0, tail: TAIL }],
-  ['an instant past the last', { at: INSTANT_MAX + 1, sequence: 0, tail: TAIL }],
+  ['an instant with half a millisecond', { at: NOW + 0.5, sequence: 0, tail: TAIL }],
+  ['an instant after the last instant', { at: INSTANT_MAX + 1, sequence: 0, tail: TAIL }],
   ['a sequence below 0', { at: NOW, sequence: -1, tail: TAIL }],
-  ['a sequence that does not fit', { at: NOW, sequence: SEQUENCE_COUNT, tail: TAIL }],
-  ['a tail that is short', { at: NOW, sequence: 0, tail: TAIL.slice(1) }],
-  ['a tail that is long', { at: NOW, sequence: 0, tail: `${TAIL}c` }],
+  ['a sequence that is too large', { at: NOW, sequence: SEQUENCE_COUNT, tail: TAIL }],
+  ['a tail that is too short', { at: NOW, sequence: 0, tail: TAIL.slice(1) }],
+  ['a tail that is too long', { at: NOW, sequence: 0, tail: `${TAIL}c` }],
 ];
 
 for (const [what, parts] of REFUSED) {
-  test(`a transaction id is not made of ${what}`, () =>
+  test(`making a transaction id from ${what} fails an assertion`, () =>
     assert.throws(() => transactionId(parts), { name: 'AssertionError' }));
 }
 
-test('the id of a renewal depends on its cycle and its instant alone', () => {
+test('the id of a renewal depends only on its cycle and its instant', () => {
   const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: TAIL });
   assert.equal(renewalId(cycleId, NOW), '019bc0fd-8a3b-4000-8000-0123456789ab');
   const otherCycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
@@ -84,19 +84,19 @@ test('the id of a renewal depends on its cycle and its instant alone', () => {
   assert.notEqual(renewalId(cycleId, NOW + 1), renewalId(cycleId, NOW));
 });
 
-test('the id of a renewal sorts before all else at its instant, and behind all that happened a millisecond before', () => {
+test('the id of a renewal sorts before all other ids of its instant and after all ids of the millisecond before', () => {
   const cycleId = transactionId({ at: NOW - 5, sequence: 7, tail: 'ffffffffffff' });
   const renewal = renewalId(cycleId, NOW);
   assert(renewal < transactionId({ at: NOW, sequence: 1, tail: '000000000000' }));
   assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
 });
 
-test('an id says which place its transaction has among those of its instant', () => {
+test('the sequence of a transaction within its instant can be read from its id', () => {
   for (const sequence of [0, 1, 2 ** 14 - 1, 2 ** 14, 2 ** 14 + 1, 2 ** 25 + 5, SEQUENCE_COUNT - 1])
     assert.equal(sequenceOf(transactionId({ at: 0x0123456789ab, sequence, tail: 'ffffffffffff' })), sequence);
 });
 
-test('the ids between two instants are those of all that happens from the first to the second, and no others', () => {
+test('the range of ids between two instants contains exactly the ids from the first instant to the second, both included', () => {
   const { first, last } = idsBetween(NOW, NOW + 5);
   const isWithin = (id: string) => first <= id && id <= last;
   const earliest = { sequence: 0, tail: '000000000000' };
@@ -107,7 +107,7 @@ test('the ids between two instants are those of all that happens from the first 
   assert(!isWithin(transactionId({ at: NOW + 6, ...earliest })));
 });
 
-test('the first and the last id of an instant enclose the ids of that instant, and no others', () => {
+test('the first and the last id of an instant enclose exactly the ids of that instant', () => {
   const parts = fc.record({ at, sequence, tail });
   fc.assert(
     fc.property(parts, at, (parts, instant) => {

@@ -1,4 +1,4 @@
-// The tables of the web console, queried in the same way on every store, over connections of their own: the console takes
+// The tables of the web console, queried in the same way on every store. The console has its own connections and takes
 // none from the ledger.
 
 import type { Kysely } from 'kysely';
@@ -11,7 +11,6 @@ export interface ConsoleTables {
     readonly id: string;
     readonly email: string;
     readonly password_hash: string;
-    readonly email_confirmed_at: number | null;
     readonly created_at: number;
   };
   readonly console_sessions: {
@@ -19,10 +18,11 @@ export interface ConsoleTables {
     readonly user_id: string;
     readonly created_at: number;
     readonly expires_at: number;
+    readonly used_at: number;
+    readonly browser: string;
   };
-  readonly console_verifications: {
+  readonly console_password_resets: {
     readonly token_sha256: string;
-    readonly purpose: 'confirm-email' | 'reset-password';
     readonly user_id: string;
     readonly expires_at: number;
   };
@@ -40,6 +40,15 @@ export interface ConsoleTables {
     readonly expires_at: number;
     readonly used_at: number | null;
   };
+  readonly console_pending_users: {
+    readonly token_sha256: string;
+    readonly email: string;
+    readonly password_hash: string;
+    readonly account_name: string | null;
+    readonly claimed_account: number | null;
+    readonly invitation_sha256: string | null;
+    readonly expires_at: number;
+  };
   readonly console_attempts: {
     readonly subject_sha256: string;
     readonly attempts: number;
@@ -52,8 +61,8 @@ export type ConsoleQueries = Kysely<ConsoleTables>;
 export interface ConsoleDatabase extends AsyncDisposable {
   readonly queries: ConsoleQueries;
   /**
-   * Runs `work` in a transaction that excludes every other call of `alone`, in all processes: two of them never act on the
-   * same state. `work` must await nothing but its own queries, since writers of the ledger may be waiting for it.
+   * Runs `work` in a transaction. Only one such transaction runs at a time across all processes, so two never act on
+   * the same state. `work` must await nothing but its own queries, since writers of the ledger may be waiting for it.
    */
   alone<Result>(work: (queries: ConsoleQueries) => Promise<Result>): Promise<Result>;
 }

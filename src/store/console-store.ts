@@ -1,82 +1,86 @@
-// The port for what the console reads of an account and of its end users. Every read is of one account, and bounded. A
-// cursor comes back from a browser, so it is checked before it reaches a database.
+// The port for the reads of the console. Each read is bounded and concerns one account. A cursor comes from a browser,
+// so it is checked before it reaches a database.
 
 import assert from 'node:assert/strict';
+import type { Amount } from '../ledger/amount.ts';
 import type { EndUserKey } from '../ledger/command.ts';
+import type { CycleType } from '../ledger/cycle.ts';
 import type { Recorded } from '../ledger/history.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';
-import type { Note, Posting, Transaction } from '../ledger/posting.ts';
+import type { Actor, Note, Posting, PostingKind, Transaction } from '../ledger/posting.ts';
 import { transactionOf } from '../ledger/posting.ts';
-import type { TransactionId } from '../ledger/transaction-id.ts';
+import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
+import type { EndUserPage, ListRequest } from './end-user-lists.ts';
+import type { EndUserCounts } from './end-user-summaries.ts';
 import type { LoadedEndUser, PageCursor } from './ledger-store.ts';
 import { type DailyTotal, dayOf, type ExpiryTotal, hourOf } from './totals.ts';
 
-/** Rows of a page. */
+/** The most rows of a page. */
 export const PAGE_ROWS_MAX = 100;
-/** Postings of one end user that are read for a chart; of more, the latest. */
+/** The most postings that are read for one page of a history. */
+export const HISTORY_POSTINGS_MAX = 5_000;
+/** The most postings that are read for a chart; if there are more, the latest are read. */
 export const CHART_POSTINGS_MAX = 2_000;
 /** An end user with more live cycles has no chart. */
 export const CHART_CYCLES_MAX = 2_000;
 export const OVERVIEW_DAYS_MAX = 366;
 
-export interface EndUserPage {
-  /** In the order of their UUIDs. */
-  readonly endUsers: readonly { readonly endUser: string; readonly latestActivity: Instant }[];
-  /** Null when there are no more; else what to give as `after` for the next page. */
-  readonly next: PageCursor | null;
-}
-
-export interface EndUserSearch {
-  readonly after: PageCursor | null;
-  /** How the UUIDs begin, in hexadecimal digits of either case, with or without hyphens; '' for all. */
-  readonly prefix: string;
-  /** 1 to `PAGE_ROWS_MAX`. */
-  readonly limit: number;
-}
-
-/** Beside what moved credits, also the stops, of 0 credits: who stopped a cycle, and why. */
+/** A transaction with its note. Includes stops, which move no credits, to show who stopped a cycle and why. */
 export interface RecordedTransaction extends Transaction {
   readonly note: Note | null;
 }
 
-/** One of any end user of the account. */
+/** The latest transaction of an end user. */
 export interface AccountTransaction extends RecordedTransaction {
   readonly endUser: string;
 }
 
 export interface HistoryTransaction extends RecordedTransaction {
-  /** The cycles that it touched, by cycle and period. */
+  /** The touched cycles, sorted by cycle and period. */
   readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount'>[];
+}
+
+/** The type, amount and validity that a cycle was opened with. */
+export interface Opening {
+  readonly type: CycleType;
+  readonly amount: Amount;
+  readonly validityDays: number;
 }
 
 export interface HistoryRequest {
   readonly from: PageCursor | null;
   /** 1 to `PAGE_ROWS_MAX`. */
   readonly limit: number;
+  /** Only transactions with ids in this range; all if absent. */
+  readonly within?: IdRange;
+  /** Only transactions of this kind; all if absent. */
+  readonly kind?: PostingKind | undefined;
 }
 
-/** What is due and not stored yet is for the reader to put before, as with `LedgerStore.transactions`. */
+/** The caller adds the renewals that are due but not stored yet, as with `LedgerStore.transactions`. */
 export interface HistoryPage extends LoadedEndUser {
-  /** Latest first. */
+  /** Latest first. If few transactions are of the requested kind, a page may be short although there is a next page. */
   readonly transactions: readonly HistoryTransaction[];
   readonly next: PageCursor | null;
+  /** The openings of the cycles that these transactions touched, by cycle id. Only the cycles of `cyclesToName`. */
+  readonly openings: ReadonlyMap<TransactionId, Opening>;
 }
 
-/** What a chart of the balance is drawn from. */
+/** The data for a chart of the balance. */
 export interface ChartHistory extends Recorded {
   readonly now: Instant;
-  /** From this instant on all postings are there. */
+  /** All postings from this instant on are included. */
   readonly since: Instant;
 }
 
-/** Credits of one day in UTC; of a day that is not over, so far. */
+/** The credits of one day in UTC; today's up to now. */
 export interface OverviewDay {
-  /** When it begins. */
+  /** The start of the day. */
   readonly day: Instant;
   readonly added: bigint;
   readonly started: bigint;
   readonly spent: bigint;
-  /** What was left in cycles when they ended; of the hours that are over. */
+  /** Credits that were left in cycles at their end. An hour is counted once it is over. */
   readonly expired: bigint;
   readonly renewed: bigint;
   /** Additions, starts, subtractions and renewals. */
@@ -87,50 +91,62 @@ export interface OverviewDay {
 export interface Overview {
   /** Everything up to this instant is counted. */
   readonly asOf: Instant;
-  /** To the hour: credits that end within the present hour count until it is over. */
+  /** Accurate to the hour: credits that end within the current hour count until it is over. */
   readonly outstanding: bigint;
   /** Oldest first, today last. */
   readonly days: readonly OverviewDay[];
+  /** The totals of each actor on these days, most transactions first. */
+  readonly actors: readonly ActorTotal[];
+}
+
+export interface ActorTotal {
+  readonly actor: Actor;
+  /** Credits that were added, started and renewed. */
+  readonly granted: bigint;
+  readonly spent: bigint;
+  readonly transactions: number;
+}
+
+export interface OverviewRequest {
+  /** The number of days: 1 to `OVERVIEW_DAYS_MAX`. */
+  readonly days: number;
+  /** Counts only this actor in `days`; all actors if absent. Expired credits have no actor and are then not counted. */
+  readonly actor?: Actor | undefined;
 }
 
 export interface ConsoleStore {
-  /** Null when there is no such account. */
+  /** Null if the account does not exist. */
   nameOf(account: number): Promise<string | null>;
-  /** @throws InvalidCursor (rejects), or StoreFault, as do the reads below */
-  endUsers(account: number, search: EndUserSearch): Promise<EndUserPage>;
-  /** The latest of all end users, latest first. @param limit 1 to `PAGE_ROWS_MAX` */
+  /** @throws InvalidCursor (rejects), or StoreFault, like the reads below */
+  endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
+  endUserCounts(account: number): Promise<EndUserCounts>;
+  /** The latest transactions of the end users that were active last, latest first. @param limit 1 to `PAGE_ROWS_MAX` */
   recent(account: number, limit: number): Promise<readonly AccountTransaction[]>;
   history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage>;
-  /** At most `CHART_POSTINGS_MAX` postings, the latest. Null for an end user with too many cycles. */
+  /**
+   * The latest postings, at most `CHART_POSTINGS_MAX`. Null for an end user with more than `CHART_CYCLES_MAX` cycles.
+   */
   chartHistory(user: EndUserKey, since: Instant): Promise<ChartHistory | null>;
-  /** @param days how many, 1 to `OVERVIEW_DAYS_MAX` */
-  overview(account: number, request: { readonly days: number }): Promise<Overview>;
-}
-
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-export function isUuid(text: string): boolean {
-  return UUID.test(text);
-}
-
-/**
- * The first and the last UUID that begin with `prefix`.
- *
- * @returns null when none does
- */
-export function uuidsWithPrefix(prefix: string): { readonly first: string; readonly last: string } | null {
-  const digits = prefix.toLowerCase().replaceAll('-', '');
-  if (!/^[0-9a-f]{0,32}$/.test(digits)) return null;
-  const uuid = (filler: string) =>
-    digits.padEnd(32, filler).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-  return { first: uuid('0'), last: uuid('f') };
+  overview(account: number, request: OverviewRequest): Promise<Overview>;
 }
 
 export function assertLimit(limit: number): void {
   assert(Number.isInteger(limit) && limit >= 1 && limit <= PAGE_ROWS_MAX, 'a page has 1 to 100 rows');
 }
 
-/** The postings of one transaction as one, with all that is recorded of it. */
+/**
+ * The most cycles that are named for a transaction and for a page. A transaction may have touched thousands of cycles.
+ */
+export const NAMED_CYCLES_MAX = 10;
+const NAMED_PER_PAGE_MAX = 200;
+
+/** The cycles that a page of a history shows by name, without duplicates. */
+export function cyclesToName(transactions: readonly HistoryTransaction[]): readonly TransactionId[] {
+  const ids = transactions.flatMap(({ postings }) => postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId));
+  return [...new Set(ids)].slice(0, NAMED_PER_PAGE_MAX);
+}
+
+/** Combines the postings of a transaction, with its note and the touched cycles. */
 export function historyTransactionOf(postings: readonly [Posting, ...Posting[]]): HistoryTransaction {
   const touched = postings
     .map(({ cycleId, period, amount }) => ({ cycleId, period, amount }))
@@ -139,10 +155,10 @@ export function historyTransactionOf(postings: readonly [Posting, ...Posting[]])
 }
 
 /**
- * Gathers postings into transactions.
+ * Groups postings into transactions.
  *
- * @param postings those of a transaction side by side
- * @param idOf tells the transactions apart
+ * @param postings the postings of a transaction are next to each other
+ * @param idOf returns the transaction id of an entry
  */
 export function* wholeTransactions<Entry>(
   postings: Iterable<Entry>,
@@ -164,31 +180,37 @@ export function laterFirst(a: { readonly id: TransactionId }, b: { readonly id: 
   return a.id < b.id ? 1 : a.id > b.id ? -1 : 0;
 }
 
-/** The first day and hour whose totals an overview needs. */
+/** The first day and hour of the totals that an overview needs. */
 export function overviewStart(now: Instant, days: number): { readonly firstDay: number; readonly firstHour: number } {
   assert(Number.isInteger(days) && days >= 1 && days <= OVERVIEW_DAYS_MAX, 'an overview is of 1 to 366 days');
   const firstDay = Math.max(0, dayOf(now) - days + 1);
   return { firstDay, firstHour: hourOf(firstDay * DAY_MS) };
 }
 
-type StoredDaily = Pick<DailyTotal, 'day' | 'kind' | 'credits' | 'transactions'>;
+type StoredDaily = Omit<DailyTotal, 'account'>;
 type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
- * @param totals of one account, from `overviewStart` on, in any order, several of a day and kind or one
- * @param now not before anything that they count
+ * @param totals the totals of one account from `overviewStart` on, in any order; a day and kind may have several rows
+ * @param now not before anything that the totals count
  */
 export function overviewOf(
   totals: { readonly daily: Iterable<StoredDaily>; readonly expiries: Iterable<StoredExpiry> },
   { now, asOf }: { readonly now: Instant; readonly asOf: Instant },
-  days: number,
+  { days, actor: wanted }: OverviewRequest,
 ): Overview {
   const { firstDay } = overviewStart(now, days);
   const rows = Array.from({ length: dayOf(now) - firstDay + 1 }, (_, index) => emptyDay((firstDay + index) * DAY_MS));
-  for (const { day, kind, credits, transactions } of totals.daily) {
+  const actors = new Map<Actor, MutableActorTotal>();
+  for (const { day, kind, actor, credits, transactions } of totals.daily) {
     const row = rows[day - firstDay];
     const column = kind === 'stop-cycle' ? undefined : COLUMNS[kind];
     if (row === undefined || column === undefined) continue;
+    const of = actors.get(actor) ?? { actor, granted: 0n, spent: 0n, transactions: 0 };
+    of[column === 'spent' ? 'spent' : 'granted'] += column === 'spent' ? -credits : credits;
+    of.transactions += transactions;
+    actors.set(actor, of);
+    if (wanted !== undefined && actor !== wanted) continue;
     row[column] += column === 'spent' ? -credits : credits;
     row.transactions += transactions;
   }
@@ -196,13 +218,15 @@ export function overviewOf(
   for (const { hour, credits } of totals.expiries) {
     const row = rows[dayOf(hour * HOUR_MS) - firstDay];
     if (hour >= hourOf(now)) outstanding += credits;
-    else if (row !== undefined) row.expired += credits;
+    else if (row !== undefined && wanted === undefined) row.expired += credits;
   }
-  return { asOf, outstanding, days: rows };
+  const busiestFirst = [...actors.values()].sort((a, b) => b.transactions - a.transactions);
+  return { asOf, outstanding, days: rows, actors: busiestFirst };
 }
 
 const COLUMNS = { add: 'added', 'start-cycle': 'started', renew: 'renewed', subtract: 'spent' } as const;
 
+type MutableActorTotal = { -readonly [Name in keyof ActorTotal]: ActorTotal[Name] };
 type MutableDay = { -readonly [Name in keyof OverviewDay]: OverviewDay[Name] };
 
 function emptyDay(day: Instant): MutableDay {

@@ -1,6 +1,6 @@
-// The feed: committed postings, those of each end user in the order in which they happened, at least once, for consumers
-// that keep their own position. What a consumer makes of a part of it is stored in one transaction with the position, so
-// that each part counts once. No consumer is on the path of a write.
+// The feed: the committed postings, in order for each end user and delivered at least once, for consumers with their
+// own positions. The result of a consumer for a part of the feed is stored in one transaction with its position, so
+// that each part counts once. A write never waits for a consumer.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Posting } from '../ledger/posting.ts';
@@ -12,18 +12,18 @@ export interface FeedPosting {
 }
 
 export interface FeedConsumer {
-  /** Under which its position is kept. */
+  /** The name under which the position is stored. */
   readonly name: 'totals';
-  /** Pure: called again with the same postings after a failure. */
+  /** Must be pure: called again with the same postings after a failure. */
   derive(postings: Iterable<FeedPosting>): Totals;
 }
 
 export interface LedgerFeed {
   /**
-   * Lets a consumer take the next part of the feed.
+   * Passes the next part of the feed to a consumer.
    *
    * @returns whether there may be more
-   * @throws StoreFault, and what the consumer throws: it gets the same part again
+   * @throws StoreFault, or what the consumer throws; the next call passes the same part again
    */
   consume(consumer: FeedConsumer): Promise<boolean>;
 }

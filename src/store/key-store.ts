@@ -3,15 +3,22 @@
 import { randomBytes } from 'node:crypto';
 import { type ApiKey, apiKeySecret, type Scope, SECRET_BYTES } from '../accounts/api-key.ts';
 import type { Instant } from '../ledger/instant.ts';
+import type { Actor } from '../ledger/posting.ts';
+
+/** The actor of the command line. Users of the console are `user:<id>`. */
+export const OPERATOR: Actor = 'operator';
 
 export interface ListedKey extends ApiKey {
   readonly accountName: string;
-  /** What its owner calls it; may be empty. */
+  /** The name that the owner of the key chose; may be empty. */
   readonly name: string;
   readonly hint: string;
   readonly createdAt: Instant;
+  readonly createdBy: Actor;
   readonly revokedAt: Instant | null;
-  /** To the minute, and later by a second or two; null when it was never used. */
+  /** Null unless the key is revoked. */
+  readonly revokedBy: Actor | null;
+  /** Accurate to the minute, and up to two seconds late; null if the key was never used. */
   readonly lastUsedAt: Instant | null;
 }
 
@@ -19,10 +26,12 @@ export interface AccountKey {
   readonly scope: Scope;
   readonly secret: string;
   readonly name?: string;
+  /** `OPERATOR` if absent. */
+  readonly by?: Actor;
 }
 
 interface NamedAccount {
-  /** The account of this name; created when there is none. */
+  /** The account with this name. Created if it does not exist. */
   readonly accountName: string;
 }
 
@@ -30,24 +39,25 @@ export type NewKey = NamedAccount & AccountKey;
 
 export interface KeyStore {
   create(key: NewKey): Promise<ApiKey>;
-  /** Null when there is no such account. */
+  /** Null if the account does not exist. */
   createFor(account: number, key: AccountKey): Promise<ApiKey | null>;
-  /** @param account all accounts when absent */
+  /** @param account all accounts if absent */
   list(account?: number): Promise<readonly ListedKey[]>;
   /**
-   * False when there is no such key; revoking twice is no error.
+   * Returns false if the key does not exist. Revoking a key twice is not an error.
    *
-   * @param account the account that has to own it; any when absent
+   * @param account for a user of the console: the account that must own the key, and the actor. If absent, the operator
+   * revokes any key.
    */
-  revoke(id: number, account?: number): Promise<boolean>;
+  revoke(id: number, account?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
   /** Records that these keys were used now. */
   recordUses(ids: readonly number[]): Promise<void>;
-  /** The key with this hash, unless it is revoked. */
+  /** The key with this hash; null if there is none or it is revoked. */
   find(hash: string): Promise<ApiKey | null>;
 }
 
 /**
- * Creates an API key, and its account if there is none of that name.
+ * Creates an API key, and its account if no account has that name.
  *
  * @returns the secret, which is not stored and cannot be read again
  */

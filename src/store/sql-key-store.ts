@@ -1,19 +1,20 @@
-// API keys and accounts in SQL that both stores understand. They are few and change rarely: one writer at a time gives out
-// their numbers.
+// API keys and accounts, in SQL that runs on both stores. They are few and change rarely, so only one transaction at a
+// time assigns their numbers.
 
 import { type ApiKey, hashOf, hintOf, type Scope } from '../accounts/api-key.ts';
 import type { Instant } from '../ledger/instant.ts';
-import type { AccountKey, KeyStore, ListedKey, NewKey } from './key-store.ts';
+import type { Actor } from '../ledger/posting.ts';
+import { type AccountKey, type KeyStore, type ListedKey, type NewKey, OPERATOR } from './key-store.ts';
 
 type Value = string | number | null;
 
-/** The columns of a row; a store may write numbers out as text. */
+/** The columns of a row. A store may return numbers as text. */
 export type KeyRow = readonly Value[];
 
-/** Runs one statement. Its parameters are `$1`, `$2` and so on, each named in their order. */
+/** Runs one statement with the parameters `$1`, `$2` and so on, given in this order. */
 export type RunStatement = (sql: string, values: readonly Value[]) => Promise<readonly KeyRow[]>;
 
-/** What a store does for its keys. */
+/** The operations that a store provides for its keys. */
 export interface KeyDatabase {
   /** The schema that the tables are in. */
   readonly schema: string;
@@ -53,7 +54,8 @@ export class SqlKeyStore implements KeyStore {
 
   async list(account?: number): Promise<readonly ListedKey[]> {
     const rows = await this.#database.run(
-      `SELECT key_id, account, scope, a.name, k.name, hint, k.created_at, revoked_at, last_used_at
+      `SELECT key_id, account, scope, a.name, k.name, hint, k.created_at, created_by, revoked_at, revoked_by,
+       last_used_at
        FROM ${this.#keys} AS k JOIN ${this.#accounts} AS a USING (account)
        WHERE CAST($1 AS integer) IS NULL OR account = $1 ORDER BY key_id`,
       [account ?? null],
@@ -61,11 +63,11 @@ export class SqlKeyStore implements KeyStore {
     return rows.map(listedKeyOf);
   }
 
-  async revoke(id: number, account?: number): Promise<boolean> {
+  async revoke(id: number, owner?: { readonly account: number; readonly by: Actor }): Promise<boolean> {
     const revoked = await this.#database.run(
-      `UPDATE ${this.#keys} SET revoked_at = coalesce(revoked_at, $1)
+      `UPDATE ${this.#keys} SET revoked_at = coalesce(revoked_at, $1), revoked_by = coalesce(revoked_by, $4)
        WHERE key_id = $2 AND (CAST($3 AS integer) IS NULL OR account = $3) RETURNING key_id`,
-      [await this.#database.now(), id, account ?? null],
+      [await this.#database.now(), id, owner?.account ?? null, owner?.by ?? OPERATOR],
     );
     return revoked.length === 1;
   }
@@ -94,25 +96,25 @@ export class SqlKeyStore implements KeyStore {
   }
 
   async #addKey(account: number, key: AccountKey, now: Instant, run: RunStatement): Promise<ApiKey> {
-    const { scope, secret, name = '' } = key;
+    const { scope, secret, name = '', by = OPERATOR } = key;
     const id = await next('key_id', this.#keys, run);
     await run(
-      `INSERT INTO ${this.#keys} (key_id, account, scope, secret_sha256, hint, name, created_at)
-       VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-      [id, account, scope, hashOf(secret), hintOf(secret), name, now],
+      `INSERT INTO ${this.#keys} (key_id, account, scope, secret_sha256, hint, name, created_at, created_by)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+      [id, account, scope, hashOf(secret), hintOf(secret), name, now, by],
     );
     return { id, account, scope };
   }
 }
 
-/** Asked for by itself: Citus takes no subquery in the values of an insertion. */
+/** The next free number. A separate query, because Citus does not allow a subquery in the VALUES of an INSERT. */
 async function next(column: string, table: string, run: RunStatement): Promise<number> {
   const [row] = await run(`SELECT coalesce(max(${column}), 0) + 1 FROM ${table}`, []);
   return Number(row?.[0]);
 }
 
 function listedKeyOf(row: KeyRow): ListedKey {
-  const [id, account, scope, accountName, name, hint, createdAt, revokedAt, lastUsedAt] = row;
+  const [id, account, scope, accountName, name, hint, createdAt, createdBy, revokedAt, revokedBy, lastUsedAt] = row;
   return {
     id: Number(id),
     account: Number(account),
@@ -121,7 +123,9 @@ function listedKeyOf(row: KeyRow): ListedKey {
     name: name as string,
     hint: hint as string,
     createdAt: Number(createdAt),
+    createdBy: createdBy as Actor,
     revokedAt: revokedAt === null ? null : Number(revokedAt),
+    revokedBy: revokedBy as Actor | null,
     lastUsedAt: lastUsedAt === null ? null : Number(lastUsedAt),
   };
 }

@@ -1,5 +1,5 @@
-// Snapshots: how the state of an end user is written down beside its postings, and how often. A state can always be folded
-// from the postings again; a snapshot only bounds how many of them.
+// Snapshots: the text format in which states of end users are stored, and how often they are stored. A state can always
+// be folded from the postings; a snapshot only limits how many postings that takes.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Instant } from '../ledger/instant.ts';
@@ -7,18 +7,18 @@ import type { Posting } from '../ledger/posting.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
 /**
- * Transactions between two snapshots, on average. Folding this many takes about 0.2 ms; a snapshot of an end user with two
- * cycles is 200 bytes.
+ * The average number of transactions between two snapshots. Folding this many takes about 0.2 ms; a snapshot of an end
+ * user with two cycles takes 200 bytes.
  */
 const TRANSACTIONS = 128;
 
-/** An end user with more cycles has fewer snapshots, so that they never outweigh the postings. */
+/** An end user with more cycles has fewer snapshots, so that they never take more space than the postings. */
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
  * Whether a snapshot is stored after these postings of an end user. The random digits of the transaction ids decide, so
- * nothing has to be counted. Never after a renewal: one that is entered late is applied to a state that lacks the cycles that
- * have ended since its instant.
+ * no counter is needed. Never after a renewal: a renewal that is stored late is applied to a state without the cycles
+ * that have ended since its instant.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles }: EndUserState): boolean {
   if (postings.at(-1)?.kind === 'renew') return false;
@@ -30,13 +30,13 @@ export function isSnapshotDue(postings: readonly Posting[], { cycles }: EndUserS
 
 type CycleText = [string, number, CycleType, CycleStatus, number, number, number, number, number];
 
-/** In the order of `CYCLE_COLUMNS` in both stores. */
+/** The values of a cycle in the order of `CYCLE_COLUMNS` in both stores. */
 export function cycleValues(cycle: Cycle): CycleText {
   const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
   return [id, period, type, status, amount, remaining, start, end, validityDays];
 }
 
-/** @param at what has ended by then is left out */
+/** @param at cycles that are not live at this instant are left out */
 export function stateText({ cycles }: EndUserState, at: Instant): string {
   return JSON.stringify(cycles.filter((cycle) => isLive(cycle, at)).map(cycleValues));
 }

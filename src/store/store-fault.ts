@@ -1,8 +1,8 @@
 // Why a store failed. A fault is thrown; a refusal of the ledger is a value (`ledger/command.ts`).
 
 /**
- * `StoreUnavailable`: nothing happened. `OutcomeUnknown`: the commit itself failed, so it may or may not have happened.
- * `Internal`: an invariant is violated; the store has stopped writing and will not start again by itself.
+ * `StoreUnavailable`: nothing happened. `OutcomeUnknown`: COMMIT failed, so the write may or may not have happened.
+ * `Internal`: an invariant is violated; the store has stopped writing and does not resume by itself.
  */
 export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';
 
@@ -16,16 +16,16 @@ export class StoreFault extends Error {
   }
 }
 
-/** Why a store cannot be opened, as a sentence that says what to do. */
+/** Thrown if a store cannot be opened. The message says why, and what to do. */
 export class CannotOpen extends Error {
   override readonly name = 'CannotOpen';
 }
 
-/** A cursor that no page has given out, or that belongs to another list. */
+/** Thrown for a cursor that no page has returned, or that belongs to another list. */
 export class InvalidCursor extends Error {
   override readonly name = 'InvalidCursor';
 
   constructor() {
-    super('No page of this list ends there.');
+    super('This cursor does not belong to the list.');
   }
 }

@@ -1,9 +1,9 @@
-// How stores keep idempotency records: the outcome as JSON, and which of the two retentions a record has.
+// How stores save idempotency records: the outcome as JSON, and which of the two retentions applies.
 
 import { ACCEPTED, type Outcome } from '../ledger/command.ts';
 import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 
-/** @returns null where the request was accepted and there is no more to say */
+/** @returns null for an accepted request without a cycle to return */
 export function storedOutcome(outcome: Outcome): string | null {
   return outcome.refused === null && outcome.cycle === null ? null : JSON.stringify(outcome);
 }
@@ -12,7 +12,7 @@ export function outcomeOf(stored: string | null): Outcome {
   return stored === null ? ACCEPTED : (JSON.parse(stored) as Outcome);
 }
 
-/** Whether the request would have given credits: such records are kept longer. */
+/** Whether the request was for a grant. Records of grants are kept longer. */
 export function isGrant({ request }: Pick<IdempotencyRecord, 'request'>): boolean {
   return request.startsWith('add ') || request.startsWith('start-cycle ');
 }

@@ -1,6 +1,7 @@
-// One ledger, as a store opens it for serving.
+// The ports of one ledger that a store opens for serving.
 
 import type { ConsoleStore } from './console-store.ts';
+import type { SummaryKeeper } from './end-user-summaries.ts';
 import type { KeyStore } from './key-store.ts';
 import type { LedgerStore } from './ledger-store.ts';
 
@@ -8,4 +9,5 @@ export interface Stores {
   readonly ledger: LedgerStore;
   readonly keys: KeyStore;
   readonly console: ConsoleStore;
+  readonly summaries: SummaryKeeper;
 }

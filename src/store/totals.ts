@@ -1,11 +1,11 @@
-// What the postings of an account add up to, so that an overview is read without them. Derived from the feed: `scrip
-// verify` adds them up again, `scrip migrate --totals` rebuilds them.
+// Totals of the postings of each account, so that an overview does not read the postings. Derived from the feed: `scrip
+// verify` recomputes and compares them, and `scrip migrate --totals` rebuilds them.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
 import type { Posting, PostingKind } from '../ledger/posting.ts';
 
-/** Transactions of one kind on one day (UTC), by actor. */
+/** The transactions of one kind and actor on one day (UTC). */
 export interface DailyTotal {
   readonly account: number;
   /** Days since 1970. */
@@ -16,7 +16,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** Credits that are still there when their cycles end, by the hour of that end. */
+/** Credits that are left when their cycles end, by the hour of the end. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -42,7 +42,7 @@ export function dayOf(instant: number): number {
   return Math.floor(instant / DAY_MS);
 }
 
-/** Adds up postings, a part of the feed at a time. */
+/** Adds up postings into totals. */
 export class TotalsSum {
   readonly #daily = new Map<string, DailyTotal>();
   readonly #expiries = new Map<string, ExpiryTotal>();
@@ -50,7 +50,7 @@ export class TotalsSum {
   #previousUser: EndUserKey | null = null;
   #latestDaily: DailyTotal | null = null;
 
-  /** The postings of one transaction have to come side by side. */
+  /** The postings of a transaction must be added one after the other. */
   add(entry: CountedPosting): void {
     const { user, posting } = entry;
     const { account } = user;
@@ -75,7 +75,7 @@ export class TotalsSum {
     return { daily: [...this.#daily.values()], expiries: [...this.#expiries.values()] };
   }
 
-  /** Of a sum of all postings, from which the stored totals have been taken away: what those lack, a sentence each. */
+  /** For a sum of all postings minus the stored totals: one sentence for each stored total that is wrong. */
   faults(): string[] {
     const { daily, expiries } = this.totals();
     const dailyFaults = daily

@@ -1,5 +1,5 @@
-// Gives out transaction ids in ascending order: the instant of a batch, a sequence within it, and a random tail drawn
-// from the operating system 4 KiB at a time.
+// Issues transaction ids in ascending order: the instant of a batch, a sequence within that instant, and a random tail.
+// Random bytes come from the operating system, 4 KiB at a time.
 
 import assert from 'node:assert/strict';
 import { randomFillSync } from 'node:crypto';
@@ -10,14 +10,14 @@ const TAIL_BYTES = 6;
 const pool = Buffer.alloc(TAIL_BYTES * 683);
 let offset = pool.length;
 
-/** What was given out last: the next id comes after it. */
+/** The position of the last issued id. The next id comes after it. */
 export interface IdPosition {
   readonly at: Instant;
-  /** 0 when none was given out at `at`: sequence 0 belongs to renewals. */
+  /** 0 if no id was issued at `at`, since sequence 0 is reserved for renewals. */
   readonly sequence: number;
 }
 
-/** Behind everything that was given out up to `position`, and before all that follows. */
+/** An id that sorts after all ids issued up to `position`, and before all later ones. */
 export function throughPosition({ at, sequence }: IdPosition): TransactionId {
   return transactionId({ at, sequence, tail: 'ffffffffffff' });
 }
@@ -27,7 +27,7 @@ export class TransactionIds {
   #sequence: number;
   readonly #nextTail: () => string;
 
-  /** @param tails another source of 12 hexadecimal digits, for tests that are to be repeated exactly */
+  /** @param tails another source of 12 hexadecimal digits, for reproducible tests */
   constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;
@@ -38,7 +38,7 @@ export class TransactionIds {
     return { at: this.#at, sequence: this.#sequence };
   }
 
-  /** Whether the clock has stood still for so long that the ids of this instant run short. */
+  /** Whether the ids of this instant run short because the clock does not advance. */
   get isRunningShort(): boolean {
     return this.#sequence >= SEQUENCE_COUNT / 2;
   }

@@ -5,7 +5,7 @@ import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /** Fraction of the traces started here that is recorded, 0 to 1. */
+  /** Fraction of the traces started by this process that are recorded, 0 to 1. */
   readonly ratio: number;
   /** Whether the caller's sampling decision applies to a trace that the caller started. */
   readonly followsParent: boolean;
@@ -14,7 +14,7 @@ export interface TracingSettings extends ExporterSettings {
 /** The open span of a request. */
 export interface RequestTrace extends TraceContext {
   readonly parentSpanId: string | null;
-  /** By `performance.now`. */
+  /** When the request arrived, by `performance.now`. */
   readonly startedMs: number;
 }
 
@@ -73,7 +73,7 @@ export class Tracer {
     });
   }
 
-  /** Requests that end until the next call belong to this batch; null after the last of them. */
+  /** Links requests that end from now on to this batch; null ends the links. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;
@@ -93,7 +93,7 @@ export class Tracer {
     this.#batch = context;
   }
 
-  /** Sends the queued spans. */
+  /** Sends the queued spans, and stops the exporter. */
   stop(): Promise<void> {
     return this.#exporter.stop();
   }

@@ -1,5 +1,5 @@
-// A store that begins each batch and waits for the test to end it, and group commit on it with every result recorded,
-// for the tests of group commit.
+// Helpers for the tests of group commit: a store that leaves each batch unfinished until the test finishes it, and a
+// group commit that records every result.
 
 import assert from 'node:assert/strict';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -15,7 +15,7 @@ export interface Batch {
   readonly commands: readonly Command[];
   /** Reports that the store can take the next batch of the lane. */
   readonly decide: () => void;
-  /** @param results if absent, every command is accepted */
+  /** @param results by default, every command is accepted */
   finish(results?: Results): void;
   fail(error: unknown): void;
 }
@@ -50,15 +50,15 @@ export class StalledStore {
   }
 }
 
-/** The part of the port that group commit uses. */
+/** @param store the methods of the port that the test needs */
 export function ledgerStoreOf(store: Partial<LedgerStore>): LedgerStore {
   return store as LedgerStore;
 }
 
-/** Group commit on a stalled store. */
+/** Starts group commit on a stalled store. */
 export function begin(limits?: QueueLimits, store = new StalledStore()) {
   const commit = new GroupCommit(ledgerStoreOf(store), limits);
-  /** Amounts and results, in the order of the results. */
+  /** The results in the order in which they arrived. */
   const results: [amount: number, result: string][] = [];
   const submit = (amount: number, endUser = USER, onResult: () => void = () => {}) =>
     submitOf(1, amount, endUser, onResult);

@@ -1,4 +1,5 @@
-// `scrip backup` and `scrip restore` as commands, beside a server, killed, interrupted, and on PostgreSQL.
+// Runs `scrip backup` and `scrip restore` as commands: while a server is running, killed, interrupted, and on
+// PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -25,7 +26,7 @@ async function makeLarge(t: Parameters<typeof openFor>[0], file: string): Promis
   await ledger.close();
 }
 
-/** Other files in the same folder whose names begin with the name of `file`. */
+/** Lists the other files in the same folder that begin with the name of `file`. */
 function siblingsOf(file: string): string[] {
   return readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)) && name !== basename(file));
 }
@@ -61,7 +62,7 @@ class Writer {
 }
 
 describe('backup commands', options, () => {
-  test('A backup under load has every request that was acknowledged before it began, and is served when it is restored', async (t) => {
+  test('A backup under load contains every request acknowledged before it began, and a server runs on the restored ledger', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const secret = await createKey(file);
@@ -80,7 +81,7 @@ describe('backup commands', options, () => {
     );
     assert.match(stderr, /^copying: .+\n(.+\n)*verifying: .+ 100%\n$/);
     const isWritten = after.some((count, index) => count > (before[index] as number));
-    assert(isWritten, 'the server accepted writes during the backup');
+    assert(isWritten, 'the server accepts writes during the backup');
     assert.deepEqual(siblingsOf(backup), []);
 
     const restored = join(temporaryFolder(), 'scrip.db');
@@ -98,7 +99,7 @@ describe('backup commands', options, () => {
     assert.deepEqual(problemsOf(await auditBeside(restored)), []);
   });
 
-  test('A backup that is killed leaves no file under its name, and a new one succeeds', async (t) => {
+  test('A killed backup leaves no file under the name of the backup, and a second backup with that name succeeds', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const folder = temporaryFolder();
@@ -109,7 +110,7 @@ describe('backup commands', options, () => {
       await sleep(delayMs);
       running.kill('SIGKILL');
       const { code } = await running.ended;
-      assert.equal(code, 'SIGKILL', 'it was killed before it finished');
+      assert.equal(code, 'SIGKILL', 'the backup was killed before it finished');
       assert(!existsSync(backup));
     }
     const backup = join(folder, 'backup-0.db');
@@ -117,7 +118,7 @@ describe('backup commands', options, () => {
     assert(existsSync(backup));
   });
 
-  test('A backup that is interrupted by SIGTERM leaves no files', async (t) => {
+  test('A backup interrupted by SIGTERM leaves no files', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const backup = join(temporaryFolder(), 'backup.db');

@@ -1,4 +1,5 @@
-// The command line as a process: help, errors on standard error with exit code 1, and commands beside a running server.
+// Runs the command line as a process: help, errors on standard error with exit code 1, and commands while a server is
+// running.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -71,7 +72,7 @@ const ERRORS: readonly (readonly [what: string, args: readonly string[], environ
     ['PORT above 65535', ['serve'], { PORT: '65536' }, /^PORT is "65536"; it must be a whole number/],
     ['PORT with a fraction', ['serve'], { PORT: '80.5' }, /^PORT is "80\.5"; it must be a whole number/],
     [
-      'DATABASE_URL of another database',
+      'DATABASE_URL for MySQL',
       ['serve'],
       { DATABASE_URL: 'mysql://root:hunter2@db' },
       /^DATABASE_URL must be file:PATH/,
@@ -121,10 +122,10 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     writeFileSync(file, 'account,credits\n');
     const key = ['key', 'create', '--account', 'Lovelace Ltd'];
     for (const args of [['serve'], ['verify'], ['migrate'], ['key', 'list'], key])
-      await assertOneLine(args, ledgerAt(file), /is not a Scrip ledger; point DATABASE_URL at another file/);
+      await assertOneLine(args, ledgerAt(file), /is not a Scrip ledger; point DATABASE_URL at a new file/);
   });
 
-  test('serve on a port in use is an error', async (t) => {
+  test('serve on a port in use fails with an error', async (t) => {
     const server = createServer().listen(0, '127.0.0.1');
     t.after(() => server.close());
     await once(server, 'listening');
@@ -137,7 +138,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     );
   });
 
-  test('key create on a ledger that another program has locked fails after five seconds', async (t) => {
+  test('key create fails after five seconds if another program has locked the ledger', async (t) => {
     const file = temporaryFile();
     await createKey(file);
     const other = new DatabaseSync(file);
@@ -146,7 +147,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(['key', 'create', '--account', 'Lovelace Ltd'], ledgerAt(file), /busy|locked/);
   });
 
-  test('serve on a ledger that another server uses is an error', async (t) => {
+  test('serve on a ledger in use by another server fails with an error', async (t) => {
     const file = temporaryFile();
     const { ledger } = await openStores({ kind: 'file', path: file });
     t.after(() => ledger.close());
@@ -167,7 +168,7 @@ describe('commands on a ledger', { concurrency: COMMANDS_AT_ONCE }, () => {
     }
   });
 
-  test('migrate, verify, key list and key revoke work beside a running server', async (t: TestContext) => {
+  test('migrate, verify, key list and key revoke work while a server is running', async (t: TestContext) => {
     const file = temporaryFile();
     const { url } = await serve(t, file);
     const secret = await createKey(file);

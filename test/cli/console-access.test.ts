@@ -1,5 +1,5 @@
-// Console access from the command line: the owner link of --first-key, `scrip invite`, `scrip password reset`, and invalid
-// console settings.
+// Console access from the command line: the owner link that --first-key prints, `scrip invite`, `scrip password reset`,
+// and invalid console settings.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -20,13 +20,13 @@ async function signIn(url: string, email: string, password: string): Promise<str
 }
 
 describe('console access from the command line', { concurrency: 3 }, () => {
-  test('serve --first-key prints a link that creates the owner, until an owner exists', async (t) => {
+  test('serve --first-key prints a link for creating the owner until an owner exists', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     await first.says(/^Console: (http:\/\/127\.0\.0\.1:\d+\/console)$/m);
     const [link] = await first.says(/^ {2}(http:\S+\/console\/join\/[\w-]{43})$/m);
     const joined = await post(String(link), { email: 'ada@example.com', password: PASSWORD });
-    assert.equal(joined.headers.get('location'), '/console/sign-in?notice=signed-up');
+    assert.equal(joined.headers.get('location'), '/console/overview');
     assert.equal(await signIn(first.url, 'ada@example.com', PASSWORD), '/console/overview');
     first.kill('SIGTERM');
     assert.equal((await first.ended).code, 0);
@@ -36,7 +36,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.doesNotMatch((await again.ended).stdout, /join/);
   });
 
-  test('scrip invite prints a link that works on a running server', async (t) => {
+  test('scrip invite prints an invitation link that works on a running server', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     await scrip(['key', 'create', '--account', 'Lovelace Ltd'], ledgerAt(file));
@@ -59,11 +59,10 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const email = 'ada@example.com';
-    await post(`${server.url}/console/sign-up`, { email, name: 'Ada', password: PASSWORD });
-    const signedIn = await post(`${server.url}/console/sign-in`, { email, password: PASSWORD });
+    const signedIn = await post(`${server.url}/console/sign-up`, { email, name: 'Ada', password: PASSWORD });
     const cookie = signedIn.headers.get('set-cookie')?.split(';')[0] as string;
     const passwordPageStatus = async () =>
-      (await fetch(`${server.url}/console/password`, { headers: { cookie }, redirect: 'manual' })).status;
+      (await fetch(`${server.url}/console/account`, { headers: { cookie }, redirect: 'manual' })).status;
     assert.equal(await passwordPageStatus(), 200);
     const { code, stdout, stderr } = await scrip(['password', 'reset', '--email', ' Ada@Example.com'], ledgerAt(file));
     assert.deepEqual([code, stderr], [0, '']);
@@ -74,6 +73,22 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.equal(await signIn(server.url, email, password), '/console/overview');
     const unknown = await scrip(['password', 'reset', '--email', 'eve@example.com'], ledgerAt(file));
     assert.deepEqual([unknown.code, unknown.stderr], [1, 'No console user has the email address eve@example.com.\n']);
+  });
+
+  test('after serve --first-key, the first sign-up from the same machine gets the account of that key', async (t) => {
+    const file = temporaryFile();
+    const server = await serve(t, file, ['--first-key']);
+    await server.says(/^Console: /m);
+    const fields = { email: 'ada@example.com', name: 'default', password: PASSWORD };
+    const signedUp = await post(`${server.url}/console/sign-up`, fields);
+    assert.equal(signedUp.headers.get('location'), '/console/overview');
+    const { stdout } = await scrip(['key', 'list'], ledgerAt(file));
+    assert.equal(stdout.trimEnd().split('\n').length, 2, 'no second account or key is created');
+    const cookie = signedUp.headers.get('set-cookie')?.split(';')[0] as string;
+    const keys = await (await fetch(`${server.url}/console/api-keys`, { headers: { cookie } })).text();
+    assert.match(keys, /First key/);
+    const second = await post(`${server.url}/console/sign-up`, { ...fields, email: 'eve@example.com' });
+    assert.equal(second.status, 403, 'SIGN_UP defaults to first');
   });
 
   test('SIGN_UP=closed rejects sign-up with 403', async (t) => {
@@ -96,7 +111,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     [{ SMTP_URL: 'smtp://a:hunter2@mail.example', MAIL_FROM: 'scrip' }, /^MAIL_FROM must be an email address/],
   ];
   for (const [environment, message] of wrong) {
-    test(`serve exits with code 1 and a reason for ${JSON.stringify(environment)}`, async () => {
+    test(`serve with ${JSON.stringify(environment)} exits with code 1 and prints the reason`, async () => {
       const { code, stdout, stderr } = await scrip(['serve'], { ...ledgerAt(temporaryFile()), ...environment });
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr.trimEnd(), message);

@@ -1,5 +1,5 @@
-// `scrip key` and `scrip serve --first-key`: the secret is printed once, the list shows keys without secrets, and changes take
-// effect on a running server.
+// `scrip key` and `scrip serve --first-key`: the secret is printed once, `scrip key list` shows no secrets, and changes
+// take effect on a running server.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -11,15 +11,15 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { add, assertOneLine, COMMANDS_AT_ONCE, createKey, ledgerAt, SECRET, scrip, serve } from './scrip-command.ts';
 
 describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('key create creates a missing ledger and prints the secret alone on the last line', async () => {
+  test('key create creates a missing ledger and prints only the secret on the last line', async () => {
     const file = join(dirname(temporaryFile()), 'new', 'folder', 'scrip.db');
-    const secret = await createKey(file);
+    const secret = await createKey(file, '--create');
     assert.match(secret, /^scrip_write_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}$/);
     assert.match(await createKey(file, '--scope', 'read'), /^scrip_read_/);
     assert(existsSync(file));
   });
 
-  test('revoking a key that does not exist is an error', async () => {
+  test('revoking an API key that does not exist is an error', async () => {
     const file = temporaryFile();
     await createKey(file);
     await assertOneLine(
@@ -29,7 +29,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     );
   });
 
-  test('key list shows every key without its secret', async () => {
+  test('key list shows every API key without its secret', async () => {
     const file = temporaryFile();
     await scrip(['migrate'], ledgerAt(file));
     assert.deepEqual((await scrip(['key', 'list'], ledgerAt(file))).stdout.trim().split(/\s+/), [
@@ -55,7 +55,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.deepEqual([code, stderr], [0, '']);
   });
 
-  test('key list shows the name of a key and, within seconds, when it was last used', async (t) => {
+  test('key list shows the name of an API key and, within seconds, when it was last used', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const [used] = [await createKey(file, '--name', ' Backend, Köln '), await createKey(file)];
@@ -69,14 +69,14 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.match(second ?? '', new RegExp(`^2 +Lovelace Ltd +write +scrip_write_\\w{6}… +${day}$`));
   });
 
-  test('the name of a key has at most 100 characters', async () => {
+  test('an API key name of more than 100 characters is rejected', async () => {
     const file = temporaryFile();
     await createKey(file, '--name', '𝒂'.repeat(100));
     const args = ['key', 'create', '--account', 'Lovelace Ltd', '--name', 'a'.repeat(101)];
     await assertOneLine(args, ledgerAt(file), /Must be at most 100 characters\.$/);
   });
 
-  test('the last use of a key is stored when the server stops', async (t) => {
+  test('the last use of an API key is stored when the server stops', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const secret = await createKey(file);
@@ -87,7 +87,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.match(stdout.split('\n')[1] ?? '', /…( +\d{4}-\d\d-\d\d \d\d:\d\d){2}$/);
   });
 
-  test('a running server accepts a new key at once and rejects a revoked one within a second', async (t) => {
+  test('a running server accepts a new API key at once and rejects a revoked key within a second', async (t) => {
     const file = temporaryFile();
     const { url } = await serve(t, file);
     const [kept, revoked] = [await createKey(file), await createKey(file)];
@@ -99,11 +99,11 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.equal((await add(url, kept)).status, 200);
   });
 
-  test('--first-key creates a key once and prints a curl command that works', async (t) => {
+  test('serve --first-key creates an API key once and prints a curl command that works', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     const [command] = await first.says(/^ {2}(curl .*)$/m);
-    if (spawnSync('curl', ['--version']).error) t.diagnostic('curl is not installed: the command was not run');
+    if (spawnSync('curl', ['--version']).error) t.diagnostic('curl is not installed; the curl command was not run');
     else {
       const { stdout } = spawnSync('sh', ['-c', String(command)], { encoding: 'utf8' });
       assert.deepEqual(JSON.parse(stdout).amount, 100);

@@ -9,7 +9,7 @@ import { startingEnvironment } from '../run-folder.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** Commands that one test file runs concurrently: each keeps a core busy while it starts. */
+/** How many commands a test file runs concurrently. A starting command keeps one core busy. */
 export const COMMANDS_AT_ONCE = 3;
 
 export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
@@ -60,7 +60,7 @@ export class Running {
   #stderr = '';
 
   constructor(args: readonly string[], environment: Environment) {
-    // Only the variables that starting a process needs are inherited, so that the settings of the test run have no effect.
+    // Inherit only the variables that starting a process needs, so that the settings of the test run have no effect.
     this.#child = spawn(process.execPath, [MAIN, ...args], {
       env: { ...startingEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -86,18 +86,24 @@ export class Running {
     this.#child.kill(signal);
   }
 
-  /** Waits for a line on standard output and returns the groups of the match. */
-  async says(line: RegExp): Promise<string[]> {
-    for (;;) {
-      const found = line.exec(this.#stdout);
-      if (found) return found.slice(1);
-      const event = await Promise.race([this.#nextText(), this.ended]);
-      if (event) assert.fail(`it exited (${event.code}) before printing ${line}: ${event.stdout}${event.stderr}`);
-    }
+  /** Waits until standard output matches `line` and returns the groups of the match. */
+  says(line: RegExp): Promise<string[]> {
+    return this.#prints(line, this.#child.stdout, () => this.#stdout);
   }
 
-  #nextText(): Promise<null> {
-    return new Promise((resolve) => this.#child.stdout.once('data', () => resolve(null)));
+  saysOnStandardError(line: RegExp): Promise<string[]> {
+    return this.#prints(line, this.#child.stderr, () => this.#stderr);
+  }
+
+  async #prints(line: RegExp, stream: Readable, printed: () => string): Promise<string[]> {
+    for (;;) {
+      const found = line.exec(printed());
+      if (found) return found.slice(1);
+      const text = new Promise<null>((resolve) => stream.once('data', () => resolve(null)));
+      const event = await Promise.race([text, this.ended]);
+      if (event)
+        assert.fail(`the command exited (${event.code}) before printing ${line}: ${event.stdout}${event.stderr}`);
+    }
   }
 }
 
@@ -105,7 +111,7 @@ export interface Server extends Running {
   readonly url: string;
 }
 
-/** Starts `scrip serve` on a free port and waits until it answers. It is killed at the end of the test. */
+/** Starts `scrip serve` on a free port and waits until it listens. The server is killed at the end of the test. */
 export async function serve(
   t: TestContext,
   file: string,
@@ -122,7 +128,7 @@ export async function serve(
   return Object.assign(running, { url: String(url) });
 }
 
-/** Sends POST /add as a client does. */
+/** Sends POST /add. */
 export function add(url: string, secret: string, amount = 100): Promise<Response> {
   return fetch(`${url}/add`, {
     method: 'POST',

@@ -1,5 +1,5 @@
-// `scrip serve` as a process: what it prints, that API keys never reach its log, and that SIGTERM and SIGINT stop it after
-// all requests in flight are answered.
+// `scrip serve` as a process: what it prints, that API keys never reach its log, and that SIGTERM and SIGINT stop it
+// after it has responded to all requests in flight.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,20 +13,28 @@ import { auditOf, problemsOf, temporaryFile } from '../store/temporary-ledger.ts
 import { add, COMMANDS_AT_ONCE, createKey, ledgerAt, Running, SECRET, scrip, serve } from './scrip-command.ts';
 
 describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('scrip serve without --first-key creates and prints no API key', async (t) => {
+  test('scrip serve without --first-key creates no API key, and prints how to create one while none exists', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
+    await server.says(/no API keys/);
     server.kill('SIGTERM');
     const { code, stdout, stderr } = await server.ended;
     assert.equal(code, 0);
-    assert.match(stdout, /^Scrip is listening on (\S+)\nAPI docs: \1\/docs\n$/);
+    const [listening, docs, created, next] = stdout.trimEnd().split('\n');
+    assert.match(`${listening}\n${docs}`, /^Scrip is listening on (\S+)\nAPI docs: \1\/docs$/);
+    assert.equal(created, `Created a new ledger: ${file}`);
+    assert.equal(next, 'This ledger has no API keys yet. Create one: scrip key create --account NAME');
     assert.doesNotMatch(stdout + stderr, SECRET);
     const { tools, keys } = await openTools({ kind: 'file', path: file });
     assert.deepEqual(await keys.list(), []);
     await tools.close();
+    await createKey(file);
+    const again = await serve(t, file);
+    again.kill('SIGTERM');
+    assert.match((await again.ended).stdout, /^Scrip is listening on \S+\nAPI docs: \S+\/docs\n$/);
   });
 
-  test('an API key never appears in the log, wherever a client puts it', async (t) => {
+  test('an API key never appears in the log, wherever in a request a client puts it', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file, [], { LOG_LEVEL: 'trace' });
     const { url } = server;
@@ -48,12 +56,12 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     assert.deepEqual(statuses, [200, 422, 401, 401, 422, 400, 422, 404, 422]);
     server.kill('SIGTERM');
     const { stdout, stderr } = await server.ended;
-    assert.match(stderr, /Scrip stopped/, 'the log was captured');
+    assert.match(stderr, /Scrip stopped/, 'the log is captured');
     for (const key of [secret, revoked, unknown]) assert(!(stdout + stderr).includes(key.slice(12, 45)));
   });
 
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    test(`on ${signal}, scrip serve answers the requests in flight and exits with code 0`, async (t) => {
+    test(`on ${signal}, scrip serve responds to the requests in flight and exits with code 0`, async (t) => {
       const file = temporaryFile();
       const secret = await createKey(file);
       const server = await serve(t, file);
@@ -75,7 +83,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     });
   }
 
-  test('scrip serve exits with code 0 on a SIGTERM right after its start-up line', async (t) => {
+  test('scrip serve exits with code 0 on a SIGTERM right after printing that it listens', async (t) => {
     const codes = [['serve'], ['serve'], ['serve', '--first-key']].map(async (args) => {
       const running = new Running(args, { ...ledgerAt(temporaryFile()), PORT: '0' });
       t.after(() => running.kill('SIGKILL'));
@@ -87,7 +95,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
   });
 });
 
-/** A request whose headers have arrived and whose body has not. */
+/** Sends the headers of a request and a part of the body. */
 async function halfSent(
   url: string,
   secret: string,

@@ -1,5 +1,5 @@
-// `scrip verify` and `scrip digest`: their output and exit codes, also when the output is longer than a pipe holds and the
-// reader is slow or closes the pipe.
+// `scrip verify` and `scrip digest`: their output and exit codes, also when the output is longer than the buffer of a
+// pipe and the reader is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -27,13 +27,13 @@ function changed(sql: string): string {
   return copy;
 }
 
-test('`scrip verify` finds a ledger in order, and exits with 0', async () => {
+test('`scrip verify` passes on an intact ledger and exits with code 0', async () => {
   const { code, stdout, stderr } = await scrip(['verify'], ledgerAt(file));
   assert.equal(stdout, 'Verification passed. 6 end users and 32 postings checked.\n');
   assert.deepEqual([code, stderr], [0, '']);
 });
 
-test('`scrip verify` finds a ledger in order while a server writes to it', async (t) => {
+test('`scrip verify` passes on an intact ledger while a server writes to it', async (t) => {
   const busy = changed('SELECT 1');
   const ledger = await openFor(t, busy);
   const { oneTime, renewing, rich, replacing } = PEOPLE;
@@ -49,12 +49,12 @@ test('`scrip verify` finds a ledger in order while a server writes to it', async
   const { code, stdout, stderr } = await verified;
   assert.match(stdout, /^Verification passed\. 6 end users and \d+ postings checked\.\n$/);
   assert.deepEqual([code, stderr], [0, '']);
-  assert(writes > 1, 'it was written to meanwhile');
+  assert(writes > 1, 'the ledger was written to during the verification');
 });
 
 const NAMED: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   [
-    'a credit too many',
+    'an extra credit in a stored balance',
     'UPDATE balances SET remaining = remaining + 1 WHERE remaining = 27',
     new RegExp(
       `^invariant 1, account 1, end user ${PEOPLE.oneTime.key.endUser}: cycle \\S+ is stored with remaining 28; its postings say 27$`,
@@ -62,25 +62,25 @@ const NAMED: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
     ),
   ],
   [
-    'a posting that is gone',
+    'a missing posting',
     `DELETE FROM postings WHERE kind = 'subtract' AND amount < -1000`,
     new RegExp(`^invariant 1, account 1, end user ${PEOPLE.rich.key.endUser}: `, 'm'),
   ],
-  ['a clock that was set back', 'UPDATE clock SET at = at - 1', /^store: the clock of the ledger was changed/m],
+  [
+    'a clock of the ledger that was set back',
+    'UPDATE clock SET at = at - 1',
+    /^store: the clock of the ledger was changed/m,
+  ],
   [
     'a posting without an actor',
     `UPDATE postings SET actor = '' WHERE kind = 'stop-cycle'`,
     /^invariant 4, .* has no actor$/m,
   ],
-  [
-    'totals that are wrong',
-    'DELETE FROM daily_totals',
-    /^store: the totals of account 1 .*`scrip migrate --totals` rebuilds/m,
-  ],
+  ['wrong totals', 'DELETE FROM daily_totals', /^store: the totals of account 1 .*`scrip migrate --totals` rebuilds/m],
 ];
 
 for (const [what, sql, says] of NAMED) {
-  test(`\`scrip verify\` names ${what}, and exits with 1`, async () => {
+  test(`\`scrip verify\` reports ${what} and exits with code 1`, async () => {
     const { code, stdout, stderr } = await scrip(['verify'], ledgerAt(changed(sql)));
     assert.match(stdout, says);
     assert.match(
@@ -91,7 +91,7 @@ for (const [what, sql, says] of NAMED) {
   });
 }
 
-test('`scrip migrate --totals` rebuilds totals that are wrong', async () => {
+test('`scrip migrate --totals` rebuilds wrong totals', async () => {
   const wrong = changed('DELETE FROM daily_totals');
   assert.equal((await scrip(['migrate', '--totals'], ledgerAt(wrong))).code, 0);
   assert.equal((await scrip(['verify'], ledgerAt(wrong))).code, 0);
@@ -110,7 +110,7 @@ function digestFile(text: string): string {
   return path;
 }
 
-test('`scrip verify --digest` finds a ledger that has changed since its digest was printed', async (t) => {
+test('`scrip verify --digest` detects postings that were changed or removed after the digest was printed', async (t) => {
   const early = await digestOf(file);
   const grown = changed('SELECT 1');
   const ledger = await openInPlace(t, grown, { wall: NOON + 60 * 86_400_000 });
@@ -120,21 +120,25 @@ test('`scrip verify --digest` finds a ledger that has changed since its digest w
   const verified = await scrip(['verify', '--digest', digests], ledgerAt(grown));
   assert.equal(verified.code, 0, verified.stdout);
   assert.match(verified.stdout, /^All 2 digests match: /m);
-  assert.equal((await scrip(['verify', '--digest', digests], ledgerAt(file))).code, 1, 'an older ledger');
+  assert.equal(
+    (await scrip(['verify', '--digest', digests], ledgerAt(file))).code,
+    1,
+    'postings of the second digest are missing',
+  );
   const tampered = changed(`UPDATE postings SET note = 'x' WHERE note IS NOT NULL`);
-  assert.equal((await scrip(['verify'], ledgerAt(tampered))).code, 0, 'the digest alone knows of it');
+  assert.equal((await scrip(['verify'], ledgerAt(tampered))).code, 0, 'only the digest detects a changed note');
   const { code, stdout } = await scrip(['verify', '--digest', digestFile(early)], ledgerAt(tampered));
   assert.equal(code, 1);
   assert.match(stdout, /^digest of 2026-02-21T12:00:00\.000Z: postings up to then have changed/m);
 });
 
-test('A file that holds no digests is refused', async () => {
+test('`scrip verify --digest` fails on a file without digests', async () => {
   const { code, stderr } = await scrip(['verify', '--digest', digestFile('something else\n')], ledgerAt(file));
   assert.equal(code, 1);
-  assert.match(stderr, /is not a file of digests/);
+  assert.match(stderr, /is not a digest file/);
 });
 
-test('A ledger with postings that cannot have happened gets no digest', async () => {
+test('`scrip digest` fails on a ledger whose postings break the rules of the ledger', async () => {
   const impossible = changed(`UPDATE postings SET period = period + 1 WHERE kind = 'stop-cycle'`);
   const { code, stdout, stderr } = await scrip(['digest'], ledgerAt(impossible));
   assert.deepEqual([code, stdout], [1, '']);
@@ -142,7 +146,7 @@ test('A ledger with postings that cannot have happened gets no digest', async ()
 });
 
 describe('long output', () => {
-  /** Enough findings to fill any pipe many times. */
+  /** Each end user has a finding: together far more text than a pipe buffers. */
   const END_USERS = 3_000;
   let broken = '';
   before(async () => {
@@ -151,7 +155,7 @@ describe('long output', () => {
     byHand(broken, 'UPDATE balances SET remaining = remaining - 1 WHERE remaining > 0');
   });
 
-  /** Runs a shell command line in which `$SCRIP` is the command. */
+  /** Runs a line of bash, in which `$SCRIP` runs the `scrip` command. */
   async function shell(line: string) {
     const main = join(import.meta.dirname, '../../src/main.ts');
     const child = spawn('bash', ['--norc', '-c', `set -o pipefail; ${line}`], {
@@ -163,7 +167,7 @@ describe('long output', () => {
     return { code: await ended, lines: stdout.trimEnd().split('\n'), stderr };
   }
 
-  test('`scrip verify` prints everything to a reader that starts late', async () => {
+  test('`scrip verify` prints its whole output to a reader that starts reading after two seconds', async () => {
     const { code, lines, stderr } = await shell('$SCRIP verify | { sleep 2; cat; }');
     assert.deepEqual([code, stderr], [1, '']);
     const [, problems] = /^Verification failed: (\d+) problems found\. 3000 end users/.exec(lines.at(-1) ?? '') ?? [];
@@ -180,13 +184,13 @@ describe('long output', () => {
     );
   });
 
-  test('`scrip verify` stops silently with exit code 1 when its reader closes the pipe after a finding', async () => {
+  test('`scrip verify` stops silently with exit code 1 when its reader closes the pipe after the first finding', async () => {
     const { code, lines, stderr } = await shell('$SCRIP verify | head -n 1');
     assert.deepEqual([code, stderr], [1, '']);
     assert.match(lines.join('\n'), /^invariant \d, account 1, end user \S+: .+$/);
   });
 
-  test('A command whose reader has closed the pipe ends with exit code 0 and no stack trace', async () => {
+  test('A command that finds its output pipe closed exits with code 0 and prints no stack trace', async () => {
     const { code, stderr } = await shell('$SCRIP key list | true');
     assert.deepEqual([code, stderr], [0, '']);
   });

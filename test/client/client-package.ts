@@ -2,19 +2,28 @@
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 
 export const REPOSITORY = join(import.meta.dirname, '../..');
 export const CLIENT = join(REPOSITORY, 'client');
 export const TSC = join(REPOSITORY, 'node_modules/typescript/bin/tsc');
 
+/** TypeScript 5, the last major version with `moduleResolution: node`. */
+export const TSC_5 = join(REPOSITORY, 'node_modules/typescript-5/bin/tsc');
+
 const TIMEOUT_MS = 60_000;
 
 interface RunOptions {
   readonly cwd: string;
-  /** Added to the environment of this process. */
+  /** Variables that are added to the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Returns a PATH that finds the Node of the machine, which may be older, instead of the one in node_modules. */
+export function pathWithoutNodeModules(): string {
+  const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
+  return path.join(delimiter);
 }
 
 /** @returns the standard output; if the program fails, the test fails with its output */

@@ -1,5 +1,5 @@
-// The client matches the OpenAPI document: the generated types are up to date, each operation has a method that sends what
-// the document describes, and each error has a class.
+// The client matches the OpenAPI document: the generated types are up to date, each operation has a method that sends
+// the documented request, and each error has a class.
 
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
@@ -31,7 +31,7 @@ test('client/src/generated.ts is up to date with the OpenAPI document', async ()
   assert.equal(await readFile(GENERATED, 'utf8'), typesOf(document as never));
 });
 
-test('a change of the OpenAPI document changes the generated types, and an unsupported schema fails', () => {
+test('a change of the OpenAPI document changes the generated types, and generating types for an unsupported schema fails', () => {
   const text = JSON.stringify(document);
   const renamed = JSON.parse(text.replaceAll('"active_balance"', '"balance_now"'));
   assert.notEqual(typesOf(renamed), typesOf(document as never));
@@ -40,7 +40,7 @@ test('a change of the OpenAPI document changes the generated types, and an unsup
 
 type Method = (fields: Readonly<Record<string, unknown>>) => Promise<unknown>;
 
-/** A value for each field of the request. */
+/** Returns a value for each field of the request. */
 function fieldsOf({ operation }: Described): Record<string, unknown> {
   const body = operation.requestBody?.content['application/json']?.schema as { properties?: object } | undefined;
   const names = body ? Object.keys(body.properties ?? {}) : (operation.parameters ?? []).flatMap(queryName);
@@ -51,7 +51,7 @@ function queryName(parameter: { name: string; in: string }): string[] {
   return parameter.in === 'query' ? [parameter.name] : [];
 }
 
-test('the client has a method for each operation, which sends the request that the document describes', async () => {
+test('the client has a method for each operation, and the method sends the request that the OpenAPI document describes', async () => {
   const scrip = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url, retries: 0 });
   const methods = scrip as unknown as Readonly<Record<string, Method | undefined>>;
   for (const described of operationsOf(document)) {

@@ -1,22 +1,22 @@
-// The tests that the client must pass in every runtime: Node, Deno, Bun and workers. The program needs no more of its runtime
-// than the client does. The caller checks afterwards what the servers received.
+// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. They use only runtime features
+// that the client uses. Afterwards the caller checks what the servers received.
 
 import type * as Client from '../../client/src/scrip.ts';
 
-/** The servers of the tests. */
+/** The servers that the checks use. */
 export interface Servers {
-  /** A real Scrip, and an API key with the scope `write`. */
+  /** The URL of a real Scrip, with an API key that has the scope `write`. */
   readonly url: string;
   readonly key: string;
   /** Drops the connection of the first request after applying the write. */
   readonly dropping: string;
   /** Redirects every request. */
   readonly redirecting: string;
-  /** Sends response headers and never a body. */
+  /** Sends response headers, but never a body. */
   readonly silent: string;
 }
 
-/** @throws {Error} naming the check that failed */
+/** @throws {Error} that names the failed check */
 export async function testEssentials(client: typeof Client, servers: Servers): Promise<void> {
   const scrip = new client.Scrip({ baseUrl: servers.url, apiKey: servers.key });
   await movesCredits(client, scrip);
@@ -36,7 +36,7 @@ async function movesCredits(client: typeof Client, scrip: Client.Scrip): Promise
   const active = await errorOf(scrip.startCycle({ end_user_id, amount: 1 }));
   check(
     active instanceof client.CycleAlreadyActive && active.cycle.created_at === cycle.created_at,
-    'a second cycle throws CycleAlreadyActive with the first one',
+    'a second cycle throws CycleAlreadyActive, which contains the first cycle',
   );
   check((await scrip.stopCycle({ end_user_id })).status === 'canceled', 'a cycle can be stopped');
   const { active_balance } = await scrip.getActiveBalance({ end_user_id });
@@ -79,7 +79,7 @@ async function stopsOnAbort(scrip: Client.Scrip): Promise<void> {
   const left = await errorOf(scrip.add({ end_user_id, amount: 1 }, { signal: controller.signal }));
   check(
     left instanceof Error && left.message === 'the user has left',
-    'an aborted call rejects with the reason of the signal',
+    'an aborted call rejects with the abort reason of its signal',
   );
 }
 

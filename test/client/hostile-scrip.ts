@@ -1,5 +1,5 @@
-// A server that imitates Scrip behind a bad network, proxies or a failing service: tests choose how it responds to each
-// request. It applies a write once per idempotency key and records what it receives.
+// A server that imitates Scrip behind a bad network, behind proxies, or while failing. Tests choose how it responds to
+// each request. It applies a write once per idempotency key and records the requests.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** How to respond, after the write was applied. */
+/** Responds to a request; a write is already applied. */
 export type Behaviour = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -72,7 +72,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** The first request gets the first behaviour, and so on; requests beyond the list get the last. */
+  /** Responds to the first request with the first behaviour, and so on; repeats the last behaviour after that. */
   behave(...behaviours: readonly Behaviour[]): void {
     this.#behaviours = behaviours;
     this.received.length = 0;

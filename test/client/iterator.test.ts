@@ -1,5 +1,5 @@
-// The iterator over transactions, against pages that the test makes up: when it requests pages, when it stops, and which
-// lists it refuses.
+// The transactions iterator of the client with pages that the test creates: when the iterator requests pages, when it
+// stops, and which lists it rejects.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -65,14 +65,14 @@ test('an invalid Date as from rejects the call, and nothing is sent', async () =
   assert.equal(hostile.received.length, 0);
 });
 
-test('leaving the loop over transactions early requests no further pages and leaves no request open', async () => {
+test('ending a loop over transactions early requests no more pages and leaves no request open', async () => {
   hostile.behave(...ALL_PAGES);
   for await (const { transaction_id } of scrip().transactions({ end_user_id: END_USER })) {
     if (transaction_id === '2.1') break;
   }
   assert.equal(hostile.received.length, 2);
   for (const { canceled } of hostile.received)
-    assert.equal(await canceled, false, 'each response was received completely');
+    assert.equal(await canceled, false, 'the client received each response completely');
   const iterator = scrip().transactions({ end_user_id: END_USER });
   await iterator.return();
   assert.equal(hostile.received.length, 2, 'an iterator that was never used sends no request');
@@ -109,5 +109,5 @@ test('aborting the signal ends the iteration over transactions', async () => {
     }
   };
   await assert.rejects(loop, /enough/);
-  assert.deepEqual(seen, ['1.1', '1.2'], 'the page at hand is finished; no further page is requested');
+  assert.deepEqual(seen, ['1.1', '1.2'], 'the iterator finishes the current page and requests no further page');
 });

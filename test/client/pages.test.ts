@@ -1,4 +1,4 @@
-// The client's iterator against the pages of the real service.
+// The client's transactions iterator with pages of the real service.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => service.stop());
 
-/** Adds 1, 2, 3 … credits, one addition per second. */
+/** Creates an end user with additions of 1, 2, 3 … credits, one addition per second. */
 async function endUserWithTransactions(): Promise<string> {
   const end_user_id = someone();
   for (let amount = 1; amount <= COUNT; amount += 1) {
@@ -43,7 +43,7 @@ test('the transactions iterator returns the same list for every page size', asyn
   assert.deepEqual(await all(scrip.transactions({ end_user_id: someone() })), []);
 });
 
-test('transactions made during an iteration do not shift the pages that follow', async () => {
+test('transactions made during an iteration do not shift its remaining pages', async () => {
   const end_user_id = await endUserWithTransactions();
   const amounts: number[] = [];
   for await (const { amount } of scrip.transactions({ end_user_id }, { pageSize: 2 })) {
@@ -53,7 +53,7 @@ test('transactions made during an iteration do not shift the pages that follow',
   assert.deepEqual(amounts, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
 });
 
-test('next_cursor is set on each page, null on the last one, and absent without limit and cursor', async () => {
+test('next_cursor is set on each page, null on the last page, and absent without limit and cursor', async () => {
   const end_user_id = await endUserWithTransactions();
   const first = await scrip.getAllUserTransactions({ end_user_id, limit: 6 });
   assert.equal(first.transactions.length, 6);

@@ -1,5 +1,5 @@
-// The README of the client: its programs are the files in `client/examples`, they compile, and they print what they should
-// against the real service.
+// The README of the client: its programs are the files in `client/examples`. They compile, and they print the expected
+// lines with the real service.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -22,8 +22,9 @@ test('the README of the client shows each example verbatim', () => {
   const files = globSync('*.ts', { cwd: join(CLIENT, 'examples') });
   assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), ['bundles', 'subscription', 'trial']);
   const shown = new Set(PROGRAMS);
-  for (const file of files) assert(shown.has(readFileSync(join(CLIENT, 'examples', file), 'utf8')), `${file} is shown`);
-  assert.equal(shown.size, files.length, 'there is no other program');
+  for (const file of files)
+    assert(shown.has(readFileSync(join(CLIENT, 'examples', file), 'utf8')), `the README shows ${file}`);
+  assert.equal(shown.size, files.length, 'the README shows no other program');
 });
 
 test('the examples of the client compile in strict mode', async () => {

@@ -1,4 +1,4 @@
-// The client against the real service: calls, errors with their members, and that the API key is never shown.
+// The client with the real service: calls, errors and their properties, and that the client never reveals the API key.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -8,6 +8,7 @@ import {
   ConnectionFailed,
   CycleAlreadyActive,
   CycleNotFound,
+  createdAt,
   Forbidden,
   InsufficientFunds,
   Internal,
@@ -22,7 +23,7 @@ import {
 } from '../../client/src/scrip.ts';
 import { type FaultCode, StoreFault } from '../../src/store/store-fault.ts';
 import { type Scrip as Service, someone, startScrip } from '../http/running-service.ts';
-import { HostileScrip, refuses } from './hostile-scrip.ts';
+import { HostileScrip, refuses, sends } from './hostile-scrip.ts';
 
 let service: Service;
 let scrip: Scrip;
@@ -73,6 +74,48 @@ test('the client starts, replaces and stops cycles', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 6000);
 });
 
+test('the client returns the creation time of a cycle as a UTC date, even if local time is not UTC', async () => {
+  const { TZ } = process.env;
+  process.env.TZ = 'America/New_York';
+  try {
+    assert.equal(new Date('2026-11-20T08:00:00').toISOString(), '2026-11-20T13:00:00.000Z', 'local time differs');
+    const end_user_id = someone();
+    const cycle = await scrip.startCycle({ end_user_id, amount: 1000 });
+    assert.equal(createdAt(cycle).toISOString(), cycle.current_cycle_start);
+    const { cycle: active } = await errorFrom(scrip.startCycle({ end_user_id, amount: 1 }), CycleAlreadyActive);
+    assert.equal(createdAt(active).toISOString(), cycle.current_cycle_start);
+    assert.equal(createdAt(await scrip.stopCycle({ end_user_id })).toISOString(), cycle.current_cycle_start);
+  } finally {
+    if (TZ === undefined) delete process.env.TZ;
+    else process.env.TZ = TZ;
+  }
+});
+
+test('the client accepts unknown members in responses, in lists and in problem documents', async () => {
+  const newer = await HostileScrip.start();
+  try {
+    const impatient = new Scrip({ apiKey: service.writeKey, baseUrl: newer.url, retries: 0 });
+    const end_user_id = someone();
+    const balance = { end_user_id, active_balance: 7, active_balance_by_cycle: [{ amount: 7, held: 1 }], held: 1 };
+    const list = { end_user_id, transactions: [{ amount: 7, kind: 'addition' }], next_cursor: null, total: 1 };
+    newer.behave(sends(200, JSON.stringify(balance)), sends(200, JSON.stringify(list)));
+    assert.deepEqual(await impatient.getActiveBalance({ end_user_id }), balance);
+    assert.deepEqual(await Array.fromAsync(impatient.transactions({ end_user_id })), list.transactions);
+    const extras = {
+      requested: 130,
+      available: 100,
+      shortfall: 30,
+      error_code: 'INSUFFICIENT_FUNDS',
+      advice: ['wait'],
+    };
+    newer.behave(refuses(402, 'InsufficientFunds', extras));
+    const poor = await errorFrom(impatient.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
+    assert.deepEqual([poor.available, poor.problem], [100, { ...poor.problem, ...extras }]);
+  } finally {
+    await newer.stop();
+  }
+});
+
 test('a refusal throws its error class with the members of the problem document', async () => {
   const end_user_id = someone();
   const cycle = await scrip.startCycle({ end_user_id, amount: 100 });
@@ -88,7 +131,7 @@ test('a refusal throws its error class with the members of the problem document'
   assert.deepEqual(
     [much.requested, much.available],
     [Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER - 100],
-    'the error says how many credits can be added',
+    'the error contains how many credits can be added',
   );
   assert.equal((await errorFrom(scrip.stopCycle({ end_user_id: someone() }), CycleNotFound)).status, 404);
 });
@@ -133,7 +176,7 @@ test('a fault of the store throws its error class with the idempotency key', asy
   }
 });
 
-test('a temporary fault is retried and not seen by the caller', async () => {
+test('the client retries after a temporary fault, and the call succeeds', async () => {
   const end_user_id = someone();
   const refusing = mock.method(service.service.stores.ledger, 'write', () =>
     Promise.reject(new StoreFault('StoreUnavailable', 'for the test')),
@@ -145,7 +188,7 @@ test('a temporary fault is retried and not seen by the caller', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
 });
 
-test('an unknown error name, or a known one without its members, throws a ScripError with that name', async () => {
+test('a problem document with an unknown name, or a known name without its members, throws a ScripError with that name', async () => {
   const hostile = await HostileScrip.start();
   try {
     const client = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
@@ -191,7 +234,7 @@ test('no error and no inspected object contains the API key', async () => {
   for (const value of [client, ...shown]) {
     const texts = [String(value), JSON.stringify(value), inspect(value, { depth: 20, showHidden: true })];
     for (const text of [...texts, (value as Error).stack ?? '', (value as Error).message ?? ''])
-      assert(!text.includes(secret), 'the API key is not shown');
+      assert(!text.includes(secret), 'the API key does not appear');
   }
 });
 

@@ -1,5 +1,5 @@
-// Retries: connections drop after a write was applied, the service is overloaded or slow, proxies respond in its place. A
-// write is retried where that can help, with the same idempotency key in every attempt.
+// Retries: a connection drops after a write was applied, the service is overloaded or slow, or a proxy responds
+// instead. The client retries a write if that can help, with the same idempotency key in every attempt.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -83,13 +83,13 @@ const LASTING_FAILURES: readonly (readonly [
 ];
 
 for (const [failure, behaviour, Class] of LASTING_FAILURES) {
-  test(`after the last attempt, ${failure} throw an error with the idempotency key to continue with`, async () => {
+  test(`after the last attempt, ${failure} throw an error with the idempotency key for another call`, async () => {
     hostile.behave(behaviour);
     const error = await client({ retries: 1 })
       .add(ADDITION)
       .catch((error) => error);
     assert(error instanceof Class, String(error));
-    assert.equal(hostile.received.length, 2, 'one attempt and one retry');
+    assert.equal(hostile.received.length, 2, 'the call makes one attempt and one retry');
     const { idempotencyKey } = error as ConnectionFailed;
     assert.deepEqual(keysSent(), new Set([idempotencyKey]));
     hostile.behave(responds);
@@ -107,9 +107,9 @@ const PERMANENT_FAILURES: readonly (readonly [
   ['a page of a proxy with status 200', sends(200, HTML, { 'content-type': 'text/html' }), UnexpectedAnswer],
   ['an empty response', sends(200, ''), UnexpectedAnswer],
   ['a response that is not JSON', sends(200, '{"end_user_id":'), UnexpectedAnswer],
-  ['a JSON response without an object', sends(200, 'null'), UnexpectedAnswer],
-  ['JSON of another service', sends(200, '{"ok":true}'), UnexpectedAnswer],
-  ['an error with JSON of another service', sends(403, '{"message":"blocked"}'), UnexpectedAnswer],
+  ['a JSON response that is not an object', sends(200, 'null'), UnexpectedAnswer],
+  ['a JSON response of another service', sends(200, '{"ok":true}'), UnexpectedAnswer],
+  ['a JSON error of another service', sends(403, '{"message":"blocked"}'), UnexpectedAnswer],
   ['a success status that Scrip does not use', sends(204, ''), UnexpectedAnswer],
 ];
 
@@ -134,7 +134,7 @@ test('a redirect is not followed, so that the API key is not sent to another add
   }
 });
 
-test('two calls are two writes, and two calls with one idempotency key are one', async () => {
+test('two calls without an idempotency key are two writes, and two calls with the same key are one write', async () => {
   hostile.behave(responds);
   await client().add(ADDITION);
   await client().add(ADDITION);
@@ -145,7 +145,7 @@ test('two calls are two writes, and two calls with one idempotency key are one',
   assert.deepEqual(hostile.applied, ['payment pay_1']);
 });
 
-test('each attempt times out on its own and closes its connection', async () => {
+test('each attempt has its own timeout, after which its connection is closed', async () => {
   for (const behaviour of [staysSilent, sendsHeadersOnly]) {
     hostile.behave(behaviour, behaviour, responds);
     const started = performance.now();
@@ -162,7 +162,7 @@ test('each attempt times out on its own and closes its connection', async () => 
   }
 });
 
-test('a custom fetch that ignores the signal times out as well', async () => {
+test('a call times out even if a custom fetch ignores the signal', async () => {
   const impatient = client({ timeoutMs: 100, retries: 1, fetch: () => new Promise(() => {}) });
   await assert.rejects(impatient.add(ADDITION), TimedOut);
   const controller = new AbortController();
@@ -171,7 +171,7 @@ test('a custom fetch that ignores the signal times out as well', async () => {
   await assert.rejects(patient.add(ADDITION, { signal: controller.signal }), /the user has left/);
 });
 
-test('a custom fetch that throws, or rejects with any value, throws ConnectionFailed', async () => {
+test('the client throws ConnectionFailed if a custom fetch throws, or rejects with any value', async () => {
   const throwing = () => {
     throw new TypeError('offline');
   };
@@ -179,7 +179,7 @@ test('a custom fetch that throws, or rejects with any value, throws ConnectionFa
     await assert.rejects(client({ retries: 1, fetch }).add(ADDITION), ConnectionFailed);
 });
 
-test('the client waits for Retry-After, given in seconds or as a date, and throws at once if it is too long', async () => {
+test('the client waits for Retry-After, in seconds or as a date, and throws at once if the wait would be too long', async () => {
   hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '1' }), responds);
   let started = performance.now();
   await client().add(ADDITION);
@@ -190,7 +190,7 @@ test('the client waits for Retry-After, given in seconds or as a date, and throw
   hostile.behave(refuses(503, 'Overloaded', {}, { 'retry-after': date }), responds);
   started = performance.now();
   await client().add(ADDITION);
-  assert(performance.now() - started >= 900, 'a date is understood as well');
+  assert(performance.now() - started >= 900, 'the client waits until a Retry-After date');
 
   hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '3600' }), responds);
   const error = await client()
@@ -201,15 +201,15 @@ test('the client waits for Retry-After, given in seconds or as a date, and throw
   assert.equal(hostile.received.length, 1);
 });
 
-test('the delays between attempts grow', async () => {
+test('the client waits longer before each further attempt', async () => {
   hostile.behave(dropsConnection, dropsConnection, dropsConnection, responds);
   const started = performance.now();
   await client().add(ADDITION);
   const waitedMs = performance.now() - started;
-  assert(waitedMs >= 700, `at least half of 200, 400 and 800 ms, and it was ${waitedMs}`);
+  assert(waitedMs >= 700, `waited ${waitedMs} ms instead of at least half of 200, 400 and 800 ms`);
 });
 
-test('aborting the signal rejects the call with its reason, during an attempt and between two', async () => {
+test('aborting the signal of a call rejects the call with the abort reason, during an attempt and between two attempts', async () => {
   for (const behaviour of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
     hostile.behave(behaviour);
     const controller = new AbortController();
@@ -218,7 +218,7 @@ test('aborting the signal rejects the call with its reason, during an attempt an
     const left = performance.now();
     controller.abort(new Error('the user has left'));
     await assert.rejects(call, /the user has left/);
-    assert(performance.now() - left < 5_000, 'without waiting');
+    assert(performance.now() - left < 5_000, 'the call rejects at once');
     assert.equal(hostile.received.length, 1);
   }
   hostile.behave(responds);
@@ -226,7 +226,7 @@ test('aborting the signal rejects the call with its reason, during an attempt an
   assert.equal(hostile.received.length, 0, 'nothing is sent if the signal is already aborted');
 });
 
-test('reads are retried as well, without a body and without an idempotency key', async () => {
+test('the client retries reads, without a body or an idempotency key', async () => {
   hostile.behave(dropsConnection, refuses(503, 'StoreUnavailable'), responds);
   await client().getActiveBalance({ end_user_id: END_USER });
   assert.equal(hostile.received.length, 3);

@@ -1,5 +1,5 @@
-// A run of essentials.ts in a JavaScript runtime: the servers that the program uses, the program itself, and what the servers
-// must have received.
+// One run of essentials.ts in a JavaScript runtime: the servers that the program uses, the program itself, and checks
+// of what the servers received.
 
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -28,7 +28,7 @@ export class RuntimeRun {
     return new RuntimeRun(await startScrip(), [await start(), await start(), await start(), await start()]);
   }
 
-  /** Writes the program into a folder from which `@scrip/client` can be imported. @returns its path */
+  /** Writes the program into a folder from which `scrip-client` can be imported. @returns its path */
   async writeProgram(folder: string): Promise<string> {
     this.#dropping.behave(dropsConnection, responds);
     this.#redirecting.behave(sends(307, '', { location: `${this.#elsewhere.url}/add` }));
@@ -45,7 +45,7 @@ export class RuntimeRun {
     const essentials = pathToFileURL(join(import.meta.dirname, 'essentials.ts')).href;
     await writeFile(
       path,
-      `import * as client from '@scrip/client';
+      `import * as client from 'scrip-client';
 import { testEssentials } from ${JSON.stringify(essentials)};
 await testEssentials(client, ${JSON.stringify(servers)});
 console.log(${JSON.stringify(OUTPUT)});
@@ -59,11 +59,11 @@ console.log(${JSON.stringify(OUTPUT)});
     assert.equal(output.trim(), OUTPUT);
     const keys = this.#dropping.received.map(({ headers }) => headers['idempotency-key']);
     assert.equal(keys.length, 2, 'a write whose connection dropped was sent twice');
-    assert.equal(this.#dropping.applied.length, 1, 'it was applied once');
+    assert.equal(this.#dropping.applied.length, 1, 'that write was applied once');
     assert.equal(this.#redirecting.received.length, 1, 'the redirect was received once');
-    assert.equal(this.#elsewhere.received.length, 0, 'the redirect was not followed');
+    assert.equal(this.#elsewhere.received.length, 0, 'the client did not follow the redirect');
     for (const { canceled } of this.#silent.received)
-      assert.equal(await canceled, true, 'a request that timed out was closed');
+      assert.equal(await canceled, true, 'the connection of a timed-out request was closed');
   }
 
   async stop(): Promise<void> {

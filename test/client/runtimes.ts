@@ -1,36 +1,40 @@
-// Runs essentials.ts in Bun and in Deno, which npx downloads from npm, against a real Scrip. It needs the npm registry, so it is
-// not part of `npm test`.
+// Runs essentials.ts against a real Scrip in Bun, Deno and several versions of Node, which npx downloads from npm. It
+// needs the npm registry, so it is not part of `npm test`.
 //
 //   npm run client:runtimes
 
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { pathWithoutNodeModules } from './client-package.ts';
 import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
-/** The arguments of each runtime. Deno gets permission for the network and for modules only. */
+/**
+ * The arguments of each runtime, by npm package. The latest versions, so that the run notices changes in them. Deno is
+ * allowed to use only the network and the modules.
+ */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
-  bun: ['run'],
-  deno: ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],
+  'bun@latest': ['run'],
+  'node@22': [],
+  'node@24': [],
+  'deno@latest': ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],
 };
 /** The first run downloads the runtimes, which are large. */
 const TIMEOUT_MS = 300_000;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);
 
-/** Runs the latest version, to find out about changes in it. */
 async function run(folder: string, runtime: string, args: readonly string[]): Promise<string> {
-  const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
-  const env = { ...process.env, PATH: path.join(delimiter), npm_config_loglevel: 'error' };
+  const env = { ...process.env, PATH: pathWithoutNodeModules(), npm_config_loglevel: 'error' };
   const options = { cwd: folder, env, timeout: TIMEOUT_MS };
-  const { stdout } = await promisify(execFile)('npx', ['--yes', `${runtime}@latest`, ...args], options);
+  const { stdout } = await promisify(execFile)('npx', ['--yes', runtime, ...args], options);
   return stdout;
 }
 
-print('Downloading Bun and Deno from npm, unless they are in the cache of npx.');
+print('Downloading Bun, Deno and Node from npm, unless the npx cache has them.');
 const folder = await mkdtemp(join(tmpdir(), 'scrip-runtimes-'));
 try {
   const user = await unpackClient(folder);
@@ -42,7 +46,7 @@ try {
     } finally {
       await runtimeRun.stop();
     }
-    print(`${runtime} ${/\d[\d.]*/.exec(version)?.[0]}: all checks passed.`);
+    print(`${runtime.split('@')[0]} ${/\d[\d.]*/.exec(version)?.[0]}: all checks passed.`);
   }
 } finally {
   await rm(folder, { recursive: true, force: true });

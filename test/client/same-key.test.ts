@@ -1,5 +1,5 @@
-// The client's retries together with the idempotency keys of the real service: a write whose response is lost is retried and
-// applied once. A custom `fetch` loses responses.
+// The client's retries together with the idempotency keys of the real service: a write whose response gets lost is
+// retried and applied once. A custom `fetch` loses the responses.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -20,7 +20,9 @@ before(async () => {
 });
 after(() => service.stop());
 
-/** A client that loses the first `lost` responses, and records the `Idempotent-Replayed` headers of the others. */
+/**
+ * Creates a client that loses the first `lost` responses and records the `Idempotent-Replayed` headers of the others.
+ */
 function client(lost: number, options: Partial<ScripOptions> = {}): { scrip: Scrip; replayed: (string | null)[] } {
   const replayed: (string | null)[] = [];
   let seen = 0;
@@ -53,7 +55,7 @@ test('a write whose response is lost is applied once, and the retry gets the sam
   assert.deepEqual(await amountsOf(end_user_id), [5000, 1000, -30, 100]);
 });
 
-test('a refusal whose response is lost stays a refusal, even if credits were added meanwhile', async () => {
+test('retrying a refused write whose response is lost returns the same refusal, even if credits were added meanwhile', async () => {
   const end_user_id = someone();
   const key = { idempotencyKey: 'image 1' };
   await assert.rejects(client(1, { retries: 0 }).scrip.subtract({ end_user_id, amount: 5 }, key), ConnectionFailed);
@@ -64,7 +66,7 @@ test('a refusal whose response is lost stays a refusal, even if credits were add
   assert.deepEqual(await amountsOf(end_user_id), [100]);
 });
 
-test('a hundred concurrent calls with ten idempotency keys are ten writes', async () => {
+test('a hundred concurrent calls with ten idempotency keys make ten writes', async () => {
   const end_user_id = someone();
   const calls = Array.from({ length: 100 }, (_, index) =>
     client(index % 3).scrip.add({ end_user_id, amount: 1 + (index % 10) }, { idempotencyKey: `call ${index % 10}` }),
@@ -76,7 +78,7 @@ test('a hundred concurrent calls with ten idempotency keys are ten writes', asyn
   );
 });
 
-test('an idempotency key belongs to one request of one end user', async () => {
+test('an idempotency key can be reused for another end user, but not for another request of the same one', async () => {
   const key = { idempotencyKey: 'payment pay_1' };
   const { scrip } = client(0);
   const [end_user_id, other] = [someone(), someone()];

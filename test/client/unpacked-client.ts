@@ -1,41 +1,37 @@
-// Installs the client into an empty folder as npm does from the registry: compiled, packed and unpacked, so that a program
-// there can import it by name.
+// Installs the client into an empty folder as npm would: builds and packs it as in a clone and unpacks the package, so
+// that a program in the folder can import it by name.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { cp, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { CLIENT, runNode, TSC } from './client-package.ts';
+import { CLIENT, REPOSITORY } from './client-package.ts';
+
+const PACK_MS_MAX = 120_000;
 
 /**
  * @param folder an empty folder
- * @returns the folder in which a program can import '@scrip/client'
+ * @returns the folder in which a program can import 'scrip-client'
  */
 export async function unpackClient(folder: string): Promise<string> {
-  const source = join(folder, 'source');
-  await cp(CLIENT, source, { recursive: true, filter: (path) => !path.endsWith('/dist') });
-  await runNode(source, TSC, '-p', '.');
-  const packed = await promisify(execFile)(
-    'npm',
-    ['pack', '--ignore-scripts', '--json', '--pack-destination', folder],
-    {
-      cwd: source,
-      env: { ...process.env, npm_config_offline: 'true', npm_config_loglevel: 'silent' },
-      timeout: 60_000,
-    },
-  );
+  const clone = join(folder, 'clone');
+  await cp(CLIENT, join(clone, 'client'), { recursive: true, filter: (path) => !path.endsWith('/dist') });
+  await symlink(join(REPOSITORY, 'node_modules'), join(clone, 'node_modules'));
+  // Build with the Node that runs the tests.
+  const PATH = [dirname(process.execPath), process.env.PATH].join(delimiter);
+  const env = { ...process.env, PATH, npm_config_offline: 'true', npm_config_loglevel: 'silent' };
+  const args = ['pack', './client', '--json', '--pack-destination', folder];
+  const packed = await promisify(execFile)('npm', args, { cwd: clone, env, timeout: PACK_MS_MAX });
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }];
   const paths = files.map(({ path }) => path).sort();
-  const modules = ['errors', 'exchange', 'generated', 'scrip'].flatMap((name) => [
-    `dist/${name}.d.ts`,
-    `dist/${name}.js`,
-  ]);
-  assert.deepEqual(paths, ['README.md', ...modules, 'package.json'].sort(), 'the files of the package');
-  const scopeFolder = join(folder, 'user', 'node_modules', '@scrip');
-  await mkdir(scopeFolder, { recursive: true });
-  await promisify(execFile)('tar', ['-xzf', join(folder, filename), '-C', scopeFolder]);
-  await cp(join(scopeFolder, 'package'), join(scopeFolder, 'client'), { recursive: true });
+  const modules = ['errors', 'exchange', 'generated', 'scrip'].flatMap((name) => [`${name}.d.ts`, `${name}.js`]);
+  const compiled = ['', 'cjs/'].flatMap((place) => modules.map((name) => `dist/${place}${name}`));
+  const expected = ['README.md', ...compiled, 'dist/cjs/package.json', 'package.json'];
+  assert.deepEqual(paths, expected.sort(), 'the package contains the expected files');
+  const installed = join(folder, 'user', 'node_modules', 'scrip-client');
+  await mkdir(installed, { recursive: true });
+  await promisify(execFile)('tar', ['-xzf', join(folder, filename), '-C', installed, '--strip-components', '1']);
   await writeFile(join(folder, 'user', 'package.json'), '{"type":"module"}');
   return join(folder, 'user');
 }

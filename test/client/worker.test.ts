@@ -1,4 +1,5 @@
-// Runs essentials.ts in a worker thread and in a process of Node. `npm run client:runtimes` does the same with Bun and Deno.
+// Runs essentials.ts in a worker thread and in a process of Node. `npm run client:runtimes` does the same with Bun and
+// Deno.
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';

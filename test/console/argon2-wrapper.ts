@@ -1,11 +1,11 @@
-// Wraps Node's argon2 for tests: computes password hashes at a thousandth of their cost, where a test signs in again and
-// again and is about something else; and counts how many hashes were computed.
+// Wraps Node's argon2 for tests. It can compute password hashes at a thousandth of their cost, for tests that sign in
+// many times and do not test hashing, and it counts the computed hashes.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 
 const { argon2 } = crypto;
-/** The smallest parameters that argon2id takes; memory in KiB. */
+/** The smallest parameters that argon2id accepts. The unit of memory is KiB. */
 const CHEAP = { memory: 8, passes: 1 };
 let isCheap = false;
 let computed = 0;
@@ -16,7 +16,10 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 };
 syncBuiltinESMExports();
 
-/** From now on, in this process. Stored hashes still name the full parameters; only this process can verify them. */
+/**
+ * Makes all further hashes of this process cheap. They still name the full parameters, so only this process can verify
+ * them.
+ */
 export function makeHashesCheap(): void {
   isCheap = true;
 }

@@ -1,4 +1,4 @@
-// Which requests count as sent by another website: the rule as a table, and the console applying it.
+// Which requests count as cross-origin: a table of cases, and the console, which refuses such requests.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -15,7 +15,12 @@ const ROWS: readonly (readonly [
   headers: IncomingHttpHeaders,
   isCrossOrigin: boolean,
 ])[] = [
-  ['a link on another site', 'GET', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, false],
+  [
+    'a request by a link on another site',
+    'GET',
+    { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
+    false,
+  ],
   ['a HEAD request from another site', 'HEAD', { 'sec-fetch-site': 'cross-site' }, false],
   ['a form of the console', 'POST', { 'sec-fetch-site': 'same-origin', origin: 'null' }, false],
   ['a request that the user started, such as a reload', 'POST', { 'sec-fetch-site': 'none' }, false],
@@ -31,10 +36,15 @@ const ROWS: readonly (readonly [
   ['an empty Sec-Fetch-Site', 'POST', { 'sec-fetch-site': '' }, true],
   ['a form of the console in an old browser', 'POST', { origin: `http://${HOST}` }, false],
   ['a form of the console behind a proxy in an old browser', 'POST', { origin: PUBLIC }, false],
-  ['the same with the default port in Origin', 'POST', { origin: `${PUBLIC}:443` }, false],
+  [
+    'a form of the console behind a proxy in an old browser with the default port in Origin',
+    'POST',
+    { origin: `${PUBLIC}:443` },
+    false,
+  ],
   ['a form of another site in an old browser', 'POST', { origin: 'https://evil.example' }, true],
   ['a form of another port on the same host', 'POST', { origin: 'http://scrip.internal:9090' }, true],
-  ['a form of a host whose name begins with ours', 'POST', { origin: `${PUBLIC}.evil.example` }, true],
+  ['a form of another host with a name that begins like ours', 'POST', { origin: `${PUBLIC}.evil.example` }, true],
   ['a page that hides its origin', 'POST', { origin: 'null' }, true],
   ['a malformed Origin', 'POST', { origin: 'scrip.example' }, true],
   ['an empty Origin', 'POST', { origin: '' }, true],
@@ -48,7 +58,7 @@ for (const [request, method, headers, expected] of ROWS) {
   });
 }
 
-test('without PUBLIC_URL, Origin is compared with the Host header alone', () => {
+test('without PUBLIC_URL, Origin is compared only with the Host header', () => {
   assert(isCrossOrigin('POST', { host: HOST, origin: PUBLIC }, null));
   assert(!isCrossOrigin('POST', { host: HOST.toUpperCase(), origin: `http://${HOST}` }, null));
   assert(isCrossOrigin('POST', { origin: `http://${HOST}` }, null), 'a request without a Host header');

@@ -1,5 +1,5 @@
-// A form that is sent twice takes effect once, also across restarts and processes: the ledger stores the idempotency key of
-// the form together with its effect.
+// A form that is sent twice takes effect once, even across restarts and processes, because the ledger stores the
+// idempotency key of the form together with its effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -10,7 +10,7 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 
 const PATH = '/console/end-users/5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-/** Each adjustment with its fields and the balance afterwards, in an order in which each is accepted. */
+/** Each adjustment with its fields and the balance afterwards. In this order, all of them are accepted. */
 const ADJUSTMENTS = [
   ['add', { amount: '100', validity_days: '31', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],
@@ -22,7 +22,7 @@ async function idempotencyKeyOf(visitor: Visitor, adjustment: string): Promise<s
   const { text } = await visitor.get(PATH);
   const pattern = new RegExp(`action="${PATH}/${adjustment}"[\\s\\S]*?name="idempotency_key" value="([^"]+)"`);
   const [, key] = pattern.exec(text) ?? [];
-  assert(key, `the page has a form to ${adjustment}`);
+  assert(key, `the page has no form to ${adjustment}`);
   return key;
 }
 
@@ -30,7 +30,7 @@ function balanceIn(text: string): string | undefined {
   return /class="large-number">([\d,]+)</.exec(text)?.[1];
 }
 
-/** A visitor with the same session at another process. */
+/** Creates a visitor with the same session at another process. */
 function sameSessionAt(scrip: Scrip, visitor: Visitor): Visitor {
   const other = new Visitor(scrip);
   for (const [name, value] of visitor.cookies) other.cookies.set(name, value);
@@ -43,7 +43,7 @@ function assertTookEffectOnce(text: string, adjustment: string, balance: string)
   assert.equal(notes, ADJUSTMENTS.findIndex(([one]) => one === adjustment) + 1, `${adjustment} is in the history once`);
 }
 
-test('a form that is sent again after a restart takes effect once, on SQLite', async () => {
+test('on SQLite, a console form that is sent again after a restart takes effect once', async () => {
   const file = temporaryFile();
   let scrip = await startScrip({ file });
   try {
@@ -78,7 +78,7 @@ describe('Two processes on PostgreSQL', () => {
   });
   after(() => server.remove());
 
-  test('a form that is sent to two processes at once takes effect once', async () => {
+  test('on PostgreSQL, a console form that is sent to two processes at once takes effect once', async () => {
     const url = await server.createDatabase();
     const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: false } as const;
     const processes = [await startScrip({ database }), await startScrip({ database })] as const;

@@ -1,9 +1,9 @@
-// Isolation of accounts: a user who knows or guesses the ids of another account (end users, keys, members, cursors) gets
-// the same responses as for ids that do not exist.
+// Isolation of accounts: a user who knows or guesses IDs of another account (end users, keys, members, cursors) gets
+// the same responses as for IDs that do not exist.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Reply } from '../http/running-service.ts';
+import { eventually, type Reply } from '../http/running-service.ts';
 import { decode, newMember, newOwner, onBothStores, type Started, type Visitor } from './visitor.ts';
 
 const CREDITS = 4_242;
@@ -23,7 +23,7 @@ function endUserAt(index: number): string {
   return `5f2b1c9e-3a70-4d2e-9b61-${String(index).padStart(12, '0')}`;
 }
 
-/** An account whose lists have several pages, and an empty one owned by Eve. */
+/** Creates an account with lists of several pages, and an empty account owned by Eve. */
 async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   const [owner, eve] = [await newOwner(scrip, 'Victim Ltd'), await newOwner(scrip, 'Eve')];
   const member = await newMember(scrip, owner);
@@ -53,14 +53,16 @@ function linkIn({ text }: Reply, pattern: RegExp): string {
 }
 
 onBothStores('Isolation of accounts', (start) => {
-  test('a user who knows ids and links of another account sees nothing of it and changes nothing in it', async () => {
+  test('a user who knows IDs and links of another account can neither see nor change anything in it', async () => {
     const started = await start();
     const { owner, eve, endUser, keyId, memberId, secret } = await twoAccounts(started);
     const page = `/console/end-users/${endUser}`;
-    const older = linkIn(await owner.get(page), /href="([^"]+\?from=[^"]+)"/).replace(/#.*/, '');
+    const older = linkIn(await owner.get(page), /href="([^"]+\?page=[^"]+)"/).replace(/#.*/, '');
+    const hasNext = async () => / rel="next"/.test((await owner.get('/console/end-users')).text);
+    await eventually(hasNext, 'the list has a second page');
     const next = linkIn(await owner.get('/console/end-users'), /href="([^"]+\?after=[^"]+)"/);
-    assert.match((await owner.get(older)).text, /4,242/, 'the owner sees older transactions behind this link');
-    assert.match((await owner.get(next)).text, /9b61-0{9}\d/, 'the owner sees more end users behind this link');
+    assert.match((await owner.get(older)).text, /4,242/, 'the owner sees older transactions at this link');
+    assert.match((await owner.get(next)).text, /9b61-0{9}\d/, 'the owner sees more end users at this link');
 
     for (const path of [
       page,
@@ -69,6 +71,9 @@ onBothStores('Isolation of accounts', (start) => {
       '/console/overview',
       '/console/end-users',
       '/console/end-users?search=5f2b1c9e',
+      '/console/end-users.csv',
+      `${page}/transactions.csv`,
+      next.replace('end-users', 'end-users.csv'),
       '/console/api-keys',
       `/console/api-keys/${keyId}/revoke`,
       '/console/members',
@@ -91,7 +96,7 @@ onBothStores('Isolation of accounts', (start) => {
     assert.equal(
       unknown.text,
       foreign[0]?.text,
-      'a key of another account gets the same response as one that does not exist',
+      'revoking a key of another account gets the same response as revoking a key that does not exist',
     );
 
     const refused = await eve.post(`${page}/subtract`, { amount: '1' });

@@ -1,5 +1,5 @@
-// Every page with sample data in a real browser, in light, in dark and on a phone: axe finds no problem, the browser logs no
-// error, the page is no wider than the screen, and it works by keyboard.
+// Every page with sample data in a real browser, in light and dark mode and on a phone: axe finds no problem, the
+// browser logs no error, the page is no wider than the screen, and it works with the keyboard.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -32,11 +32,11 @@ const DISPLAYS = [
 ] as const;
 
 for (const [display, options, rules] of DISPLAYS) {
-  test(`every page is accessible and fits the screen ${display}`, async () => {
+  test(`${display}, every page with sample data is accessible and fits the screen`, async () => {
     const visited = await visit(browser, options);
     for (const name of Object.keys(SAMPLE_PAGES)) {
       await open(visited, name);
-      // Folded content is checked as well.
+      // Open all folded content, so that it is checked as well.
       await visited.page.evaluate(
         "document.querySelectorAll('details').forEach((one) => { one.removeAttribute('name'); one.open = true; })",
       );
@@ -46,16 +46,43 @@ for (const [display, options, rules] of DISPLAYS) {
   });
 }
 
-test('tables fit their cards without scrolling sideways at common widths of a window', async () => {
+test('at common window widths, tables fit their cards without horizontal scrolling', async () => {
   const visited = await visit(browser, DESKTOP);
   for (const width of [360, 768, 1000, 1280, 1440]) {
     await visited.page.setViewportSize({ width, height: 900 });
-    for (const name of ['overview', 'end-users', 'end-user', 'api-keys', 'members']) {
+    for (const name of ['overview', 'end-users', 'end-user', 'end-user-rich', 'api-keys', 'members']) {
       await open(visited, name);
       const clipped = await visited.page.evaluate(
         "[...document.querySelectorAll('.scroll:has(> .stack)')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)",
       );
       assert.deepEqual(clipped, [], `${name} at ${width} px`);
+    }
+  }
+  await visited.close();
+});
+
+/** A script that finds text in table cells that wraps or is cut off, except notes, which may wrap. */
+const WRAPPED = `[...document.querySelectorAll('.table.stack td')].flatMap((cell) => {
+  const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+  const found = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    if (node.parentElement.closest('.note') || !node.data.trim()) continue;
+    const range = document.createRange();
+    range.selectNodeContents(node);
+    const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+    if (lines.size > 1) found.push(node.data);
+    if (cell.scrollWidth > cell.clientWidth + 1) found.push('cut off: ' + node.data);
+  }
+  return found;
+})`;
+
+test('at window and tablet widths, no text in a table wraps or is cut off', async () => {
+  const visited = await visit(browser, DESKTOP);
+  for (const width of [1280, 768]) {
+    await visited.page.setViewportSize({ width, height: 900 });
+    for (const name of ['overview', 'end-users', 'end-user', 'api-keys', 'members']) {
+      await open(visited, name);
+      assert.deepEqual(await visited.page.evaluate(WRAPPED), [], `${name} at ${width} px`);
     }
   }
   await visited.close();
@@ -73,7 +100,7 @@ test('no page has inline styles, inline scripts or references to another origin'
   }
 });
 
-test('every page has one h1, unique ids, and a field for every label', () => {
+test('every page has one h1, unique IDs, and a field for every label', () => {
   for (const [name, text] of Object.entries(SAMPLE_PAGES)) {
     assert.equal(text.match(/<h1/g)?.length, 1, `${name} has one h1`);
     const ids = [...text.matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id);
@@ -82,7 +109,7 @@ test('every page has one h1, unique ids, and a field for every label', () => {
   }
 });
 
-test('pages work by keyboard: the first Tab skips the navigation, focus is visible, forms open and close', async () => {
+test('pages work with the keyboard: the first Tab stop skips the navigation, focus is visible, and forms open and close', async () => {
   const visited = await visit(browser, DESKTOP);
   const { page } = visited;
   await open(visited, 'end-user');
@@ -113,7 +140,7 @@ test('pages work by keyboard: the first Tab skips the navigation, focus is visib
   await visited.close();
 });
 
-test('the secret of a new key is copied by a button, which is hidden without JavaScript', async () => {
+test('a button, which is hidden without JavaScript, copies the secret of a new API key', async () => {
   const visited = await visit(browser, { ...DESKTOP, permissions: ['clipboard-read', 'clipboard-write'] });
   await open(visited, 'key-created');
   await visited.page.getByRole('button', { name: 'Copy' }).click();
@@ -128,16 +155,35 @@ test('the secret of a new key is copied by a button, which is hidden without Jav
   await plain.close();
 });
 
-test('times are shown in UTC, with the local time as a tooltip', async () => {
-  const visited = await visit(browser, { ...DESKTOP, timezoneId: 'Asia/Tokyo', locale: 'en-GB' });
+test('times are shown in the time zone of the browser, with UTC as a tooltip', async () => {
+  const visited = await visit(browser, { ...DESKTOP, timezoneId: 'Asia/Tokyo', locale: 'de-DE' });
   await open(visited, 'end-user');
   const now = visited.page.getByLabel('Current balance').locator('time');
-  assert.equal(await now.innerText(), '20 Nov 2026, 14:05:31 UTC');
-  assert.equal(await now.getAttribute('title'), '20 Nov 2026, 23:05:31 GMT+9');
+  assert.equal(await now.innerText(), '20 Nov 2026, 23:05:31 GMT+9');
+  assert.equal(await now.getAttribute('title'), '20 Nov 2026, 14:05:31 UTC');
+  const first = visited.page
+    .getByRole('table', { name: 'Transactions' })
+    .or(visited.page.locator('.history'))
+    .locator('time')
+    .first();
+  assert.equal(await first.innerText(), '20 Nov 2026, 20:41:31');
+  assert.equal(await first.getAttribute('title'), '20 Nov 2026, 11:41:31 UTC');
+  assert.doesNotMatch(await visited.page.locator('.history thead').innerText(), /UTC/);
   await visited.close();
 });
 
-test('without JavaScript, the form to add credits opens, and opening another one closes it', async () => {
+test('without JavaScript, times are shown in UTC and labeled as UTC', async () => {
+  const visited = await visit(browser, { ...DESKTOP, javaScriptEnabled: false, timezoneId: 'Asia/Tokyo' });
+  await open(visited, 'end-user');
+  assert.equal(
+    await visited.page.getByLabel('Current balance').locator('time').innerText(),
+    '20 Nov 2026, 14:05:31 UTC',
+  );
+  assert.match(await visited.page.locator('.history thead').innerText(), /Time \(UTC\)/);
+  await visited.close();
+});
+
+test('without JavaScript, the form to add credits opens, and opening another form closes it', async () => {
   const visited = await visit(browser, { ...DESKTOP, javaScriptEnabled: false });
   await open(visited, 'end-user');
   const amounts = visited.page.getByLabel('Amount');

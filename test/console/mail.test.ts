@@ -1,4 +1,4 @@
-// Mail: confirming addresses, resetting passwords, and everything that responses leave to mail.
+// Mail: confirming addresses, resetting passwords, and facts that only a mail may reveal, not a response.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,7 +7,16 @@ import { text } from 'node:stream/consumers';
 import { after, before, test } from 'node:test';
 import { SMTPServer } from 'smtp-server';
 import { eventually } from '../http/running-service.ts';
-import { assertGoesTo, OTHER_PASSWORD, onBothStores, PASSWORD, type Start, someEmail, Visitor } from './visitor.ts';
+import {
+  assertGoesTo,
+  invite,
+  OTHER_PASSWORD,
+  onBothStores,
+  PASSWORD,
+  type Start,
+  someEmail,
+  Visitor,
+} from './visitor.ts';
 
 const PUBLIC_URL = 'http://localhost:4321';
 const HOUR_MS = 3_600_000;
@@ -36,7 +45,7 @@ before(async () => {
 });
 after(() => new Promise<void>((resolve) => server.close(resolve)));
 
-/** Waits for this many mails to an address, and asserts that there are no more. */
+/** Waits for this many mails to an address and asserts that there are no more. */
 async function mailsTo(email: string, count: number): Promise<readonly Mail[]> {
   const found = (): Mail[] => mails.filter(({ to }) => to === email);
   await eventually(() => found().length >= count, `${count} mails to ${email}`);
@@ -76,11 +85,11 @@ onBothStores('Console with a mail server', (start) => {
     );
     assertGoesTo(await visitor.post(link, { password: PASSWORD }), '/console/overview');
     assert(await visitor.isSignedIn());
-    assert.equal((await visitor.get(link)).status, 404, 'a link works once');
+    assert.equal((await visitor.get(link)).status, 404, 'a link works only once');
     assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
   });
 
-  test('sign-in refuses a wrong password, an unknown address and an unconfirmed address with the same page', async () => {
+  test('sign-in shows the same page for a wrong password, an unknown address and an unconfirmed address', async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email });
@@ -94,10 +103,51 @@ onBothStores('Console with a mail server', (start) => {
     ] as const;
     const pages = new Set(replies.map(([entered, { status, text }]) => `${status} ${text.replace(entered, '')}`));
     assert.equal(pages.size, 1);
-    linkIn((await mailsTo(email, 2))[1], 'verify');
   });
 
-  test('signing up with the address of another user gets the usual response, and that user a mail', async () => {
+  test('a person who has not confirmed an address can sign up with it again, also with another password', async () => {
+    const { scrip, sql } = await startWithMail({ signUp: 'first', publicUrl: null });
+    const email = someEmail();
+    for (const password of [OTHER_PASSWORD, PASSWORD])
+      assertGoesTo(await new Visitor(scrip).signUp({ email, password }), CHECK_INBOX);
+    for (const table of ['console_users', 'console_members'])
+      assert.equal((await sql(`SELECT * FROM ${table}`)).length, 0, table);
+    assertGoesTo(await new Visitor(scrip).get('/console'), '/console/sign-up');
+    const visitor = new Visitor(scrip);
+    const links = (await mailsTo(email, 2)).map(
+      ({ text }) => new URL(/http\S+\/verify\/\S+/.exec(text)?.[0] ?? '').pathname,
+    );
+    const statuses = [];
+    for (const link of links) statuses.push((await visitor.post(link, { password: PASSWORD })).status);
+    assert.deepEqual(statuses.sort(), [200, 303], 'each link works only with the password of its sign-up');
+    assert(await visitor.isSignedIn());
+    assert.equal((await sql('SELECT * FROM accounts')).length, 1, 'the user gets the first account');
+    assert.equal(
+      (await new Visitor(scrip).signUp({ email: someEmail() })).status,
+      403,
+      'sign-up is closed after the first user',
+    );
+  });
+
+  test('an invitation is used up when the address is confirmed, not before', async () => {
+    const { scrip } = await startWithMail();
+    const [owner, ownerEmail] = [new Visitor(scrip), someEmail()];
+    await owner.signUp({ email: ownerEmail });
+    await owner.post(linkIn((await mailsTo(ownerEmail, 1))[0], 'verify'), { password: PASSWORD });
+    const invitation = await invite(owner, 'member');
+    const [first, second] = [someEmail(), someEmail()];
+    for (const email of [first, second])
+      assertGoesTo(await new Visitor(scrip).post(invitation, { email, password: PASSWORD }), CHECK_INBOX);
+    const join = async (email: string) => {
+      const visitor = new Visitor(scrip);
+      return visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
+    };
+    assertGoesTo(await join(second), '/console/overview');
+    assert.equal((await join(first)).status, 404);
+    assertGoesTo(await new Visitor(scrip).signUp({ email: first }), CHECK_INBOX);
+  });
+
+  test('signing up with the address of another user returns the usual response and sends that user a mail', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -130,20 +180,22 @@ onBothStores('Console with a mail server', (start) => {
     assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('the owner of a mailbox regains an address that someone else signed up with by resetting the password', async () => {
+  test('signing up with the address of another person does not keep that person from using it', async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD });
-    await mailsTo(email, 1);
+    const foreign = linkIn((await mailsTo(email, 1))[0], 'verify');
     const owner = new Visitor(scrip);
-    await owner.post('/console/forgot-password', { email });
-    const link = linkIn((await mailsTo(email, 2))[1], 'reset-password');
-    await owner.post(link, { password: PASSWORD });
-    assertGoesTo(await owner.signIn(email), '/console/overview');
+    await owner.signUp({ email });
+    const own = linkIn((await mailsTo(email, 2))[1], 'verify');
+    assert.match((await owner.post(foreign, { password: PASSWORD })).text, /Wrong password/);
+    assertGoesTo(await owner.post(own, { password: PASSWORD }), '/console/overview');
+    const late = await new Visitor(scrip).post(foreign, { password: OTHER_PASSWORD });
+    assert.match(late.text, /This address already has an account/);
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 
-  test('a link to confirm an address does not reset the password, and the database stores only its hash', async () => {
+  test('the token of a confirmation link does not reset a password, and the database stores only its hash', async () => {
     const { scrip, sql } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -151,15 +203,17 @@ onBothStores('Console with a mail server', (start) => {
       .split('/')
       .at(-1) as string;
     assert.equal((await visitor.post(`/console/reset-password/${secret}`, { password: OTHER_PASSWORD })).status, 404);
-    const stored = JSON.stringify(await sql('SELECT * FROM console_verifications'));
+    const stored = JSON.stringify(await sql('SELECT * FROM console_pending_users'));
     assert(!stored.includes(secret));
   });
 
-  test('a link to confirm an address works for 24 hours, and one to reset a password for an hour', async () => {
+  test('a link to confirm an address works for 24 hours, and a link to reset a password for one hour', async () => {
     const { scrip, clock } = await startWithMail();
-    const [email, visitor] = [someEmail(), new Visitor(scrip)];
+    const [email, pending, visitor] = [someEmail(), someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
-    const confirmation = linkIn((await mailsTo(email, 1))[0], 'verify');
+    await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
+    await visitor.signUp({ email: pending });
+    const confirmation = linkIn((await mailsTo(pending, 1))[0], 'verify');
     await visitor.post('/console/forgot-password', { email });
     const reset = linkIn((await mailsTo(email, 2))[1], 'reset-password');
     for (const [link, lifetimeMs] of [
@@ -167,27 +221,26 @@ onBothStores('Console with a mail server', (start) => {
       [confirmation, 24 * HOUR_MS - HOUR_MS],
     ] as const) {
       clock.advance(lifetimeMs - 1);
-      assert.equal((await visitor.get(link)).status, 200, 'a millisecond before its end');
+      assert.equal((await visitor.get(link)).status, 200, 'the link works until a millisecond before it expires');
       clock.advance(1);
-      assert.equal((await visitor.get(link)).status, 404, 'at its end');
+      assert.equal((await visitor.get(link)).status, 404, 'the link does not work when it has expired');
     }
     assert.equal((await visitor.post(reset, { password: OTHER_PASSWORD })).status, 404);
     assert.equal((await visitor.post(confirmation, { password: PASSWORD })).status, 404);
   });
 
-  test('a password reset invalidates the links that were mailed before', async () => {
+  test('a password reset invalidates links that were mailed before', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
-    await mailsTo(email, 1);
+    await visitor.post(linkIn((await mailsTo(email, 1))[0], 'verify'), { password: PASSWORD });
     for (let sent = 2; sent <= 3; sent++) {
       await visitor.post('/console/forgot-password', { email });
       await mailsTo(email, sent);
     }
-    const [confirmation, first, second] = await mailsTo(email, 3);
+    const [, first, second] = await mailsTo(email, 3);
     await visitor.post(linkIn(second, 'reset-password'), { password: OTHER_PASSWORD });
     assert.equal((await visitor.get(linkIn(first, 'reset-password'))).status, 404);
-    assert.equal((await visitor.get(linkIn(confirmation, 'verify'))).status, 404);
   });
 
   test('requests for password resets are limited, whether or not the address has an account', async () => {
@@ -207,19 +260,19 @@ onBothStores('Console with an unreachable mail server', (start) => {
       mail: { smtpUrl: 'smtp://user:hunter2@127.0.0.1:1', from: 'scrip@example.com' },
     });
     assertGoesTo(await new Visitor(scrip).signUp({ email: someEmail() }), CHECK_INBOX);
-    await eventually(() => scrip.log.some((line) => line.includes('could not send an email')), 'it is logged');
+    await eventually(() => scrip.log.some((line) => line.includes('could not send an email')), 'the failure is logged');
     assert(!scrip.log.join('').includes('hunter2'));
   });
 });
 
 onBothStores('Console without a mail server', (start) => {
-  test('without a mail server there are no pages for mailed links, and sign-in names the administrator', async () => {
+  test('without a mail server, there are no pages for mailed links, and the sign-in page refers to the administrator', async () => {
     const { scrip } = await start();
     const visitor = new Visitor(scrip);
     for (const path of ['forgot-password', 'reset-password/x', 'verify/x'])
       assert.equal((await visitor.get(`/console/${path}`)).status, 404);
     const { text } = await visitor.get('/console/sign-in');
-    assert(!text.includes('forgot-password'), 'no page links to the request for a reset');
+    assert(!text.includes('forgot-password'), 'the page does not link to the reset form');
     assert(text.includes('Ask your administrator to reset it.'));
   });
 });

@@ -1,4 +1,4 @@
-// Members of an account: what owners can do and members cannot.
+// Members of an account: what owners can do and members cannot do.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ const changeRole = (visitor: Visitor, id: string, role: string) =>
 const remove = (visitor: Visitor, id: string) => visitor.post(`/console/members/${id}/remove`);
 
 onBothStores('Members of an account', (start) => {
-  test('the list of members is shown to owners of the account only', async () => {
+  test('the list of members is shown only to owners of the account', async () => {
     const { scrip } = await start();
     const [ada, other] = [await newOwner(scrip, 'Ada'), await newOwner(scrip, 'Other')];
     const bob = await newMember(scrip, ada);
@@ -23,7 +23,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await bob.get('/console/members')).status, 403);
   });
 
-  test('opening the URL of a form redirects to its page and changes nothing', async () => {
+  test('a GET request for the URL of a form redirects to the page of the form and changes nothing', async () => {
     const { scrip } = await start();
     const ada = await newOwner(scrip);
     for (const form of ['invite', 'withdraw-invitations', 'u1/role'])
@@ -36,7 +36,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await ada.get(`${user}/else`)).status, 404);
   });
 
-  test('a changed role takes effect with the next request', async () => {
+  test('changing the role of a member takes effect with the next request', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
@@ -47,7 +47,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'admin')).status, 200);
   });
 
-  test('an account keeps at least one owner, also when two owners leave at once', async () => {
+  test('an account keeps at least one owner, even if two owners leave at once', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const adaId = await idOf(sql, ada.email);
@@ -60,7 +60,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
   });
 
-  test('removing a member deletes the user and the sessions, and the address can sign up again', async () => {
+  test('removing a member deletes the user with the sessions, and the email address can sign up again', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);
@@ -81,7 +81,7 @@ onBothStores('Members of an account', (start) => {
       assert.match(reply.text, /This account has no such member/);
       assert(!reply.text.includes(bob.email));
     }
-    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members?notice=withdrawn');
+    assertGoesTo(await eve.post('/console/members/withdraw-invitations'), '/console/members?notice=all-withdrawn');
     assert(await bob.isSignedIn());
     assert.equal((await bob.get('/console/members')).status, 403);
   });

@@ -1,5 +1,5 @@
-// The account pages of the console on a server of their own, with a ledger in memory. A header names the viewer's account:
-// sessions and stores have tests of their own.
+// The account pages of the console on a separate server with a ledger in memory. A request header names the viewer's
+// account: sessions and stores are not tested with it.
 
 import formbody from '@fastify/formbody';
 import Fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from 'fastify';
@@ -16,7 +16,7 @@ import type { AccountKey, ListedKey } from '../../src/store/key-store.ts';
 import type { StoreFault } from '../../src/store/store-fault.ts';
 import { MemoryStore } from './memory-store.ts';
 
-/** Each account has one member, whose requests name the account. */
+/** The context of the console if each account has one member. A request header names the account. */
 class MemoryContext extends ConsoleContext {
   override async viewerOf({ headers }: FastifyRequest): Promise<Viewer> {
     return viewerOf(Number(headers['x-account'] ?? 1));
@@ -38,7 +38,7 @@ export class MemoryConsole {
   readonly app: FastifyInstance = Fastify();
   readonly keys: (ListedKey & { readonly secret: string })[] = [];
   readonly ledger = new MemoryStore(Date.UTC(2026, 10, 20, 14, 5, 31, 204));
-  /** Makes the next change fail, of credits or of keys. */
+  /** Makes the next change of credits or API keys fail with this fault. */
   fault: StoreFault | null = null;
 
   static async start(): Promise<MemoryConsole> {
@@ -54,7 +54,7 @@ export class MemoryConsole {
     return console;
   }
 
-  /** Lets time pass. */
+  /** Moves the clock forward. */
   advance(milliseconds: number): void {
     this.ledger.now += milliseconds;
   }
@@ -76,7 +76,7 @@ export class MemoryConsole {
         ledger: this.ledger,
         keys: {
           list: async (account) => this.keys.filter((key) => key.account === account),
-          revoke: async (id, account) => this.#revoke(id, account),
+          revoke: async (id, owner) => this.#revoke(id, owner),
           createFor: async (account, key) => {
             const fault = this.#nextFault();
             if (fault !== null) throw fault;
@@ -92,7 +92,7 @@ export class MemoryConsole {
       },
       now: () => this.ledger.now,
       settings: { publicUrl: 'http://127.0.0.1:8080', signUp: 'closed', mail: null },
-      openDatabase: () => Promise.reject(new Error('sessions have tests of their own')),
+      openDatabase: () => Promise.reject(new Error('there is no console database')),
       listeningUrl: () => 'http://127.0.0.1:8080',
       logger: this.app.log,
     };
@@ -104,18 +104,18 @@ export class MemoryConsole {
     return fault;
   }
 
-  #create(account: number, { scope, secret, name = '' }: AccountKey): ListedKey {
+  #create(account: number, { scope, secret, name = '', by = 'operator' }: AccountKey): ListedKey {
     const id = this.keys.length + 1;
-    const times = { createdAt: this.ledger.now, revokedAt: null, lastUsedAt: null };
+    const times = { createdAt: this.ledger.now, createdBy: by, revokedAt: null, revokedBy: null, lastUsedAt: null };
     const key = { id, account, accountName: '', scope, name, secret, hint: hintOf(secret), ...times };
     this.keys.push(key);
     return key;
   }
 
-  #revoke(id: number, account: number | undefined): boolean {
-    const index = this.keys.findIndex((key) => key.id === id && key.account === account);
+  #revoke(id: number, owner: { readonly account: number; readonly by: string } | undefined): boolean {
+    const index = this.keys.findIndex((key) => key.id === id && key.account === owner?.account);
     const key = this.keys[index];
-    if (key) this.keys[index] = { ...key, revokedAt: this.ledger.now };
+    if (key) this.keys[index] = { ...key, revokedAt: this.ledger.now, revokedBy: owner?.by ?? null };
     return key !== undefined;
   }
 }

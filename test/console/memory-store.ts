@@ -1,4 +1,4 @@
-// What the account pages read and write, in memory: commands are decided by the real rules, and every read is a fold of the
+// An in-memory store for the account pages. The real rules decide commands, and every read is computed from the
 // postings.
 
 import { type Batch, batchOf, decideBatch } from '../../src/ledger/batch.ts';
@@ -12,29 +12,36 @@ import {
   type AccountTransaction,
   type ChartHistory,
   type ConsoleStore,
-  type EndUserPage,
-  type EndUserSearch,
   type HistoryPage,
   type HistoryRequest,
   type HistoryTransaction,
   historyTransactionOf,
-  isUuid,
   laterFirst,
   type Overview,
+  type OverviewRequest,
   overviewOf,
   wholeTransactions,
 } from '../../src/store/console-store.ts';
+import {
+  cursorBehind,
+  type EndUserList,
+  type EndUserPage,
+  type ListedEndUser,
+  type ListRequest,
+  pageOf,
+} from '../../src/store/end-user-lists.ts';
+import { type EndUserCounts, summaryOf } from '../../src/store/end-user-summaries.ts';
 import type { FeedPosting } from '../../src/store/feed.ts';
 import type { LoadedEndUser } from '../../src/store/ledger-store.ts';
 import { InvalidCursor } from '../../src/store/store-fault.ts';
 import { TotalsSum } from '../../src/store/totals.ts';
 
-/** More events of time than any test has. */
+/** More events than any test settles. */
 const EVENTS_MAX = 10_000;
 
 export class MemoryStore implements ConsoleStore {
   now: Instant;
-  /** Oldest first. */
+  /** All postings, oldest first. */
   readonly #postings: FeedPosting[] = [];
   readonly #states = new Map<string, EndUserState>();
   readonly #records = new Map<string, IdempotencyRecord>();
@@ -61,7 +68,7 @@ export class MemoryStore implements ConsoleStore {
     return Promise.resolve({ now: this.now, state: this.#stateOf(user) });
   }
 
-  /** All of an account, latest first. */
+  /** Returns all transactions of an account, latest first. */
   transactions(account: number): AccountTransaction[] {
     return this.#endUsers(account)
       .flatMap((endUser) => this.#transactionsOf({ account, endUser }).map((one) => ({ ...one, endUser })))
@@ -73,41 +80,66 @@ export class MemoryStore implements ConsoleStore {
   }
 
   async recent(account: number, limit: number): Promise<readonly AccountTransaction[]> {
-    return this.transactions(account).slice(0, limit);
+    const latest = new Map(
+      this.transactions(account)
+        .toReversed()
+        .map((one) => [one.endUser, one]),
+    );
+    return [...latest.values()].sort(laterFirst).slice(0, limit);
   }
 
-  async endUsers(account: number, { after, prefix, limit }: EndUserSearch): Promise<EndUserPage> {
-    if (after !== null && !isUuid(after)) throw new InvalidCursor();
-    const found = this.#endUsers(account).filter((endUser) => endUser.startsWith(prefix) && endUser > (after ?? ''));
-    const shown = found.slice(0, limit).map((endUser) => {
-      return { endUser, latestActivity: this.#postingsOf({ account, endUser }).at(-1)?.createdAt ?? 0 };
-    });
-    return { endUsers: shown, next: found.length > limit ? (shown.at(-1)?.endUser ?? null) : null };
+  async endUsers(account: number, { list, after, limit }: ListRequest): Promise<EndUserPage> {
+    const all = this.#listed(account)
+      .filter((endUser) => isListed(endUser, list))
+      .sort(inOrderOf(list));
+    const start = after === null ? 0 : all.findIndex((endUser) => cursorBehind(endUser, list) === after) + 1;
+    if (after !== null && start === 0) throw new InvalidCursor();
+    return { asOf: this.now, ...pageOf(all.slice(start), { list, after, limit }) };
   }
 
-  async history(user: EndUserKey, { from, limit }: HistoryRequest): Promise<HistoryPage> {
+  async endUserCounts(account: number): Promise<EndUserCounts> {
+    const all = this.#listed(account);
+    return { endUsers: all.length, withCredits: all.filter(({ balance }) => balance > 0).length };
+  }
+
+  async history(user: EndUserKey, { from, limit, within, kind }: HistoryRequest): Promise<HistoryPage> {
     const start = Number(from ?? 0);
     if (!Number.isInteger(start)) throw new InvalidCursor();
-    const all = this.#transactionsOf(user);
+    const all = this.#transactionsOf(user).filter(
+      (one) => (!kind || one.kind === kind) && (!within || (one.id >= within.first && one.id <= within.last)),
+    );
     const next = start + limit < all.length ? String(start + limit) : null;
-    return { ...(await this.load(user)), transactions: all.slice(start, start + limit), next };
+    const opened = this.#postingsOf(user).filter(({ cycleId, transactionId }) => cycleId === transactionId);
+    const openings = new Map(
+      opened.flatMap(({ cycleId, amount, terms }) =>
+        terms === null ? [] : [[cycleId, { amount, ...terms }] as const],
+      ),
+    );
+    return { ...(await this.load(user)), transactions: all.slice(start, start + limit), next, openings };
   }
 
   async chartHistory(user: EndUserKey): Promise<ChartHistory> {
     return { now: this.now, since: 0, state: EMPTY_STATE, postings: this.#postingsOf(user) };
   }
 
-  async overview(account: number, { days }: { readonly days: number }): Promise<Overview> {
+  async overview(account: number, request: OverviewRequest): Promise<Overview> {
     const sum = new TotalsSum();
     for (const entry of this.#postings) if (entry.user.account === account) sum.add(entry);
-    return overviewOf(sum.totals(), { now: this.now, asOf: this.now }, days);
+    return overviewOf(sum.totals(), { now: this.now, asOf: this.now }, request);
+  }
+
+  #listed(account: number): ListedEndUser[] {
+    return this.#endUsers(account).map((endUser) => {
+      const latestActivity = this.#postingsOf({ account, endUser }).at(-1)?.createdAt ?? 0;
+      return { endUser, latestActivity, ...summaryOf(this.#stateOf({ account, endUser }), this.now) };
+    });
   }
 
   #stateOf(user: EndUserKey): EndUserState {
     return liveState(this.#states.get(endUserText(user)) ?? EMPTY_STATE, this.now);
   }
 
-  /** In the order of their UUIDs. */
+  /** Returns the UUIDs in ascending order. */
   #endUsers(account: number): string[] {
     const ofAccount = this.#postings.filter(({ user }) => user.account === account);
     return [...new Set(ofAccount.map(({ user }) => user.endUser))].sort();
@@ -117,9 +149,42 @@ export class MemoryStore implements ConsoleStore {
     return this.#postings.filter((entry) => isSameEndUser(entry.user, user)).map(({ posting }) => posting);
   }
 
-  /** Latest first. */
+  /** Returns the transactions, latest first. */
   #transactionsOf(user: EndUserKey): HistoryTransaction[] {
     const transactions = wholeTransactions(this.#postingsOf(user), ({ transactionId }) => transactionId);
     return [...transactions].map(historyTransactionOf).reverse();
+  }
+}
+
+function isListed({ endUser, balance, expiresAt }: ListedEndUser, list: EndUserList): boolean {
+  switch (list.by) {
+    case 'low-balance':
+      return balance > 0 && balance <= list.balanceMax;
+    case 'no-credits':
+      return balance === 0;
+    case 'expiry':
+      return expiresAt !== null && expiresAt <= list.until;
+    case 'id':
+      return endUser.replaceAll('-', '').startsWith(list.prefix.replaceAll('-', ''));
+    default:
+      return true;
+  }
+}
+
+function inOrderOf({ by }: EndUserList): (a: ListedEndUser, b: ListedEndUser) => number {
+  const byId = (a: ListedEndUser, b: ListedEndUser) => (a.endUser < b.endUser ? -1 : 1);
+  const byActivity = (a: ListedEndUser, b: ListedEndUser) => a.latestActivity - b.latestActivity || byId(a, b);
+  const byBalance = (a: ListedEndUser, b: ListedEndUser) => a.balance - b.balance || byActivity(a, b);
+  switch (by) {
+    case 'id':
+      return byId;
+    case 'low-balance':
+      return byBalance;
+    case 'balance':
+      return (a, b) => byBalance(b, a);
+    case 'expiry':
+      return (a, b) => (a.expiresAt ?? 0) - (b.expiresAt ?? 0) || byId(a, b);
+    default:
+      return (a, b) => byActivity(b, a);
   }
 }

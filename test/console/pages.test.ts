@@ -1,9 +1,8 @@
-// What the account pages show and do: forms, errors at their fields, secrets shown once, isolation of accounts.
+// The account pages of the console: forms, errors at their fields, histories, and isolation of accounts.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { test } from 'node:test';
-import { isWellFormed } from '../../src/accounts/api-key.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
 import type { AccountTransaction } from '../../src/store/console-store.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
@@ -16,7 +15,7 @@ function add(console: MemoryConsole, amount: number, { account = 1, endUser = US
   console.ledger.submit({ kind: 'add', account, endUser, actor: 'key:1', amount, validityDays: days });
 }
 
-/** What the ledger of the viewer's account has recorded, latest first. */
+/** Returns all transactions of the viewer's account, latest first. */
 function transactionsOf(console: MemoryConsole): AccountTransaction[] {
   return console.ledger.transactions(1);
 }
@@ -49,7 +48,7 @@ test('the form to add credits records the signed-in user and the note, and redir
   assert.match(text, /owner1@example\.com[\s\S]*Ticket 4711 &#60;b&#62;/);
 });
 
-test('a form that is sent twice by a double click takes effect once', async () => {
+test('a console form that a double click sends twice takes effect once', async () => {
   const console = await MemoryConsole.start();
   const form = { amount: '50', idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add') };
   const [first, second] = await Promise.all([console.post(`${PATH}/add`, form), console.post(`${PATH}/add`, form)]);
@@ -59,10 +58,10 @@ test('a form that is sent twice by a double click takes effect once', async () =
     amount: '50',
     idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add'),
   });
-  assert.equal(transactionsOf(console).length, 2, 'a form that was loaded again takes effect again');
+  assert.equal(transactionsOf(console).length, 2, 'a reloaded form takes effect again');
 });
 
-test('a form with errors is shown again with its input and the errors at their fields, and changes nothing', async () => {
+test('a form with invalid input changes nothing and is shown again with the input and an error at each field', async () => {
   const console = await MemoryConsole.start();
   const { status, text } = await console.post(`${PATH}/add`, {
     amount: '1,000',
@@ -70,7 +69,7 @@ test('a form with errors is shown again with its input and the errors at their f
     note: 'Why "not"',
     idempotency_key: 'a',
   });
-  // Browsers log pages with an error status as errors.
+  // A form with errors has status 200, because browsers log responses with an error status as errors.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);
@@ -80,7 +79,7 @@ test('a form with errors is shown again with its input and the errors at their f
   assert.deepEqual(transactionsOf(console), []);
 });
 
-test('a subtraction beyond the balance is refused and names the balance', async () => {
+test('a subtraction beyond the balance is refused with an error that names the balance', async () => {
   const console = await MemoryConsole.start();
   add(console, 12);
   const { status, text } = await console.post(`${PATH}/subtract`, { amount: '13', idempotency_key: 'a' });
@@ -113,7 +112,7 @@ test('errors about the balance are grammatical for no credits and for one credit
   assert.equal(await errorFor('add', 5), 'This end user has reached the maximum balance. Nothing was added.');
 });
 
-test('the forms of an end user start one cycle and stop it', async () => {
+test('the forms on the page of an end user start one cycle and stop it', async () => {
   const console = await MemoryConsole.start();
   assert.doesNotMatch((await console.get(PATH)).text, /Stop the cycle/);
   assert.equal((await console.post(`${PATH}/start-cycle`, { amount: '1000', idempotency_key: 'a' })).status, 303);
@@ -126,7 +125,7 @@ test('the forms of an end user start one cycle and stop it', async () => {
   );
   assert.equal((await console.post(`${PATH}/stop-cycle`, { note: 'Canceled', idempotency_key: 'c' })).status, 303);
   const stopped = (await console.get(PATH)).text;
-  assert.match(stopped, /recurring, stopped/);
+  assert.match(stopped, /Recurring, stopped/);
   assert.match(stopped, /Cycle stopped[\s\S]*“Canceled”/);
 });
 
@@ -136,11 +135,11 @@ test('after an unknown outcome, the form is shown again with its input and the s
   const { text } = await console.post(`${PATH}/add`, { amount: '77', idempotency_key: 'a' });
   assert.match(text, /confirm this\. Resubmit unchanged/);
   assert.match(text, /value="77"/);
-  assert.equal(idempotencyKeyIn(text, 'add'), 'a', 'the form sent again takes effect once');
+  assert.equal(idempotencyKeyIn(text, 'add'), 'a', 'a resubmitted form takes effect once');
   assert.doesNotMatch(text, /secret reason/);
 });
 
-test('the page of an end user lists all transactions, a page at a time, with the cycles that each drew on', async () => {
+test('the page of an end user lists all transactions, in pages, with the cycles from which each one spent credits', async () => {
   const console = await MemoryConsole.start();
   add(console, 30);
   console.advance(DAY_MS);
@@ -159,7 +158,70 @@ test('the page of an end user lists all transactions, a page at a time, with the
   assert.match(second, /Older transactions/);
   assert.match(second, /−40/);
   assert.doesNotMatch(second, />Older</);
-  assert.deepEqual((await console.get(`${PATH}?from=invented`)).location, PATH);
+  assert.deepEqual((await console.get(`${PATH}?page=invented`)).location, PATH);
+});
+
+test('the page of an end user names each cycle after the request that opened it', async () => {
+  const console = await MemoryConsole.start();
+  const start = { kind: 'start-cycle', account: 1, endUser: USER, actor: 'key:1', onActive: 'refuse' } as const;
+  add(console, 1_500);
+  console.ledger.submit({ ...start, amount: 1_000, validityDays: 31 });
+  console.advance(65 * DAY_MS);
+  const { text } = await console.get(PATH);
+  assert.match(text, />Monthly cycle of 1,000, period 3</);
+  assert.match(text, />Added 1,500</, 'an ended cycle is named as well');
+  for (const [days, name] of [
+    [1, 'Daily cycle of 5, period 1'],
+    [7, 'Weekly cycle of 5, period 1'],
+    [45, '45-day cycle of 5, period 1'],
+    [365, 'Yearly cycle of 5, period 1'],
+  ] as const) {
+    const endUser = randomUUID();
+    console.ledger.submit({ ...start, endUser, amount: 5, validityDays: days });
+    assert.match((await console.get(`/console/end-users/${endUser}`)).text, new RegExp(`>${name}<`));
+  }
+});
+
+test('the remaining days of a cycle are rounded up', async () => {
+  const console = await MemoryConsole.start();
+  add(console, 5, { days: 31 });
+  const timeLeft = async () =>
+    /data-label="Time left" class="when"><span>([^<]+)</.exec((await console.get(PATH)).text)?.[1];
+  assert.equal(await timeLeft(), '31 days');
+  console.advance(1);
+  assert.equal(await timeLeft(), '31 days');
+  console.advance(30 * DAY_MS - 2);
+  assert.equal(await timeLeft(), '2 days');
+  console.advance(1);
+  assert.equal(await timeLeft(), '1 day');
+  console.advance(1);
+  assert.equal(await timeLeft(), '24 hours');
+});
+
+test('the transactions of an end user can be filtered by kind and by day, on the page and as CSV', async () => {
+  const console = await MemoryConsole.start();
+  for (let day = 0; day < 10; day++) {
+    add(console, 10 + day);
+    console.ledger.submit({ kind: 'subtract', account: 1, endUser: USER, actor: 'user:u1', amount: 1, note: '=1+1' });
+    console.advance(DAY_MS);
+  }
+  const amountsAt = async (query: string) => {
+    const { text } = await console.get(`${PATH}?${query}`);
+    return [...text.matchAll(/data-label="Amount" class="number">([^<]+)</g)].map(([, amount]) => amount);
+  };
+  assert.equal((await amountsAt('')).length, 20);
+  assert.deepEqual(await amountsAt('kind=add&from=2026-11-22&to=2026-11-24'), ['+14', '+13', '+12']);
+  assert.deepEqual(await amountsAt('kind=stop-cycle'), []);
+  assert.equal((await amountsAt('to=2026-11-20')).length, 2);
+  assert.equal((await amountsAt('from=2026-11-29')).length, 2);
+  const csv = (await console.get(`${PATH}/transactions.csv?kind=subtract&from=2026-11-29`)).text.split('\r\n');
+  assert.deepEqual(csv.slice(1), [
+    `${transactionsOf(console)[0]?.id},2026-11-29T14:05:31.204Z,subtract,-1,2026-12-21T14:05:31.204Z,owner1@example.com,'=1+1`,
+    '',
+  ]);
+  const { text } = await console.get(`${PATH}?from=yesterday`);
+  assert.match(text, /id="from-error">Enter a date/);
+  assert.equal((await console.get(`${PATH}/transactions.csv?from=yesterday`)).location, PATH);
 });
 
 test('the page of an end user lists renewals that are due but not stored', async () => {
@@ -175,117 +237,43 @@ test('the page of an end user lists renewals that are due but not stored', async
   });
   console.advance(15 * DAY_MS);
   const { text } = await console.get(PATH);
-  assert.equal(text.match(/Cycle renewed/g)?.length, 2);
+  assert.equal(text.match(/kind-renew">Cycle renewed</g)?.length, 2);
   assert.match(text, /period 3/);
   console.advance(3_650 * DAY_MS);
   assert.equal((await console.get(PATH)).status, 200);
 });
 
-test('searching for a UUID opens its page, for a prefix lists matches, and for anything else explains the format', async () => {
+test('the overview can be limited to a period and to one API key or member', async () => {
   const console = await MemoryConsole.start();
-  add(console, 5);
-  add(console, 5, { endUser: '91c4f0aa-7d52-4b0e-8a3d-2f6b1e9c5d70' });
-  assert.equal((await console.get(`/console/end-users?search=%20${USER.toUpperCase()}`)).location, PATH);
-  assert.equal((await console.get(`/console/end-users?search=${USER.replaceAll('-', '')}`)).location, PATH);
-  const found = (await console.get('/console/end-users?search=5F2B')).text;
-  assert.match(found, new RegExp(USER));
-  assert.doesNotMatch(found, /91c4f0aa/);
-  assert.match((await console.get('/console/end-users?search=abc')).text, /No UUID begins with abc/);
-  assert.match(
-    (await console.get('/console/end-users?search=bob%3Cb%3E')).text,
-    /value="bob&#60;b&#62;"[\s\S]*A UUID contains only/,
-  );
-  assert.equal((await console.get('/console/end-users?after=invented')).location, '/console/end-users');
-  assert.equal((await console.get('/console/end-users/bob')).status, 404);
-  assert.equal((await console.get(`/console/end-users/${USER.toUpperCase()}`)).status, 200);
-});
-
-test('recently active end users are listed once each, newest first', async () => {
-  const console = await MemoryConsole.start();
-  const [early, late] = ['f0000000-3a70-4d2e-9b61-0c8f4e7a1d23', 'e0000000-3a70-4d2e-9b61-0c8f4e7a1d23'];
-  for (const endUser of [early, USER, late, late]) {
-    console.advance(1_000);
-    add(console, 1, { endUser });
-  }
-  const { text } = await console.get('/console/end-users');
-  const [recent = ''] = text.match(/Recently active<[\s\S]*?<\/section>/) ?? [];
-  assert.deepEqual(recent.match(/(?<=end-users\/)[0-9a-f-]{36}/g), [late, USER, early]);
-  assert.doesNotMatch((await console.get('/console/end-users?search=e')).text, /Recently active/);
-});
-
-test('the list of end users continues on the next page', async () => {
-  const console = await MemoryConsole.start();
-  for (let made = 0; made < 51; made++) add(console, 1, { endUser: randomUUID() });
-  const first = (await console.get('/console/end-users')).text;
-  const [, next] = /href="([^"]+)" rel="next"/.exec(first) ?? [];
-  assert(next, 'there is a next page');
-  const second = (await console.get(next.replaceAll('&#61;', '=').replaceAll('&#38;', '&'))).text;
-  const shown = (text: string) => text.match(/href="\/console\/end-users\/[0-9a-f-]{36}"/g) ?? [];
-  assert.equal(new Set([...shown(first), ...shown(second)]).size, 51);
-});
-
-test('the secret of a new API key is shown once, also when its form is sent twice', async () => {
-  const console = await MemoryConsole.start();
-  const form = {
-    name: 'Production <i>',
-    scope: 'write',
-    idempotency_key: idempotencyKeyIn((await console.get('/console/api-keys')).text, 'api-keys'),
+  await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
+  add(console, 100, { days: 400 });
+  console.advance(40 * DAY_MS);
+  add(console, 20, { days: 400 });
+  console.ledger.submit({ kind: 'subtract', account: 1, endUser: USER, actor: 'user:u1', amount: 5 });
+  const tilesAt = async (query: string) => {
+    const { text } = await console.get(`/console/overview?${query}`);
+    return [
+      ...text.matchAll(/<div class="tile"><p class="label">([^<]+)<\/p><p class="value"><span[^>]*>([^<]+)</g),
+    ].map(([, label, value]) => `${label}: ${value}`);
   };
-  const { status, text } = await console.post('/console/api-keys', form);
-  assert.equal(status, 200);
-  const secret = console.keys[0]?.secret ?? '';
-  assert(isWellFormed(secret));
-  assert(text.includes(`id="secret" role="group" aria-labelledby="secret-label">${secret}</code>`));
-  assert(text.includes(`Bearer ${secret}`), 'the page has a command with the key');
-  assert.equal((await console.post('/console/api-keys', form)).location, '/console/api-keys?notice=created');
-  assert.equal(console.keys.length, 1);
-  for (const path of [
-    '/console/api-keys',
-    '/console/api-keys?notice=created',
-    '/console/api-keys/1/revoke',
-    '/console/overview',
-  ])
-    assert(!(await console.get(path)).text.includes(secret.slice(-30)), `no secret on ${path}`);
-  assert.match((await console.get('/console/api-keys')).text, /Production &#60;i&#62;/);
+  assert.deepEqual(await tilesAt(''), [
+    'Credits outstanding: 115',
+    'End users with credits: 1',
+    'Spent in the last 30 days: 5',
+    'Expired in the last 30 days: 0',
+  ]);
+  assert.deepEqual(await tilesAt('by=key:1'), ['Granted: 20', 'Spent: 0', 'Transactions: 1']);
+  assert.deepEqual(await tilesAt('by=key:1&period=90'), ['Granted: 120', 'Spent: 0', 'Transactions: 2']);
+  assert.deepEqual(await tilesAt('by=user:u1'), ['Granted: 0', 'Spent: 5', 'Transactions: 1']);
+  assert.deepEqual(await tilesAt('by=key:99'), await tilesAt(''), 'an API key of another account is ignored');
+  const year = (await console.get('/console/overview?period=12m')).text;
+  assert.match(year, /Credits per month, last 12 months/);
+  const months = [...year.matchAll(/<th scope="row">([^<]+)<\/th>/g)].map(([, month]) => month);
+  assert.deepEqual([months.length, months[0], months.at(-1)], [12, 'Dec 2026', 'Jan 2026']);
+  assert.match((await console.get('/console/overview?period=week')).text, /last 30 days/);
 });
 
-test('a form for a new API key creates one key when it is sent twice at once, and can be sent again after a failure', async () => {
-  const console = await MemoryConsole.start();
-  const send = (idempotency_key: string) =>
-    console.post('/console/api-keys', { name: 'Backend', scope: 'write', idempotency_key });
-  const replies = await Promise.all([send('x'), send('x')]);
-  assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 303]);
-  await send('y');
-  await send('');
-  await send('');
-  assert.equal(console.keys.length, 4, 'forms with other keys or without one create keys of their own');
-  console.fault = new StoreFault('StoreUnavailable', 'away');
-  assert.equal((await send('z')).status, 500);
-  assert.equal((await send('z')).status, 200);
-});
-
-test('an API key without a name or with an unknown scope is not created', async () => {
-  const console = await MemoryConsole.start();
-  assert.match((await console.post('/console/api-keys', { name: ' ', scope: 'write' })).text, /Enter a name\./);
-  assert.match((await console.post('/console/api-keys', { name: 'x', scope: 'admin' })).text, /Choose a scope\./);
-  assert.equal(console.keys.length, 0);
-});
-
-test('an API key is revoked after confirmation and stays in the list as revoked', async () => {
-  const console = await MemoryConsole.start();
-  await console.post('/console/api-keys', { name: 'Old', scope: 'read' });
-  assert.match(
-    (await console.get('/console/api-keys/1/revoke')).text,
-    /<button class="button danger" type="submit">Revoke key</,
-  );
-  assert.equal(console.keys[0]?.revokedAt, null, 'opening the page does not revoke the key');
-  assert.equal((await console.post('/console/api-keys/1/revoke', {})).location, '/console/api-keys?notice=revoked');
-  assert.notEqual(console.keys[0]?.revokedAt, null);
-  assert.match((await console.get('/console/api-keys?notice=revoked')).text, /Key revoked[\s\S]*class="revoked"/);
-  assert.equal((await console.get('/console/api-keys/1/revoke')).location, '/console/api-keys');
-});
-
-test('a notice is never taken from the URL', async () => {
+test('the console never shows text from the notice parameter of a URL', async () => {
   const console = await MemoryConsole.start();
   for (const path of [PATH, '/console/api-keys']) {
     const { text } = await console.get(`${path}?notice=Your+account+is+closed`);

@@ -1,12 +1,14 @@
-// Every page of the console with sample data, on a server that sends the Content-Security-Policy of the real one.
+// Every page of the console with sample data, on a server that sends the same Content-Security-Policy as Scrip.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ASSET_CACHING, ASSET_FILES } from '../../src/console/assets/asset-files.ts';
 import { CONTENT_SECURITY_POLICY, errorPage } from '../../src/console/layout.ts';
+import { accountPage } from '../../src/console/pages/account.ts';
 import { apiKeysPage, keyCreatedPage, revokeKeyPage } from '../../src/console/pages/api-keys.ts';
 import {
-  changePasswordPage,
+  addressTakenPage,
+  cannotJoinPage,
   confirmEmailPage,
   forgotPasswordPage,
   httpsRequiredPage,
@@ -22,6 +24,7 @@ import { endUsersPage } from '../../src/console/pages/end-users.ts';
 import { membersPage, removeMemberPage } from '../../src/console/pages/members.ts';
 import { overviewPage } from '../../src/console/pages/overview.ts';
 import {
+  accountView,
   apiKeysView,
   EMPTY_OVERVIEW,
   END_USERS,
@@ -30,6 +33,8 @@ import {
   NEW_END_USER,
   NOW,
   overviewView,
+  RICH_END_USER,
+  RICH_OVERVIEW,
   SECRET,
   VIEWER,
 } from './sample-views.ts';
@@ -39,14 +44,16 @@ const POLICY = Object.entries(CONTENT_SECURITY_POLICY)
   .join('; ');
 const CONTEXT = { viewer: VIEWER, notice: null };
 const API = 'https://credits.lumen.example';
+const FILTER = { list: 'activity', search: '', atMost: '100', days: '7' } as const;
 const LIST = {
-  search: '',
-  searchError: null,
-  endUsers: END_USERS,
-  recent: END_USERS.slice(0, 5),
-  next: 'later',
+  filter: FILTER,
+  counts: { endUsers: 21_345, withCredits: 8_120 },
+  error: null,
+  page: { asOf: NOW, endUsers: END_USERS, next: 'later' },
   isFirstPage: true,
 };
+const LAST = { asOf: NOW, endUsers: END_USERS.slice(0, 3), next: null };
+const NO_ONE = { ...LAST, endUsers: [] };
 const REFUSED = {
   adjustment: 'add',
   state: {
@@ -56,33 +63,52 @@ const REFUSED = {
 } as const;
 
 const TOKEN = 'Yk9uZV9vZl9vdXJfc2FtcGxlX3Rva2Vuc19pbl9oZXJl';
+const INVITATION = { account: 2, accountName: 'Lumen Games', role: 'member' } as const;
 const WRONG_PASSWORD = { values: { email: 'ada@lumen.example' }, errors: { form: 'Wrong email or password.' } };
 
 const [FIRST_KEY] = apiKeysView().keys;
 const [FIRST_MEMBER] = membersView().members;
-if (!FIRST_KEY || !FIRST_MEMBER) throw new Error('there are sample keys and members');
+if (!FIRST_KEY || !FIRST_MEMBER) throw new Error('sample keys and members are missing');
 
 export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   overview: overviewPage(overviewView(), VIEWER),
+  'overview-year': overviewPage(overviewView({ period: '12m' }), VIEWER),
+  'overview-of-key': overviewPage(
+    overviewView({ by: { actor: 'key:3', label: 'Production backend (scrip_write_Ab3dE6…)' } }),
+    VIEWER,
+  ),
+  'overview-rich': overviewPage(RICH_OVERVIEW, VIEWER),
   'overview-empty': overviewPage(EMPTY_OVERVIEW, VIEWER),
   'end-users': endUsersPage(LIST, VIEWER),
-  'end-users-last': endUsersPage({ ...LIST, search: '5f2b', recent: [], isFirstPage: false, next: null }, VIEWER),
-  'end-users-none': endUsersPage({ ...LIST, endUsers: [], recent: [], next: null }, VIEWER),
-  'end-users-not-found': endUsersPage({ ...LIST, search: 'abc', endUsers: [], recent: [], next: null }, VIEWER),
+  'end-users-last': endUsersPage({ ...LIST, isFirstPage: false, page: LAST }, VIEWER),
+  'end-users-low': endUsersPage({ ...LIST, filter: { ...FILTER, list: 'low-balance' } }, VIEWER),
+  'end-users-bad-limit': endUsersPage(
+    { ...LIST, filter: { ...FILTER, list: 'expiry', days: '0' }, error: 'Must be at least 1 day.', page: null },
+    VIEWER,
+  ),
+  'end-users-none': endUsersPage({ ...LIST, counts: { endUsers: 0, withCredits: 0 }, page: NO_ONE }, VIEWER),
+  'end-users-found': endUsersPage({ ...LIST, filter: { ...FILTER, search: '5f2b' }, page: LAST }, VIEWER),
+  'end-users-not-found': endUsersPage({ ...LIST, filter: { ...FILTER, search: 'abc' }, page: NO_ONE }, VIEWER),
   'end-users-bad-search': endUsersPage(
     {
       ...LIST,
-      search: 'bob',
-      searchError: 'A UUID contains only the digits 0–9, the letters a–f and hyphens.',
-      endUsers: [],
-      recent: [],
-      next: null,
+      filter: { ...FILTER, search: 'bob' },
+      error: 'A UUID contains only the digits 0–9, the letters a–f and hyphens.',
+      page: null,
     },
     VIEWER,
   ),
   'end-user': endUserPage(endUserView(), { ...CONTEXT, notice: 'Credits added.' }),
   'end-user-refused': endUserPage(endUserView({ forms: { ...endUserView().forms, refused: REFUSED } }), CONTEXT),
   'end-user-older': endUserPage(endUserView({ isFirstPage: false, balanceOverTime: null, older: null }), CONTEXT),
+  'end-user-filtered': endUserPage(
+    endUserView({
+      filter: { kind: 'add', from: '2026-11-01', to: 'x' },
+      filterErrors: { to: 'Enter a date, such as 2026-11-20.' },
+    }),
+    CONTEXT,
+  ),
+  'end-user-rich': endUserPage(RICH_END_USER, CONTEXT),
   'end-user-new': endUserPage(NEW_END_USER, CONTEXT),
   'api-keys': apiKeysPage(apiKeysView(), CONTEXT),
   'api-keys-refused': apiKeysPage(
@@ -95,19 +121,34 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   members: membersPage(membersView(), CONTEXT),
   'members-invited': membersPage(membersView({ newInvitationUrl: `${API}/console/join/${TOKEN}` }), CONTEXT),
   'remove-member': removeMemberPage(FIRST_MEMBER, VIEWER),
-  'change-password': changePasswordPage(null, CONTEXT),
+  account: accountPage(accountView(), { ...CONTEXT, notice: 'Account renamed.' }),
+  'account-refused': accountPage(
+    accountView({
+      theme: 'dark',
+      refused: { form: 'password', state: { values: {}, errors: { current: 'Wrong password.' } } },
+    }),
+    { ...CONTEXT, viewer: { ...VIEWER, role: 'member' } },
+  ),
   'sign-in': signInPage({ state: null, notice: 'You have signed out.', isSignUpOpen: true, hasMail: false }),
   'sign-in-refused': signInPage({ state: WRONG_PASSWORD, notice: null, isSignUpOpen: false, hasMail: true }),
   'https-required': httpsRequiredPage(),
-  'sign-up': signUpPage(null),
-  'sign-up-refused': signUpPage({ values: { email: 'ada', name: '' }, errors: { email: 'Enter an email address.' } }),
-  'sign-up-closed': signUpClosedPage(),
-  join: joinPage({ token: TOKEN, accountName: VIEWER.accountName, role: 'member', state: null }),
+  'sign-up': signUpPage(null, null),
+  'sign-up-first': signUpPage('default', null),
+  'sign-up-refused': signUpPage(null, {
+    values: { email: 'ada', name: '' },
+    errors: { email: 'Enter an email address.' },
+  }),
+  'sign-up-closed': signUpClosedPage(false),
+  'sign-up-by-link': signUpClosedPage(true),
+  join: joinPage({ token: TOKEN, ...INVITATION, state: null }),
+  'cannot-join': cannotJoinPage(INVITATION, VIEWER, false),
+  'joined-already': cannotJoinPage(INVITATION, VIEWER, true),
+  'address-taken': addressTakenPage(),
   'forgot-password': forgotPasswordPage(null),
   'reset-password': resetPasswordPage({ token: TOKEN, email: VIEWER.email, state: null }),
   'confirm-email': confirmEmailPage({ token: TOKEN, email: VIEWER.email, state: null }),
   'invalid-link': invalidLinkPage(),
-  error: errorPage({ title: 'Page not found', detail: 'Check the address.' }, VIEWER),
+  error: errorPage({ title: 'Page not found', detail: 'Check the web address.' }, VIEWER),
   'error-signed-out': errorPage(
     { title: 'Temporarily unavailable', detail: 'Try again in a moment.', requestId: 'mi7r-1' },
     null,

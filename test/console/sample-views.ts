@@ -1,7 +1,9 @@
-// Sample data for pages: an account in use, and a new one. The data is fixed, so that pages look the same in every run.
+// Sample data for pages: an account in use and a new account. The data is fixed, so that pages look the same in every
+// run.
 
 import { balanceOverTime } from '../../src/console/charts/balance-chart.ts';
 import type { Page } from '../../src/console/layout.ts';
+import type { AccountView } from '../../src/console/pages/account.ts';
 import type { ApiKeysView } from '../../src/console/pages/api-keys.ts';
 import type { EndUserView, HistoryEntry } from '../../src/console/pages/end-user.ts';
 import type { ActorView } from '../../src/console/pages/lists.ts';
@@ -103,7 +105,7 @@ export const HISTORY: readonly HistoryEntry[] = [
   entry(39, 'start-cycle', KEY, [[LAST_PERIOD, 1_000]]),
 ];
 
-/** The postings behind an entry, as a store has them. */
+/** Returns the postings of a history entry as a store would. */
 function postingsOf({ id: transactionId, kind, createdAt, postings }: HistoryEntry): Posting[] {
   return postings.map(({ cycleId, period, amount }) => {
     const cycle = CYCLES.find((one) => one.id === cycleId && one.period === period) as Cycle;
@@ -111,6 +113,24 @@ function postingsOf({ id: transactionId, kind, createdAt, postings }: HistoryEnt
     return kind === 'subtract' ? postingTo(cycle, amount, { ...entry, createdAt }) : openingOf(cycle, entry);
   });
 }
+
+/** A cycle of an end user with one huge grant and other, smaller ones. */
+const HUGE = cycle(5, { amount: 9_007_199_254_738_000, remaining: 9_007_199_254_731_000, validityDays: 90 });
+const LATE_PERIOD = cycle(8, { type: 'recurring', amount: 1_000, remaining: 740, period: 11 });
+const RICH_HISTORY: readonly HistoryEntry[] = [
+  entry(0.1, 'subtract', KEY, [
+    [LATE_PERIOD, -260],
+    [HUGE, -7_000],
+  ]),
+  entry(
+    5,
+    'add',
+    MEMBER,
+    [[HUGE, 9_007_199_254_738_000]],
+    'A note that explains at some length why so many credits were added.',
+  ),
+  entry(8, 'renew', RENEWAL, [[LATE_PERIOD, 1_000]]),
+];
 
 const IDEMPOTENCY_KEYS = { add: 'key-1', subtract: 'key-2', 'start-cycle': 'key-3', 'stop-cycle': 'key-4' };
 
@@ -130,10 +150,37 @@ export function endUserView(change: Partial<EndUserView> = {}): EndUserView {
     isFirstPage: true,
     history: HISTORY,
     older: 'a cursor/of+the store',
+    openings: new Map(CYCLES.map((cycle) => [cycle.id, cycle])),
+    filter: { kind: '', from: '', to: '' },
+    filterErrors: {},
     forms: { refused: null, idempotencyKeys: IDEMPOTENCY_KEYS },
     ...change,
   };
 }
+
+/** An end user with amounts near the largest possible ones. */
+export const RICH_END_USER: EndUserView = endUserView({
+  balance: LATE_PERIOD.remaining + HUGE.remaining,
+  cycles: [LATE_PERIOD, HUGE],
+  openings: new Map([LATE_PERIOD, HUGE].map((one) => [one.id, one])),
+  history: RICH_HISTORY,
+  older: null,
+  balanceOverTime: {
+    now: NOW,
+    past: [
+      { at: NOW - 30 * DAY_MS, balance: 310 },
+      { at: NOW - 20 * DAY_MS, balance: 120 },
+      { at: NOW - 8 * DAY_MS, balance: 1_000 },
+      { at: NOW - 5 * DAY_MS, balance: 9_007_199_254_739_000 },
+      { at: NOW - 0.1 * DAY_MS, balance: 9_007_199_254_731_740 },
+    ],
+    future: [
+      { at: NOW, balance: 9_007_199_254_731_740 },
+      { at: NOW + 23 * DAY_MS, balance: 9_007_199_254_732_000 },
+    ],
+    end: NOW + 31 * DAY_MS,
+  },
+});
 
 /** An end user that never had credits. */
 export const NEW_END_USER: EndUserView = endUserView({ balance: 0, cycles: [], history: [], older: null });
@@ -163,6 +210,12 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
   return {
     asOf: Date.UTC(2026, 10, 20, 14),
     outstanding: 1_284_930n,
+    counts: { endUsers: 21_345, withCredits: 8_120 },
+    period: '30',
+    by: null,
+    keys: [{ actor: 'key:3', label: 'Production backend (scrip_write_Ab3dE6…)' }],
+    members: [{ actor: 'user:u1', label: VIEWER.email }],
+    actors: [],
     days: Array.from({ length: 30 }, (_, index) => flow(index)),
     recent: HISTORY.slice(0, 8).map((activity, index) => ({
       ...activity,
@@ -173,6 +226,15 @@ export function overviewView(change: Partial<OverviewView> = {}): OverviewView {
   };
 }
 
+/** An overview with one day on which a huge amount was granted. */
+export const RICH_OVERVIEW: OverviewView = overviewView({
+  outstanding: 9_007_199_254_740_991_000n,
+  counts: { endUsers: 1_000_000, withCredits: 894_976 },
+  days: Array.from({ length: 30 }, (_, index) =>
+    index === 20 ? { ...flow(index), added: 9_007_199_254_740_991n } : flow(index),
+  ),
+});
+
 export const EMPTY_OVERVIEW: OverviewView = overviewView({ outstanding: 0n, recent: [] });
 
 export function membersView(change: Partial<MembersView> = {}): MembersView {
@@ -182,7 +244,10 @@ export function membersView(change: Partial<MembersView> = {}): MembersView {
       { userId: 'u1', email: VIEWER.email, role: 'owner', joinedAt: NOW - 90 * DAY_MS },
       { userId: 'u2', email: 'grace@lumen.example', role: 'member', joinedAt: NOW - 12 * DAY_MS },
     ],
-    pendingInvitations: [{ role: 'member', expiresAt: NOW + 5 * DAY_MS }],
+    pendingInvitations: [
+      { id: 'a1'.repeat(32), role: 'member', createdAt: NOW - 2 * DAY_MS, expiresAt: NOW + 5 * DAY_MS },
+      { id: 'b2'.repeat(32), role: 'owner', createdAt: NOW - DAY_MS, expiresAt: NOW + 6 * DAY_MS },
+    ],
     newInvitationUrl: null,
     error: null,
     ...change,
@@ -194,13 +259,23 @@ export const END_USERS = Array.from({ length: 12 }, (_, index) => ({
     index < USERS.length
       ? (USERS[index] as string)
       : `${(index * 7_919_113).toString(16).padStart(8, '0')}-3a70-4d2e-9b61-0c8f4e7a1d23`,
+  balance: index === 2 ? 9_007_199_254_740_991 : 12_345 - index * 1_013,
+  expiresAt: index % 3 === 0 ? null : NOW + index * 29_977_123,
   latestActivity: NOW - index * 3_977_123,
 }));
 
 export const SECRET = 'scrip_write_0JhoLxlIEPIn3VrHtqRVZSm7MTkDmaUwH_03L8WQ';
 
 export function apiKeysView(change: Partial<ApiKeysView> = {}): ApiKeysView {
-  const key = { id: 3, name: 'Production backend', scope: 'write', hint: 'scrip_write_Ab3dE6…' } as const;
+  const key = {
+    id: 3,
+    name: 'Production backend',
+    scope: 'write',
+    hint: 'scrip_write_Ab3dE6…',
+    createdBy: MEMBER,
+    revokedBy: null,
+    use: { granted: 181_200n, spent: 94_387n, transactions: 12_890 },
+  } as const;
   return {
     now: NOW,
     keys: [
@@ -231,11 +306,39 @@ export function apiKeysView(change: Partial<ApiKeysView> = {}): ApiKeysView {
         hint: 'scrip_write_77xYfA…',
         createdAt: NOW - 90 * DAY_MS,
         lastUsedAt: NOW - 41 * DAY_MS,
+        createdBy: { kind: 'operator' },
         revokedAt: NOW - 35 * DAY_MS,
+        revokedBy: MEMBER,
+        use: { granted: 0n, spent: 0n, transactions: 0 },
       },
     ],
+    usedDays: 30,
     state: null,
     idempotencyKey: 'key-5',
+    ...change,
+  };
+}
+
+export function accountView(change: Partial<AccountView> = {}): AccountView {
+  return {
+    sessions: [
+      {
+        id: 'a1'.repeat(32),
+        browser: 'Firefox on Linux',
+        createdAt: NOW - DAY_MS,
+        usedAt: NOW - 60_000,
+        isCurrent: true,
+      },
+      {
+        id: 'b2'.repeat(32),
+        browser: 'Safari on an iPhone',
+        createdAt: NOW - 3 * DAY_MS,
+        usedAt: NOW - DAY_MS,
+        isCurrent: false,
+      },
+    ],
+    theme: 'system',
+    refused: null,
     ...change,
   };
 }

@@ -1,5 +1,5 @@
-// Secrets appear in no log and on no later page, also when the database fails; and a failure of the console's tables does
-// not affect the API.
+// Secrets appear in no log and on no later page, even if the database fails; and the API works even if the tables of
+// the console fail.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import { invite, newOwner, onBothStores, someEmail, Visitor } from './visitor.ts
 const CANARY = 'canary sings in a coal mine 7';
 
 onBothStores('Secrets', (start) => {
-  test('passwords and tokens are never logged, even when the database fails', async () => {
+  test('passwords and tokens of console users are never logged, even if the database fails', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     const secrets = [CANARY, ...owner.cookies.values(), (await invite(owner, 'member')).split('/').at(-1) as string];
@@ -20,25 +20,25 @@ onBothStores('Secrets', (start) => {
     secrets.push(...visitor.cookies.values());
     await visitor.signIn(email, `${CANARY} wrong`);
     await visitor.signIn(CANARY, CANARY);
-    await visitor.post('/console/password', { current: `${CANARY} wrong`, password: `${CANARY} new` });
+    await visitor.post('/console/account/password', { current: `${CANARY} wrong`, password: `${CANARY} new` });
     await visitor.post('/console/sign-up', { password: CANARY }, { 'content-type': 'text/plain' });
     await sql('ALTER TABLE console_users RENAME TO console_renamed');
     for (const reply of [
       await visitor.signIn(email, CANARY),
       await visitor.signUp({ email: someEmail(), password: CANARY }),
-      await owner.post('/console/password', { current: CANARY, password: `${CANARY} new` }),
+      await owner.post('/console/account/password', { current: CANARY, password: `${CANARY} new` }),
     ]) {
       assert.equal(reply.status, 503);
       assert.match(reply.text, /The API is not affected/);
       assert(!reply.text.includes('canary'));
     }
     const log = scrip.log.join('');
-    assert.match(log, /the console failed/);
+    assert.match(log, /a console request failed/);
     for (const secret of secrets) assert(!log.includes(secret), secret);
     assert(!log.toLowerCase().includes('canary'));
   });
 
-  test('an invitation link is shown once', async () => {
+  test('an invitation link is shown only once', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const secret = (await invite(owner, 'member')).split('/').at(-1) as string;
@@ -47,11 +47,11 @@ onBothStores('Secrets', (start) => {
 });
 
 onBothStores('Failure of the console tables', (start) => {
-  test('the console answers 503 while its tables are missing, the API is not affected, and both work afterwards', async () => {
+  test('while the tables of the console are missing, the console returns 503 and the API works; afterwards both work', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     await sql('ALTER TABLE console_sessions RENAME TO console_renamed');
-    assert.equal((await owner.get('/console/password')).status, 503);
+    assert.equal((await owner.get('/console/account')).status, 503);
     assert.equal((await scrip.post('/add', { end_user_id: someone(), amount: 5 })).status, 200);
     assert.equal((await scrip.call('GET', '/readyz')).status, 200);
     await sql('ALTER TABLE console_renamed RENAME TO console_sessions');

@@ -1,4 +1,4 @@
-// Signing in and out, rate limits, sessions and their cookie.
+// Signing in and out, rate limits, sessions, and the session cookie.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -38,7 +38,7 @@ onBothStores('Sign-in', (start) => {
     assertGoesTo(await new Visitor(scrip).get('/'), '/console');
   });
 
-  test('sign-in answers a wrong password, an unknown address and malformed input with the same page', async () => {
+  test('sign-in shows the same page for a wrong password, an unknown address and malformed input', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
     const pages = new Set<string>();
@@ -58,7 +58,16 @@ onBothStores('Sign-in', (start) => {
     assert.match([...pages][0] as string, /^200 [\s\S]*Wrong email or password\./);
   });
 
-  test('after ten failures, sign-in with an address is refused for 15 minutes, whether or not it has an account', async () => {
+  test('ten failed sign-ins from one client do not keep the user from signing in from another client', async () => {
+    const { scrip } = await start({ publicUrl: 'https://scrip.example' });
+    const { email } = await newOwner(scrip);
+    const guesser = new Visitor(scrip, { 'x-forwarded-for': '192.0.2.66' });
+    const failures = await Promise.all(Array.from({ length: 11 }, () => guesser.signIn(email, OTHER_PASSWORD)));
+    assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429]);
+    assertGoesTo(await new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7' }).signIn(email), '/console/overview');
+  });
+
+  test('after ten failed sign-ins with an address, the client is refused with that address for 15 minutes, whether or not it has an account', async () => {
     const { scrip, clock } = await start();
     const { email } = await newOwner(scrip);
     for (const entered of [email, someEmail()]) {
@@ -67,7 +76,7 @@ onBothStores('Sign-in', (start) => {
       );
       assert.deepEqual(failures.map(({ status }) => status).sort(), [...Array(10).fill(200), 429, 429]);
       const refused = await new Visitor(scrip).signIn(entered.toUpperCase());
-      assert.equal(refused.status, 429, 'with the right password as well');
+      assert.equal(refused.status, 429, 'the right password is refused too');
       assert.equal(refused.headers['retry-after'], '900');
       assert.match(refused.text, /Too many attempts[\s\S]*Try again in 15 minutes/);
     }
@@ -78,7 +87,7 @@ onBothStores('Sign-in', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), '/console/overview');
   });
 
-  test('signing in resets the failures of the address', async () => {
+  test('signing in resets the count of failed sign-ins with the address', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
     for (let round = 0; round < 2; round++) {
@@ -87,14 +96,14 @@ onBothStores('Sign-in', (start) => {
     }
   });
 
-  test('failures of one client are limited over all addresses', async () => {
+  test('failed sign-ins from one client are limited over all addresses', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
     const statuses = new Set<number>();
     for (let batch = 0; batch < 21; batch++) {
       const replies = await Promise.all(Array.from({ length: 5 }, () => client.signIn(someEmail())));
       for (const { status } of replies) statuses.add(status);
-      if (batch < 20) assert(!statuses.has(429), `a hundred attempts are allowed: ${batch}`);
+      if (batch < 20) assert(!statuses.has(429), `a hundred attempts are allowed; refused in batch ${batch}`);
     }
     assert(statuses.has(429), 'the next attempt is refused');
     const other = new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7, 192.0.2.8' });
@@ -139,7 +148,7 @@ onBothStores('Sessions', (start) => {
     assert(!(await owner.isSignedIn()));
   });
 
-  test('the end of a session is moved at most every five minutes', async () => {
+  test('the expiry of a session is extended at most every five minutes', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
@@ -152,7 +161,7 @@ onBothStores('Sessions', (start) => {
     assert.notEqual(await expiry(), before);
   });
 
-  test('signing out ends the session on the server', async () => {
+  test('signing out deletes the session on the server', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     const thief = new Visitor(scrip, { cookie: `scrip_session=${owner.cookies.get('scrip_session')}` });
@@ -170,14 +179,14 @@ onBothStores('Sessions', (start) => {
     const elsewhere = new Visitor(scrip);
     await elsewhere.signIn(owner.email);
     const old = owner.cookies.get('scrip_session');
-    const wrong = await owner.post('/console/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
+    const wrong = await owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
     assert.equal(wrong.status, 200);
     assert.match(wrong.text, /id="current-error">Wrong password/);
-    const common = await owner.post('/console/password', { current: PASSWORD, password: '123456789012345' });
+    const common = await owner.post('/console/account/password', { current: PASSWORD, password: '123456789012345' });
     assert.match(common.text, /id="password-error">This password/);
     assert(await elsewhere.isSignedIn());
-    const changed = await owner.post('/console/password', { current: PASSWORD, password: OTHER_PASSWORD });
-    assertGoesTo(changed, '/console/password?notice=changed');
+    const changed = await owner.post('/console/account/password', { current: PASSWORD, password: OTHER_PASSWORD });
+    assertGoesTo(changed, '/console/account?notice=password');
     assert(await owner.isSignedIn());
     assert.notEqual(owner.cookies.get('scrip_session'), old);
     assert(!(await elsewhere.isSignedIn()));
@@ -186,15 +195,15 @@ onBothStores('Sessions', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('guessing the current password is limited to ten attempts', async () => {
+  test('changing the password is refused after ten wrong current passwords', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
-    const guess = () => owner.post('/console/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
+    const guess = () => owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });
     for (let index = 0; index < 10; index++) assert.equal((await guess()).status, 200);
     assert.equal((await guess()).status, 429);
   });
 
-  test('removing a member ends the sessions of the user', async () => {
+  test('removing a member ends the sessions of that user', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);
@@ -217,11 +226,14 @@ onBothStores('Session cookie', (start) => {
     assert.match(cookie, /^__Host-scrip_session=[\w-]{43}; Path=\/; HttpOnly; SameSite=Lax; Secure$/);
     assert(await visitor.isSignedIn());
     const plain = new Visitor(scrip, { cookie: `scrip_session=${visitor.cookies.get('__Host-scrip_session')}` });
-    assert(!(await plain.isSignedIn()), 'a cookie without the prefix could have been set by another subdomain');
+    assert(
+      !(await plain.isSignedIn()),
+      'a cookie without the prefix is ignored, because another subdomain could have set it',
+    );
     assert.match(String((await visitor.get('/console')).headers['strict-transport-security']), /max-age=/);
   });
 
-  test('over plain HTTP, the session cookie is set on loopback addresses only', async () => {
+  test('over plain HTTP, the session cookie is set only on loopback addresses', async () => {
     const { scrip } = await start();
     const { email } = await newOwner(scrip);
     for (const host of ['localhost:8080', 'scrip.localhost', '127.0.0.1:9', '[::1]:8080'])

@@ -14,69 +14,122 @@ import {
   Visitor,
 } from './visitor.ts';
 
-const SIGNED_UP = '/console/sign-in?notice=signed-up';
+const OVERVIEW = '/console/overview';
+/** A header that marks a request as proxied, and so as not coming from the machine of the server. */
+const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
 onBothStores('Sign-up', (start) => {
-  test('signing up creates an account and its owner, who can then sign in', async () => {
-    const { scrip, sql } = await start();
+  test('the first person who signs up on the machine of the server gets the existing account and its API keys', async () => {
+    const { scrip, sql } = await start({ signUp: 'first' });
+    await scrip.createKey('Second', 'write');
     const visitor = new Visitor(scrip);
-    const page = await visitor.get('/console/sign-up');
-    for (const text of [
-      '>Account name</label>',
-      '>Email</label>',
-      '>Password</label>',
-      '<button class="button">Sign up</button>',
-    ])
-      assert(page.text.includes(text), text);
+    assertGoesTo(await visitor.get('/console'), '/console/sign-up');
+    const page = decode((await visitor.get('/console/sign-up')).text);
+    assert.match(page, /You'll own the account <strong>Acme<\/strong> with its API keys/);
+    assert.match(page, /name="name" type="text" value="Acme"/);
     const email = someEmail();
-    assertGoesTo(await visitor.signUp({ email: ` ${email.toUpperCase()} `, name: ' Lovelace Ltd ' }), SIGNED_UP);
-    assert.equal(visitor.cookies.size, 0, 'signing up does not sign in');
-    assert.match((await visitor.get(SIGNED_UP)).text, /You can now sign in/);
-    assertGoesTo(await visitor.signIn(email), '/console/overview');
+    assertGoesTo(await visitor.signUp({ email: ` ${email.toUpperCase()} `, name: ' Lovelace Ltd ' }), OVERVIEW);
+    assert(await visitor.isSignedIn(), 'signing up also signs in');
+    assert.match((await visitor.get('/console/api-keys')).text, /scrip_write_/);
     assert.match((await visitor.get('/console/members')).text, /<p class="account">Lovelace Ltd</);
-    assert.equal((await sql("SELECT * FROM accounts WHERE name = 'Lovelace Ltd'")).length, 1);
-    assert.deepEqual(await sql('SELECT email, role FROM console_members JOIN console_users ON id = user_id'), [
-      { email, role: 'owner' },
+    assert.deepEqual(await sql('SELECT account, name FROM accounts ORDER BY account'), [
+      { account: 1, name: 'Lovelace Ltd' },
+      { account: 2, name: 'Second' },
+    ]);
+    assert.deepEqual(await sql('SELECT account, email, role FROM console_members JOIN console_users ON id = user_id'), [
+      { account: 1, email, role: 'owner' },
+    ]);
+    assertGoesTo(await new Visitor(scrip).get('/console'), '/console/sign-in');
+    assertGoesTo(await new Visitor(scrip).signIn(email), OVERVIEW);
+  });
+
+  test('with SIGN_UP=first, signing up through a proxy, or while PUBLIC_URL names another address, is refused', async () => {
+    for (const [settings, headers] of [
+      [{ signUp: 'first' }, BY_PROXY],
+      [{ signUp: 'first' }, { forwarded: 'for=192.0.2.7' }],
+      [{ signUp: 'first', publicUrl: 'https://scrip.example' }, {}],
+    ] as const) {
+      const { scrip, sql } = await start(settings);
+      const visitor = new Visitor(scrip, headers);
+      assertGoesTo(await visitor.get('/console'), '/console/sign-in');
+      const page = await visitor.get('/console/sign-up');
+      assert.equal(page.status, 403);
+      assert.match(page.text, /open the link that Scrip printed when it started/);
+      assert.equal((await visitor.signUp({ email: someEmail() })).status, 403);
+      assert.equal((await sql('SELECT * FROM console_users')).length, 0);
+      assert.equal((await sql('SELECT * FROM accounts')).length, 1);
+    }
+  });
+
+  test('with SIGN_UP=open, the first sign-up on the machine of the server gets the existing account, and all others get new ones', async () => {
+    const { scrip, sql } = await start();
+    const [remote, local, later] = [new Visitor(scrip, BY_PROXY), new Visitor(scrip), new Visitor(scrip)];
+    for (const [visitor, name] of [
+      [remote, 'Remote'],
+      [local, 'Local'],
+      [later, 'Later'],
+    ] as const)
+      assertGoesTo(await visitor.signUp({ email: someEmail(), name }), OVERVIEW);
+    const rows = await sql(
+      `SELECT accounts.account, name FROM accounts JOIN console_members ON accounts.account = console_members.account
+       ORDER BY accounts.account`,
+    );
+    assert.deepEqual(rows, [
+      { account: 1, name: 'Local' },
+      { account: 2, name: 'Remote' },
+      { account: 3, name: 'Later' },
     ]);
   });
 
-  test('signing up with an account name that is taken appends random digits to it', async () => {
+  test('signing up and joining over plain HTTP from another machine are refused', async () => {
     const { scrip, sql } = await start();
+    const link = await invite(await newOwner(scrip), 'member');
+    const visitor = new Visitor(scrip, { host: 'scrip.internal' });
+    const fields = { email: someEmail(), name: 'Ada', password: PASSWORD };
+    for (const path of ['/console/sign-up', link]) {
+      for (const reply of [await visitor.get(path), await visitor.post(path, fields)]) {
+        assert.equal(reply.status, 403);
+        assert.match(reply.text, /HTTPS required/);
+      }
+    }
+    assert.equal((await sql('SELECT * FROM console_users')).length, 1);
+  });
+
+  test('signing up with an account name that already exists appends random digits to the name', async () => {
+    const { scrip, sql } = await start();
+    await newOwner(scrip, 'Acme');
     await Promise.all([newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme')]);
     const rows = await sql('SELECT account, name FROM accounts ORDER BY account');
     assert.deepEqual(
       rows.map(({ account }) => account),
       [1, 2, 3, 4],
     );
-    assert.equal(rows[0]?.name, 'Acme', 'the account that the tests create for API keys');
+    assert.equal(rows[0]?.name, 'Acme', 'the existing account keeps its name');
     for (const { name } of rows.slice(1)) assert.match(String(name), /^Acme [0-9a-f]{6}$/);
   });
 
-  test('signing up with an address that has an account gets the same response in the same time, and changes nothing', async () => {
+  test('signing up with an address that has an account is refused and changes nothing', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
-    const before = await sql('SELECT * FROM console_users');
+    const tables = async () => [await sql('SELECT * FROM console_users'), await sql('SELECT * FROM accounts')];
+    const before = await tables();
     const stranger = new Visitor(scrip);
-    const responses: unknown[] = [];
-    for (const email of [owner.email, someEmail()]) {
-      const startedAt = performance.now();
-      const { status, text, headers } = await stranger.signUp({ email, password: 'nine white swans by a lake' });
-      assert(performance.now() - startedAt >= 299, 'both take the same minimum time');
-      responses.push({ status, text, headers: { ...headers, date: '' } });
-    }
-    assert.deepEqual(responses[0], responses[1]);
-    assert.deepEqual((await sql('SELECT * FROM console_users ORDER BY created_at')).slice(0, 1), before);
+    const { status, text } = await stranger.signUp({ email: owner.email, password: 'nine white swans by a lake' });
+    assert.deepEqual([status, stranger.cookies.size], [200, 0]);
+    assert.match(text, /id="email-error">This address already has an account/);
+    assert.deepEqual(await tables(), before);
     assert.equal((await stranger.signIn(owner.email, 'nine white swans by a lake')).status, 200);
-    assertGoesTo(await stranger.signIn(owner.email), '/console/overview');
+    assertGoesTo(await stranger.signIn(owner.email), OVERVIEW);
   });
 
   test('signing up several times at once with one address creates one user', async () => {
     const { scrip, sql } = await start();
     const email = someEmail();
     const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email })));
-    for (const reply of replies) assertGoesTo(reply, SIGNED_UP);
+    assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 200, 303]);
     assert.equal((await sql('SELECT * FROM console_users')).length, 1);
     assert.equal((await sql('SELECT * FROM console_members')).length, 1);
+    assert.equal((await sql('SELECT * FROM accounts')).length, 1);
   });
 
   const refused: readonly (readonly [input: string, fields: Record<string, string>, error: RegExp])[] = [
@@ -107,7 +160,7 @@ onBothStores('Sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 0);
   });
 
-  test('SIGN_UP=first lets one user sign up, also when several try at once', async () => {
+  test('SIGN_UP=first lets one user sign up, even if several try at once', async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email: someEmail() })));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 403, 403]);
@@ -116,7 +169,7 @@ onBothStores('Sign-up', (start) => {
     assert(!(await new Visitor(scrip).get('/console/sign-in')).text.includes('/console/sign-up'));
   });
 
-  test('SIGN_UP=closed refuses everyone', async () => {
+  test('SIGN_UP=closed refuses every sign-up', async () => {
     const { scrip, sql } = await start({ signUp: 'closed' });
     const visitor = new Visitor(scrip);
     assert.match((await visitor.get('/console/sign-up')).text, /Sign-up is closed/);
@@ -126,7 +179,7 @@ onBothStores('Sign-up', (start) => {
 });
 
 onBothStores('Joining an account', (start) => {
-  test('an invitation link creates one member of the account', async () => {
+  test('an invitation link lets one person join the account', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip, 'Hopper Inc');
     const link = await invite(owner, 'member');
@@ -138,9 +191,8 @@ onBothStores('Joining an account', (start) => {
       /email-error[\s\S]*password-error/,
     );
     const email = someEmail();
-    assertGoesTo(await visitor.post(link, { email, password: PASSWORD }), SIGNED_UP);
-    assertGoesTo(await visitor.signIn(email), '/console/overview');
-    assert.match((await visitor.get('/console/password')).text, /<p class="account">Hopper Inc</);
+    assertGoesTo(await visitor.post(link, { email, password: PASSWORD }), OVERVIEW);
+    assert.match((await visitor.get('/console/account')).text, /<p class="account">Hopper Inc</);
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
     assert.equal((await new Visitor(scrip).post(link, { email: someEmail(), password: PASSWORD })).status, 404);
     assert.equal((await sql('SELECT * FROM console_members')).length, 2);
@@ -148,7 +200,7 @@ onBothStores('Joining an account', (start) => {
     assert(!stored.includes(link.split('/').at(-1) as string), 'the database stores only the hash of the token');
   });
 
-  test('an invitation link that is used several times at once creates one member', async () => {
+  test('an invitation link that is used several times at once lets one person join', async () => {
     const { scrip, sql } = await start();
     const link = await invite(await newOwner(scrip), 'owner');
     const replies = await Promise.all(
@@ -158,7 +210,7 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await sql('SELECT * FROM console_members')).length, 2);
   });
 
-  test('an invitation works where sign-up is closed, and expires after exactly seven days', async () => {
+  test('an invitation works even if sign-up is closed, and expires after exactly seven days', async () => {
     const { scrip, clock } = await start({ signUp: 'first' });
     const owner = await newOwner(scrip);
     await newMember(scrip, owner);
@@ -170,26 +222,51 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await new Visitor(scrip).post(link, { email: someEmail(), password: PASSWORD })).status, 404);
   });
 
-  test('joining with an address of another account gets the same response and changes no membership', async () => {
+  test('an invitation stays valid if the person who opens it cannot join with it', async () => {
     const { scrip, sql } = await start();
     const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
     const before = await sql('SELECT * FROM console_members ORDER BY account');
     const link = await invite(owner, 'member');
-    assertGoesTo(await new Visitor(scrip).post(link, { email: other.email, password: PASSWORD }), SIGNED_UP);
+    const credentials = { email: other.email, password: PASSWORD };
+    const taken = await new Visitor(scrip).post(link, credentials);
+    assert.equal(taken.status, 200);
+    assert.match(taken.text, /id="email-error">This address already has an account/);
+    for (const reply of [await other.get(link), await other.post(link, { email: someEmail(), password: PASSWORD })]) {
+      assert.equal(reply.status, 200);
+      assert.match(decode(reply.text), new RegExp(`signed in as ${other.email}, a member of <strong>Other<`));
+    }
+    assert.match((await owner.get(link)).text, /are already a member of <strong>One<\/strong>/);
     assert.deepEqual(await sql('SELECT * FROM console_members ORDER BY account'), before);
-    assert.equal(
-      (await new Visitor(scrip).get(link)).status,
-      404,
-      'the invitation is used up, as after any other join',
-    );
+    await other.post('/console/sign-out');
+    assertGoesTo(await other.post(link, { email: someEmail(), password: PASSWORD }), OVERVIEW);
+    assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 
-  test('a withdrawn invitation no longer works', async () => {
+  test('an invitation can be withdrawn alone, and only by its own account', async () => {
+    const { scrip } = await start();
+    const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
+    const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;
+    const { text } = await owner.get('/console/members');
+    const [, ofMember] = /id="invitation-\d">member<[\s\S]*?name="invitation" value="([0-9a-f]{64})"/.exec(text) ?? [];
+    assert(ofMember);
+    const withdraw = (visitor: Visitor) =>
+      visitor.post('/console/members/withdraw-invitations', { invitation: ofMember });
+    const statuses = async () => [
+      (await new Visitor(scrip).get(links[0])).status,
+      (await new Visitor(scrip).get(links[1])).status,
+    ];
+    await withdraw(other);
+    assert.deepEqual(await statuses(), [200, 200]);
+    assertGoesTo(await withdraw(owner), '/console/members?notice=withdrawn');
+    assert.deepEqual(await statuses(), [404, 200]);
+  });
+
+  test('withdrawing all invitations invalidates them', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const link = await invite(owner, 'member');
     assert.match((await owner.get('/console/members')).text, /Pending invitations/);
-    assertGoesTo(await owner.post('/console/members/withdraw-invitations'), '/console/members?notice=withdrawn');
+    assertGoesTo(await owner.post('/console/members/withdraw-invitations'), '/console/members?notice=all-withdrawn');
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 });

@@ -1,15 +1,17 @@
-// Clients that send all four writes on their own sockets, several requests at a time, with and without a key, and
-// remember the responses. Every write has a unique amount, so that its effect can be recognized.
+// Clients that send all four kinds of writes, several requests at a time, with and without idempotency keys, and record
+// the responses. Each client has its own socket. Every write has a unique amount that identifies its effect.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { below, type Random } from './randomness.ts';
 
 const REQUESTS_AT_ONCE_MAX = 16;
-/** An amount encodes a kind and a number: a subtraction is small beside an addition. */
+/**
+ * Added to the number of a request to make the amount of an addition. The amount of a subtraction is just that number.
+ */
 const ADDITION = 100_000_000;
 const CYCLE = 200_000_000;
-/** After a fault, so that a store that is down does not get a thousand requests a second. */
+/** The pause after a fault, so that a failing store does not get a thousand requests a second. */
 const PAUSE_MS = 5;
 
 export type Kind = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
@@ -17,10 +19,10 @@ export type Kind = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
 export interface Sent {
   readonly kind: Kind;
   readonly endUser: string;
-  /** 0 for a stop. */
+  /** 0 for a stop-cycle request. */
   readonly amount: number;
   readonly key: string | null;
-  /** Null without a response. */
+  /** Null if there is no response. */
   answer: Answered | null;
 }
 
@@ -41,7 +43,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** Directs further writes to these end users. */
+  /** Creates end users, to which all further writes go. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;
@@ -71,7 +73,7 @@ export interface Address {
   readonly secret: string;
 }
 
-/** One client: it sends a few requests at once, waits for their responses, and continues until its socket ends. */
+/** Runs a client that sends a few requests at once and waits for their responses, until its socket closes. */
 export async function runClient(address: Address, requests: Requests, random: Random, isStopped = () => false) {
   const connection = new Connection(address);
   while (!isStopped() && !connection.isClosed) {
@@ -82,7 +84,9 @@ export async function runClient(address: Address, requests: Requests, random: Ra
   connection.close();
 }
 
-/** Sends each again, one at a time, as a client does that got no response. The new responses are in the same order. */
+/**
+ * Repeats requests one at a time, as a client that got no response does. Returns the new responses in the same order.
+ */
 export async function sendAgain(address: Address, sent: readonly Sent[]): Promise<(Answered | null)[]> {
   const again = sent.map((one) => ({ ...one, answer: null }));
   const connection = new Connection(address);
@@ -112,7 +116,7 @@ class Connection {
     });
   }
 
-  /** Resolves when all have a response, or none will get any more. */
+  /** Resolves when every request has a response, or the connection is closed. */
   exchange(sent: readonly Sent[]): Promise<void> {
     if (this.isClosed) return Promise.resolve();
     this.#waiting = [...sent];

@@ -1,5 +1,5 @@
-// Compares a ledger after a crash with what was known before it: no acknowledged write is missing, no batch is there in
-// part, no batch is missing before one that is there, and the audit finds nothing.
+// Compares a ledger after a crash with the journal of the commands before it: no acknowledged write is missing, each
+// batch is stored whole or not at all, no batch is missing before a stored one, and the audit finds nothing.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,15 +11,15 @@ import { auditProblems } from '../load/server-process.ts';
 import { EndUser, transactionsOf } from '../store/temporary-ledger.ts';
 import { commandOf, END_USERS, isAddition, type JournalLine, serialOfTransaction } from './recorded-commands.ts';
 
-/** How many of the last commands are sent again. */
+/** How many of the last commands are repeated. */
 const SENT_AGAIN = 24;
 
-/** What the recorded journal says up to the crash. */
+/** The content of the recorded journal up to the crash. */
 export class Known {
   isOpen = false;
   readonly batches: (readonly number[])[] = [];
   readonly answers = new Map<number, string>();
-  /** The amounts of cycles that were stopped. */
+  /** The amounts of stopped cycles. */
   readonly stopped = new Set<number>();
 
   learn(line: JournalLine): void {
@@ -36,19 +36,19 @@ export class Known {
   }
 }
 
-/** Sentences, one for each problem. A control is caught by the writes that are lost. */
+/** A sentence for each problem. A control counts as caught if writes are lost. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
 }
 
-/** How often the effect of a command may be found; without a response, both are right. */
+/** How often the effect of a command may be stored. If there was no response, 0 and 1 are both right. */
 function timesOf(answer: string | undefined): readonly number[] {
   if (answer === 'acknowledged') return [1];
   return answer === undefined || answer === 'OutcomeUnknown' ? [0, 1] : [0];
 }
 
-/** Writes the files to an empty folder and opens the ledger among them, as a start after the crash does. */
+/** Writes the files to an empty folder and opens the ledger in it, as a restart after the crash does. */
 export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: Known, folder: string): Promise<Faults> {
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(folder, { recursive: true });
@@ -60,7 +60,7 @@ export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: K
     stores = await openSqliteStore(file, Date.now);
   } catch (error) {
     if (!(error instanceof CannotOpen)) throw error;
-    faults.broken.push(`it cannot be opened: ${error.message}`);
+    faults.broken.push(`the ledger cannot be opened: ${error.message}`);
     return faults;
   }
   const { ledger } = stores;
@@ -69,9 +69,9 @@ export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: K
     const times = await compare(ledger, known, faults);
     await sendAgain(ledger, known, times, faults);
     const problems = await auditProblems(`file:${file}`);
-    faults.broken.push(...problems.map((problem) => `afterwards: ${problem}`));
+    faults.broken.push(...problems.map((problem) => `after repeated commands: ${problem}`));
   } catch (error) {
-    faults.broken.push(`it cannot be used: ${(error as Error).message}`);
+    faults.broken.push(`the ledger cannot be used: ${(error as Error).message}`);
   } finally {
     await ledger.close().catch(() => {});
   }
@@ -79,9 +79,9 @@ export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: K
 }
 
 interface Effects {
-  /** How often the effect of each command is there. */
+  /** How often the effect of each command is stored. */
   readonly times: ReadonlyMap<number, number>;
-  /** The amounts of cycles that were stopped and have not ended. */
+  /** The amounts of stopped cycles that have not ended. */
   readonly stopped: ReadonlySet<number>;
 }
 
@@ -100,7 +100,7 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
   return { times, stopped };
 }
 
-/** @returns how often the effect of each command is there */
+/** @returns how often the effect of each command is stored */
 async function compare(
   ledger: LedgerStore,
   known: Known,
@@ -113,7 +113,7 @@ async function compare(
     const isStop = commandOf(serial).kind === 'stop-cycle';
     const answer = known.answers.get(serial);
     if (isStop || timesOf(answer).includes(found)) continue;
-    const sentence = `command ${serial} was ${answer ?? 'not answered'}, and is there ${found} times`;
+    const sentence = `command ${serial} (${answer ?? 'no response'}) is stored ${found} times`;
     (found === 0 ? lost : broken).push(sentence);
   }
   for (const serial of times.keys()) if (!sent.has(serial)) broken.push(`command ${serial} was never sent`);
@@ -130,17 +130,17 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
     if (additions.length === 0) continue;
     const there = additions.filter((serial) => times.has(serial)).length;
     if (there !== 0 && there !== additions.length)
-      faults.push(`of batch ${index}, ${there} of ${additions.length} additions are there`);
-    // A batch that failed may be missing before others; one without a response may not.
+      faults.push(`${there} of the ${additions.length} additions of batch ${index} are stored`);
+    // A batch that failed may be missing although later batches are stored; a batch without a response may not.
     const hasFailed = additions.some((serial) => /Unknown|Unavailable/.test(answers.get(serial) ?? ''));
     if (there === 0 && !hasFailed) missing ??= index;
-    if (there > 0 && missing !== null) faults.push(`batch ${index} is there, and batch ${missing} before it is not`);
+    if (there > 0 && missing !== null) faults.push(`batch ${index} is stored, and the earlier batch ${missing} is not`);
   }
   return faults;
 }
 
 /**
- * Sends the last commands again, as their clients would. A command with a key has an effect now only if it had none
+ * Repeats the last commands, as their clients would. A command with a key then has an effect only if it had none
  * before.
  */
 async function sendAgain(
@@ -160,10 +160,10 @@ async function sendAgain(
     const { kind } = commandOf(serial);
     const wasThere = before.has(serial);
     if (wasThere && outcome?.replayOf === undefined)
-      broken.push(`the effect of command ${serial} is there, and its idempotency record is not`);
+      broken.push(`the effect of command ${serial} is stored without its idempotency record`);
     if (!wasThere && outcome?.replayOf !== undefined && outcome.refused === null && kind !== 'stop-cycle')
-      broken.push(`the idempotency record of command ${serial} is there, and its effect is not`);
+      broken.push(`the idempotency record of command ${serial} is stored without its effect`);
     if (kind === 'add' && after.get(serial) !== 1)
-      broken.push(`command ${serial} was sent again, and is there ${after.get(serial) ?? 0} times`);
+      broken.push(`command ${serial} was repeated and is stored ${after.get(serial) ?? 0} times`);
   }
 }

@@ -1,4 +1,5 @@
-// The simulated disk of the power-loss test: if it kept more than a real one, the test would find nothing.
+// The simulated disk of the power-loss test. If it kept more than a real disk, the power-loss test could not find lost
+// writes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -20,7 +21,7 @@ function write(disk: Disk, file: RecordedFile, offset: number, text: string): vo
   change.isDone = true;
 }
 
-/** All contents that the file may have after a loss of power. */
+/** Collects the contents that the file may have after a power loss. */
 function outcomes(disk: Disk, survives: readonly Survives[] = SURVIVES): Set<string | undefined> {
   const random = randomFrom(1);
   const found = survives.flatMap((one) =>
@@ -29,7 +30,7 @@ function outcomes(disk: Disk, survives: readonly Survives[] = SURVIVES): Set<str
   return new Set(found);
 }
 
-test('after a loss of power, the simulated disk has what was synced, and may have lost the rest', () => {
+test('after a power loss, the simulated disk has everything that was synced, and may have lost the rest', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'old');
   file.synced(file.written());
@@ -39,7 +40,7 @@ test('after a loss of power, the simulated disk has what was synced, and may hav
   assert(found.has('old') && found.has('new'));
 });
 
-test('on the simulated disk, a created or removed name is certain only once its folder is synced', () => {
+test('on the simulated disk, the creation or removal of a file is durable only after its folder is synced', () => {
   const disk = new Disk();
   const file = new RecordedFile();
   disk.name('ledger', file);
@@ -51,7 +52,7 @@ test('on the simulated disk, a created or removed name is certain only once its 
   assert.deepEqual(outcomes(disk, ['nothing', 'everything']), new Set(['all', undefined]));
 });
 
-test('on the simulated disk, a later fsync does not repair one that failed; writing again does', () => {
+test('on the simulated disk, bytes whose fsync failed are durable only after they are written and synced again', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'one');
   file.failedToSync(file.written());
@@ -64,7 +65,7 @@ test('on the simulated disk, a later fsync does not repair one that failed; writ
   assert.deepEqual(outcomes(disk), new Set(['onetwo']));
 });
 
-test('on the simulated disk, an fsync covers what was written before it began', () => {
+test('on the simulated disk, an fsync makes durable what was written before it began', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'one');
   const written = file.written();
@@ -73,13 +74,13 @@ test('on the simulated disk, an fsync covers what was written before it began', 
   assert(outcomes(disk, ['nothing']).has('one'));
 });
 
-test('on the simulated disk, a write without an fsync may be there in part, by sector or by byte', () => {
+test('on the simulated disk, a part of an unsynced write may survive, cut at any sector or byte', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'a'.repeat(512) + 'b'.repeat(512));
-  assert(outcomes(disk, ['sectors']).has(`${'\0'.repeat(512)}${'b'.repeat(512)}`), 'the second sector alone');
+  assert(outcomes(disk, ['sectors']).has(`${'\0'.repeat(512)}${'b'.repeat(512)}`), 'only the second sector survives');
   const lengths = [...outcomes(disk, ['prefix'])].map((text) => text?.length ?? 0);
   assert(
     lengths.some((length) => length > 0 && length < 512),
-    'a part of the first sector',
+    'a part of the first sector survives',
   );
 });

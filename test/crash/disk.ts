@@ -1,20 +1,20 @@
-// A folder on a disk that may lose power at any moment: what is on stable storage, and what is in flight and may or may
-// not arrive there. It guarantees what POSIX does and no more:
+// A simulated folder on a disk that may lose power at any moment: which changes are on stable storage, and which are in
+// flight and may be lost. It guarantees what POSIX guarantees and no more:
 //
 //   written, truncated ──fsync of the file──▶ stable
-//        └──fsync fails──▶ doomed: perhaps stable, and no later fsync helps; only writing it again does
+//        └──fsync fails──▶ doomed: possibly stable; only another write, not another fsync, makes it certain
 //   named, unnamed ──fsync of the folder──▶ stable
 //
-// A failed fsync undoes nothing and guarantees nothing, as on Linux, which marks the pages as clean all the same.
+// As on Linux, a failed fsync undoes nothing and guarantees nothing, but marks the pages as clean.
 
 import assert from 'node:assert/strict';
 import { below, type Random } from './randomness.ts';
 
-/** A disk writes this much as a whole, or not at all. */
+/** A disk writes a sector completely or not at all. */
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** Which of the changes in flight reach the disk: the first of them, the last of these in part; any sectors; … */
+/** Which changes in flight survive: none, the first ones with the last of these cut short, random sectors, or all. */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -35,7 +35,7 @@ export class RecordedFile {
   underWay: Change[] = [];
   doomed: Bytes[] = [];
 
-  /** Interrupted changes have happened or not: `content` shows it. */
+  /** Finds out from `content` which interrupted changes took effect. */
   settle(content: Buffer): void {
     this.underWay = this.underWay.filter((change) => {
       if (change.isDone) return true;
@@ -45,7 +45,7 @@ export class RecordedFile {
     });
   }
 
-  /** The changes that an fsync which begins now covers. */
+  /** Returns the changes that an fsync starting now covers. */
   written(): ReadonlySet<Change> {
     return new Set(this.underWay.filter(({ isDone }) => isDone));
   }
@@ -63,14 +63,14 @@ export class RecordedFile {
     for (const change of this.underWay) {
       if (!written.has(change)) continue;
       this.#forgetDoomed(change);
-      // A size that is not on the disk yet is metadata, which the journal of the file system brings there.
+      // A new file size is metadata: the journal of the file system makes it durable.
       if (change.kind === 'truncate') this.stable = applied(this.stable, change);
       else this.doomed.push({ offset: change.offset, bytes: change.bytes });
     }
     this.underWay = this.underWay.filter((change) => !written.has(change));
   }
 
-  /** Bytes that were written again can be synced again. */
+  /** Bytes that are written again can be synced again. */
   #forgetDoomed(change: Change): void {
     const from = change.kind === 'truncate' ? change.size : change.offset;
     const to = change.kind === 'truncate' ? Number.POSITIVE_INFINITY : change.offset + change.bytes.length;
@@ -87,7 +87,7 @@ export class RecordedFile {
 
 export class Disk {
   #order = 0;
-  /** As processes see it. */
+  /** The names that processes see. */
   readonly names = new Map<string, RecordedFile>();
   #stableNames = new Map<string, RecordedFile>();
   #namings: Naming[] = [];
@@ -116,7 +116,7 @@ export class Disk {
     this.#namings = [];
   }
 
-  /** The files as they may be when the power is back. */
+  /** Returns the files that may be found after a power loss. */
   afterPowerLoss(survives: Survives, random: Random): Map<string, Buffer> {
     const until = survives === 'prefix' ? below(this.#order + 1 - this.#firstUnderWay(), random) : 0;
     const last = this.#firstUnderWay() + until;
@@ -138,7 +138,7 @@ export class Disk {
   }
 }
 
-/** @param last the first change that is not there at all, of those in order */
+/** @param last with `prefix`, the order of the first change that is lost completely */
 function contentOf(
   { stable, underWay, doomed }: RecordedFile,
   survives: Survives,
@@ -168,7 +168,7 @@ function applied(content: Buffer, change: Change): Buffer {
     : Buffer.concat([content, Buffer.alloc(change.size - content.length)]);
 }
 
-/** Up to some byte. The rest of that sector may have any content. */
+/** Applies a write up to a random byte. The rest of that sector may get random content. */
 function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   if (change.kind === 'truncate') return random() < 0.5 ? applied(content, change) : content;
   const length = below(change.bytes.length + 1, random);
@@ -180,7 +180,7 @@ function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   return withBytes(content, { offset: change.offset, bytes: torn });
 }
 
-/** Any of the sectors. The file may still have grown to its new size, with zeros or anything else in the others. */
+/** Applies random sectors of a write. The file may grow to its new size anyway, with zeros or random bytes. */
 function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number, random: Random): Buffer {
   let result = content;
   const end = offset + bytes.length;
@@ -198,9 +198,9 @@ function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number
   return result;
 }
 
-/** Changes `content` in place if it is long enough: the caller owns it. */
+/** Changes `content` in place if it is long enough; callers must pass a buffer of their own. */
 function withBytes(content: Buffer, { offset, bytes }: Bytes): Buffer {
-  assert(offset >= 0, 'bytes are written at or after the beginning');
+  assert(offset >= 0, 'the offset is not negative');
   const end = offset + bytes.length;
   const result = end <= content.length ? content : Buffer.concat([content, Buffer.alloc(end - content.length)]);
   bytes.copy(result, offset);

@@ -1,6 +1,6 @@
-// After a failed fsync, a kernel may show processes data that never reached the disk. Opening a ledger must not build
-// on it. `npm run power-loss` found this: it recorded such a process, killed it, recorded the next one, and cut the
-// power.
+// After a failed fsync, a kernel may show processes data that never reached the disk, so opening a ledger must not rely
+// on data in the log. `npm run power-loss` found this: it recorded a process, killed it, recorded the next one, and cut
+// the power.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, statSync } from 'node:fs';
@@ -13,22 +13,22 @@ import { balanceOf, EndUser, temporaryFile } from '../store/temporary-ledger.ts'
 
 const ada = new EndUser(1, 0);
 
-test('opening a ledger writes the log of a killed process to the file once more, and truncates the log', async (t) => {
+test('opening a ledger writes the log of a killed process into the ledger file again and truncates the log', async (t) => {
   const file = temporaryFile();
   const writing = otherProcess(t, 'write', file);
   while ((await writing.answer()).times < 20);
   await writing.kill();
   const left = statSync(`${file}-wal`).size;
   await openFor(t, file);
-  assert(statSync(`${file}-wal`).size < left / 2, 'the log has only what opening the ledger has written');
+  assert(statSync(`${file}-wal`).size < left / 2, 'the log contains only what opening the ledger wrote');
   const alone = temporaryFile();
   copyFileSync(file, alone);
   assert(!existsSync(`${alone}-wal`));
   const balance = await balanceOf(await openFor(t, alone), ada);
-  assert(balance >= 2 * 20, `all acknowledged writes are in the file itself: ${balance}`);
+  assert(balance >= 2 * 20, `the ledger file alone contains all acknowledged writes: ${balance}`);
 });
 
-test('a ledger opens and writes while a reader keeps the log of a killed process from being truncated', async (t) => {
+test('a ledger opens and accepts writes while a reader prevents the truncation of the log of a killed process', async (t) => {
   const file = temporaryFile();
   const writing = otherProcess(t, 'write', file);
   while ((await writing.answer()).times < 20);

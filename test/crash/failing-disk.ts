@@ -1,7 +1,7 @@
-// `npm run failing-disk -- --times 12 --seed 1`: a server under load whose disk fails or is slow. A failing disk returns
-// EIO for fsyncs and writes, or ENOSPC for writes: once, permanently or intermittently. strace injects the errors. A
-// writer that treats a failed COMMIT as a success must be caught. Needs Linux and strace (Debian: `apt-get install
-// strace`).
+// `npm run failing-disk -- --times 12 --seed 1`: tests a server under load whose disk is slow or fails. A failing disk
+// returns EIO for fsyncs and writes, or ENOSPC for writes: once, permanently or intermittently. strace injects the
+// errors. A writer that treats a failed COMMIT as a success must be caught. Needs Linux and strace (Debian: `apt-get
+// install strace`).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,11 +13,11 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** After every so many failures the server is killed instead of recovering. */
+/** Every fourth failure ends with killing the server instead of letting it recover. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
-/** What a response may be while a disk fails. `Internal` is not among them: no invariant is violated. */
+/** The responses that are allowed while a disk fails. `Internal` is not: a failing disk violates no invariant. */
 const HONEST = new Set([
   '200',
   'InsufficientFunds',
@@ -32,9 +32,9 @@ interface Fault {
   readonly inject: string;
 }
 
-const FSYNC_EIO: Fault = { name: 'fsync answers EIO', inject: 'fsync,fdatasync:error=EIO' };
-const WRITE_EIO: Fault = { name: 'a write answers EIO', inject: 'pwrite64:error=EIO' };
-const WRITE_ENOSPC: Fault = { name: 'a write answers ENOSPC', inject: 'pwrite64:error=ENOSPC' };
+const FSYNC_EIO: Fault = { name: 'fsync returns EIO', inject: 'fsync,fdatasync:error=EIO' };
+const WRITE_EIO: Fault = { name: 'a write returns EIO', inject: 'pwrite64:error=EIO' };
+const WRITE_ENOSPC: Fault = { name: 'a write returns ENOSPC', inject: 'pwrite64:error=ENOSPC' };
 const FAULTS: readonly Fault[] = [FSYNC_EIO, WRITE_EIO, WRITE_ENOSPC];
 
 const { times, seed } = parseArgs({
@@ -45,11 +45,11 @@ const { times, seed } = parseArgs({
 }).values;
 
 if (spawnSync('strace', ['--version']).status !== 0) {
-  say('strace is not here: the disk cannot be made to fail. On Debian: apt-get install strace.');
+  say('strace is not installed, so disk errors cannot be injected. On Debian: apt-get install strace.');
   process.exit(2);
 }
 const started = performance.now();
-say(`seed ${seed}; again: npm run failing-disk -- --times ${times} --seed ${seed}`);
+say(`seed ${seed}; repeat with: npm run failing-disk -- --times ${times} --seed ${seed}`);
 let hasFailed = false;
 for (const fault of FAULTS) {
   const once = Array.from({ length: Number(times) }, (_, index) => failureOf(fault, `${index + 1}`, false));
@@ -66,7 +66,10 @@ await examineControl();
 say(`${Math.round((performance.now() - started) / 1_000)} s`);
 process.exit(hasFailed ? 1 : 0);
 
-/** @param when which of the calls of each thread fail, as strace says it: `3`, `3+` from the third on, `1+7` each seventh */
+/**
+ * @param when which calls of each thread fail, in the syntax of strace: `3` is the third call, `3+` the third and all later
+ *   calls, `1+7` the first and every seventh after it
+ */
 function failureOf({ name, inject }: Fault, when: string, mustFail: boolean, lastsMs = LASTS_MS): Failure {
   return { name: `${name}, ${when}`, breakDisk: injecting(`${inject}:when=${when}`), lastsMs, mustFail };
 }
@@ -123,7 +126,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/** It loses acknowledged writes, or finds a posting missing and stops writing. */
+/** The control is caught if it loses acknowledged writes, or finds a posting missing and stops writing. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {
@@ -132,15 +135,15 @@ async function examineControl(): Promise<void> {
   });
   const isCaught = seen === null || seen.lost > 0;
   hasFailed ||= !isCaught;
-  const summary = seen === null ? 'it came upon what was missing, and stopped' : summaryOf(seen);
-  say(`${isCaught ? 'ok' : 'NOT OK'}  control: a failed COMMIT is taken for one that worked: ${summary}`);
+  const summary = seen === null ? 'found a posting missing and stopped writing' : summaryOf(seen);
+  say(`${isCaught ? 'ok' : 'NOT OK'}  control: a failed COMMIT is treated as a success: ${summary}`);
 }
 
 function faultsOf({ answers, lost, wrong }: Seen): string[] {
   const dishonest = [...answers.keys()].filter((name) => !HONEST.has(name));
   return [
-    ...(lost > 0 ? [`${lost} acknowledged are lost`] : []),
-    ...dishonest.map((name) => `${answers.get(name)} were answered ${name}`),
+    ...(lost > 0 ? [`${lost} acknowledged writes are lost`] : []),
+    ...dishonest.map((name) => `${answers.get(name)} responses were ${name}`),
     ...wrong,
   ];
 }

@@ -1,5 +1,6 @@
-// A server under constant load whose disk fails for a while: its responses, whether it still reads and reports that it
-// cannot write, whether it recovers by itself, and whether acknowledged writes are there.
+// A server under constant load whose disk fails for a while. Checks its responses, that it continues to serve reads,
+// that
+// /readyz reports the failure, that it recovers without help, and that no acknowledged write is lost.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerAt, Running } from '../cli/scrip-command.ts';
@@ -12,7 +13,7 @@ const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 
 const CLIENTS = 6;
 const END_USERS = 12;
-/** How long it may take until the disk fails, and until the server recovers: far more than either takes. */
+/** The time limit for the disk to fail, and for the server to recover. Either takes far less. */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
@@ -22,19 +23,19 @@ export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The disk is repaired after this time, but not before a write has failed if `mustFail`. */
+  /** The disk is repaired after this time. If `mustFail`, it is not repaired before a write has failed. */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
 
 export interface Seen {
-  /** The number of responses by kind: `200`, or the name of the problem. */
+  /** The number of responses by kind: `200`, the name of a problem, or `none`. */
   readonly answers: Map<string, number>;
   readonly notReady: number;
   readonly reads: number;
   readonly lost: number;
   readonly wrong: readonly string[];
-  /** From the repair of the disk to the first write that succeeded. */
+  /** The time from the repair of the disk to the first successful write. */
   readonly backMs: number;
 }
 
@@ -70,13 +71,14 @@ export class FailingServer {
   }
 
   /**
-   * Load, a failure, and load until it is over; then compares all responses with the ledger.
+   * Writes before, during and after a failure, then compares all responses with the ledger.
    *
-   * @param restart how the server is ended and started again before the comparison, if at all
+   * @param restart the signal to stop the server with before the comparison, after which it is started again; null for no
+   *   restart
    */
   async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
     const server = this.#server;
-    if (server === null) throw new Error('the server is started first');
+    if (server === null) throw new Error('the server is not running');
     const endUsers = this.#requests.newEndUsers(END_USERS);
     const from = this.#requests.all.length;
     const sent = () => this.#requests.all.slice(from);
@@ -104,7 +106,7 @@ export class FailingServer {
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** Reads, and asks whether the server is ready, while the failure lasts. */
+  /** Reads and checks readiness for as long as the failure lasts. */
   async #watch(endUser: string, { lastsMs, mustFail }: Failure, sent: () => readonly Sent[]) {
     const headers = { authorization: `Bearer ${this.#secret}` };
     const watched = { notReady: 0, reads: 0, wrong: [] as string[] };
@@ -120,11 +122,11 @@ export class FailingServer {
       const read = await fetch(`${this.#address.url}/get-active-balance?end_user_id=${endUser}`, { headers });
       const text = await read.text();
       if (read.ok) watched.reads += 1;
-      else watched.wrong.push(`a read was answered ${text}`);
+      else watched.wrong.push(`a read failed: ${text}`);
       await sleep(LOOK_EVERY_MS);
     }
     if (mustFail && !hasFailed()) watched.wrong.push('no write has failed');
-    if (mustFail && watched.notReady === 0) watched.wrong.push('it never said that it was not ready');
+    if (mustFail && watched.notReady === 0) watched.wrong.push('the server never reported that it was not ready');
     return watched;
   }
 }
@@ -141,12 +143,12 @@ function answersOf(sent: readonly Sent[]): Map<string, number> {
 async function until(holds: () => boolean | Promise<boolean>, what: string): Promise<void> {
   const deadline = performance.now() + PATIENCE_MS;
   while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`${what}, within ${PATIENCE_MS} ms`);
+    if (performance.now() > deadline) throw new Error(`${what}: not within ${PATIENCE_MS} ms`);
     await sleep(5);
   }
 }
 
 export function summaryOf({ answers, notReady, reads, lost, wrong, backMs }: Seen): string {
   const counts = [...answers].map(([name, count]) => `${count} ${name}`).join(', ');
-  return `${counts}; ${reads} reads, ${notReady} times not ready; ${lost} lost, ${wrong.length} otherwise wrong; back after ${Math.round(backMs)} ms`;
+  return `${counts}; ${reads} reads, ${notReady} times not ready; ${lost} lost, ${wrong.length} other problems; writing again after ${Math.round(backMs)} ms`;
 }

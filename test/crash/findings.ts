@@ -1,30 +1,30 @@
-// Compares what a server holds after a restart, read over HTTP, with the responses that the clients got before.
+// Compares the content of a restarted server, read over HTTP, with the responses that clients got before the restart.
 
 import { type Address, type Answered, type Sent, sendAgain } from './clients.ts';
 
 export interface Findings {
   /** Acknowledged writes that are missing. */
   lost: number;
-  /** Requests without a response that were executed. */
+  /** The number of requests with an unknown outcome that had an effect. */
   unansweredDone: number;
-  /** Sentences, one for each other problem. */
+  /** A sentence for each other problem. */
   readonly wrong: string[];
 }
 
-/** By their unique amounts. */
+/** The effects of all writes, identified by their unique amounts. */
 interface Effects {
   readonly times: ReadonlyMap<number, number>;
-  /** The amounts of cycles that were stopped. */
+  /** The amounts of stopped cycles. */
   readonly stopped: ReadonlySet<number>;
-  /** Why an end user could not be read, by end user. A server refuses to read an end user whose rows are corrupt. */
+  /** Why an end user could not be read, by end user. A server does not return an end user with corrupt rows. */
   readonly unread: ReadonlyMap<string, string>;
 }
 
-/** How many acknowledged requests with a key are sent once more, besides all that got no response. */
+/** How many of the last acknowledged requests with a key are repeated, besides those with an unknown outcome. */
 const ANSWERED_SENT_AGAIN = 10;
 
 /**
- * Compares, then sends all requests with a key again.
+ * Compares the responses with the ledger, then repeats requests that have an idempotency key.
  *
  * @param sent all requests that concern `endUsers`
  */
@@ -39,18 +39,18 @@ export async function findingsOf(
   return findings;
 }
 
-/** Compares what the server holds with the responses that the clients got. */
+/** Compares the content of the server with the responses that the clients got. */
 export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
   const known = new Set(sent.map(effectOf));
   for (const amount of effects.times.keys())
-    if (!known.has(amount)) findings.wrong.push(`there is a transaction of ${amount}, which no client requested`);
+    if (!known.has(amount)) findings.wrong.push(`the ledger has a transaction of ${amount} that no client requested`);
   findings.wrong.push(...effects.unread.values());
   for (const one of sent) if (!effects.unread.has(one.endUser)) compare(one, effects, findings);
   return findings;
 }
 
-/** The amount of its transaction. */
+/** Returns the amount of the transaction that a request makes. */
 function effectOf({ kind, amount }: Sent): number {
   return kind === 'subtract' ? -amount : amount;
 }
@@ -73,7 +73,7 @@ export async function effectsOf({ url, secret }: Address, endUsers: readonly str
     const answer = await fetch(`${url}/${path}?end_user_id=${endUser}`, { headers });
     const text = await answer.text();
     if (answer.ok) return JSON.parse(text) as ReadBody;
-    unread.set(endUser, `/${path} of ${endUser} was answered ${answer.status}: ${text}`);
+    unread.set(endUser, `/${path} of ${endUser} returned ${answer.status}: ${text}`);
     return null;
   };
   const look = async (endUser: string) => {
@@ -98,14 +98,16 @@ function compare(one: Sent, { times, stopped }: Effects, findings: Findings): vo
     return;
   }
   const found = times.get(effectOf(one)) ?? 0;
-  if (found > 1) findings.wrong.push(`${one.kind} ${one.amount} is there ${found} times`);
+  if (found > 1) findings.wrong.push(`${one.kind} ${one.amount} was stored ${found} times`);
   if (isAcknowledged(one) && found === 0) findings.lost += 1;
   if (isUnknown(one) && found > 0) findings.unansweredDone += 1;
   if (!isAcknowledged(one) && !isUnknown(one) && found > 0)
-    findings.wrong.push(`${one.kind} ${one.amount} was answered ${one.answer?.status}, and is there`);
+    findings.wrong.push(`${one.kind} ${one.amount} returned ${one.answer?.status} and was stored`);
 }
 
-/** A key whose request got no response now shows its outcome; one that got a response shows the same again. */
+/**
+ * Repeats requests: each response must match the ledger, and a request that had a response must get the same one again.
+ */
 async function repeat(
   address: Address,
   endUsers: readonly string[],
@@ -114,7 +116,7 @@ async function repeat(
   { wrong }: Findings,
 ): Promise<void> {
   const keyed = sent.filter(({ key }) => key !== null);
-  // A fault stores nothing, so its key would be a first request; only unknown outcomes are sent again.
+  // A fault stores no idempotency record, so the repeated request would be a first one.
   const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
   const open = keyed.filter(isUnknown);
   const again = [...decided, ...open];
@@ -123,19 +125,19 @@ async function repeat(
   wrong.push(...after.unread.values());
   for (const [index, one] of again.entries()) {
     const answer = answers[index] as Answered | null;
-    const name = `${one.kind} ${one.amount} of ${one.key}`;
-    if (answer === null || answer.status >= 500) wrong.push(`${name} was sent again and got ${answer?.text}`);
+    const name = `${one.kind} ${one.amount} with key ${one.key}`;
+    if (answer === null || answer.status >= 500) wrong.push(`${name} was repeated and got ${answer?.text}`);
     else if (index < decided.length) {
-      if (!answer.isReplayed) wrong.push(`${name} was answered before, and was done again`);
+      if (!answer.isReplayed) wrong.push(`${name} had a response before, and was executed again`);
       else if (answer.text !== one.answer?.text)
-        wrong.push(`${name} was answered ${one.answer?.text}, then ${answer.text}`);
+        wrong.push(`${name} returned ${one.answer?.text}, then ${answer.text}`);
     }
     if (one.kind === 'stop-cycle' || answer === null) continue;
     if (before.unread.has(one.endUser) || after.unread.has(one.endUser)) continue;
     const wasThere = (before.times.get(effectOf(one)) ?? 0) > 0;
-    if (wasThere && !answer.isReplayed) wrong.push(`${name} is there, and its answer is not`);
+    if (wasThere && !answer.isReplayed) wrong.push(`${name} is stored without its idempotency record`);
     const found = after.times.get(effectOf(one)) ?? 0;
     if (found !== (answer.status === 200 ? 1 : 0))
-      wrong.push(`${name} was answered ${answer.status}, and is there ${found} times`);
+      wrong.push(`${name} returned ${answer.status} and was stored ${found} times`);
   }
 }

@@ -1,5 +1,5 @@
-// A disk that is full for a while, under a server that is written to: a limit on the size of files, which any user may
-// set for a process of theirs, and, if the tests run as root, a small file system that is really full.
+// A server under load whose disk is full for a while. Simulated by a limit on the size of files, which any user may set
+// for their own processes, and, if the tests run as root, by a small file system that is really full.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -15,14 +15,14 @@ const ROOM_BYTES = 2 ** 18;
 const DISK_BYTES = 2 ** 24;
 const LASTS_MS = 1_500;
 
-const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'it needs prlimit, of util-linux';
+const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit (util-linux) is not installed';
 const NOT_ROOT = (process.platform !== 'linux' || process.getuid?.() !== 0) && 'only root may mount a file system';
 
-/** No file of the process may grow much larger than the log is now. */
+/** Stops the files of the server process from growing much larger than the log is now. */
 function filesMayNotGrow(file: string): Failure {
   const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
   return {
-    name: 'files that may not grow',
+    name: 'a file size limit',
     lastsMs: LASTS_MS,
     mustFail: true,
     async breakDisk({ pid }) {
@@ -32,7 +32,7 @@ function filesMayNotGrow(file: string): Failure {
   };
 }
 
-/** Another file takes nearly all the space, and is deleted again. */
+/** Fills the file system with another file, and deletes it again. */
 function diskIsFull(folder: string): Failure {
   return {
     name: 'a full disk',
@@ -59,7 +59,7 @@ async function seenUnder(t: TestContext, file: string, failure: Failure, weaknes
   const server = new FailingServer(file, randomFrom(SEED), weakness);
   t.after(() => server.end('SIGKILL'));
   await server.start();
-  // Stopped and started, as an operator would after freeing space.
+  // Restart the server at the end, as an operator would after freeing space.
   const seen = await server.under(failure, 'SIGTERM');
   t.diagnostic(`SEED=${SEED} ${failure.name}: ${summaryOf(seen)}`);
   return seen;
@@ -67,33 +67,33 @@ async function seenUnder(t: TestContext, file: string, failure: Failure, weaknes
 
 function assertKept({ answers, lost, wrong, reads }: Seen): void {
   assert.deepEqual(wrong, []);
-  assert.equal(lost, 0, 'what was answered is there');
-  assert(reads > 0, 'reads continue');
-  assert((answers.get('OutcomeUnknown') ?? 0) > 0, 'a commit that fails may have happened');
-  assert.equal(answers.get('Internal') ?? 0, 0, 'a disk that is full breaks no invariant');
-  assert.equal(answers.get('none') ?? 0, 0, 'all are answered');
+  assert.equal(lost, 0, 'no acknowledged write is lost');
+  assert(reads > 0, 'reads succeed during the failure');
+  assert((answers.get('OutcomeUnknown') ?? 0) > 0, 'a failed commit has an unknown outcome');
+  assert.equal(answers.get('Internal') ?? 0, 0, 'a full disk violates no invariant');
+  assert.equal(answers.get('none') ?? 0, 0, 'every request has a response');
 }
 
-test('a server whose files may not grow loses nothing, answers reads, and writes again by itself afterwards', {
+test('a server whose files reach a size limit loses nothing, serves reads, and resumes writing once the limit is removed', {
   skip: NO_PRLIMIT,
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   assertKept(await seenUnder(t, file, filesMayNotGrow(file), null));
 });
 
-test('a server on a full disk loses nothing, answers reads, and writes again by itself once there is space', {
+test('a server on a full disk loses nothing, serves reads, and resumes writing once there is space', {
   skip: NOT_ROOT,
 }, async (t) => {
   const folder = smallDisk(t);
   assertKept(await seenUnder(t, join(folder, 'scrip.db'), diskIsFull(folder), null));
 });
 
-test('control: the test of a full disk catches a writer that treats a failed COMMIT as a success', {
+test('control: the full-disk test catches a writer that treats a failed COMMIT as a success', {
   skip: NO_PRLIMIT,
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   const failure = { ...filesMayNotGrow(file), mustFail: false };
-  // It may also stop writing for good, when it finds a posting missing.
+  // The writer may also find a posting missing and stop writing for good.
   const isCaught = await seenUnder(t, file, failure, 'deaf').then(
     ({ lost }) => lost > 0,
     (error) => /^writes work again/.test(error.message),

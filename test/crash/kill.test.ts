@@ -1,5 +1,5 @@
-// A server that is killed under load, 20 times; `npm run kill` does it 200 times. Broken writers check that the test
-// can fail.
+// A server that is killed under load, 20 times; `npm run kill` does it 200 times. The controls are broken writers,
+// which the test must catch.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,17 +7,20 @@ import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
 const KILLS = 20;
-/** A control ends once it is caught. */
+/** A control ends once the test has caught it. */
 const CONTROL_KILLS_MAX = 20;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
-test('a server that is killed loses no acknowledged write and leaves no half batch, and a repeated key shows the outcome', async (t) => {
+test('a server that is killed loses no acknowledged write and keeps each batch whole or not at all, and repeated idempotency keys show the outcomes', async (t) => {
   const found = await killRepeatedly(KILLS, randomFrom(SEED), null);
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
   assert.deepEqual(found.wrong, []);
   assert.equal(found.lost, 0);
   assert.equal(found.halfBatches, 0);
-  assert(found.acknowledged > KILLS && found.betweenCommitAndAnswer > 0, 'kills came while something was going on');
+  assert(
+    found.acknowledged > KILLS && found.betweenCommitAndAnswer > 0,
+    'some kills hit the server between a commit and its response',
+  );
 });
 
 test('control: the kill test catches a writer that responds before it commits', async (t) => {
@@ -27,7 +30,7 @@ test('control: the kill test catches a writer that responds before it commits', 
   assert(isCaught(found));
 });
 
-test('control: the kill test catches a writer that commits half a batch at a time', async (t) => {
+test('control: the kill test catches a writer that commits each half of a batch separately', async (t) => {
   const found = await killRepeatedly(
     CONTROL_KILLS_MAX,
     randomFrom(SEED),

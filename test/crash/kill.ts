@@ -1,5 +1,5 @@
-// `npm run kill -- --kills 200 --seed 1`: a server that is killed at random under load loses no acknowledged write.
-// Writers that are broken on purpose must be caught.
+// `npm run kill -- --kills 200 --seed 1`: kills a server at random moments under load and checks that it loses no
+// acknowledged write. Writers that are broken on purpose must be caught.
 
 import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
@@ -8,7 +8,7 @@ import { randomFrom } from './randomness.ts';
 /** A control ends once it is caught. */
 const CONTROL_KILLS_MAX = 20;
 const SHOWN = 10;
-/** A run takes minutes: print what is known so far. */
+/** A run takes minutes, so it prints an interim result after this many kills. */
 const SAID_EVERY = 10;
 
 const { kills, seed } = parseArgs({
@@ -18,7 +18,9 @@ const { kills, seed } = parseArgs({
   },
 }).values;
 
-say(`seed ${seed} (what the clients do and when the kill comes; how far the server is by then is up to the machine)`);
+say(
+  `seed ${seed} (decides what the clients send and when the server is killed; how much it has done by then depends on the machine)`,
+);
 let hasFailed = false;
 await examine(
   'as shipped',
@@ -27,13 +29,13 @@ await examine(
   ({ lost, halfBatches, wrong }) => lost + halfBatches + wrong.length === 0,
 );
 await examine(
-  'control: answers before it commits',
+  'control: responds before it commits',
   CONTROL_KILLS_MAX,
   'late',
   (found) => found.lost > 0 || found.wrong.length > 0,
 );
 await examine(
-  'control: commits half a batch at a time',
+  'control: commits each half of a batch separately',
   CONTROL_KILLS_MAX,
   'halves',
   ({ halfBatches }) => halfBatches > 0,

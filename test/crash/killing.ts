@@ -1,4 +1,4 @@
-// Kills a server repeatedly while clients write to it, and checks the ledger each time it is up again.
+// Kills a server repeatedly while clients write to it, and checks the ledger after each restart.
 
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,21 +12,21 @@ import type { Random } from './randomness.ts';
 
 const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
 
-/** The response of a server that has found its ledger wrong: it writes no more. */
+/** The status of writes after the server has found an invariant violation and stopped writing. */
 const STOPPED_STATUS = 500;
 
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** Now and then a start is killed too, at a random moment. */
+/** The share of kills after which the restarting server is killed too, at a random moment. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
-/** A new ledger is used after this many kills, since an audit reads the whole ledger. */
+/** A new ledger is used after this many kills, because an audit reads the whole ledger. */
 const KILLS_A_LEDGER = 20;
 
 export interface Kills {
   kills: number;
-  /** Of them, those with a request that was executed and got no response. */
+  /** The number of kills after which a request with an unknown outcome turned out to have an effect. */
   betweenCommitAndAnswer: number;
   startsKilled: number;
   acknowledged: number;
@@ -37,13 +37,13 @@ export interface Kills {
   halfBatches: number;
   batches: number;
   readonly wrong: string[];
-  /** From the start of a process on the ledger of a killed server until it responds. */
+  /** For each restart after a kill, the time from the start of the process to its first response. */
   readonly startsMs: number[];
 }
 
 /**
- * @param weakness of the writer: see `weakened-writer.ts`
- * @param isEnough asked after each kill, whether to end before `kills` of them
+ * @param weakness how the writer is broken, see weakened-writer.ts; null for the real writer
+ * @param isEnough called after each kill; ends the run early if it returns true
  */
 export async function killRepeatedly(
   kills: number,
@@ -89,7 +89,7 @@ class KilledLedger {
   #server: Running | null = null;
   #starts = 0;
   #lost = 0;
-  /** What the running server says of its batches. */
+  /** The file in which the running server records its batches. */
   #record = '';
 
   constructor(folder: string, random: Random, weakness: string | null, total: Kills) {
@@ -172,17 +172,17 @@ class KilledLedger {
     total.wrong.push(...findings.wrong, ...(await auditProblems(`file:${this.#file}`)));
   }
 
-  /** Writes that were acknowledged before a kill are still there after all later kills. */
+  /** Checks that writes acknowledged before a kill survive all later kills. */
   async #compareAll(address: Address): Promise<void> {
     const { all } = this.#requests;
     const endUsers = new Set(all.map(({ endUser }) => endUser));
     const { lost, wrong } = compared(await effectsOf(address, [...endUsers]), all);
-    // Those that were missing right after their kill are counted already.
+    // Writes that were missing right after their kill are already counted.
     this.#total.lost += Math.max(0, lost - this.#lost);
     this.#total.wrong.push(...wrong);
   }
 
-  /** Additions are never refused: of those in a batch, all are there or none. */
+  /** Additions are never refused, so either all additions of a batch are stored or none. */
   #compareBatches(times: ReadonlyMap<number, number>, record: string): void {
     // The kill may have cut off the last line.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
@@ -195,15 +195,15 @@ class KilledLedger {
   }
 }
 
-/** A summary in one line. */
+/** Returns a summary in one line. */
 export function summaryOf(kills: Kills): string {
   const starts = kills.startsMs.toSorted((a, b) => a - b);
   const at = (share: number) => Math.round(starts[Math.min(starts.length - 1, Math.floor(starts.length * share))] ?? 0);
   const share = Math.round((100 * kills.betweenCommitAndAnswer) / kills.kills);
   return (
-    `${kills.kills} kills and ${kills.startsKilled} of a start: ${kills.acknowledged} acknowledged, ${kills.lost} lost; ` +
-    `${kills.batches} batches, ${kills.halfBatches} half; ${kills.wrong.length} otherwise wrong; ` +
-    `${kills.refused} refused, ${kills.unanswered} unanswered, of which ${kills.unansweredDone} were done; ` +
-    `${share} % of the kills fell between commit and answer; up again after ${at(0.5)} ms (median), ${at(1)} ms at most`
+    `${kills.kills} kills, and ${kills.startsKilled} during startup: ${kills.acknowledged} acknowledged, ${kills.lost} lost; ` +
+    `${kills.batches} batches, ${kills.halfBatches} half; ${kills.wrong.length} other problems; ` +
+    `${kills.refused} refused, ${kills.unanswered} without a response; ${kills.unansweredDone} with an unknown outcome were executed; ` +
+    `${share} % of the kills came between a commit and its response; running again after ${at(0.5)} ms (median), ${at(1)} ms at most`
   );
 }

@@ -1,7 +1,7 @@
-// `npm run power-loss -- --images 2000 --seed 1`: records everything that the process of a ledger writes to its disk
-// and when it waits for stable storage, and cuts the power at random moments. Each time, the real store opens what the
-// disk may then hold. The same with a database that syncs less, and with a disk that lies, must lose writes. Needs
-// Linux and strace (Debian: `apt-get install strace`).
+// `npm run power-loss -- --images 2000 --seed 1`: records everything that a process writes to a ledger and when it
+// waits for stable storage, and simulates power losses at random moments. After each power loss, the real store opens
+// what the disk may contain. Controls, with a database that syncs less or a disk that ignores fsync, must lose writes.
+// Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -18,35 +18,37 @@ import { readTrace, TRACED, TRACED_BYTES_MAX, type TracePart } from './strace.ts
 const RECORDER = join(import.meta.dirname, 'recorded-load.ts');
 const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
 
-/** Small enough that the log is checkpointed, and started again, many times in one recording. */
+/** Small enough that the log is checkpointed and restarted many times in one recording. */
 const CHECKPOINT_PAGES = 60;
 const TURNS = 60;
-/** More than one session sends, so that no number is used twice. */
+/** Each session of a recording gets its own range of serial numbers. */
 const SERIALS_A_SESSION = 5_000;
 const RECORDING_MS_MAX = 120_000;
 const FAULTS_SHOWN = 5;
 const LEDGER = 'ledger';
 const JOURNAL = 'journal';
-/** In memory if possible: an image needs no disk. */
+/** In memory if possible: an image does not need a disk. */
 const IMAGE_FOLDER = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'scrip-image-'));
 process.once('exit', () => rmSync(IMAGE_FOLDER, { recursive: true, force: true }));
 
 interface Session {
-  /** The error that is injected, in the syntax of strace: `5+` is the fifth call of a thread and all after it. */
+  /**
+   * The error that strace injects, in its syntax: `when=5+` means the fifth call of each thread and all later calls.
+   */
   readonly failing?: string;
 }
 
 interface Recording {
   readonly name: string;
-  /** Successive processes, each killed at its end. */
+  /** The processes that run one after the other; each is killed at its end. */
   readonly sessions: readonly Session[];
-  /** After this many pages the log is checkpointed. */
+  /** The log is checkpointed after this many pages. */
   readonly checkpointPages?: number;
   readonly synchronous?: 'NORMAL' | 'OFF';
   readonly isFsyncIgnored?: boolean;
-  /** Whether a start leaves the log as it is. */
+  /** Whether opening the ledger skips the checkpoint that truncates the log. */
   readonly isLogBelieved?: boolean;
-  /** Whether it must lose writes. */
+  /** Whether the recording must lose writes. */
   readonly isControl: boolean;
 }
 
@@ -74,14 +76,14 @@ interface Tally {
 const FSYNC_FAILS = 'fsync,fdatasync:error=EIO';
 const plain: Session = {};
 const RECORDINGS: readonly Recording[] = [
-  { name: 'as shipped, killed and started again', sessions: [plain, plain], isControl: false },
+  { name: 'as shipped, killed and restarted', sessions: [plain, plain], isControl: false },
   {
-    name: 'an fsync fails now and then',
+    name: 'some fsyncs fail',
     sessions: [{ failing: `${FSYNC_FAILS}:when=13+11` }, plain],
     isControl: false,
   },
   {
-    name: 'a write fails now and then',
+    name: 'some writes fail',
     sessions: [{ failing: 'pwrite64:error=ENOSPC:when=200+61' }, plain],
     isControl: false,
   },
@@ -92,7 +94,7 @@ const RECORDINGS: readonly Recording[] = [
     isControl: false,
   },
   {
-    name: 'control: the same, and the next process believes its log',
+    name: 'control: fsync fails until the process is killed, and the next process trusts its log',
     sessions: [{ failing: `${FSYNC_FAILS}:when=25+` }, plain],
     checkpointPages: 600,
     isLogBelieved: true,
@@ -100,21 +102,21 @@ const RECORDINGS: readonly Recording[] = [
   },
   { name: 'control: synchronous = NORMAL', sessions: [plain], synchronous: 'NORMAL', isControl: true },
   { name: 'control: synchronous = OFF', sessions: [plain], synchronous: 'OFF', isControl: true },
-  { name: 'control: a disk that lies about fsync', sessions: [plain], isFsyncIgnored: true, isControl: true },
+  { name: 'control: a disk that ignores fsync', sessions: [plain], isFsyncIgnored: true, isControl: true },
 ];
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
-/** Images of one recording; then another recording is made. */
+/** After this many images, another recording is made. */
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/** In one recording of several the fault comes when it does no harm, whenever the power is cut. */
+/** A control may survive a few recordings, because its fault may happen when no power loss can do harm. */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {
-  say('strace is not here: the writes cannot be recorded. On Debian: apt-get install strace.');
+  say('strace is not installed, so writes cannot be recorded. On Debian: apt-get install strace.');
   process.exit(2);
 }
 const started = performance.now();
-say(`seed ${seed}; again: npm run power-loss -- --images ${images} --seed ${seed}`);
+say(`seed ${seed}; repeat with: npm run power-loss -- --images ${images} --seed ${seed}`);
 let hasFailed = false;
 for (const recording of RECORDINGS.filter(({ name }) => only?.test(name) ?? true)) {
   const share = recording.isControl ? Math.min(CONTROL_IMAGES, images) : Math.ceil(images / EXAMINED);
@@ -123,8 +125,8 @@ for (const recording of RECORDINGS.filter(({ name }) => only?.test(name) ?? true
   hasFailed ||= !isRight;
   say(
     `${isRight ? 'ok' : 'NOT OK'}  ${recording.name}: ${tally.images} images; ` +
-      `${tally.lost} lose what was acknowledged, ${tally.broken} are broken` +
-      `${tally.failedFsyncs > 0 ? `; ${tally.failedFsyncs} fsyncs failed` : ''}; ${tally.acknowledged} acknowledged`,
+      `${tally.lost} lost acknowledged writes, ${tally.broken} are broken` +
+      `${tally.failedFsyncs > 0 ? `; ${tally.failedFsyncs} fsyncs failed` : ''}; ${tally.acknowledged} writes acknowledged`,
   );
   if (!isRight) for (const sentence of tally.shown) say(`        ${sentence}`);
 }
@@ -148,7 +150,7 @@ async function examine(recording: Recording, wanted: number): Promise<Tally> {
   return tally;
 }
 
-/** What one process has written, and the files that it left. */
+/** The system calls of one process, and the files that it left behind. */
 interface Recorded {
   readonly trace: string;
   readonly left: ReadonlyMap<string, Buffer>;
@@ -177,7 +179,7 @@ function record(
         ...(synchronous ? { WEAKENED_SYNCHRONOUS: synchronous } : {}),
       },
     });
-    if (signal !== 'SIGKILL') throw new Error(`the recording ended before its end (${status ?? signal}): ${stderr}`);
+    if (signal !== 'SIGKILL') throw new Error(`the recording ended too early (${status ?? signal}): ${stderr}`);
     return { trace, left: filesIn(join(folder, LEDGER)) };
   });
 }
@@ -187,7 +189,7 @@ function filesIn(folder: string): Map<string, Buffer> {
   return new Map(names.map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Replays the recording, and at random moments checks what a loss of power would leave. */
+/** Replays the recording, and checks at random moments what a power loss would leave behind. */
 async function replay(
   recording: Recording,
   folder: string,
@@ -208,7 +210,7 @@ async function replay(
       for (const line of lines) known.learn(line);
       disk.follow(part);
       if (!isStep(part, folder)) continue;
-      // Chooses this many of the remaining moments, each equally likely.
+      // Cut the power `left` more times at the remaining moments, all of which are equally likely.
       for (; left > 0 && random() < left / steps; left--) await lose(disk, known, random, tally);
       steps -= 1;
     }
@@ -218,7 +220,7 @@ async function replay(
   tally.acknowledged += known.acknowledged;
 }
 
-/** A moment to cut the power: a change of the ledger or of the journal has just been made, or begun. */
+/** Whether the power may be cut now: a system call on the ledger or the journal has just begun or ended. */
 function isStep({ call }: TracePart, folder: string): boolean {
   return call.name !== 'close' && call.args.includes(`<${folder}/`);
 }
@@ -237,7 +239,7 @@ async function lose(disk: RecordedDisk, known: Known, random: Random, tally: Tal
   tally.broken += broken.length > 0 ? 1 : 0;
   for (const sentence of [...broken, ...lost].slice(0, 1))
     if (tally.shown.length < FAULTS_SHOWN)
-      tally.shown.push(`image ${tally.images}, of which ${survives} survives: ${sentence}`);
+      tally.shown.push(`image ${tally.images}, surviving changes: ${survives}: ${sentence}`);
 }
 
 function say(line: string): void {

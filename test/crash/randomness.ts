@@ -2,7 +2,7 @@
 
 export type Random = () => number;
 
-/** Numbers in [0, 1). */
+/** Returns a generator of numbers in [0, 1). */
 export function randomFrom(seed: number): Random {
   let state = seed >>> 0;
   return () => {
@@ -13,7 +13,7 @@ export function randomFrom(seed: number): Random {
   };
 }
 
-/** A whole number from 0, less than `count`. */
+/** Returns a whole number from 0 to `count - 1`. */
 export function below(count: number, random: Random): number {
   return Math.floor(random() * count);
 }

@@ -1,5 +1,5 @@
-// Commands that their effects identify: each moves a unique amount, and the same serial number makes the same command
-// in every process.
+// Commands that can be recognized by their effects: each moves a unique amount. The same serial number makes the same
+// command in every process.
 
 import type { WriteCommand } from '../../src/ledger/command.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
@@ -8,17 +8,19 @@ import { below, randomFrom } from './randomness.ts';
 
 export const END_USERS = 8;
 
-/** More than any serial number: a subtraction, whose amount is its serial number, is small beside an addition. */
+/**
+ * More than any serial number. A subtraction's amount is its serial number, which is small compared with an addition.
+ */
 const ADDITION = 1_000_000;
 const CYCLE = 2_000_000;
 
 export type JournalLine =
   | { readonly open: true }
   | { readonly batch: readonly number[] }
-  /** `stopped`: the amount of the cycle that the command has stopped. */
+  /** `stopped` is the amount of the cycle that the command stopped. */
   | { readonly answered: number; readonly answer: string; readonly stopped?: number };
 
-/** The command with this serial number, which decides everything about it. */
+/** Creates a command from its serial number, which is the only input. */
 export function commandOf(serial: number): WriteCommand {
   const random = randomFrom(serial);
   const user = new EndUser(1, below(END_USERS, random));
@@ -34,12 +36,12 @@ export function commandOf(serial: number): WriteCommand {
   }
 }
 
-/** Additions are never refused: either all those of a batch are there, or none. */
+/** Additions are never refused, so either all additions of a batch are stored or none. */
 export function isAddition(serial: number): boolean {
   return commandOf(serial).kind === 'add';
 }
 
-/** The serial number of the command that a stored transaction comes from. */
+/** Returns the serial number of the command that made a stored transaction. */
 export function serialOfTransaction({ amount }: Pick<Transaction, 'amount'>): number {
   return amount < 0 ? -amount : amount % ADDITION;
 }

@@ -1,15 +1,15 @@
-// Replays the calls of a process on a `Disk`. A call that changes a file of the folder and is not handled here ends the
-// replay: nothing is left out silently.
+// Replays the system calls of a process on a simulated `Disk`. The replay fails at an unsupported call that changes a
+// file of the folder, so that no change is left out silently.
 
 import assert from 'node:assert/strict';
 import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** Memory that the processes share, which a power loss erases; SQLite creates it again. */
+/** The shared memory of the processes. A power loss erases it, and SQLite creates it again. */
 const SHARED_MEMORY = /-shm$/;
 
-/** They read, or write to a descriptor; descriptors of the folder are found by name. */
+/** A file descriptor among the arguments, such as `17</ledger/scrip.db>`. */
 const DESCRIPTOR = /^(-?\d+)(?:<([^>]*)>)?/;
 
 export class RecordedDisk {
@@ -23,13 +23,13 @@ export class RecordedDisk {
   failedFsyncs = 0;
   writes = 0;
 
-  /** @param isFsyncIgnored for a disk that reports data as stored when it is not */
+  /** @param isFsyncIgnored whether the disk reports an fsync as done without doing it */
   constructor(folder: string, { isFsyncIgnored = false } = {}) {
     this.#folder = folder;
     this.#isFsyncIgnored = isFsyncIgnored;
   }
 
-  /** @returns whether it concerned the folder */
+  /** @returns whether the call concerned the folder */
   follow(part: TracePart): boolean {
     const { call } = part;
     const concerned = pathsOf(call).filter((path) => path.startsWith(this.#folder) && !SHARED_MEMORY.test(path));
@@ -43,20 +43,24 @@ export class RecordedDisk {
   }
 
   /**
-   * The process was killed. Calls in progress may or may not have taken effect: the files show which. They also show
-   * whether this replay is correct.
+   * Finishes the replay of a killed process. Calls in progress may or may not have taken effect, which the files show.
+   * The files also show whether the replay is correct.
    *
    * @param found the files as they are now
    */
   processEnded(found: ReadonlyMap<string, Buffer>): void {
     for (const [name, file] of this.disk.names) {
-      const content = found.get(name) ?? assert.fail(`${name} is in the replay and not in the folder`);
+      const content = found.get(name) ?? assert.fail(`${name} is in the replay, but not in the folder`);
       file.settle(content);
     }
     const replayed = this.disk.afterPowerLoss('everything', () => 0);
-    assert.deepEqual([...replayed.keys()].sort(), [...found.keys()].sort(), 'the replay has the files of the folder');
+    assert.deepEqual(
+      [...replayed.keys()].sort(),
+      [...found.keys()].sort(),
+      'the replay has the same files as the folder',
+    );
     for (const [name, content] of replayed)
-      assert(found.get(name)?.equals(content), `the replay of ${name} is its content`);
+      assert(found.get(name)?.equals(content), `the replay of ${name} has the same content as the file`);
     this.#open.clear();
     this.#changes.clear();
     this.#syncs.clear();
@@ -106,7 +110,7 @@ export class RecordedDisk {
         if (result === 0) this.disk.name(basename(String(call.strings[0])), null);
         return;
       default:
-        throw new Error(`the replay does not know what this does: ${line.slice(0, 200)}`);
+        throw new Error(`the replay does not support this call: ${line.slice(0, 200)}`);
     }
   }
 
@@ -117,7 +121,7 @@ export class RecordedDisk {
       file.underWay = file.underWay.filter((other) => other !== change);
       return;
     }
-    assert(change.kind === 'truncate' || result === change.bytes.length, 'a write of a part is not replayed');
+    assert(change.kind === 'truncate' || result === change.bytes.length, 'the replay does not support partial writes');
     change.isDone = true;
   }
 
@@ -137,10 +141,10 @@ export class RecordedDisk {
     const path = String(call.strings[0]);
     if (dirname(path) !== this.#folder) return;
     const name = basename(path);
-    assert(!call.args.includes('O_TRUNC'), 'no process truncates a file of a ledger by opening it');
+    assert(!call.args.includes('O_TRUNC'), 'the replay does not support truncating a file by opening it');
     let file = this.disk.names.get(name);
     if (file === undefined) {
-      assert(call.args.includes('O_CREAT'), `${name} is not there to be opened`);
+      assert(call.args.includes('O_CREAT'), `${name} does not exist`);
       file = new RecordedFile();
       this.disk.name(name, file);
     }
@@ -148,11 +152,11 @@ export class RecordedDisk {
   }
 
   #fileOf(call: Call): RecordedFile {
-    return this.#open.get(descriptorOf(call)) ?? assert.fail(`${call.args} was opened before`);
+    return this.#open.get(descriptorOf(call)) ?? assert.fail(`${call.args} is not open`);
   }
 }
 
-/** A disk that lies still keeps the creation of the ledger, so that there is something to open. */
+/** A disk that ignores fsync still honors the first ones, so that there is a ledger to open. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

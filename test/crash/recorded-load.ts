@@ -1,21 +1,22 @@
 // The process whose disk is recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It writes to a ledger
-// file through group commit, and appends a line of JSON to JOURNAL for each batch that it begins and each result that
-// it gets. A recording of its system calls has these lines among the others, in the order of time.
+// file through group commit, and appends a line of JSON to JOURNAL for each batch that it begins and each outcome that
+// it gets. A recording of its system calls contains these lines, in order of time.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
 import { TOTALS } from '../../src/events/totals.ts';
 import type { Command } from '../../src/ledger/command.ts';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
+import { makeFolder } from '../../src/store/sqlite/file/ledger-file.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { below, randomFrom } from './randomness.ts';
 import { commandOf, type JournalLine } from './recorded-commands.ts';
 
 const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
-/** After this many failures the disk does not recover: the process may as well be killed now. */
+/** After this many faults the disk will not recover, and the process is killed. */
 const FAULTS_MAX = 8;
-/** So small that balances are flushed and idempotency records indexed all the time. */
+/** So small that balances are flushed and idempotency records are indexed all the time. */
 const SMALL_LIMITS = { cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16 }, indexRunMax: 20 };
 
 const [file, journal, seed, turns, first] = process.argv.slice(2) as [string, string, string, string, string];
@@ -25,13 +26,14 @@ const numbers = new WeakMap<Command, number>();
 let serial = Number(first);
 let faults = 0;
 
+makeFolder(file);
 const { ledger } = await openSqliteStore(file, undefined, SMALL_LIMITS);
 note({ open: true });
 const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // Half of the time, the next commands arrive while these are being written.
+  // In half of the cases, the next commands arrive while these are being written.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.feed.consume(TOTALS).catch(() => {});
@@ -55,7 +57,7 @@ function answerOf(result: CommitResult): { answer: string; stopped?: number } {
   return { answer: 'acknowledged', ...(result.cycle?.status === 'canceled' ? { stopped: result.cycle.amount } : {}) };
 }
 
-/** The part of a store that group commit uses. Each batch is in the journal before the store gets it. */
+/** The part of a store that group commit uses. Records each batch in the journal before the store gets it. */
 function noting(store: LedgerStore): LedgerStore {
   const noted: Pick<LedgerStore, 'lanes' | 'write'> = {
     lanes: store.lanes,

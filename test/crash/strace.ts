@@ -1,23 +1,23 @@
-// Parses the output of strace: `strace -f -y -xx -s …`, in which a call that another thread interrupts is in two parts,
-// `<unfinished ...>` and `resumed`. What a call does is not known here.
+// Parses the output of `strace -f -y -xx -s …`, in which a system call that is interleaved with another thread's has
+// two lines, `<unfinished ...>` and `resumed`. The meaning of the calls is left to recorded-disk.ts.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** All calls that change a file, sync it, or give it a name or a descriptor. */
+/** All system calls that change a file, sync it, name it, or open a descriptor. */
 export const TRACED =
   'openat,open,creat,close,dup,dup2,dup3,write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,splice,' +
   'fsync,fdatasync,sync,syncfs,sync_file_range,truncate,ftruncate,fallocate,' +
   'rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat';
 
-/** The longest buffer that is printed whole; the parser refuses longer ones. */
+/** The longest buffer that strace prints in full. The parser rejects longer ones. */
 export const TRACED_BYTES_MAX = 131_072;
 
 export interface Call {
   readonly name: string;
-  /** As strace prints them, except for paths, which are text. */
+  /** The arguments as strace prints them, except that paths are decoded. */
   readonly args: string;
-  /** Strings among the arguments, in order. */
+  /** The strings among the arguments, in order. */
   readonly strings: readonly Buffer[];
 }
 
@@ -36,7 +36,7 @@ const RESUMED = /^<\.\.\. (\w+) resumed>(.*)$/s;
 const WHOLE = /^(\w+)\((.*)\) += (-?\d+)(.*)$/s;
 const BEGUN = /^(\w+)\((.*?) ?<unfinished \.\.\.>$/s;
 
-/** Each call twice: when it begins and when it ends. A call of a killed process never ends. */
+/** Yields each call twice: when it begins and when it ends. A call that a kill interrupts has no end. */
 export async function* readTrace(file: string): AsyncGenerator<TracePart> {
   const begun = new Map<string, { call: Call; text: string }>();
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {
@@ -68,7 +68,7 @@ export async function* readTrace(file: string): AsyncGenerator<TracePart> {
 function callOf(name: string, text: string): Call {
   const strings: Buffer[] = [];
   const args = text.replace(/"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?/g, (_, hex: string, cut?: string) => {
-    if (cut) throw new Error(`strace has cut off what ${name} writes`);
+    if (cut) throw new Error(`strace cut off a buffer of ${name}`);
     strings.push(bytesOf(hex));
     return '""';
   });

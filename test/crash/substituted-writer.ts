@@ -1,4 +1,5 @@
-// The writer with the options of `weakened-writer.ts`: `BATCH_RECORD` and `WEAKENED_WRITER=halves`.
+// The writer of Scrip with two options for the crash tests: `BATCH_RECORD` and `WEAKENED_WRITER=halves` (see
+// weakened-writer.ts).
 
 import { openSync, writeSync } from 'node:fs';
 import type { Command } from '../../src/ledger/command.ts';

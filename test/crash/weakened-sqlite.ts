@@ -1,15 +1,15 @@
-// A SQLite with other settings than those of Scrip, for controls that must lose writes, and with more checkpoints.
-// Loaded before everything else in a process and its threads: `NODE_OPTIONS=--import=…`.
+// Changes the SQLite settings of Scrip, for controls that must lose writes and for more frequent checkpoints. It is
+// loaded into a process and each of its threads before all other modules: `NODE_OPTIONS=--import=…`.
 //
-//   WEAKENED_SYNCHRONOUS=NORMAL|OFF   after Scrip has checked that it is FULL
-//   WEAKENED_CHECKPOINT_PAGES=60      instead of 2,000
-//   WEAKENED_START=yes                a start does not checkpoint and truncate the log
+//   WEAKENED_SYNCHRONOUS=NORMAL|OFF   sets `synchronous` after Scrip has checked that it is FULL
+//   WEAKENED_CHECKPOINT_PAGES=60      checkpoints every 60 pages instead of every 2,000
+//   WEAKENED_START=yes                skips the checkpoint that truncates the log when a ledger is opened
 
 import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** Transactions that each connection has begun: Scrip checks the settings after the first. */
+/** The number of transactions that each connection has begun. Scrip checks the settings after the first. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -1,10 +1,10 @@
-// Breaks the writer of a server on purpose, for the controls of the crash tests, and records its batches. Loaded before
-// everything else in a process and its threads (`NODE_OPTIONS=--import=…`).
+// Breaks the writer of a server on purpose, for the controls of the crash tests, and records its batches. It is loaded
+// into a process and each of its threads before all other modules (`NODE_OPTIONS=--import=…`).
 //
-//   BATCH_RECORD=FILE         appends the amounts of each batch's additions, a line of JSON, before the batch is written
+//   BATCH_RECORD=FILE         before each batch is written, appends the amounts of its additions as a line of JSON
 //   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, which would save fsyncs
 //   WEAKENED_WRITER=halves    commits each half of a batch separately
-//   WEAKENED_WRITER=deaf      treats a COMMIT that fails as a success
+//   WEAKENED_WRITER=deaf      treats a failed COMMIT as a success
 
 import { DatabaseSync } from 'node:sqlite';
 import { isMainThread } from 'node:worker_threads';
@@ -37,7 +37,7 @@ function commitLate(): void {
         if (this.isOpen && this.isTransaction) exec.call(this, 'COMMIT');
       }, LATE_MS);
     }
-    // Whatever is written until then belongs to the same transaction.
+    // Until the COMMIT runs, everything that is written belongs to the open transaction.
     const isSwallowed = sql === 'COMMIT' || (isLate && (sql === 'BEGIN IMMEDIATE' || sql === 'ROLLBACK'));
     if (!isSwallowed) exec.call(this, sql);
   };

@@ -1,14 +1,16 @@
-// The TypeScript in the documents: each block of the README is part of an example of the client, which tests compile and run;
-// each block of another document is run by itself and prints the output shown below it.
+// The TypeScript in the documents. Each block of the README is part of an example of the client, which tests compile
+// and run. Each block of another document is a complete program that prints the output shown below it, with a running
+// Scrip.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { globSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { startScrip } from '../http/running-service.ts';
 import { documents, REPOSITORY, textOf } from './documents.ts';
 
 interface Block {
@@ -23,7 +25,7 @@ function blocksIn(document: string): Block[] {
   return [...blocks].map(([, code = '', shown = '']) => ({ document, code, shown }));
 }
 
-test('the code in the README is part of the examples of the client', () => {
+test('each TypeScript block of the README is part of an example of the client', () => {
   const examples = globSync('client/examples/*.ts', { cwd: REPOSITORY }).map(textOf);
   const blocks = blocksIn('README.md');
   assert(blocks.length >= 3, `${blocks.length} blocks`);
@@ -34,20 +36,25 @@ test('the code in the README is part of the examples of the client', () => {
     );
 });
 
-test('the code in the documentation prints the output shown below it', async () => {
+test('each TypeScript block in the documentation prints the output shown below it', async () => {
   const blocks = documents()
     .filter((path) => path.startsWith('docs/'))
     .flatMap(blocksIn);
   assert(blocks.length >= 3, `${blocks.length} blocks`);
   const folder = await mkdtemp(join(tmpdir(), 'scrip-code-'));
+  const scrip = await startScrip();
+  const env = { ...process.env, SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
   try {
+    await mkdir(join(folder, 'node_modules'));
+    await symlink(join(REPOSITORY, 'client'), join(folder, 'node_modules/scrip-client'));
     for (const [index, { document, code, shown }] of blocks.entries()) {
       const file = join(folder, `block-${index}.mts`);
       await writeFile(file, code);
-      const { stdout } = await promisify(execFile)(process.execPath, [file]);
+      const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=scrip-source', file], { env });
       assert.equal(stdout, shown, document);
     }
   } finally {
+    await scrip.stop();
     await rm(folder, { recursive: true, force: true });
   }
 });

@@ -1,5 +1,5 @@
-// The decisions: the index names each of them by its title, a superseded one says by which, and the dependencies are those
-// of package.json.
+// The index of the decisions lists every decision by its title, a superseded decision links its successor, and the
+// decision about dependencies matches package.json.
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -13,7 +13,7 @@ function numberOf(path: string): number {
   return Number(path.slice(FOLDER.length, FOLDER.length + 4));
 }
 
-test('the index of the decisions has a row for each, with the number and title of its file', () => {
+test('the index of the decisions has a row for each decision, with its number and title', () => {
   const expected = decisions.map((path) => {
     const [, number, title] = /^# (\d+)\. (.*)\n/.exec(textOf(path)) ?? [];
     assert.equal(Number(number), numberOf(path), path);
@@ -27,7 +27,7 @@ test('the index of the decisions has a row for each, with the number and title o
   );
 });
 
-test('a superseded decision links the one that replaces it below its title, and the index repeats the number', () => {
+test('a superseded decision links its successor below its title, and the index shows the number of the successor', () => {
   const index = textOf(`${FOLDER}README.md`);
   const superseded = decisions.filter((path) => /superseded/i.test(textOf(path)));
   assert(superseded.length >= 4, `${superseded.length} superseded decisions`);
@@ -38,7 +38,7 @@ test('a superseded decision links the one that replaces it below its title, and 
   }
 });
 
-test('each package that package.json names has a line in the decision about dependencies, and no other has', () => {
+test('the decision about dependencies lists exactly the packages in package.json', () => {
   const { dependencies, devDependencies } = JSON.parse(textOf('package.json'));
   const [atRunTime = '', forDevelopment = ''] = textOf(`${FOLDER}0008-dependencies.md`).split('For development:');
   const listed = (text: string) =>
@@ -49,7 +49,7 @@ test('each package that package.json names has a line in the decision about depe
   assert.deepEqual(listed(forDevelopment).toSorted(), Object.keys(devDependencies).toSorted());
 });
 
-test('each package of the dependencies at run time is imported by the source', () => {
+test('each runtime dependency is imported by the source', () => {
   const { dependencies } = JSON.parse(textOf('package.json'));
   const args = ['grep', '-hoE', `(from|import)( |\\()'[^.'][^']*'`, '--', 'src'];
   const imports = execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' });

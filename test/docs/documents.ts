@@ -1,5 +1,5 @@
-// The documents of the repository as the tests read them: their text, their shell examples with the output shown below
-// each, and output with whatever differs from run to run masked.
+// The documents of the repository for the tests: their text, their shell examples with the output shown below each, and
+// output in which everything that differs from run to run is masked.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -24,13 +24,13 @@ export interface Example {
   readonly shown: string;
 }
 
-/** The shell blocks of a document, in order. */
+/** Returns the shell blocks of a document, in order. */
 export function examplesIn(document: string): Example[] {
   const blocks = textOf(document).matchAll(/^```sh\n([\s\S]*?)^```\n(?:```(?:json)?\n([\s\S]*?)^```\n)?/gm);
   return [...blocks].map(([, command = '', shown = '']) => ({ document, command, shown }));
 }
 
-/** What differs from run to run in any output. */
+/** Parts of any output that differ from run to run. */
 const VOLATILE: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/scrip_(write|read)_[0-9A-Za-z_]+/g, '<key>'],
   [/\d{4}-\d\d-\d\dT[\d:.]+/g, '<instant>'],

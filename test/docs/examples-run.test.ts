@@ -1,5 +1,5 @@
-// The examples of README.md, docs/api.md and docs/recipes.md give the responses that the documents show: each shell block is
-// run in order against a running Scrip, and the output is compared except for times, ids and keys.
+// The examples of API calls return the responses that the documents show. Each shell block runs in order against a
+// running Scrip, and its output is compared except for times, IDs and keys.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -8,11 +8,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { PROBLEMS } from '../../src/http/problems.ts';
+import { AMOUNT_NEGATIVE, errorCodeOf, PROBLEMS, type ProblemCode } from '../../src/http/problems.ts';
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import { type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** A command that the tests cannot run: it installs, and then serves on the port of the example. */
+/** A command that the tests cannot run: it installs packages, and then serves on the port of the example. */
 const NOT_RUN = 'npm ci && npm start\n';
 
 const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
@@ -24,14 +24,14 @@ const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
 let folder: string;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-docs-'));
-  // The programs of the client are run as in a clone.
+  // Examples run programs of the client by their paths in a clone.
   for (const name of ['client', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
-  // To standard error, so that standard output is the response alone.
+  // Write the status to standard error, so that standard output is only the response.
   await writeFile(join(folder, '.curlrc'), 'silent\nwrite-out = "%{stderr}%{http_code}"\n');
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** Normalized JSON: without layout, members in their order. */
+/** Normalizes JSON: removes the layout, keeps the order of the members, and masks IDs. */
 function normalized(text: string): string {
   return masked(JSON.stringify(JSON.parse(text)), IDS);
 }
@@ -44,15 +44,20 @@ async function assertRunsAsShown({ command, shown, document }: Example, scrip: S
   if (!command.includes('curl')) return assert.equal(stdout, shown, `${document}: ${command}`);
   assert.equal(normalized(stdout), normalized(shown), `${document}: ${command}`);
   const { status } = JSON.parse(shown) as { status: unknown };
-  assert.equal(stderr.slice(-3), typeof status === 'number' ? String(status) : '200', `the status of ${command}`);
+  assert.equal(
+    stderr.slice(-3),
+    typeof status === 'number' ? String(status) : '200',
+    `${command} returned the wrong status`,
+  );
 }
 
 for (const [document, leastCount] of [
   ['README.md', 6],
   ['docs/api.md', 16],
   ['docs/recipes.md', 1],
+  ['docs/other-languages.md', 1],
 ] as const) {
-  test(`the examples of ${document} give the responses that it shows`, async () => {
+  test(`the examples of ${document} return the responses that it shows`, async () => {
     const scrip = await startScrip();
     try {
       const examples = examplesIn(document).filter(({ command }) => command !== NOT_RUN);
@@ -64,9 +69,19 @@ for (const [document, leastCount] of [
   });
 }
 
-test('docs/api.md lists every error with its status, and no other', () => {
+test('docs/api.md lists exactly the errors of Scrip, with their statuses', () => {
   const rows = textOf('docs/api.md').matchAll(/^\| `(\w+)` +\| (\d{3}) \|/gm);
   const listed = [...rows].map(([, error, status]) => [error, Number(status)]);
   const defined = Object.entries(PROBLEMS).map(([error, { status }]) => [error, status]);
   assert.deepEqual(listed.toSorted(), defined.toSorted());
+});
+
+test('docs/api.md lists every error_code that differs from the capitalized name of its error', () => {
+  const capitals = (error: string) => error.replaceAll(/\B[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
+  const differing = Object.keys(PROBLEMS).filter((error) => errorCodeOf(error as ProblemCode) !== capitals(error));
+  assert(differing.length > 0);
+  const text = textOf('docs/api.md').replaceAll(/\s+/g, ' ');
+  for (const error of differing)
+    assert(text.includes(`\`${errorCodeOf(error as ProblemCode)}\` for \`${error}\``), error);
+  assert(text.includes(`\`${AMOUNT_NEGATIVE}\` for an \`InvalidField\``));
 });

@@ -1,4 +1,4 @@
-// docs/operating/limits.md agrees with the source: each number in its tables is that of the constant named beside it.
+// Each number in the tables of docs/operating/limits.md is equal to the source constant in the same row.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const MODULES = [
   'ledger/posting',
 ];
 
-/** All of these have to be in the table. */
+/** The modules whose constants must all be in the tables. */
 const COMPLETE = ['http/limits'];
 
 interface Row {
@@ -60,16 +60,16 @@ test('each limit in the documentation has the value of its constant', async () =
 test('each limit of the server is in the documentation', async () => {
   const shown = new Set(rows.map(({ name }) => name));
   for (const module of COMPLETE)
-    for (const name of (await constantsOf(module)).keys()) assert(shown.has(name), `${name} has a row`);
+    for (const name of (await constantsOf(module)).keys()) assert(shown.has(name), `${name} is not in the tables`);
 });
 
-test('each limit in the documentation reads the same with and without its unit', () => {
+test('each limit in the documentation has the same value with its unit and as a plain number', () => {
   const UNITS: Readonly<Record<string, number>> = { '': 1, KiB: 1024, MiB: 2 ** 20, s: 1_000, h: 1, characters: 1 };
   for (const line of LIMITS.split('\n')) {
     const [, amount = '', unit = '', exact = ''] =
       /^\| [^|]+\| ([\d.,]+) ?(\w*) +\| `[\w.]+` = ([\d,]+)/.exec(line) ?? [];
     if (amount === '') continue;
-    const factor = UNITS[unit] ?? assert.fail(`a unit in ${line}`);
+    const factor = UNITS[unit] ?? assert.fail(`unknown unit in ${line}`);
     assert.equal(Number(amount.replaceAll(',', '')) * factor, Number(exact.replaceAll(',', '')), line);
   }
 });

@@ -1,4 +1,4 @@
-// Monitoring: the dashboard, the alerts and monitoring.md name only metrics and labels that /metrics has, and monitoring.md
+// The dashboard, the alerts and monitoring.md name only metrics and labels that /metrics has, and monitoring.md
 // documents every metric of Scrip.
 
 import assert from 'node:assert/strict';
@@ -12,7 +12,7 @@ const FOLDER = join(import.meta.dirname, '..', '..', 'docs', 'operating');
 const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
 let scrip: Scrip;
-/** The labels of each sample, by its name. */
+/** The labels of each sample, by metric name. */
 const samples = new Map<string, Set<string>>();
 const families = new Set<string>();
 
@@ -44,11 +44,11 @@ function assertExpression(expression: string): number {
   const known = new Set(metrics.flatMap(([, name = '']) => [...(samples.get(name) ?? [])]));
   for (const [, name = '', selectors = ''] of metrics) {
     const labels = samples.get(name);
-    assert(labels, `${name} is a metric: ${expression}`);
+    assert(labels, `${name} is not a metric: ${expression}`);
     for (const [, label = ''] of selectors.matchAll(/(\w+)(?:=~|!~|!=|=)"/g))
-      assert(labels.has(label) || ADDED.has(label), `${name} has the label ${label}: ${expression}`);
+      assert(labels.has(label) || ADDED.has(label), `${name} does not have the label ${label}: ${expression}`);
   }
-  for (const label of grouped) assert(known.has(label) || ADDED.has(label), `${label} is a label: ${expression}`);
+  for (const label of grouped) assert(known.has(label) || ADDED.has(label), `${label} is not a label: ${expression}`);
   return metrics.length;
 }
 
@@ -65,10 +65,7 @@ test('every panel of the Grafana dashboard queries metrics that exist', () => {
     for (const { expr, legendFormat } of targets) {
       assert(assertExpression(expr) > 0, title);
       for (const [, label = ''] of legendFormat.matchAll(/\{\{(\w+)\}\}/g))
-        assert(
-          expr.includes(`(${label})`) || expr.includes(`(${label},`) || label === 'instance',
-          `${title}: ${label}`,
-        );
+        assert(new RegExp(`\\bby \\([^)]*\\b${label}\\b`).test(expr) || label === 'instance', `${title}: ${label}`);
     }
   }
 });
@@ -107,6 +104,11 @@ test('monitoring.md lists every metric of Scrip with its type and labels', () =>
   }
 });
 
-test('the scrape configuration in monitoring.md targets the default port', () => {
-  assert.match(read('monitoring.md'), new RegExp(`targets: \\['127\\.0\\.0\\.1:${readConfig({}).port}'\\]`));
+test('monitoring.md shows prometheus.yml verbatim, and prometheus.yml loads the alerts and scrapes the default port', () => {
+  const config = read('prometheus.yml');
+  assert.equal(/```yaml\n([\s\S]*?)```/.exec(read('monitoring.md'))?.[1], config);
+  assert.match(config, new RegExp(`targets: \\['127\\.0\\.0\\.1:${readConfig({}).port}'\\]`));
+  assert.match(config, /^rule_files:\n {2}- alerts\.yaml$/m);
+  const [, job] = /job_name: (\w+)/.exec(config) ?? [];
+  assert(read('alerts.yaml').includes(`up{job="${job}"} == 0`), 'the ScripDown alert names the job');
 });

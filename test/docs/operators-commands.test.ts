@@ -1,5 +1,5 @@
-// The commands that the documents give to operators: each is run as it stands, in temporary folders, and prints the output
-// shown below it except for names, sizes and times; or it is in the list of commands that a test cannot run, with the reason.
+// The commands that the documents give to operators. Each command runs unchanged in temporary folders and prints the
+// output shown below it, except for names, sizes and times. Commands that a test cannot run are listed with the reason.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,20 +12,22 @@ import { promisify } from 'node:util';
 import { type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { documents, type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** Their examples are calls of the API, which examples-run.test.ts runs. */
-const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md'];
+/** Documents with examples of API calls, which examples-run.test.ts runs. */
+const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md', 'docs/other-languages.md'];
 
-/** Commands that are not run here, by how they begin, and why. */
+/** How the commands begin that are not run here, and why. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm ci': 'it installs, and runs all tests',
   'npm run -s scrip -- copy': 'it needs PostgreSQL; copy.test.ts runs it',
   'npm run ': 'it takes minutes; npm test runs a shorter form',
   'node --test ': 'npm test runs it',
+  'scrip import': 'it needs a ledger file that is not served; import.test.ts runs it',
   'scrip password reset': 'it needs a console user; test/console runs it',
   'initdb -D primary': 'it needs the programs of PostgreSQL; failover.test.ts does the same',
   'litestream restore': 'it needs Litestream',
   'pg_dump --format': 'it needs the programs of PostgreSQL',
   'pg_basebackup --pgdata': 'it needs the programs of PostgreSQL',
+  'promtool check config': 'it needs Prometheus; npm run monitoring does the same',
   'useradd --system': 'it changes the machine',
   'docker build': 'it needs Docker',
   'echo "POSTGRES_PASSWORD': 'it needs Docker',
@@ -39,7 +41,7 @@ function reasonFor({ command }: Example): string | undefined {
   return Object.keys(NOT_RUN).find((beginning) => command.startsWith(beginning));
 }
 
-/** A server that is asked to stop as soon as it is up, however long that takes on a busy machine. */
+/** A script that starts a server and stops it as soon as it listens, however long that takes on a busy machine. */
 const SERVE_UNTIL_LISTENING = `#!/bin/sh
 said=$(mktemp)
 scrip serve >"$said" &
@@ -61,7 +63,7 @@ let scrip: Scrip;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-operator-'));
   for (const name of ['served', 'backups', 'elsewhere', 'bin']) await mkdir(join(folder, name));
-  // The command `scrip` is in the path, as in the container.
+  // The command `scrip` is on the PATH, as in the container.
   const command = `#!/bin/sh\nexec '${process.execPath}' '${join(REPOSITORY, 'src/main.ts')}' "$@"\n`;
   await writeFile(join(folder, 'bin/scrip'), command);
   await chmod(join(folder, 'bin/scrip'), 0o755);
@@ -77,7 +79,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs a command beside a running server as it stands, with temporary folders instead of the reader's. */
+/** Runs a command while a server is running, with temporary folders instead of the folders in the example. */
 async function run(command: string): Promise<{ stdout: string; stderr: string }> {
   const here = command
     .replaceAll('/backups', join(folder, 'backups'))
@@ -104,12 +106,15 @@ function linesOf(text: string): string[] {
   return named.split('\n').map((line) => masked(line, NUMBERS_AND_PATHS));
 }
 
-/** Its columns are as wide as their content. */
+/** Returns only the header, with single spaces: the width of a column depends on its content. */
 function headerOf(table: string): string | undefined {
   return table.split('\n')[0]?.replaceAll(/ +/g, ' ');
 }
 
-/** Progress is printed as often as time allows: it is only compared with the lines that the document shows. */
+/**
+ * Asserts that the output is as shown. How many progress lines appear depends on the time, so they only have to be
+ * known.
+ */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
   { stdout, stderr }: Record<'stdout' | 'stderr', string>,
@@ -126,7 +131,7 @@ function assertPrintsAsShown(
     assert(progress.includes(line), `${document}: ${line}`);
 }
 
-test('each command in the documentation prints the output shown below it, or is listed with a reason not to run it', async () => {
+test('each command in the documentation prints the output shown below it, or is listed with the reason why it cannot run', async () => {
   const backups = join(folder, 'backups');
   const latest = join(backups, 'latest.db');
   const skipped = new Set<string>();
@@ -137,21 +142,22 @@ test('each command in the documentation prints the output shown below it, or is 
       skipped.add(reason);
       continue;
     }
-    // On the day of the example, the nightly backup has the same name.
+    // The example makes a nightly backup named after the day, which must not exist yet.
     const today = join(backups, `scrip-${new Date().toISOString().slice(0, 10)}.db`);
     if (example.command.includes('$(date')) await rm(today, { force: true });
     if (example.command.includes('latest.db') && !existsSync(latest)) await run('scrip backup /backups/latest.db');
     const printed = await run(example.command);
     if (example.shown !== '') assertPrintsAsShown(example, printed);
-    if (example.command.includes('scrip serve')) assert.match(printed.stdout, /^Scrip is listening on /m, 'it serves');
+    if (example.command.includes('scrip serve'))
+      assert.match(printed.stdout, /^Scrip is listening on /m, 'the server listens');
     count += 1;
   }
-  assert(count >= 11, `${count} commands were run`);
+  assert(count >= 11, `only ${count} commands were run`);
   assert.match(
     readFileSync(join(folder, 'elsewhere/digests'), 'utf8'),
     /^scrip-digest-1 at=\S+ end_users=2 postings=2 .*\n$/,
   );
-  assert.deepEqual([...skipped].toSorted(), Object.keys(NOT_RUN).toSorted(), 'each reason is for some command');
+  assert.deepEqual([...skipped].toSorted(), Object.keys(NOT_RUN).toSorted(), 'each listed reason applies to a command');
   assert.match(readFileSync(join(folder, 'acme.csv'), 'utf8'), /^end_user_id,transaction_id,kind,amount,/);
 });
 
@@ -162,10 +168,10 @@ test('each npm script and test file in the documentation exists, and CONTRIBUTIN
   for (const [path] of text.matchAll(/\btest\/\S+\.ts\b/g)) assert(existsSync(join(REPOSITORY, path)), path);
   const contributing = textOf('CONTRIBUTING.md');
   for (const name of Object.keys(scripts))
-    assert.match(contributing, new RegExp(`\`(npm |npm run (-s )?)?${name}[ \`]`), `${name} is in no document`);
+    assert.match(contributing, new RegExp(`\`(npm |npm run (-s )?)?${name}[ \`]`), `${name} is not in CONTRIBUTING.md`);
 });
 
-test('the documentation of the command line lists every command, and no other', async () => {
+test('docs/command-line.md lists exactly the commands that scrip --help lists', async () => {
   const { stdout } = await run('scrip --help');
   const [, list = ''] = stdout.split('Commands:\n');
   const commands = [...list.matchAll(/^ {2}([a-z]+)\b/gm)].map(([, name]) => name).filter((name) => name !== 'help');

@@ -1,13 +1,14 @@
-// Every environment variable that Scrip reads has one row in the documentation, and every row is a variable that it reads;
+// Every environment variable that Scrip reads has one row in the documentation, every row names such a variable, and
 // the help of the command line names them too.
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
 import { test } from 'node:test';
+import { SETTING_NAMES } from '../../src/config.ts';
 import { scrip } from '../cli/scrip-command.ts';
 import { REPOSITORY, textOf } from './documents.ts';
 
-/** The tables of settings. Those of tracing have their own. */
+/** The documents with tables of settings. The settings of tracing are in monitoring.md. */
 const TABLES = ['docs/settings.md', 'docs/operating/monitoring.md'];
 
 const settings = [
@@ -15,19 +16,23 @@ const settings = [
 ];
 const isOfTracing = (name: string | undefined) => name?.startsWith('OTEL_');
 
-test('each setting has one row in the tables of settings', () => {
+test('each setting that Scrip reads has exactly one row in the tables of settings', () => {
   assert(settings.length > 25, `${settings.length} settings`);
   const rows = TABLES.flatMap((path) => textOf(path).split('\n')).filter((line) => /^\| `[A-Z]/.test(line));
   const named = rows.flatMap((row) => [...(row.split('|')[1] ?? '').matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name));
   assert.deepEqual(named.toSorted(), settings.toSorted());
 });
 
-test('only the configuration reads environment variables', () => {
+test('misspellings are detected for the name of every setting', () => {
+  assert.deepEqual(SETTING_NAMES.toSorted(), settings.toSorted());
+});
+
+test('no source file reads a variable from process.env directly', () => {
   const readers = globSync('src/**/*.ts', { cwd: REPOSITORY }).filter((path) => /process\.env\.\w/.test(textOf(path)));
   assert.deepEqual(readers, []);
 });
 
-test('the help of the command line names each setting except those of tracing', async () => {
+test('the help of the command line names each setting except the tracing settings', async () => {
   const { stdout } = await scrip(['--help']);
   const missing = settings.filter((name) => !isOfTracing(name) && !stdout.includes(name as string));
   assert.deepEqual(missing, []);

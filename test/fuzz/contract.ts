@@ -1,9 +1,9 @@
-// Decides whether a body is valid from the interface and RFC 8259 alone, without code of the service, to compare with the
-// answers of the service.
+// Decides whether a request body is valid, from the API definition and RFC 8259 alone. It shares no code with the
+// service, so that the responses of the service can be checked against it.
 
 export interface Fields {
   readonly endUser: string;
-  /** Null if the operation has none. */
+  /** Null for an operation without an amount. */
   readonly amount: number | null;
 }
 
@@ -17,11 +17,11 @@ type Json =
 
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
-/** No valid body is nested. Deeper values are not parsed. */
+/** Valid bodies are not nested, so values nested deeper than this are not parsed. */
 const DEPTH_MAX = 100;
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
-const POSITIVE = /^[1-9][0-9]*$/;
+const DECIMAL = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
 /** @returns null for a body that must be refused */
 export function validFields(operation: Operation, body: Uint8Array): Fields | null {
@@ -46,15 +46,28 @@ function isValid(operation: Operation, name: string, value: Json): boolean {
       return value.type === 'string' && UUID.test(value.value);
     case 'amount':
       if (operation === 'stop-cycle' || operation === 'read' || value.type !== 'number') return false;
-      return POSITIVE.test(value.source) && BigInt(value.source) <= AMOUNT_MAX;
+      return isWithin(value.source, AMOUNT_MAX);
     case 'validity_days':
       if (operation !== 'add' && operation !== 'start-cycle') return false;
-      return value.type === 'null' || (value.type === 'number' && POSITIVE.test(value.source));
+      return value.type === 'null' || (value.type === 'number' && isWithin(value.source, null));
     case 'on_active':
       return operation === 'start-cycle' && value.type === 'string' && value.value === 'replace';
     default:
       return false;
   }
+}
+
+/** Whether a JSON number is exactly an integer from 1 to `max`. `1.0` and `1e2` are integers. */
+function isWithin(source: string, max: bigint | null): boolean {
+  const [, whole = '', fraction = '', exponent = '0'] = DECIMAL.exec(source) ?? [];
+  let digits = BigInt(whole + fraction);
+  if (digits === 0n) return false;
+  let power = Number(exponent) - fraction.length;
+  for (; power < 0; power += 1) {
+    if (digits % 10n !== 0n) return false;
+    digits /= 10n;
+  }
+  return max === null || (power <= 16 && digits * 10n ** BigInt(power) <= max);
 }
 
 /** @returns null for text that is not JSON */

@@ -1,4 +1,4 @@
-// Prepares a service for the fuzzer: an account with a key and a session in the console.
+// Prepares a service for the fuzzer: creates an account with an API key and signs in to the console.
 
 import { randomUUID } from 'node:crypto';
 import type { Target } from './fuzzing.ts';
@@ -7,7 +7,7 @@ import { schemasOf } from './hostile-bodies.ts';
 export const ACCOUNT = 'Acme';
 const PASSWORD = 'seven green bottles on a wall';
 
-/** @param newKey makes a key of the account called `ACCOUNT`, which exists by then */
+/** @param newKey creates a key of the account `ACCOUNT`, which exists when this is called */
 export async function targetAt(url: string, newKey: () => Promise<string>): Promise<Target> {
   const email = `${randomUUID()}@example.com`;
   await sendForm(`${url}/console/sign-up`, { email, password: PASSWORD, name: ACCOUNT });
@@ -22,6 +22,6 @@ export async function targetAt(url: string, newKey: () => Promise<string>): Prom
 
 async function sendForm(url: string, fields: Readonly<Record<string, string>>): Promise<Response> {
   const response = await fetch(url, { method: 'POST', body: new URLSearchParams(fields), redirect: 'manual' });
-  if (response.status !== 303) throw new Error(`${url} was answered ${response.status} ${await response.text()}`);
+  if (response.status !== 303) throw new Error(`${url} returned ${response.status} ${await response.text()}`);
   return response;
 }

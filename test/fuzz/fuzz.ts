@@ -1,4 +1,4 @@
-// `npm run fuzz -- --seed N --requests N`: hostile input at length, against a real server.
+// `npm run fuzz -- --seed N --requests N`: sends many hostile requests to a real server.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,11 +26,11 @@ try {
     .map(([status, count]) => `${count} × ${status || 'closed'}`);
   print(`${found.requests} requests in ${seconds} s: ${statuses.join(', ')}; ${found.faults.length} faults`);
   for (const { what, bytes, before } of found.faults) {
-    for (const earlier of before) print(`before it: ${shown(earlier)}`);
+    for (const earlier of before) print(`earlier request: ${shown(earlier)}`);
     print(`\n${what}\nnpm run fuzz -- --seed ${seed} --requests ${requests}\n${shown(bytes)}`);
   }
   const complaints = server.complaints;
-  if (complaints !== '') print(`the server complained:\n${complaints}`);
+  if (complaints !== '') print(`the server logged errors:\n${complaints}`);
   await server.end();
   const findings = await auditProblems(url);
   for (const finding of findings) print(finding);

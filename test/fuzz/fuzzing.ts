@@ -1,5 +1,5 @@
-// Sends hostile requests on a few connections, judges every answer, and compares the credits of the end user with the answers
-// after each. The same seed gives the same requests.
+// Sends hostile requests on a few connections, checks every response, and compares the credits of the end user with the
+// responses after each exchange. The same seed sends the same requests.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -11,7 +11,7 @@ import { type HostileRequest, HostileRequests } from './hostile-requests.ts';
 export interface Target {
   readonly port: number;
   readonly key: string;
-  /** A session in the console of the same account. */
+  /** The cookie of a console session in the same account. */
   readonly cookie: string;
   readonly schemas: Schemas;
 }
@@ -19,13 +19,13 @@ export interface Target {
 export interface Fault {
   readonly what: string;
   readonly bytes: Buffer;
-  /** The requests before it about the same end user. */
+  /** Earlier requests about the same end user. */
   readonly before: readonly Buffer[];
 }
 
 export interface Fuzzed {
   readonly requests: number;
-  /** How many answers there were of each status; 0 for a connection that ended instead. */
+  /** The number of responses by status; 0 stands for a connection that was closed instead. */
   readonly statuses: ReadonlyMap<number, number>;
   readonly faults: readonly Fault[];
 }
@@ -33,11 +33,11 @@ export interface Fuzzed {
 const CLOSES = /\r\nconnection: close/i;
 
 const LINES = 8;
-/** Requests about one end user, whose transactions are listed afterwards. */
+/** How many requests are sent about one end user before its transactions are checked. */
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;
 const FAULTS_MAX = 20;
-/** How many of the requests before it a fault shows. */
+/** How many earlier exchanges a fault shows. */
 const BEFORE = 1;
 
 export async function fuzz(target: Target, seed: number, requests: number): Promise<Fuzzed> {
@@ -64,7 +64,7 @@ export async function fuzz(target: Target, seed: number, requests: number): Prom
   return { requests: sent, statuses, faults };
 }
 
-/** Refusals of the ledger: answers to valid requests. */
+/** Refusals of the ledger, which are correct responses to valid requests. */
 const LEDGER_REFUSALS = new Set([
   'InsufficientFunds',
   'CycleNotFound',
@@ -73,7 +73,7 @@ const LEDGER_REFUSALS = new Set([
   'IdempotencyKeyReused',
 ]);
 
-/** One end user, and its expected credits. */
+/** An end user and the credits that it should have. */
 class Subject {
   readonly user: string;
   readonly #target: Target;
@@ -100,7 +100,7 @@ class Subject {
     const body = JSON.stringify({ end_user_id: this.user, amount: CREDITS });
     const head = `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`;
     const answer = await this.#ask(`POST /add HTTP/1.1\r\n${head}`, body);
-    if (answer.status !== 200) throw new Error(`a plain addition was answered ${answer.head}`);
+    if (answer.status !== 200) throw new Error(`a plain addition returned ${answer.head}`);
     this.#balanceText = await this.#balance();
   }
 
@@ -111,13 +111,13 @@ class Subject {
     const { answers, end } = await this.#wire.exchange(bytes, batch.length, { isLast, isOdd });
     const fault = (what: string) => this.#fault(what, bytes);
     this.#sent.push(bytes);
-    if (end === 'silent') fault('no answer, and the connection stays open');
-    if (this.#wire.reader.wrong !== null) fault(`what came is no HTTP: ${this.#wire.reader.wrong}`);
+    if (end === 'silent') fault('no response, and the connection stays open');
+    if (this.#wire.reader.wrong !== null) fault(`the response is not HTTP: ${this.#wire.reader.wrong}`);
     const extra = answers.slice(batch.length);
-    // A broken request may get any of several errors.
+    // A broken request may get several errors.
     if (extra.some(({ status }) => !isOdd || status < 400))
-      fault(`${answers.length} answers to ${batch.length} requests`);
-    // Behind an answer that closes the connection no answer is due, and nothing may change.
+      fault(`${answers.length} responses to ${batch.length} requests`);
+    // After a response that closes the connection, further requests get no response and must have no effect.
     const closing = answers.findIndex(({ head }) => CLOSES.test(head));
     for (const [index, request] of batch.entries()) {
       if (closing !== -1 && index > closing) break;
@@ -136,36 +136,37 @@ class Subject {
       const { body } = await this.#ask(`GET /get-all-user-transactions?end_user_id=${this.user} HTTP/1.1\r\n`, '');
       const amounts: number[] = JSON.parse(body).transactions.map(({ amount }: { amount: number }) => amount);
       if (amounts.length !== this.#transactions)
-        this.#fault(`${amounts.length} transactions, where ${this.#transactions} were accepted`, Buffer.from(body));
+        this.#fault(`${amounts.length} transactions, but ${this.#transactions} were accepted`, Buffer.from(body));
     }
     this.#wire.close();
     this.#control.close();
   }
 
-  /** @returns what is wrong with the answer */
+  /** @returns what is wrong with the response; null if it is right */
   #judge(request: HostileRequest, answer: Answer | null): string | null {
     const { verdict, fields, operation } = request;
     this.#statuses.set(answer?.status ?? 0, (this.#statuses.get(answer?.status ?? 0) ?? 0) + 1);
-    if (answer === null) return verdict === 'break' || verdict === 'either' ? null : 'no answer';
+    if (answer === null) return verdict === 'break' || verdict === 'either' ? null : 'no response';
     const { status } = answer;
-    if (status >= 500) return `a ${status}: ${answer.body}`;
-    if (verdict === 'form') return status === 200 || status === 303 || status >= 400 ? null : `a ${status} to a form`;
+    if (status >= 500) return `status ${status}: ${answer.body}`;
+    if (verdict === 'form')
+      return status === 200 || status === 303 || status >= 400 ? null : `status ${status} for a form`;
     const isProblem = status >= 400;
     const isPage = verdict === 'either' && /\r\ncontent-type: text\/html/i.test(answer.head);
     const shape = isProblem && !isPage ? wrongProblem(answer) : null;
     if (shape !== null) return `${shape}: ${answer.head} ${answer.body}`;
     if (verdict === 'either') return null;
     const isRefusalOfLedger = isProblem && LEDGER_REFUSALS.has(JSON.parse(answer.body).error);
-    if (verdict !== 'take') return isProblem && !isRefusalOfLedger ? null : `a ${status}, and it is not valid`;
-    if (isProblem) return isRefusalOfLedger ? null : `it is valid, and was refused: ${answer.body}`;
+    if (verdict !== 'take') return isProblem && !isRefusalOfLedger ? null : `status ${status} for an invalid request`;
+    if (isProblem) return isRefusalOfLedger ? null : `a valid request was refused: ${answer.body}`;
     const body = JSON.parse(answer.body);
     const isRight =
       body.end_user_id === fields?.endUser &&
       (operation === 'read' || fields?.amount === null || body.amount === fields?.amount);
-    return status === 200 && isRight ? null : `it was answered ${status} ${answer.body}`;
+    return status === 200 && isRight ? null : `a valid request returned ${status} ${answer.body}`;
   }
 
-  /** Whether the credits agree with the answers. */
+  /** Compares the credits with the responses. */
   async #compare(
     batch: readonly HostileRequest[],
     answers: readonly Answer[],
@@ -186,15 +187,16 @@ class Subject {
     const now = Number(/"active_balance":(\d+)}$/.exec(this.#balanceText)?.[1]);
     if (isForm) {
       const isDone = answers[0]?.status === 303;
-      if (!isDone && this.#balanceText !== before) fault(`a form answered ${answers[0]?.status} changed the credits`);
-      // The effect is looked up, since forms have their own parsers.
+      if (!isDone && this.#balanceText !== before)
+        fault(`a form that returned ${answers[0]?.status} changed the credits`);
+      // Take the effect from the balance: forms have their own parsers, so it cannot be predicted here.
       if (this.#balanceText !== before && batch[0]?.operation !== 'stop-cycle') this.#transactions += 1;
       this.#credits = now;
       return;
     }
     if (!isChanged && this.#balanceText !== before)
-      fault(`nothing was taken, and it changed ${before} to ${this.#balanceText}`);
-    if (now !== this.#credits) fault(`${now} credits, where the answers make it ${this.#credits}`);
+      fault(`the balance changed without an accepted write, from ${before} to ${this.#balanceText}`);
+    if (now !== this.#credits) fault(`${now} credits, but ${this.#credits} according to the responses`);
     this.#credits = now;
   }
 
@@ -210,12 +212,12 @@ class Subject {
   async #ask(start: string, body: string): Promise<Answer> {
     const head = `${start}Host: scrip\r\nAuthorization: Bearer ${this.#target.key}\r\n\r\n`;
     const { answers } = await this.#control.exchange(Buffer.from(head + body), 1, {});
-    if (answers[0] === undefined) throw new Error('a plain request found no answer');
+    if (answers[0] === undefined) throw new Error('a plain request got no response');
     return answers[0];
   }
 }
 
-/** @returns what is wrong with a problem document; null when nothing is */
+/** @returns what is wrong with a problem document; null if it is right */
 function wrongProblem({ head, body, status }: Answer): string | null {
   if (!/\r\ncontent-type: application\/problem\+json/i.test(head)) return 'not a problem document';
   let problem: Record<string, unknown>;
@@ -224,19 +226,19 @@ function wrongProblem({ head, body, status }: Answer): string | null {
   } catch {
     return 'not JSON';
   }
-  if (problem.status !== status) return 'another status in the document';
-  if (problem.type !== `/problems/${problem.error}`) return 'another type in the document';
+  if (problem.status !== status) return 'the document has another status';
+  if (problem.type !== `/problems/${problem.error}`) return 'the document has another type';
   for (const member of ['error', 'title', 'detail', 'request_id'])
     if (typeof problem[member] !== 'string' || problem[member] === '') return `no ${member}`;
   return null;
 }
 
-/** How an exchange ended: the connection is open, was closed, or an answer that is due does not arrive. */
+/** How an exchange ended: the connection is open, was closed, or an expected response does not arrive. */
 type End = 'open' | 'closed' | 'silent';
 
-/** Longer than any answer takes, and shorter than the timeouts of the server. */
+/** Longer than any response takes, and shorter than the timeouts of the server. */
 const SILENCE_MS = 5_000;
-/** How long further bytes are waited for, such as a second answer to a broken request. */
+/** How long to wait for further bytes, such as a second response to a broken request. */
 const SETTLED_MS = 2;
 
 class Wire {

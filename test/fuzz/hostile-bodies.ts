@@ -1,11 +1,11 @@
-// Hostile and mistaken bodies: from the OpenAPI document, at and beyond each bound, and from a grammar of JSON on which
-// parsers disagree.
+// Hostile and mistaken request bodies: values at and beyond each bound of the OpenAPI document, and variants of JSON
+// that parsers read differently.
 
 import { gzipSync } from 'node:zlib';
 import type { Random } from '../load/random.ts';
 import type { Operation } from './contract.ts';
 
-/** The fields of an operation in the OpenAPI document. */
+/** A field of an operation in the OpenAPI document. */
 export interface FieldSchema {
   readonly name: string;
   readonly isRequired: boolean;
@@ -17,7 +17,7 @@ export interface FieldSchema {
 
 export type Schemas = ReadonlyMap<Operation, readonly FieldSchema[]>;
 
-/** The text of a member. */
+/** A member of a JSON object, as text. */
 type Member = readonly [name: string, value: string];
 
 const NUMBERS = [
@@ -128,12 +128,12 @@ export class HostileBodies {
     this.#schemas = schemas;
   }
 
-  /** A valid body, as most software writes it. */
+  /** Makes a valid body as most clients would write it. */
   plain(operation: Operation, user: string): Buffer {
     return Buffer.from(this.#written(this.#validMembers(operation, user), false));
   }
 
-  /** A body that is mostly invalid. */
+  /** Makes a body that is usually invalid. */
   hostile(operation: Operation, user: string): Buffer {
     const random = this.#random;
     const members = random.chance(0.4) ? this.#atBounds(operation, user) : this.#mutated(operation, user);
@@ -152,7 +152,7 @@ export class HostileBodies {
     return members;
   }
 
-  /** Each field at a bound of the document, or a step beyond it. */
+  /** Makes a body in which one field is at a bound, one step beyond it, of the wrong type, or missing. */
   #atBounds(operation: Operation, user: string): Member[] {
     const random = this.#random;
     const members = this.#validMembers(operation, user);

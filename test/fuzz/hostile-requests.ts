@@ -1,5 +1,5 @@
-// Whole requests as bytes, with the expected answer: accepted, refused, or either. Faults of HTTP are made on purpose, so that
-// the expectation is known.
+// Whole requests as bytes, each with the expected response: accepted, refused, or either. Errors in the HTTP syntax are
+// made deliberately, so that the expected response is known.
 
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
@@ -10,9 +10,9 @@ export interface HostileRequest {
   readonly bytes: Buffer;
   readonly verdict: Verdict;
   readonly operation: Operation | null;
-  /** The operation that it requests, if any. */
+  /** The fields of the body if the request may be accepted, otherwise null. */
   readonly fields: Fields | null;
-  /** Whether the client closes its half afterwards, since the server would wait for more. */
+  /** Whether the client closes its side of the connection afterwards, because the server would wait for more bytes. */
   readonly isCutShort: boolean;
 }
 
@@ -38,7 +38,7 @@ export class HostileRequests {
     this.#cookie = secrets.cookie;
   }
 
-  /** Requests that are sent at once: one, or several of which only the last is broken. */
+  /** Makes requests that are sent together: one, or several of which only the last may be broken. */
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
@@ -72,7 +72,7 @@ export class HostileRequests {
   }
 
   #plainVerdict({ method, body }: Draft, fields: Fields | null): Verdict {
-    // No body at all may be a GET whose end user would be in the query.
+    // A GET without a body would need its end user in the query.
     return fields === null || (method === 'GET' && body.length === 0) ? 'refuse' : 'take';
   }
 
@@ -109,7 +109,7 @@ export class HostileRequests {
     this.#random.pick(tamperings)(draft);
   }
 
-  /** Valid HTTP that must be refused. */
+  /** Makes valid HTTP with headers that must be refused. */
   #wrongHeaders(draft: Draft): void {
     const random = this.#random;
     const without = (name: string) => {
@@ -133,7 +133,7 @@ export class HostileRequests {
         break;
       case 4:
         if (draft.body.length === 0) return;
-        draft.headers.push(['Content-Encoding', random.pick(['gzip', 'br', 'identity', 'x'])]);
+        draft.headers.push(['Content-Encoding', random.pick(['gzip', 'br', 'identity, gzip', 'x'])]);
         break;
       case 5:
         if (draft.method !== 'POST') return;
@@ -154,7 +154,7 @@ export class HostileRequests {
     draft.verdict ??= 'refuse';
   }
 
-  /** Requests that a server may accept or refuse. */
+  /** Makes a request that a server may accept or refuse. */
   #oddHeaders(draft: Draft): void {
     const random = this.#random;
     draft.verdict = 'either';
@@ -223,7 +223,10 @@ export class HostileRequests {
     Object.assign(draft, this.#random.pick(broken)());
   }
 
-  /** Bytes that two parsers could read as different sequences of requests: none of them may be processed. */
+  /**
+   * Makes bytes that two parsers could read as different sequences of requests. The server must not process any of
+   * them.
+   */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);
     const hidden = this.#bodies.plain('add', user);
@@ -296,7 +299,7 @@ export class HostileRequests {
     draft.isCutShort = true;
   }
 
-  /** A form of the console, on the page of the end user. */
+  /** Makes a console form on the page of the end user. */
   #form(user: string): HostileRequest {
     const random = this.#random;
     const operation = random.pick(['add', 'subtract', 'start-cycle', 'stop-cycle'] as const);

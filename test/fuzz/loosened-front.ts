@@ -1,6 +1,6 @@
-// The broken controls of the fuzzer: a proxy with one fault. `coerces`: validates with Fastify's defaults, so that text
-// becomes numbers and unknown fields vanish. `changes`: forwards what it then refuses. `falls silent`: does not answer invalid
-// JSON. `fails`: answers invalid JSON with a 500.
+// The controls of the fuzzer: a proxy with one fault. `coerces`: validates with Fastify's defaults, which convert text
+// to numbers and remove unknown fields. `changes`: forwards a request and then refuses it. `falls silent`: does not
+// respond to invalid JSON. `fails`: responds to invalid JSON with a 500.
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyReply } from 'fastify';
@@ -16,10 +16,10 @@ const BODIES = {
   '/stop-cycle': StopCycleRequest,
 };
 
-const TEXT = Symbol('the body as it came');
+const TEXT = Symbol('the body as received');
 type Raw = IncomingMessage & { [TEXT]?: string };
 
-/** @returns the port at which it listens */
+/** @returns the port on which the proxy listens */
 export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port: number; close(): Promise<void> }> {
   const app = Fastify({ forceCloseConnections: true });
   app.removeAllContentTypeParsers();
@@ -32,7 +32,7 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
     }
   });
   for (const [path, schema] of Object.entries(BODIES)) {
-    // Validation changes the body in place; the real server refuses what is invalid.
+    // With the `coerces` fault, Fastify's validation changes the body in place. Invalid bodies are still forwarded.
     const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
     app.post(path, options, async (request, reply) => {
       const text = (request.raw as Raw)[TEXT] ?? '';
@@ -64,7 +64,7 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
 
 function refused(reply: FastifyReply): FastifyReply {
   const problem = { type: '/problems/InvalidField', status: 422, error: 'InvalidField' };
-  const document = { ...problem, title: 'Refused', detail: 'It was done all the same.', request_id: '1' };
+  const document = { ...problem, title: 'Refused', detail: 'The write was executed anyway.', request_id: '1' };
   return reply
     .code(422)
     .header('content-type', 'application/problem+json')

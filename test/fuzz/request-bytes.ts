@@ -1,8 +1,9 @@
-// A request, valid or not, and its bytes on the wire. Nothing is checked here.
+// A request, valid or not, and its bytes on the wire. This file checks nothing.
 
 /**
- * `take`: a 200, or a refusal of the ledger. `refuse`: anything of 400 to 499. `break`: the same, or an end of the
- * connection without an answer, and nothing behind it is a request. `either`: 200 or 400 to 499. `redirect`: a form.
+ * The expected response. `take`: 200, or a refusal of the ledger. `refuse`: any status from 400 to 499. `break`: the
+ * same, or a closed connection without a response, after which the server must not process further bytes. `either`: 200
+ * or any status from 400 to 499. `form`: the response of a console form.
  */
 export type Verdict = 'take' | 'refuse' | 'break' | 'either' | 'form';
 
@@ -13,7 +14,7 @@ export interface Draft {
   headers: [name: string, value: string][];
   body: Buffer;
   framing: 'length' | 'chunked' | 'none';
-  /** How it was changed, beside its body. */
+  /** The response that its changes outside of the body lead to; null if the body decides. */
   verdict: Verdict | null;
   isCutShort: boolean;
 }

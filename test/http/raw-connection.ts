@@ -1,4 +1,5 @@
-// Raw bytes on a socket, for what an HTTP client would not send: half a request, many at once, bytes that are not HTTP.
+// Sends raw bytes on a socket, which an HTTP client would not: half a request, many at once, or bytes that are not
+// HTTP.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,16 +8,16 @@ import type { Body, Scrip } from './running-service.ts';
 
 export interface RawReply {
   readonly status: number;
-  /** Names in lower case. */
+  /** The headers, with names in lower case. */
   readonly headers: ReadonlyMap<string, string>;
   readonly text: string;
   readonly body: Body;
 }
 
-/** How long a test waits for an answer. A crowd of connections takes 20 s on a busy machine. */
+/** How long a test waits for a response. Hundreds of connections can take 20 s on a busy machine. */
 const PATIENCE_MS = 60_000;
 
-/** A connection that is read as a sequence of answers, each with a `Content-Length`. */
+/** A connection whose bytes are parsed as a sequence of responses with a `Content-Length`. */
 export class RawConnection {
   readonly socket: Socket;
   #unread: Buffer = Buffer.alloc(0);
@@ -48,7 +49,7 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** @returns the next answer; null when the connection ends before it */
+  /** @returns the next response; null if the connection ends before it */
   async answer(): Promise<RawReply | null> {
     for (;;) {
       const head = this.#unread.indexOf('\r\n\r\n');
@@ -70,13 +71,13 @@ export class RawConnection {
     const replies: RawReply[] = [];
     while (replies.length < count) {
       const reply = await this.answer();
-      assert(reply, `the connection ended after ${replies.length} of ${count} answers`);
+      assert(reply, `the connection ended after ${replies.length} of ${count} responses`);
       replies.push(reply);
     }
     return replies;
   }
 
-  /** All bytes until the server closes the connection. */
+  /** Returns all bytes until the server closes the connection. */
   async untilClosed(): Promise<string> {
     const pieces = [this.#unread];
     do pieces.push(...this.#arrived.splice(0));
@@ -85,7 +86,7 @@ export class RawConnection {
     return this.#unread.toString();
   }
 
-  /** @returns false when nothing more will come */
+  /** @returns false if no more bytes will come */
   async #more(): Promise<boolean> {
     if (!(await this.#arrival())) return false;
     this.#unread = Buffer.concat([this.#unread, ...this.#arrived.splice(0)]);
@@ -96,7 +97,7 @@ export class RawConnection {
     while (this.#arrived.length === 0) {
       if (this.isClosed) return false;
       await new Promise<void>((resolve, reject) => {
-        const impatience = setTimeout(() => reject(new Error(`no answer within ${PATIENCE_MS} ms`)), PATIENCE_MS);
+        const impatience = setTimeout(() => reject(new Error(`no response within ${PATIENCE_MS} ms`)), PATIENCE_MS);
         this.#wake = () => {
           clearTimeout(impatience);
           resolve();
@@ -107,17 +108,17 @@ export class RawConnection {
   }
 }
 
-/** Sends the bytes on a new connection, and reads one answer. */
+/** Sends the bytes on a new connection and reads one response. */
 export async function sendRaw(scrip: Scrip, bytes: string | Uint8Array): Promise<RawReply> {
   const connection = await RawConnection.open(scrip);
   connection.send(bytes);
   const reply = await connection.answer();
   connection.socket.destroy();
-  assert(reply, 'the connection is not closed without an answer');
+  assert(reply, 'the connection closed without a response');
   return reply;
 }
 
-/** A whole POST, as text. `fields` are sent as they are if they are text. */
+/** Returns a whole POST request as text. `fields` that are text become the body unchanged. */
 export function postText(scrip: Scrip, path: string, fields: unknown): string {
   const body = typeof fields === 'string' ? fields : JSON.stringify(fields);
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

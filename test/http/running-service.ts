@@ -1,5 +1,5 @@
-// Scrip in this process, on a ledger of its own, and an HTTP client for the tests. It asserts only what all problem documents
-// have in common.
+// A Scrip in this process on a temporary ledger, and an HTTP client for the tests. It asserts only what is the same in
+// all problem documents.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -17,7 +17,7 @@ import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { type Audited, auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
-/** All members that answers can have. The tests say which ones an answer has. */
+/** All members that responses can have. The tests assert which of them a response has. */
 export interface Body {
   readonly end_user_id: string;
   readonly amount: number;
@@ -34,6 +34,9 @@ export interface Body {
   readonly title: string;
   readonly detail: string;
   readonly request_id: string;
+  readonly error_code: string;
+  readonly message: string;
+  readonly timestamp: string;
   readonly errors: readonly { readonly path: string; readonly message: string }[];
   readonly requested: number;
   readonly available: number;
@@ -61,14 +64,14 @@ export interface Reply {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
-  /** The text as JSON; an empty object when it is not JSON. */
+  /** The parsed text; an empty object if the text is not JSON. */
   readonly body: Body;
 }
 
 export interface Call {
-  /** Sent as it is when it is text or bytes, else as JSON. */
+  /** Sent unchanged if it is text or bytes, otherwise as JSON. */
   readonly body?: unknown;
-  /** Null sends no `Authorization`; the key with the scope `write` when absent. */
+  /** The API key; null sends no `Authorization`. Defaults to the key with the scope `write`. */
   readonly key?: string | null;
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
@@ -101,32 +104,32 @@ export interface Scrip {
   readonly port: number;
   readonly writeKey: string;
   readonly readKey: string;
-  /** The lines of its log. */
+  /** The lines of the log. */
   readonly log: readonly string[];
   createKey(accountName: string, scope: Scope): Promise<string>;
   call(method: string, path: string, call?: Call): Promise<Reply>;
   post(path: string, fields: unknown, call?: Omit<Call, 'body'>): Promise<Reply>;
-  /** With the fields in the query string. */
+  /** Sends a GET with the fields in the query string. */
   get(path: string, fields?: Readonly<Record<string, string>>, call?: Omit<Call, 'body'>): Promise<Reply>;
   balance(endUser: string): Promise<Body>;
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
-  /** Audits the ledger as `scrip verify` does, beside the service. */
+  /** Audits the ledger as `scrip verify` does, while the service is running. */
   audit(): Promise<Audited>;
   /** Asserts that the audit finds nothing. */
   assertConsistent(): Promise<void>;
-  /** Calls `release` when the service stops, so that connections of a failed test do not delay it. */
+  /** Calls `release` when the service stops, so that open connections of a failed test do not delay the stop. */
   atStop(release: () => void): void;
-  /** Stopping twice is no error. */
+  /** Stops the service. Stopping twice is not an error. */
   stop(): Promise<void>;
 }
 
 export interface ScripOptions {
   readonly clock?: MovableClock;
-  /** Of the ledger; a new one, which `stop` removes, when absent. */
+  /** The ledger file. By default a new one, which `stop` removes. */
   readonly file?: string;
-  /** Instead of a file. */
+  /** A database instead of a ledger file. */
   readonly database?: Database;
-  /** Settings of the console. By default sign-up is open, and there is no mail server. */
+  /** Settings of the console. By default, sign-up is open and there is no mail server. */
   readonly console?: Partial<ConsoleSettings>;
   readonly rateLimit?: RateLimitSettings;
   readonly limits?: Partial<ServerLimits>;
@@ -220,12 +223,12 @@ async function replyOf(incoming: IncomingMessage): Promise<Reply> {
   return { status, headers, text, body: isJson && text !== '' ? JSON.parse(text) : {} };
 }
 
-/** A new end user. */
+/** Returns the ID of a new end user. */
 export function someone(): string {
   return randomUUID();
 }
 
-/** Asserts that an answer is a problem document (RFC 9457) with this name and status. */
+/** Asserts that a response is a problem document (RFC 9457) with this name and status. */
 export function assertProblem(reply: Reply, error: string, status: number): void {
   const { body } = reply;
   assert.equal(`${reply.status} ${body.error}`, `${status} ${error}`, reply.text);
@@ -234,28 +237,31 @@ export function assertProblem(reply: Reply, error: string, status: number): void
   assert.equal(body.status, status);
   for (const member of ['title', 'detail', 'request_id'] as const) {
     assert.equal(typeof body[member], 'string', `${member} is text`);
-    assert.notEqual(body[member], '', `${member} says something`);
+    assert.notEqual(body[member], '', `${member} is not empty`);
   }
+  assert.match(body.error_code, /^[A-Z]+(_[A-Z]+)*$/);
+  assert.equal(body.message, body.detail);
+  assert.match(body.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 }
 
-/** Asserts that a field is refused, and named. */
+/** Asserts that a request is refused because of a field, and that the response names the field. */
 export function assertFieldRefused(reply: Reply, path: string): void {
   assertProblem(reply, 'InvalidField', 422);
   assert(
     reply.body.errors.some((error) => error.path === path && error.message !== ''),
-    `the refusal names ${path}: ${reply.text}`,
+    `the response does not name ${path}: ${reply.text}`,
   );
 }
 
-/** Waits until a condition holds, since some things happen in the background. */
+/** Waits until a condition holds that a background task brings about. */
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what: string,
-  withinMs = 15_000,
+  withinMs = 60_000,
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await holds())) {
-    assert(performance.now() < deadline, `${what}, within ${withinMs} ms`);
+    assert(performance.now() < deadline, `${what}: not within ${withinMs} ms`);
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,15 +1,15 @@
-// A store whose writes hang until the test lets them continue, as on a disk that hangs.
+// Makes the writes of a store hang until the test resumes them, as on a hanging disk.
 
 import type { TestContext } from 'node:test';
 import { eventually, type Scrip } from './running-service.ts';
 
 export interface StalledWrites {
   resume(): void;
-  /** Resolves when `count` commands are queued or being written since the stall. */
+  /** Resolves when `count` commands are queued or being written since the stall began. */
   waiting(count: number): Promise<void>;
 }
 
-/** The writes continue when the test ends. */
+/** Stalls the writes. They are resumed when the test ends. */
 export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
   const { ledger: store } = scrip.service.stores;
   const write = store.write.bind(store);
@@ -32,6 +32,6 @@ export function stallWrites(test: TestContext, scrip: Scrip): StalledWrites {
   };
   return {
     resume,
-    waiting: (count) => eventually(async () => taken + (await queued()) >= count, `${count} commands wait`),
+    waiting: (count) => eventually(async () => taken + (await queued()) >= count, `${count} commands are waiting`),
   };
 }

@@ -1,5 +1,5 @@
-// Cycles, postings, commands and whole histories of one end user, for the tests of the rules. They are frozen: a rule
-// that changes its arguments fails its test.
+// Test data for the ledger rules: cycles, postings, commands and random histories of one end user. Cycles, states and
+// postings are frozen, so a rule that modifies its arguments fails its test.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -16,14 +16,14 @@ import { renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
 export const NOW: Instant = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 export const ADA = { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' };
 export const ACTOR = 'key:7';
-/** More events of time than any test has. */
+/** A limit above the number of due events in any test. */
 export const EVENTS_MAX = 100_000;
 
 export function idAt(at: Instant, sequence = 1): string {
   return transactionId({ at, sequence, tail: sequence.toString(16).padStart(12, 'a') });
 }
 
-/** Gives out the ids `idAt(now, 1)`, `idAt(now, 2)` and so on. */
+/** A moment that issues the ids `idAt(now, firstSequence)`, `idAt(now, firstSequence + 1)` and so on. */
 export function momentAt(now: Instant, firstSequence = 1): Moment {
   let sequence = firstSequence;
   return { now, nextId: () => idAt(now, sequence++) };
@@ -33,7 +33,7 @@ export function daysAgo(days: number): Instant {
   return NOW - days * DAY_MS;
 }
 
-/** An active cycle in its first period, unspent: 100 credits for 31 days from `NOW` on, except for `change`. */
+/** An active, unspent cycle in its first period: by default 100 credits for 31 days from `NOW`. */
 export function recurring(change: Partial<Cycle> = {}, sequence = 1): Cycle {
   const { start = NOW, validityDays = 31, amount = 100 } = change;
   return Object.freeze({
@@ -58,7 +58,7 @@ export function stateOf(...cycles: readonly Cycle[]): EndUserState {
   return Object.freeze({ cycles: Object.freeze(cycles) });
 }
 
-/** The posting that opens a cycle, or the period that it is in. */
+/** The posting that opened the current period of a cycle. */
 export function opening(cycle: Cycle): Posting {
   const { id, period, start, type } = cycle;
   const by =
@@ -68,7 +68,7 @@ export function opening(cycle: Cycle): Posting {
   return Object.freeze(openingOf(cycle, { ...by, note: null }));
 }
 
-/** A subtraction from `cycle`. */
+/** The posting of a subtraction from `cycle`. */
 export function drawing(cycle: Cycle, amount: number, at = cycle.start, sequence = 99): Posting {
   return Object.freeze(postingTo(cycle, -amount, entryAt('subtract', at, sequence)));
 }
@@ -101,10 +101,10 @@ export function settling(user = ADA): Settle {
   return { ...user, kind: 'settle' };
 }
 
-/** A store in memory for the end user `ADA`: keeps each cycle in its latest period, and every posting. */
+/** An in-memory store for the end user `ADA`, with each cycle in its latest period and all postings. */
 export class MemoryLedger {
   now: Instant;
-  /** The ended ones too, in the order in which they were opened. */
+  /** All cycles, including ended ones, in the order in which they were opened. */
   cycles: readonly Cycle[] = [];
   /** Oldest first. */
   readonly postings: Posting[] = [];
@@ -114,7 +114,7 @@ export class MemoryLedger {
     this.now = now;
   }
 
-  /** What a store loads for a command that is decided now. */
+  /** The state that a store loads to decide a command at `now`. */
   get state(): EndUserState {
     const { cycles } = liveState({ cycles: this.cycles }, this.now);
     return stateOf(...cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1)));
@@ -130,7 +130,7 @@ export class MemoryLedger {
       this.cycles = this.cycles.map((cycle) => changedTo.get(cycle.id) ?? cycle).concat(opened);
       for (const posting of postings) this.postings.push(Object.freeze(posting));
     }
-    // One id more than a transaction can need: a replacement needs two.
+    // A command uses at most two ids: a replacement stops one cycle and starts another.
     this.#sequence += 2;
     assert(outcomes[0], 'every command of a history is decided');
     return outcomes[0];
@@ -149,14 +149,14 @@ const commands: fc.Arbitrary<Command> = fc.oneof(
   fc.constant(stopCycle()),
   fc.constant(settling()),
 );
-/** Often exactly to a boundary, or a millisecond before or after it. */
+/** The time between commands, often until exactly a cycle boundary or a millisecond before or after it. */
 const pauses = fc.oneof(
   fc.constantFrom(0, 0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS),
   fc.integer({ min: 0, max: 6 * HOUR_MS }),
   fc.integer({ min: 0, max: 9 * DAY_MS }),
 );
 
-/** Random commands at random instants. Some time passes after the last one, so that something may be due. */
+/** Random commands at random instants. Time passes after the last command too, so renewals may be due at the end. */
 export const histories: fc.Arbitrary<MemoryLedger> = fc
   .array(fc.tuple(commands, pauses), { minLength: 1, maxLength: 30, size: 'max' })
   .map((steps) => {

@@ -1,11 +1,11 @@
-// Reads the bytes on a socket as a sequence of HTTP responses: quickly, since a load generator shares the machine with
-// the server, and strictly, since a test must not accept a malformed response.
+// Parses the bytes on a socket as a sequence of HTTP responses. It is fast, because a load generator shares the machine
+// with the server, and strict, because a test must not accept a malformed response.
 
 export interface Answer {
   readonly status: number;
   /** The status line and the headers. */
   readonly head: string;
-  /** Bytes as Latin-1. */
+  /** The bytes of the body as Latin-1. */
   readonly body: string;
 }
 
@@ -14,7 +14,7 @@ const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const STATUS_LINE = /^HTTP\/1\.1 \d{3} /;
 
 export class AnswerReader {
-  /** Why the bytes are not a sequence of responses; null while they are. */
+  /** Why the bytes are not a sequence of responses; null if they are so far. */
   wrong: string | null = null;
   #rest = '';
   readonly #onAnswer: (answer: Answer) => void;
@@ -23,7 +23,7 @@ export class AnswerReader {
     this.#onAnswer = onAnswer;
   }
 
-  /** The part of a response that is not complete. */
+  /** The bytes of the incomplete last response. */
   get rest(): string {
     return this.#rest;
   }
@@ -36,7 +36,7 @@ export class AnswerReader {
       if (headEnd === -1) break;
       const head = text.slice(at, headEnd);
       if (!STATUS_LINE.test(head)) {
-        this.wrong = `it begins with ${JSON.stringify(head.slice(0, 80))}`;
+        this.wrong = `a response begins with ${JSON.stringify(head.slice(0, 80))}`;
         break;
       }
       const status = Number(head.slice(9, 12));

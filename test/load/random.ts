@@ -1,4 +1,4 @@
-// Pseudo-random numbers: the same seed gives the same ones.
+// Pseudo-random numbers: the same seed gives the same numbers.
 
 export class Random {
   #state: number;
@@ -7,7 +7,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0, less than 1: mulberry32. */
+  /** Returns a number in [0, 1), by mulberry32. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -16,7 +16,7 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0, less than `bound`. */
+  /** Returns a whole number from 0 to `bound - 1`. */
   below(bound: number): number {
     return Math.floor(this.next() * bound);
   }
@@ -29,7 +29,7 @@ export class Random {
     return values[this.below(values.length)] as Value;
   }
 
-  /** A UUID of version 4. */
+  /** Returns a version 4 UUID. */
   uuid(): string {
     const hex = Array.from({ length: 32 }, () => this.below(16).toString(16)).join('');
     return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;

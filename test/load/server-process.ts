@@ -1,4 +1,4 @@
-// A real server in a process of its own, and its ledger, for tests that load, kill and measure it.
+// A real server in a separate process, and its ledger, for tests that load, kill and measure it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -20,7 +20,7 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #log: string[];
 
-  /** @param script instead of the command; it prints the address on which it listens */
+  /** @param script a program to run instead of `scrip serve`; it must print the URL on which it listens */
   static async start(
     databaseUrl: string,
     environment: Readonly<Record<string, string>> = {},
@@ -58,7 +58,7 @@ export class ServerProcess {
     return this.#child.exitCode === null && this.#child.signalCode === null;
   }
 
-  /** The errors and stack traces that it has logged; empty when there are none. */
+  /** The errors and stack traces that the server has logged; empty if there are none. */
   get complaints(): string {
     return this.#log
       .join('')
@@ -67,7 +67,7 @@ export class ServerProcess {
       .join('\n');
   }
 
-  /** Its memory in MiB; 0 if the system does not say. */
+  /** The resident memory of the server in MiB; 0 if the system does not provide it. */
   get memoryMib(): number {
     try {
       const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8')) ?? [];
@@ -77,7 +77,7 @@ export class ServerProcess {
     }
   }
 
-  /** Ends it, and waits until it has ended. */
+  /** Sends a signal to the server and waits until it has exited. */
   async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
     if (!this.isRunning) return;
     const ended = once(this.#child, 'exit');
@@ -86,7 +86,7 @@ export class ServerProcess {
   }
 }
 
-/** A new key with the scope `write`; creates the ledger if there is none. */
+/** Creates an API key with the scope `write`, and the ledger if there is none. */
 export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
   const { tools, keys } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }));
   const secret = await createApiKey(keys, { accountName, scope: 'write' });
@@ -94,7 +94,7 @@ export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise
   return secret;
 }
 
-/** Everything that `scrip verify` finds wrong, a sentence each. */
+/** Returns a sentence for each problem that `scrip verify` would report. */
 export async function auditProblems(databaseUrl: string): Promise<readonly string[]> {
   const { tools } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }), { create: false });
   return auditOf(tools)

@@ -1,14 +1,14 @@
-// Replaces a module of Scrip by one of a test, in processes that a control weakens. Used by files that are loaded
-// before everything else in a process and its threads (`NODE_OPTIONS=--import=…`).
+// Replaces a module of Scrip by a module of a test, for controls that weaken a process. Used by files that are loaded
+// before all other modules of a process and its threads (`NODE_OPTIONS=--import=…`).
 
 import { registerHooks } from 'node:module';
 
 export interface Substitution {
-  /** How the path of the importing file ends. Other files keep the original. */
+  /** How the path of the importing file ends. Other files get the original module. */
   readonly importer: string;
-  /** How the module's name ends, as `importer` gives it. */
+  /** How the specifier of the replaced module ends in the importing file. */
   readonly specifier: string;
-  /** The module that `importer` gets. */
+  /** The module that the importing file gets instead. */
   readonly replacement: URL;
 }
 

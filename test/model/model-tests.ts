@@ -1,4 +1,4 @@
-// The model-based test of a store, with the rest of the real stack above it. `SEED` and `RUNS` choose the histories; a
+// The model-based test of a store, with the rest of the real stack on top. `SEED` and `RUNS` select the histories; a
 // failure prints the command that repeats it.
 
 import assert from 'node:assert/strict';
@@ -11,11 +11,14 @@ import { BEGIN, SideBySide, sights, USERS } from './side-by-side.ts';
 import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
-/** So many that the mean length of a run, 100 with a deviation of 58, is below 80 once in 100,000 times. */
+/**
+ * A history has 100 commands on average, with a standard deviation of 58. With this number of runs, the mean is below
+ * 80 only once in 100,000 times.
+ */
 export const RUNS_JUDGED = 150;
-/** With shorter histories a random test tests next to nothing; at the default size of fast-check the mean is 5. */
+/** Shorter histories test next to nothing. With the default size of fast-check, the mean is 5. */
 const COMMANDS_MEAN_MIN = 80;
-/** For shrinking a failure, in addition to all runs. */
+/** The time limit for shrinking a failed history, in addition to the time limit of the runs. */
 const SHRINK_MS_MAX = 60_000;
 
 const SECOND = 1_000;
@@ -23,21 +26,21 @@ const DAY = 86_400 * SECOND;
 const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 export interface ModelledStore {
-  /** Repeats the test: `npx node --test` and this file. */
+  /** The test file, for the command that repeats a failure. */
   readonly file: string;
-  /** The number of histories, unless `RUNS` says. */
+  /** The number of histories if `RUNS` is not set. */
   readonly runs: number;
   readonly runMsMax: number;
   readonly newLedger: NewLedger;
-  /** Cases that its histories cannot contain. */
+  /** Cases that cannot occur with this store. */
   readonly unseen?: readonly string[];
 }
 
-/** @param name of the store */
+/** @param name the name of the store in test titles */
 export function modelTests(name: string, store: ModelledStore): void {
-  test(`A ledger on ${name} does what the reference model does`, (t) => runHistories(t, store));
+  test(`A ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
 
-  test(`Expired credits on ${name} do not come back when the clock jumps back over a restart, even when all since was refused`, async () => {
+  test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if all later writes were refused`, async () => {
     const both = await SideBySide.open(store.newLedger);
     const [user] = USERS as [ModelUser];
     try {
@@ -54,7 +57,7 @@ export function modelTests(name: string, store: ModelledStore): void {
     }
   });
 
-  test(`A machine whose clock is past the year 9999 does not stop a ledger on ${name}`, {
+  test(`A ledger on ${name} accepts writes if the clock of the machine is past the year 9999`, {
     timeout: 20 * SECOND,
   }, async () => {
     const stack = await Stack.open(store.newLedger, LAST_INSTANT - DAY);
@@ -93,14 +96,14 @@ async function runHistories(t: TestContext, store: ModelledStore): Promise<void>
     const report = fc.defaultReportMessage(details);
     throw new Error(`repeat it with: ${repeat}\n${report}`, { cause: details.errorInstance });
   }
-  assert(!details.interrupted, `stopped after ${lengths.length} of ${runs} runs, for want of time`);
+  assert(!details.interrupted, `timed out after ${lengths.length} of ${runs} runs`);
   const mean = lengths.reduce((sum, length) => sum + length, 0) / lengths.length;
   const seconds = (performance.now() - started) / SECOND;
   t.diagnostic(`${runs} runs of ${mean.toFixed(1)} commands on average in ${seconds.toFixed(1)} s; ${repeat}`);
   for (const [sight, count] of sights) t.diagnostic(`${count} × ${sight}`);
-  // Fewer runs scatter too much to be judged together.
+  // With fewer runs, the mean and the cases vary too much to be checked.
   if (runs < RUNS_JUDGED) return;
   assert(mean >= COMMANDS_MEAN_MIN, `a run has ${mean} commands on average; repeat it with: ${repeat}`);
   for (const [sight, count] of sights)
-    assert(count > 0 || store.unseen?.includes(sight), `no history saw this: ${sight}; repeat it with: ${repeat}`);
+    assert(count > 0 || store.unseen?.includes(sight), `this case did not occur: ${sight}; repeat it with: ${repeat}`);
 }

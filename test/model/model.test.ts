@@ -1,7 +1,7 @@
 // Drives the real stack (SQLite file, group commit, renewal job) and the reference model side by side through random
-// histories, and compares every outcome. The test moves the clock forwards and backwards, closes and reopens the ledger,
-// crashes its process, and makes its commits fail. The ledgers are in memory if possible: no machine fails here, and
-// waiting for a disk 15,000 times was most of the time.
+// histories, and compares every outcome. The test moves the clock forwards and backwards, closes and reopens the
+// ledger, crashes its process, and makes its commits fail. The ledger files are in memory if possible: machines do not
+// fail in this test, and 15,000 waits for a disk took most of its time.
 
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -1,6 +1,5 @@
-// A second implementation of the ledger, slow and plain: a list of grants of credits and a list of what happened,
-// walked through in time. It is written from the interface, not from the code that it judges, and shares nothing with
-// it. If both agree, a rule is believed.
+// A second, slow and simple implementation of the ledger: a list of grants of credits and a list of transactions. It is
+// written from the interface and shares no code with the real implementation, so that a rule is trusted if both agree.
 
 const DAY = 24 * 60 * 60 * 1000;
 const MOST = 2 ** 53 - 1;
@@ -62,7 +61,7 @@ interface Grant {
   readonly type: 'one-time' | 'recurring';
   readonly amount: number;
   readonly validityDays: number;
-  /** When it was started, or its first period. */
+  /** The instant of the addition, or of the start of the first period. */
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
@@ -70,12 +69,12 @@ interface Grant {
   canceled: boolean;
   /** Whether another period has followed this one. */
   followed: boolean;
-  /** The cycle that it belongs to, counted from 1; 0 for an addition. */
+  /** The number of the recurring cycle, counted from 1; 0 for an addition. */
   readonly started: number;
 }
 
 class EndUser {
-  /** In order of creation, without those that had ended when time last advanced. */
+  /** In order of creation. Ended grants are removed when time advances. */
   grants: Grant[];
   /** In order of creation. */
   readonly happened: ModelTransaction[];
@@ -94,7 +93,7 @@ class EndUser {
     );
   }
 
-  /** The period that will be renewed at its end, whether or not that time has come. */
+  /** The period that is renewed at its end, whether or not the renewal is due. */
   renewing(): Grant | undefined {
     for (let place = this.grants.length - 1; place >= 0; place--) {
       const grant = this.grants[place] as Grant;
@@ -108,7 +107,7 @@ class EndUser {
     return grant !== undefined && grant.end <= now;
   }
 
-  /** One renewal after the other, each at the end of the period before it; what has ended is over for good. */
+  /** Makes all due renewals, each at the end of the previous period, and removes ended grants for good. */
   passTime(now: number): void {
     for (let ended = this.renewing(); ended !== undefined && ended.end <= now; ended = this.renewing()) {
       ended.followed = true;
@@ -121,7 +120,7 @@ class EndUser {
   /** The grants that count at `now`, in burn order: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
-    // Mostly they are sorted, and sorting takes longer than all the rest.
+    // Grants are mostly sorted already, and sorting takes longer than everything else.
     const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
     return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
   }
@@ -131,7 +130,7 @@ class EndUser {
     for (const grant of this.valid(now)) {
       sum += grant.left;
       // Checked at each step, before the sum is so large that it is rounded.
-      if (sum > MOST) throw new Error(`the model lets an end user hold ${sum}`);
+      if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
     }
     return sum;
   }
@@ -149,7 +148,7 @@ class EndUser {
     return grant;
   }
 
-  /** How many credits may be added that last until `end`: now, and when the active cycle next renews. */
+  /** How many credits that last until `end` may be added, given the balance now and after the next renewal. */
   room(now: number, end: number): number {
     const room = MOST - this.balance(now);
     const active = this.active(now);
@@ -161,19 +160,19 @@ class EndUser {
 }
 
 export class ReferenceLedger {
-  /** The reading of the clock of the machine; it may jump in both directions. */
+  /** The clock of the machine; it may jump in both directions. */
   wall: number;
   /** The latest instant of any write or read: the time of the ledger never goes back before it. */
   #latest = 0;
   readonly #users = new Map<string, EndUser>();
-  /** The end user of the last call, which is mostly that of the next one. */
+  /** A cache of the end user of the last call, because the next call is mostly for the same end user. */
   #latestUser: { readonly of: ModelUser; readonly user: EndUser } | null = null;
 
   constructor(wall: number) {
     this.wall = wall;
   }
 
-  /** The time of the ledger, for a caller that only reads the clock. */
+  /** Returns the time of the ledger without advancing it. */
   peek(): number {
     return Math.max(this.#latest, this.wall);
   }
@@ -203,7 +202,7 @@ export class ReferenceLedger {
     return this.transactionsAt(of, this.#now());
   }
 
-  /** As `balance`, at a given instant; it does not advance the time of the ledger. */
+  /** Like `balance`, but at a given instant and without advancing the time of the ledger. */
   balanceAt(of: ModelUser, now: number): ModelBalance {
     const user = this.#view(of, now);
     return { balance: user.balance(now), entries: user.valid(now).map(cycleOf) };
@@ -220,29 +219,32 @@ export class ReferenceLedger {
     return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
   }
 
-  /** What the renewal job does: stores what is due, and does nothing if nothing is. */
+  /**
+   * Does the same as a round of the renewal job: stores due renewals. Without any, the time of the ledger does not
+   * advance.
+   */
   tick(): void {
     const due = [...this.#users.values()].filter((user) => user.isDue(this.peek()));
     if (due.length > 0) this.#now();
     for (const user of due) user.passTime(this.peek());
   }
 
-  /** What a service does at each start, and with a request whose response it replays. */
+  /** Advances the time of the ledger, as a service does at each start and when it replays a response. */
   lookAtClock(): void {
     this.#now();
   }
 
-  /** The end users with a history. */
+  /** The number of end users with a history. */
   endUsers(): number {
     return [...this.#users.values()].filter((user) => user.happened.length > 0).length;
   }
 
-  /** The balance of an end user now. Changes nothing, not even the clock. */
+  /** The current balance of an end user, without advancing the time of the ledger. */
   peekBalance(of: ModelUser): number {
     return this.#view(of, this.peek()).balance(this.peek());
   }
 
-  /** The future instants at which something ends, soonest first. */
+  /** The future instants at which cycles end, soonest first. */
   boundaries(): number[] {
     const now = this.peek();
     const grants = [...this.#users.values()].flatMap((user) => {
@@ -273,7 +275,7 @@ export class ReferenceLedger {
     return user;
   }
 
-  /** An end user as it is at `now`, read-only. */
+  /** The end user at `now`, with due renewals made; the caller must not change it. */
   #view(of: ModelUser, now: number): EndUser {
     const user = this.#find(of) ?? new EndUser();
     if (!user.isDue(now)) return user;
@@ -321,7 +323,7 @@ function startCycle(user: EndUser, command: Of<'start-cycle'>, now: number): Mod
   return { refused: null, cycle: cycleOf(user.open(wanted, 'start-cycle', actor)) };
 }
 
-/** Stopping again returns the same cycle, as long as no other one was started after it. */
+/** Stopping again returns the same cycle until another cycle is started. */
 function stopCycle(user: EndUser, now: number): ModelOutcome {
   const stopped = user.valid(now).find((grant) => grant.canceled && grant.started === user.starts);
   const current = user.active(now) ?? stopped;

@@ -1,5 +1,5 @@
-// Gives the real ledger and the reference model the same commands, and compares every outcome. Counts which cases
-// occur, so that a generator that misses a rule is found.
+// Sends the same commands to the real ledger and the reference model, and compares every outcome. Counts which cases
+// occur: a case that never occurs is a gap in the generator of histories.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -21,23 +21,23 @@ export const MOST = 2 ** 53 - 1;
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** The same UUID under two accounts, and a second one under the first. */
+/** The same UUID in two accounts, and another UUID in the first account. */
 export const USERS: readonly ModelUser[] = [
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' },
   { account: 2, endUser: '5f0c6f7e-0000-4000-8000-000000000001' },
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-/** Cases that must occur, so that a generator that misses a rule is found. */
+/** Cases that must occur in the random histories. */
 const SIGHTS = [
   'a balance is read before its renewal is stored',
   'a COMMIT fails',
-  'a key comes with another request',
+  'a key is used with another request',
   'an outcome is replayed',
-  'a batch puts off an end user that is catching up',
+  'a batch postpones an end user with too many due renewals',
   'a renewal is listed before it is stored',
   'add: BalanceTooLarge',
-  'add: BalanceTooLarge, for the sake of a renewal',
+  'add: BalanceTooLarge because of a renewal',
   'add: accepted',
   'start-cycle: BalanceTooLarge',
   'start-cycle: CycleAlreadyActive',
@@ -59,11 +59,12 @@ export function saw(sight: (typeof SIGHTS)[number]): void {
 }
 
 /**
- * A number of credits, or a symbol for one: the whole balance, what can still be added, or what the last refusal named.
+ * A number of credits, or a name for one that is computed when the command is sent: the whole balance, the room for
+ * more credits, or the `available` of the last refusal.
  */
 export type Wanted = number | { readonly what: 'balance' | 'room' | 'available'; readonly more: 0 | 1 };
 
-/** The end user, the command, and one of a few keys, if any. */
+/** The index of the end user, the command, and the number of its idempotency key, if any. */
 export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
 
 export type Draft =
@@ -79,12 +80,12 @@ export type Draft =
 
 interface Kept extends Idempotency {
   readonly command: ModelCommand;
-  /** The part of it that identifies the request. */
+  /** The part of the command that must be equal in a repeated request. */
   readonly asked: object;
   readonly outcome: ModelOutcome;
 }
 
-/** The real ledger and the model of it. */
+/** The real ledger and its reference model. */
 export class SideBySide {
   readonly model: ReferenceLedger;
   readonly real: Stack;
@@ -92,7 +93,7 @@ export class SideBySide {
   readonly #listed = new Map<ModelUser, readonly Transaction[]>();
   /** The `available` of the last refusal of each end user. */
   readonly #available = new Map<ModelUser, number>();
-  /** The first request with each key, of one end user or all, in order. */
+  /** The first request with each key of an end user, oldest first. */
   readonly #kept: Kept[] = [];
   #requests = 0;
 
@@ -122,7 +123,7 @@ export class SideBySide {
     );
   }
 
-  /** Nothing happens, but the clock that it has read counts. */
+  /** Runs commands while every COMMIT fails. Nothing is stored, but the time of the ledger advances. */
   async fail(drafts: readonly DraftRequest[]): Promise<void> {
     if (!this.real.ledger.canFail) return;
     await this.real.runFailing(drafts.map(([who, draft]) => this.#commandOf(USERS[who] as ModelUser, draft)));
@@ -130,7 +131,7 @@ export class SideBySide {
     saw('a COMMIT fails');
   }
 
-  /** @param nth counted from the latest of the requests that were the first with their key */
+  /** @param nth which of the first requests with a key to repeat, counted backwards from the latest */
   async sendAgain(nth: number): Promise<void> {
     const kept = this.#kept.at(-1 - nth);
     if (kept !== undefined) await this.#run([{ ...kept.command, idempotency: this.#idempotency(kept.key) }]);
@@ -139,14 +140,14 @@ export class SideBySide {
   async #run(requests: readonly ModelRequest[]): Promise<void> {
     const batches = this.real.commit.counts.batches;
     const responses = await this.real.run(requests);
-    if (this.real.commit.counts.batches > batches + 1) saw('a batch puts off an end user that is catching up');
+    if (this.real.commit.counts.batches > batches + 1) saw('a batch postpones an end user with too many due renewals');
     assert.deepEqual(
       responses,
       requests.map((request) => this.#expected(request)),
     );
   }
 
-  /** The first outcome of a key is that of all equal requests with it. */
+  /** All equal requests with the same key have the same outcome as the first one. */
   #expected({ idempotency = null, ...command }: ModelRequest): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
@@ -155,7 +156,7 @@ export class SideBySide {
     if (kept !== undefined) {
       this.model.lookAtClock();
       const isSame = isDeepStrictEqual(asked, kept.asked);
-      saw(isSame ? 'an outcome is replayed' : 'a key comes with another request');
+      saw(isSame ? 'an outcome is replayed' : 'a key is used with another request');
       return isSame ? { ...kept.outcome, replayOf: kept.requestId } : { refused: 'IdempotencyKeyReused' };
     }
     const user = USERS.find((each) => each.account === account && each.endUser === endUser) as ModelUser;
@@ -185,12 +186,12 @@ export class SideBySide {
     assert.deepEqual(listed, this.model.transactions(user));
     for (const [index, { id, createdAt }] of all.entries()) {
       assert.match(id, UUID_VERSION_4);
-      assert.equal(instantIn(id), createdAt, 'an id begins with its instant');
+      assert.equal(instantIn(id), createdAt, 'an id begins with the instant of its transaction');
       const older = all[index + 1];
       assert(older === undefined || id > older.id, 'ids sort by creation');
     }
     const before = this.#listed.get(user) ?? [];
-    assert.deepEqual(all.slice(all.length - before.length), before, 'what was listed once never changes');
+    assert.deepEqual(all.slice(all.length - before.length), before, 'listed transactions never change');
     this.#listed.set(user, all);
   }
 
@@ -202,7 +203,7 @@ export class SideBySide {
     for (const isConsumed of [false, true]) {
       if (isConsumed) await this.real.ledger.consumeFeed();
       const report = await this.real.ledger.audit();
-      assert.deepEqual(problemsOf(report), [], 'the audit finds nothing');
+      assert.deepEqual(problemsOf(report), [], 'the audit finds nothing wrong');
       assert.equal(report.endUsers, this.model.endUsers());
     }
   }
@@ -226,7 +227,7 @@ export class SideBySide {
     if (!('available' in outcome)) return;
     this.#available.set(user, outcome.available);
     const isKept = outcome.refused === 'BalanceTooLarge' && outcome.available < MOST - this.model.peekBalance(user);
-    if (isKept) saw('add: BalanceTooLarge, for the sake of a renewal');
+    if (isKept) saw('add: BalanceTooLarge because of a renewal');
   }
 
   #noteStop(isUnchanged: boolean, { refused }: ModelOutcome): void {
@@ -234,7 +235,7 @@ export class SideBySide {
     else if (isUnchanged) saw('stop-cycle: a stopped cycle is found again');
   }
 
-  /** How many of its cycles are canceled. */
+  /** The number of canceled cycles of the end user. */
   #canceledOf(user: ModelUser): number {
     return this.model.balance(user).entries.filter(({ status }) => status === 'canceled').length;
   }

@@ -1,5 +1,5 @@
-// The real ledger in one process, as the model test drives it: a store, group commit, the renewal job and the feed, on
-// a clock that the test moves. Its outcomes have the shapes of the reference model.
+// The real ledger for the model test, in one process: a store, group commit, the renewal job and the feed, with a clock
+// that the test sets. Outcomes are converted to the types of the reference model.
 
 import assert from 'node:assert/strict';
 import { GroupCommit } from '../../src/batching/group-commit.ts';
@@ -15,10 +15,10 @@ import { StoreFault } from '../../src/store/store-fault.ts';
 import { type NewLedger, TestLedger } from '../store/test-ledger.ts';
 import type { ModelBalance, ModelCommand, ModelCycle, ModelOutcome, ModelUser } from './reference-model.ts';
 
-/** A request that may be sent again, with the same key or another one. */
+/** A command with an optional idempotency key. */
 export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
 
-/** @property replayOf the first request with the same key, where the outcome is a replay of its outcome */
+/** @property replayOf the id of the first request with the same key, if its outcome is replayed */
 export type ModelResponse = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
   readonly replayOf?: string;
 };
@@ -27,7 +27,7 @@ export class Stack {
   readonly ledger: TestLedger;
   commit!: GroupCommit;
   renewals!: RenewalJob;
-  /** Why rounds of the renewal job failed. */
+  /** The errors of failed rounds of the renewal job. */
   readonly troubles: unknown[] = [];
 
   static async open(make: NewLedger, wall: Instant): Promise<Stack> {
@@ -45,7 +45,7 @@ export class Stack {
     this.#begin();
   }
 
-  /** What the crashed process still does to its ledger is discarded. */
+  /** Simulates a crash: anything that the old process still writes to its ledger is discarded. */
   async crash(): Promise<void> {
     await this.ledger.crash(() => this.#end());
     this.#begin();
@@ -57,12 +57,12 @@ export class Stack {
     await this.ledger.remove();
   }
 
-  /** All in one group commit, unless an end user has more missed periods than fit. */
+  /** Submits all commands at once: they form one batch unless an end user has more due renewals than fit it. */
   async run(commands: readonly ModelRequest[]): Promise<ModelResponse[]> {
     return (await Promise.all(commands.map((command) => this.#submit(command)))).map(responseOf);
   }
 
-  /** As `run`, while no COMMIT succeeds and none has happened. */
+  /** Like `run`, but every COMMIT fails and has no effect. */
   async runFailing(commands: readonly ModelRequest[]): Promise<void> {
     const results = await this.ledger.whileCommitsFail(() =>
       Promise.allSettled(commands.map((command) => this.#submit(command))),
@@ -73,26 +73,29 @@ export class Stack {
         assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
       else assert(result.reason instanceof StoreFault, `a failed COMMIT is a fault of the store, not ${result.reason}`);
     }
-    // The next write opens the store again.
+    // The next write reopens the store.
     await this.ledger.write([{ kind: 'settle', account: 404, endUser: '00000000-0000-4000-8000-000000000404' }]);
   }
 
-  /** `isAhead`: it shows a renewal that is not stored yet. */
+  /** `isAhead`: whether the balance includes a renewal that is not stored yet. */
   async balance(user: ModelUser): Promise<ModelBalance & { isAhead: boolean }> {
     const { now, state } = await this.ledger.load(user);
     const current = cyclesAt(state, now);
     return { balance: activeBalance(current, now), entries: current.map(cycleOf), isAhead: !isSettled(state, now) };
   }
 
-  /** All of them, read by pages of `limit`, as `http/api/transaction-list.ts` does it. */
+  /** All transactions, read in pages of `limit` as in `http/api/transaction-list.ts`. */
   async transactions(user: ModelUser, limit: number): Promise<{ all: Transaction[]; isAhead: boolean }> {
     let page = await this.ledger.transactions(user, { limit });
     const due = [...dueTransactions(page.state, page.now)];
     const all = [...due, ...page.transactions];
     while (page.next !== null) {
-      assert.equal(page.transactions.length, limit, 'a page is full when another follows');
+      assert.equal(page.transactions.length, limit, 'a page is full if another page follows');
       page = await this.ledger.transactions(user, { from: page.next, limit });
-      assert(page.transactions.length > 0 && page.transactions.length <= limit, 'a page keeps its limit');
+      assert(
+        page.transactions.length > 0 && page.transactions.length <= limit,
+        'a page has at least one transaction and at most `limit`',
+      );
       for (const transaction of page.transactions) all.push(transaction);
     }
     return { all, isAhead: due.length > 0 };

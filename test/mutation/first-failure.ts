@@ -1,4 +1,5 @@
-// A reporter for mutation testing: the first test that fails kills a mutant, and the others need not run.
+// A test reporter for mutation testing. It exits at the first failed test: the mutant is killed, and the remaining
+// tests need not run.
 
 import type { TestEvent } from 'node:test/reporters';
 

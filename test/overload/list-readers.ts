@@ -1,5 +1,5 @@
-// Measures other requests beside readers of long lists: requests one after the other, each on a new connection, and writers in
-// a closed loop, alone and beside the readers.
+// Measures other requests while clients read long lists: single requests, each on a new connection, and writers in a
+// closed loop. The first measurement is without readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';
@@ -7,7 +7,7 @@ import { generatorFor, type Loaded, readOf, requestOf, sendAll, watchMemory } fr
 import { gather, type ReadingCrowd } from './reading-crowd.ts';
 
 const WRITERS = 16;
-/** Requests at once, so that a history is soon there. */
+/** How many requests are sent at once, so that writing a history takes little time. */
 const AT_ONCE = 5_000;
 
 export interface Reading {
@@ -24,7 +24,7 @@ export const READINGS: readonly Reading[] = [
   { clients: 200, lists: 20, transactions: 20_000, pace: 'at full speed' },
 ];
 
-/** @returns a sentence without readers, then one for each crowd of readers */
+/** @returns a sentence without readers, then a sentence for each group of readers */
 export async function* besideReaders(
   loaded: Loaded,
   readings: readonly Reading[],
@@ -38,12 +38,12 @@ export async function* besideReaders(
     const leave = await gather({ port: loaded.server.port, clients, bytes, pace });
     const found = await others(loaded, seconds);
     const { most } = memory();
-    yield `${clients} clients that ask for ${lists} lists of ${transactions} transactions and read ${pace}: ${found}; memory at most ${most} MiB, ${await leave()} MiB were read`;
+    yield `${clients} clients that request ${lists} lists of ${transactions} transactions and read ${pace}: ${found}; memory at most ${most} MiB, ${await leave()} MiB were read`;
     await sleep(500);
   }
 }
 
-/** Of one cycle, as most have few. */
+/** Creates an end user with transactions on one cycle, since most end users have few cycles. */
 async function historyOf({ server, key }: Loaded, transactions: number): Promise<string> {
   const end_user_id = crypto.randomUUID();
   const add = requestOf(key, '/add', { end_user_id, amount: transactions });
@@ -52,7 +52,7 @@ async function historyOf({ server, key }: Loaded, transactions: number): Promise
     const some = left === transactions ? [add] : Array(Math.min(left, AT_ONCE)).fill(subtract);
     left -= some.length;
     const { answers } = await sendAll(server, some);
-    if (answers.get(200) !== some.length) throw new Error(`a history cannot be written: ${[...answers]}`);
+    if (answers.get(200) !== some.length) throw new Error(`writing a history failed: ${[...answers]}`);
   }
   return end_user_id;
 }
@@ -67,7 +67,7 @@ async function others(loaded: Loaded, seconds: number): Promise<string> {
     while (waits.length === 0 || performance.now() < end) {
       const asked = performance.now();
       const { answers } = await sendAll(server, [request]);
-      if (answers.get(200) !== 1) throw new Error(`a request beside the load is answered ${[...answers.keys()]}`);
+      if (answers.get(200) !== 1) throw new Error(`a request during the load returned ${[...answers.keys()]}`);
       waits.push(performance.now() - asked);
     }
     return spread(waits);
@@ -79,7 +79,7 @@ async function others(loaded: Loaded, seconds: number): Promise<string> {
   ]);
   writers.close();
   const rate = Math.round(doneInTime / seconds);
-  return `a balance takes ${reads}, a subtraction ${writes}, ${WRITERS} writers do ${rate}/s, each in ${spread(latencies.get(200) ?? [])}`;
+  return `a balance takes ${reads}, a subtraction ${writes}, ${WRITERS} writers make ${rate} writes/s, each in ${spread(latencies.get(200) ?? [])}`;
 }
 
 function spread(waits: readonly number[]): string {

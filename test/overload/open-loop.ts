@@ -1,6 +1,6 @@
-// Load in an open loop: each request is sent at its time, whether earlier ones were answered or not, on an idle connection or
-// a new one, as independent clients would. A closed loop, in which each connection waits for its answer, measures the peak of
-// a server.
+// Open-loop load: each request is sent at its scheduled time, whether or not earlier requests have a response, on an
+// idle connection or a new one, as independent clients would. A closed loop, in which each connection waits for its
+// response, measures the peak of a server.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -9,20 +9,20 @@ import { AnswerReader } from '../load/answer-reader.ts';
 
 export interface LoadTarget {
   readonly port: number;
-  /** The next request, as bytes. */
+  /** Returns the bytes of the next request. */
   readonly request: () => string;
 }
 
 export interface Outcome {
   readonly seconds: number;
   readonly sent: number;
-  /** Requests that were due while no connection was free: the limit of the generator, not of the server. */
+  /** Requests that were due while no connection was free. They show the limit of the generator, not of the server. */
   readonly unsent: number;
-  /** Answered 200 while requests were being sent, not afterwards. */
+  /** Requests that got a 200 while requests were still being sent. */
   readonly doneInTime: number;
-  /** By status; 0 for a connection that ended without an answer. */
+  /** The number of responses by status; 0 stands for a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
-  /** Milliseconds from when a request was due, by status, ascending. */
+  /** The milliseconds from when a request was due to its response, by status, ascending. */
   readonly latencies: ReadonlyMap<number, readonly number[]>;
 }
 
@@ -32,12 +32,12 @@ interface Line {
   isBusy: boolean;
 }
 
-/** How long answers are waited for after the last request. */
+/** How long to wait for responses after the last request. */
 const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
- * The kernel opens connections before the server knows of them, and libuv accepts one a turn of the event loop
- * (https://github.com/libuv/libuv/pull/3696): under load the last of them would wait for seconds.
+ * The kernel opens connections before the server accepts them. libuv accepts one connection per turn of the event loop
+ * (https://github.com/libuv/libuv/pull/3696), so under load the last of them would wait for seconds.
  */
 const ACCEPTING_MS = 500;
 
@@ -68,7 +68,7 @@ export class Generator {
     await sleep(ACCEPTING_MS);
   }
 
-  /** A closed loop: each connection waits for its answer before it sends the next request. */
+  /** Runs a closed loop: each connection waits for its response before it sends the next request. */
   async closedLoop(connections: number, seconds: number): Promise<Outcome> {
     await this.connect(connections);
     this.#reset();
@@ -89,7 +89,7 @@ export class Generator {
     return this.#outcome(started, sent, 0);
   }
 
-  /** An open loop: `rate` requests a second, each sent at its time. */
+  /** Runs an open loop: `rate` requests a second, each sent at its scheduled time. */
   async openLoop(rate: number, seconds: number): Promise<Outcome> {
     this.#reset();
     const started = performance.now();
@@ -200,7 +200,7 @@ export class Generator {
   }
 }
 
-/** @returns milliseconds within which so large a share was answered; 0 when there is none */
+/** @returns the milliseconds within which this share of the requests got a response; 0 if there were none */
 export function percentile(latencies: readonly number[] | undefined, share: number): number {
   if (latencies === undefined || latencies.length === 0) return 0;
   return latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] as number;

@@ -1,5 +1,5 @@
-// More load than a server can handle, with assertions that hold on any machine: requests that are not processed get 503,
-// nothing is lost or applied twice, and the server recovers. `npm run overload` prints figures.
+// More load than a server can handle, with assertions that hold on any machine: requests that are not processed get
+// 503, no write is lost or applied twice, and the server recovers. `npm run overload` prints figures.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -10,10 +10,10 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendAll } from './pressure.ts';
 
 const TEST_MS_MAX = 120_000;
-/** Of an account that is alone. */
+/** The requests in flight that an account may have if it is the only one. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
-/** For the load, and for the requests beside it. */
+/** Enough for the load and for the other requests. */
 const MAX_CONNECTIONS = '3000';
 
 const scriptOf = (name: string) => join(import.meta.dirname, name);
@@ -26,7 +26,7 @@ async function loaded(t: test.TestContext, script: string | null): Promise<Loade
   return { ...(await fund(server, key)), url };
 }
 
-/** Credits that were subtracted from all end users. */
+/** Returns how many credits were subtracted from all end users. */
 async function taken({ server, key, endUsers }: Loaded): Promise<number> {
   const headers = { authorization: `Bearer ${key}` };
   let sum = 0;
@@ -37,7 +37,7 @@ async function taken({ server, key, endUsers }: Loaded): Promise<number> {
   return sum;
 }
 
-test('under ten times its load a server processes some requests and answers the others 503, and the ledger agrees with the answers', {
+test('under ten times its peak load, a server processes some requests and refuses the others with 503, and the ledger matches the responses', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const under = await loaded(t, scriptOf('slow-server.ts'));
@@ -45,7 +45,7 @@ test('under ten times its load a server processes some requests and answers the 
   const found = await overload(under, { ...STORM, connections: 512 });
   t.diagnostic(JSON.stringify(found));
   assert.deepEqual(faultsOf(found, AT_ONCE_MAX), []);
-  assert.equal((await taken(under)) - before, found.done200, 'each 200 took effect once, and nothing else did');
+  assert.equal((await taken(under)) - before, found.done200, 'exactly the requests with a 200 took effect, once each');
   await under.server.end();
   assert.deepEqual(await auditProblems(under.url), []);
 });
@@ -59,24 +59,24 @@ test('control: the overload test catches a server that accepts everything', { ti
   t.diagnostic(faultsOf(found, AT_ONCE_MAX).join('; '));
 });
 
-test('beside 2,000 idle connections and 500 that never finish their headers, other requests are processed', {
+test('a server processes requests while 2,000 connections are idle and 500 never finish sending their headers', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const under = await loaded(t, null);
   const idle = await Crowd.of(under.server, 2_000);
   const slow = await Crowd.of(under.server, 500);
   t.after(() => [idle, slow].map((crowd) => crowd.leave()));
-  // Connections that never sent a request are closed, too; these send one.
+  // A connection that never sends a request is closed too, so these send one.
   for (const socket of idle.sockets)
     socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
   slow.every(1_000, (socket) => socket.write('X'));
   for (const socket of slow.sockets) socket.write('POST /add HTTP/1.1\r\nHost: scrip\r\nX-Slow: ');
   for (let tries = 0; tries < 80 && slow.closed < 500; tries++) await othersWait(under, 5).then(() => pause(500));
-  assert.equal(slow.closed, 500, 'connections with slow headers are closed');
+  assert.equal(slow.closed, 500, 'connections that never finish their headers are closed');
   assert.equal(idle.closed, 0);
 });
 
-test('500 clients that request lists and read nothing leave room for other requests', {
+test('a server processes other requests while 500 clients request lists and read no response', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const under = await loaded(t, null);

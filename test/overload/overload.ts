@@ -1,5 +1,5 @@
-// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload: all scenarios, only the storms
-// of writes, or only the readers of lists.
+// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. Runs all scenarios, or
+// only the storms of writes, or only the clients that read lists.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -31,9 +31,11 @@ const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
-/** Requests a second: more than any server on two cores answers. */
+/** Requests a second: more than any server on two cores can respond to. */
 const GENERATOR_RATE = 180_000;
-/** Connections of the load, and `MAX_CONNECTIONS` of the server, with room for the requests beside it. */
+/**
+ * The connections of the load. `CONNECTIONS_SERVED`, the server's `MAX_CONNECTIONS`, leaves room for other requests.
+ */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
 
@@ -67,13 +69,13 @@ function report(
   print(
     `  peak ${peak}/s with ${connections} connections in a closed loop; ${times} times that is ${meant}/s, offered ${offered}/s`,
   );
-  print(`  goodput ${goodput}/s, ${share} % of the peak; answers ${JSON.stringify(answers)}`);
-  print(`  503 after ${turnedAway.join(', ')} ms, 200 after ${done.join(', ')} ms (half, 99 %, all)`);
+  print(`  goodput ${goodput}/s, ${share} % of the peak; responses ${JSON.stringify(answers)}`);
+  print(`  503 after ${turnedAway.join(', ')} ms, 200 after ${done.join(', ')} ms (median, 99 %, maximum)`);
   print(`  memory ${memory.before} MiB before, at most ${memory.most} MiB; each second ${memory.bySecond.join(' ')}`);
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
 }
 
-/** The limit of the generator: no server is offered more, or appears faster. */
+/** Measures the limits of the generator: the most requests it can send, and the shortest times it can measure. */
 async function measureGenerator(): Promise<void> {
   const server = await ServerProcess.start('', {}, REFUSING_SERVER);
   try {
@@ -81,9 +83,9 @@ async function measureGenerator(): Promise<void> {
     await generator.connect(CONNECTIONS_MAX);
     const { sent, latencies } = await generator.openLoop(GENERATOR_RATE, seconds);
     const spread = [0.5, 0.99, 1].map((share) => Math.round(percentile(latencies.get(503), share)));
-    print('A server that refuses everything, and does nothing else');
-    print(`  meant ${GENERATOR_RATE}/s, offered ${Math.round(sent / seconds)}/s`);
-    print(`  503 after ${spread.join(', ')} ms (half, 99 %, all)`);
+    print('A server that refuses every request');
+    print(`  planned ${GENERATOR_RATE}/s, offered ${Math.round(sent / seconds)}/s`);
+    print(`  503 after ${spread.join(', ')} ms (median, 99 %, maximum)`);
     generator.close();
   } finally {
     await server.end('SIGKILL');
@@ -99,7 +101,7 @@ async function storms(): Promise<void> {
   for (const times of [2, 10]) {
     await withServer(null, async (loaded) => {
       const load = { times, seconds, connections: 64, connectionsMax: CONNECTIONS_MAX };
-      report(`A server at the end of its processor, ${times} times`, load, await overload(loaded, load));
+      report(`A server limited by its processor, ${times} times its peak`, load, await overload(loaded, load));
     });
   }
 }
@@ -125,7 +127,7 @@ async function clientsThatLeave(loaded: Loaded): Promise<void> {
     now = String(((await response.json()) as { active_balance: number }).active_balance);
   }
   print(
-    `${CONNECTIONS_MAX} clients that leave after 300 ms: ${10_000 - Number(now)} of their requests are done, the last within ${Math.round(tookMs)} ms`,
+    `${CONNECTIONS_MAX} clients that disconnect after 300 ms: ${10_000 - Number(now)} of their requests are executed, the last within ${Math.round(tookMs)} ms`,
   );
 }
 
@@ -134,7 +136,7 @@ const ON_ONE_SOCKET = 5_000;
 async function sockets(loaded: Loaded): Promise<void> {
   const { server, key, endUsers } = loaded;
   const calm = await othersWait(loaded, 50);
-  print(`At rest others wait ${waits(calm)}`);
+  print(`Without load, other requests take ${waits(calm)}`);
   const many = Array.from({ length: ON_ONE_SOCKET }, (_, index) =>
     requestOf(key, '/subtract', { end_user_id: endUsers[index % endUsers.length], amount: 1 }),
   );
@@ -149,7 +151,7 @@ async function sockets(loaded: Loaded): Promise<void> {
   let crowd = await Crowd.of(server, CONNECTIONS_MAX);
   for (const socket of crowd.sockets) socket.write(readOf(key, '/get-active-balance', endUsers[0] as string));
   print(
-    `${CONNECTIONS_MAX} idle sockets: others wait ${waits(await othersWait(loaded, 100))}, memory at most ${memory().most} MiB`,
+    `${CONNECTIONS_MAX} idle sockets: other requests take ${waits(await othersWait(loaded, 100))}, memory at most ${memory().most} MiB`,
   );
   crowd.leave();
 
@@ -160,19 +162,19 @@ async function sockets(loaded: Loaded): Promise<void> {
   const others = await othersWait(loaded, 100);
   for (let waited = 0; crowd.closed < CONNECTIONS_MAX && waited < 40; waited++) await sleep(500);
   print(
-    `${CONNECTIONS_MAX} sockets that send a byte of a header each second: others wait ${waits(others)}, ${crowd.closed} are closed after ${Math.round((performance.now() - started - tookMs) / 1_000)} s, memory at most ${memory().most} MiB`,
+    `${CONNECTIONS_MAX} sockets that send a byte of a header each second: other requests take ${waits(others)}, ${crowd.closed} sockets are closed after ${Math.round((performance.now() - started - tookMs) / 1_000)} s, memory at most ${memory().most} MiB`,
   );
   crowd.leave();
 }
 
 async function readers(loaded: Loaded): Promise<void> {
-  print('Milliseconds: half, 99 %, all');
+  print('Times: median, 99 %, maximum');
   for await (const line of besideReaders(loaded, READINGS, seconds)) print(line);
-  print(`and once they are gone others wait ${waits(await othersWait(loaded, 50))}`);
+  print(`After the readers have left, other requests take ${waits(await othersWait(loaded, 50))}`);
 }
 
 function waits(sorted: readonly number[]): string {
-  return `${[0.5, 0.99].map((share) => percentile(sorted, share).toFixed(1)).join(' and at worst ')} ms`;
+  return `${[0.5, 0.99].map((share) => percentile(sorted, share).toFixed(1)).join(' and at the 99th percentile ')} ms`;
 }
 
 const isAll = !values.storms && !values.readers;

@@ -1,4 +1,4 @@
-// Puts a server under load, and measures its goodput, the time of its refusals, its memory and its recovery.
+// Puts a server under load and measures its goodput, the latency of its 503 responses, its memory and its recovery.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -25,18 +25,18 @@ export function readOf(key: string, path: string, endUser: string): string {
   return `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\n\r\n`;
 }
 
-/** End users with more credits than the load subtracts. */
+/** Creates end users with more credits than the load subtracts. */
 export async function fund(server: ServerProcess, key: string): Promise<Loaded> {
   const endUsers = Array.from({ length: END_USERS }, () => crypto.randomUUID());
   const { answers } = await sendAll(
     server,
     endUsers.map((end_user_id) => requestOf(key, '/add', { end_user_id, amount: CREDITS })),
   );
-  if (answers.get(200) !== END_USERS) throw new Error('the end users cannot be given credits');
+  if (answers.get(200) !== END_USERS) throw new Error('adding credits to the end users failed');
   return { server, key, endUsers };
 }
 
-/** A server processes the requests of a socket one at a time, so that a batch has at most one of each. */
+/** A server processes the requests of a socket one at a time, so a batch contains at most one request per socket. */
 const SOCKETS = 250;
 
 /** Sends all requests at once, spread over the given number of sockets. */
@@ -69,7 +69,7 @@ async function pipelined(
   });
   socket.on('data', (chunk: Buffer) => reader.push(chunk));
   socket.on('error', reject);
-  socket.on('close', () => reject(new Error(`${missing} answers are missing`)));
+  socket.on('close', () => reject(new Error(`${missing} responses are missing`)));
   socket.write(requests.join(''));
   await promise;
   socket.removeAllListeners().destroy();
@@ -84,7 +84,9 @@ export function generatorFor({ server, key, endUsers }: Loaded, connectionsMax: 
 
 const MEMORY_EVERY_MS = 100;
 
-/** @returns a function that stops the watch, and returns the memory in MiB at its peak and at every second */
+/**
+ * @returns a function that stops the measurement and returns the memory in MiB: the peak, and a value for every second
+ */
 export function watchMemory(server: ServerProcess): () => { most: number; bySecond: number[] } {
   const samples = [server.memoryMib];
   const timer = setInterval(() => samples.push(server.memoryMib), MEMORY_EVERY_MS);
@@ -100,21 +102,21 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /** Subtractions a second: in a closed loop before, under the overload, and afterwards. */
+  /** Subtractions a second: in a closed loop before the overload, during it, and afterwards. */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
-  /** All that were answered 200, before and afterwards too. */
+  /** All requests that got a 200, including those before and after the overload. */
   readonly done200: number;
-  /** Requests a second: intended, and sent. */
+  /** Requests a second: planned, and actually sent. */
   readonly meant: number;
   readonly offered: number;
   readonly answers: Readonly<Record<string, number>>;
-  /** Milliseconds of refusals: median, 99 % and the longest. */
+  /** The milliseconds to a 503: median, 99th percentile and maximum. */
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** Milliseconds until a request is answered within 50 ms again. */
+  /** The milliseconds until a request gets a response within 50 ms again. */
   readonly recoveredMs: number;
 }
 
@@ -167,7 +169,10 @@ function rateOf(count: number | undefined, seconds: number): number {
 const CALM_MS = 50;
 const RECOVERY_MS_MAX = 30_000;
 
-/** Reads, which do not depend on the writer, so that they show when the process itself has recovered. */
+/**
+ * Measures the recovery with reads: they do not depend on the writer, so they show when the process itself has
+ * recovered.
+ */
 async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
   const started = performance.now();
   while (performance.now() - started < RECOVERY_MS_MAX) {
@@ -182,25 +187,26 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
 /**
  * Judges how a server handled overload, by criteria that do not depend on the speed of the machine.
  *
- * @param atOnceMax requests that it may have in flight
+ * @param atOnceMax how many requests the server may have in flight
  */
 export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnceMax: number): string[] {
   const faults: string[] = [];
   const others = Object.keys(answers).filter((status) => status !== '200' && status !== '503');
-  if (others.length > 0) faults.push(`some requests are answered ${others}`);
-  if (!answers['503']) faults.push(`no request is refused, of ${offered} a second where ${peak} are possible`);
+  if (others.length > 0) faults.push(`some responses have the status ${others}`);
+  if (!answers['503'])
+    faults.push(`no request is refused, although ${offered} a second were sent and ${peak} are possible`);
   const longestMs = (1_000 * atOnceMax) / peak;
   if (done[2] > PATIENCE * longestMs)
     faults.push(
-      `some wait for ${done[2]} ms, where all that is taken in at once is done in ${Math.round(longestMs)} ms`,
+      `a request took ${done[2]} ms, although all requests in flight can be processed in ${Math.round(longestMs)} ms`,
     );
   return faults;
 }
 
-/** How much slower a server may be than before the load, on a machine that it shares. */
+/** How many times slower than before the load a server may be, because it shares the machine. */
 const PATIENCE = 3;
 
-/** A number of open sockets. */
+/** A group of open sockets. */
 export class Crowd {
   readonly sockets: Socket[] = [];
   closed = 0;
@@ -211,7 +217,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // A socket that is not read does not notice its end.
+        // A socket must be read to notice that the server closes it.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {
@@ -236,14 +242,14 @@ export class Crowd {
   }
 }
 
-/** Sends `count` subtractions beside the load, one after the other; returns their times in milliseconds, ascending. */
+/** Sends `count` subtractions during the load, one after the other; returns their times in milliseconds, ascending. */
 export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
   const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });
   const waits: number[] = [];
   for (let index = 0; index < count; index++) {
     const asked = performance.now();
     const { answers } = await sendAll(server, [request]);
-    if (answers.get(200) !== 1) throw new Error(`a request beside the load is answered ${[...answers.keys()]}`);
+    if (answers.get(200) !== 1) throw new Error(`a request during the load returned ${[...answers.keys()]}`);
     waits.push(performance.now() - asked);
   }
   return waits.toSorted((a, b) => a - b);

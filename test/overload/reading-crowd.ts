@@ -1,5 +1,5 @@
-// Clients that request lists and read them slowly, at full speed or not at all. They have a thread of their own, so that they
-// do not delay the measurement.
+// Clients that request lists and read the responses slowly, at full speed or not at all. They run in a separate thread,
+// so that they do not delay the measurement.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -8,15 +8,15 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 export interface ReadingCrowd {
   readonly port: number;
   readonly clients: number;
-  /** All that each of them sends, at once. */
+  /** The requests that each client sends at once. */
   readonly bytes: string;
   readonly pace: 'nothing' | 'slowly' | 'at full speed';
 }
 
-/** Slow readers read what has arrived, at most 64 KiB, this often. */
+/** The interval at which slow clients read what has arrived, at most 64 KiB. */
 const SLOWLY_MS = 500;
 
-/** @returns a function that stops the readers, and returns the MiB that were sent to them */
+/** @returns a function that stops the clients and returns how many MiB they were sent */
 export async function gather(crowd: ReadingCrowd): Promise<() => Promise<number>> {
   const worker = new Worker(import.meta.filename, { workerData: crowd });
   await once(worker, 'message');

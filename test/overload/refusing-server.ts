@@ -1,4 +1,5 @@
-// A server that only refuses, to measure the load generator: the most it can offer, and the shortest times that it can measure.
+// A server that refuses every request, to measure the load generator: the most requests it can send, and the shortest
+// times it can measure.
 
 import { createServer } from 'node:http';
 

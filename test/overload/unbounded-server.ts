@@ -1,4 +1,5 @@
-// The broken control: as fast as the slow server, but it accepts everything, so that all requests wait too long in the end.
+// The control for the overload test. It has the same throughput as `slow-server.ts` but accepts every request, so every
+// client waits too long.
 
 import { createServer, type ServerResponse } from 'node:http';
 

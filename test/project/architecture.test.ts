@@ -1,4 +1,5 @@
-// The structure of the sources: which layer each folder is in, that imports only go down, and that names are specific.
+// The structure of the sources: each folder belongs to a layer, imports go only to lower layers, and names are
+// specific.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -14,10 +15,10 @@ const IS_GENERATED = /(?:^|\/)generated\.ts$/;
 const LINES_MAX = 400;
 
 /**
- * From the lowest up. A file may import from its own folder, from those within it, and from lower layers. A path belongs to
- * the first layer that it fits.
+ * The layers, the lowest first. A file may import from its own folder, the folders within it, and lower layers. A path
+ * belongs to the first layer that matches it.
  */
-const FLOORS: readonly RegExp[] = [
+const LAYERS: readonly RegExp[] = [
   /^(ledger|accounts)\//,
   /^(store\/[^/]+\.ts$|tracing\/|console\/(assets\/|(figures|layout|ghtml\.d)\.ts$))/,
   /^store\/tools\//,
@@ -35,12 +36,12 @@ const FLOORS: readonly RegExp[] = [
   /^main\.ts$/,
 ];
 
-/** The rules are pure: they use no I/O, no clock, no randomness and nothing asynchronous. */
+/** The rules of the ledger are pure: they use no I/O, no clock, no randomness and nothing asynchronous. */
 const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bsetTimeout\b|\bsetInterval\b|\bawait\b|\basync\b|\bprocess\./;
 const PURE_MODULES = new Set(['node:assert/strict', 'node:crypto', 'node:zlib']);
 
-/** The files that choose between SQLite and PostgreSQL: for serving, and for all other commands. */
+/** The files that choose between SQLite and PostgreSQL, for serving and for all other commands. */
 const NAMES_STORES = new Set(['open-store.ts', 'open-tools.ts']);
 
 const VAGUE = /^(utils?|helpers?|common|manager|core|lib|misc|shared|index)$|\d$/;
@@ -61,34 +62,34 @@ const files: SourceFile[] = globSync('**/*.ts', { cwd: SOURCE })
     return { path, text, imports };
   });
 
-/** The files of this project that a file imports, types included. */
+/** Returns the files of this project that a file imports, types included. */
 function importedBy({ path, imports }: SourceFile): string[] {
   return imports
     .filter((name) => name.startsWith('.'))
     .map((name) => relative(SOURCE, join(SOURCE, dirname(path), name)));
 }
 
-function floorOf(path: string): number {
-  const floor = FLOORS.findIndex((pattern) => pattern.test(path));
-  assert(floor >= 0, `${path} is in no layer; add its folder to FLOORS`);
-  return floor;
+function layerOf(path: string): number {
+  const layer = LAYERS.findIndex((pattern) => pattern.test(path));
+  assert(layer >= 0, `${path} is in no layer; add its folder to LAYERS`);
+  return layer;
 }
 
-test('imports go to the same folder or to a lower layer', () => {
+test('every import of a source file goes to its own folder or to a lower layer', () => {
   for (const file of files) {
     for (const imported of importedBy(file)) {
       const folder = dirname(file.path);
       const isWithin = folder !== '.' && imported.startsWith(`${folder}/`);
-      assert(isWithin || floorOf(imported) < floorOf(file.path), `${file.path} imports ${imported}`);
+      assert(isWithin || layerOf(imported) < layerOf(file.path), `${file.path} imports ${imported}`);
     }
   }
 });
 
-test('imports form no cycle, types included', () => {
+test('imports of source files form no cycle, even if type imports count', () => {
   const graph = new Map(files.map((file) => [file.path, importedBy(file)]));
   const done = new Set<string>();
   const visit = (path: string, trail: readonly string[]): void => {
-    assert(!trail.includes(path), `a cycle: ${[...trail, path].join(' → ')}`);
+    assert(!trail.includes(path), `import cycle: ${[...trail, path].join(' → ')}`);
     if (done.has(path)) return;
     for (const next of graph.get(path) ?? []) visit(next, [...trail, path]);
     done.add(path);
@@ -97,11 +98,11 @@ test('imports form no cycle, types included', () => {
 });
 
 test('the rules of the ledger use no I/O, no clock, no randomness and nothing asynchronous', () => {
-  for (const { path, text, imports } of files.filter(({ path }) => floorOf(path) === 0)) {
+  for (const { path, text, imports } of files.filter(({ path }) => layerOf(path) === 0)) {
     const code = text.replaceAll(/\/\/.*|\/\*[\s\S]*?\*\//g, '');
     assert.doesNotMatch(code, IMPURE, `${path} is not pure`);
     const foreign = imports.filter((name) => !name.startsWith('.') && !PURE_MODULES.has(name));
-    assert.deepEqual(foreign, [], `${path} imports only pure modules`);
+    assert.deepEqual(foreign, [], `${path} imports an impure module`);
   }
 });
 
@@ -115,19 +116,19 @@ test('only open-store.ts and open-tools.ts import a real store', () => {
   }
 });
 
-test('names of files and folders are specific', () => {
+test('no source file or folder has a vague name', () => {
   for (const { path } of files) {
     for (const part of path.replace(/\.ts$/, '').split('/'))
       assert.doesNotMatch(part, VAGUE, `${path} has a vague name`);
   }
 });
 
-test('every file begins with a comment about its job, and has at most 400 lines, tests included', () => {
+test('every hand-written TypeScript file, tests included, begins with a comment and has at most 400 lines', () => {
   const paths = globSync(WRITTEN_BY_HAND, { cwd: ROOT }).filter((path) => !IS_GENERATED.test(path));
-  assert(paths.length > files.length, 'the tests are among them');
+  assert(paths.length > files.length, 'the tests are included');
   for (const path of paths) {
     const text = readFileSync(join(ROOT, path), 'utf8');
-    assert.match(text.replace(/^#!.*\n/, ''), /^\/\/ /, `${path} begins with a comment`);
+    assert.match(text.replace(/^#!.*\n/, ''), /^\/\/ /, `${path} does not begin with a comment`);
     assert(text.trimEnd().split('\n').length <= LINES_MAX, `${path} has more than ${LINES_MAX} lines`);
   }
 });

@@ -1,4 +1,4 @@
-// The check for banned words, `npm run lint:words`: what it finds, what it accepts, and how it reports.
+// `npm run lint:words`, the check for banned words: what it finds, what it accepts, and how it reports.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -43,7 +43,7 @@ test('each exception to the banned words has a reason and still occurs', () => {
     assert(existsSync(join(ROOT, path)), `${path} exists`);
     const text = readFileSync(join(ROOT, path), 'utf8');
     assert(contains === undefined || text.includes(contains), `${path} contains ${contains}`);
-    assert(bannedWordsIn('elsewhere.ts', contains ?? text).length > 0, `${path} needs the exception`);
+    assert(bannedWordsIn('elsewhere.ts', contains ?? text).length > 0, `${path} does not need the exception`);
   }
 });
 

@@ -1,5 +1,6 @@
-// The npm package as users get it: packed, installed into an empty folder without the development dependencies, and run.
-// Also checks the Dockerfile, compose.yaml and systemd unit against the settings that Scrip reads.
+// The npm package as users get it: packed, installed into an empty folder without the development dependencies, and
+// run. Also checks the Dockerfile, compose.yaml and the systemd unit against the settings that Scrip reads.
+// dockerfile.test.ts builds the image.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
@@ -8,9 +9,10 @@ import { dirname, join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { readConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/version.ts';
+import { documents } from '../docs/documents.ts';
 import { temporaryFolder } from '../store/temporary-ledger.ts';
+import { npmNetwork } from './npm-network.ts';
 
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
@@ -19,17 +21,13 @@ const options = { timeout: INSTALL_MS_MAX };
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** Puts the project's own Node.js first in PATH, and passes on no settings of Scrip. */
+/** Returns an environment with the Node.js of the project first in PATH, and with no other settings of Scrip. */
 function environmentWith(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
   const { PATH = '', HOME = '', TMPDIR = '' } = process.env;
-  // npm may need a proxy and a certificate to reach its registry.
-  const networkSettings =
-    /^(npm_config_(registry|cache|userconfig|globalconfig|cafile|(https_)?proxy)|NODE_EXTRA_CA_CERTS|https?_proxy)$/i;
-  const network = Object.entries(process.env).filter(([name]) => networkSettings.test(name));
-  return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...Object.fromEntries(network), ...settings };
+  return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...npmNetwork(), ...settings };
 }
 
-/** Packs a copy of the sources, so that tests that run at the same time do not see `dist` change. */
+/** Packs a copy of the sources, so that concurrent tests do not see `dist` change. */
 async function pack(): Promise<string> {
   const folder = temporaryFolder();
   const copy = join(folder, 'project');
@@ -59,7 +57,7 @@ before(async () => {
     cwd: folder,
     env: environmentWith(),
   });
-  installed = join(folder, 'node_modules', 'scrip');
+  installed = join(folder, 'node_modules', 'scrip-ledger');
 }, options);
 after(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -78,11 +76,11 @@ function ended(child: Child): Promise<number | null> {
   return new Promise((resolve) => child.once('close', resolve));
 }
 
-/** Resolves with all output so far once it matches. */
+/** Resolves with all output so far once the output matches. */
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
-    // Standard error precedes standard output, so that one expression can match both.
+    // Put standard error before standard output, so that one expression can match both.
     let log = '';
     const look = () => expected.test(log + text) && resolve(log + text);
     child.stderr.setEncoding('utf8').on('data', (chunk) => {
@@ -93,7 +91,7 @@ async function outputOf(child: Child, expected: RegExp): Promise<string> {
       text += chunk;
       look();
     });
-    child.once('close', () => reject(new Error(`it exited before printing ${expected}: ${text}`)));
+    child.once('close', () => reject(new Error(`the process exited before printing ${expected}: ${text}`)));
   });
 }
 
@@ -118,19 +116,19 @@ describe('the npm package', options, () => {
       assert.deepEqual([added.status, await added.json()], [200, { end_user_id: endUser, amount: 100 }]);
       const read = await fetch(`${url}/get-active-balance?end_user_id=${endUser}`, { headers });
       assert.equal(((await read.json()) as { active_balance: number }).active_balance, expected);
-      assert.equal((await fetch(`${url}/docs/static/index.html`)).status, 200, 'the API documentation is included');
+      assert.equal((await fetch(`${url}/docs`)).status, 200, 'the package includes the API documentation');
       const page = await (await fetch(`${url}/console/sign-in`)).text();
       assert.match(page, /<h1>Sign in<\/h1>/);
       const assets = [...page.matchAll(/"(\/console\/assets\/[^"]+)"/g)].map(([, path]) => path as string);
-      assert.equal(assets.length, 3, 'a stylesheet, a script and an icon');
+      assert.equal(assets.length, 3, 'the package includes a stylesheet, a script and an icon');
       for (const path of assets) assert.equal((await fetch(`${url}${path}`)).status, 200, path);
-      // npx does not forward the signal. The log has the process ID of Scrip.
+      // npx does not forward the signal, so take the process ID of Scrip from the log.
       process.kill(Number(/"pid":(\d+)/.exec(text)?.[1]), 'SIGTERM');
       assert.equal(await end, 0);
     }
   });
 
-  test('the installed package names the required version on an older Node.js', async () => {
+  test('on an older Node.js, the installed package exits with an error that names the required version', async () => {
     const old = `Object.defineProperty(process.versions, 'node', { value: '24.6.9' })`;
     const args = [
       '--import',
@@ -144,7 +142,7 @@ describe('the npm package', options, () => {
     assert.equal(manifest.engines.node, '>=24.7');
   });
 
-  test('the installed package has all commands and the version of package.json', async () => {
+  test('the installed package has every command, and prints the version of package.json', async () => {
     const { stdout } = await run('npx', ['--no-install', 'scrip', '--version'], {
       cwd: folder,
       env: environmentWith(),
@@ -166,7 +164,7 @@ describe('the npm package', options, () => {
     );
   });
 
-  test('the installed package brings no development dependencies', () => {
+  test('installing the package installs no development dependencies', () => {
     for (const name of Object.keys(manifest.devDependencies))
       assert(!existsSync(join(folder, 'node_modules', name)), name);
     assert.deepEqual(Object.keys(JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')).bin), ['scrip']);
@@ -188,50 +186,57 @@ describe('the npm package', options, () => {
 
 const read = (name: string): string => readFileSync(join(ROOT, name), 'utf8');
 
-/** How each deployment file sets environment variables. */
+/** The deployment files, each with a pattern for the environment variables that it sets. */
 const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
   ['Dockerfile', /^(?:ENV| {4}) ?([A-Z][A-Z_]+)=/gm],
   ['compose.yaml', /^ {6}([A-Z][A-Z_]+):/gm],
   ['docs/operating/scrip.service', /^Environment=([A-Z_]+)=/gm],
 ];
 
-/** Variables of other programs in the same files. */
+/** Variables of other programs in these files. */
 const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
+
+/**
+ * Commands that would fetch from the npm registry: the unrelated package `scrip`, or an unpublished package of ours.
+ */
+const FROM_REGISTRY =
+  /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;
+
+describe('the names of the packages', () => {
+  test('the service is the package scrip-ledger with the command scrip, and the client is scrip-client', () => {
+    const client = JSON.parse(read('client/package.json'));
+    assert.deepEqual(
+      [manifest.name, client.name, Object.keys(manifest.bin)],
+      ['scrip-ledger', 'scrip-client', ['scrip']],
+    );
+  });
+
+  test('no document installs or runs a package from the registry by a name that this project has not published', () => {
+    for (const document of [...documents(), 'Dockerfile', 'compose.yaml', 'docs/operating/scrip.service'])
+      assert.doesNotMatch(read(document), FROM_REGISTRY, document);
+    for (const command of ['npx scrip serve', 'npx --yes scrip', 'npm install scrip', 'npm i -g scrip-ledger'])
+      assert.match(command, FROM_REGISTRY);
+    for (const command of [
+      'npm install /tmp/scrip-client-0.1.0.tgz',
+      'npx --no-install scrip',
+      'npm run -s scrip -- key',
+    ])
+      assert.doesNotMatch(command, FROM_REGISTRY);
+  });
+});
 
 describe('the deployment files', () => {
   for (const [file, names] of DEPLOYMENTS) {
     test(`${file} sets only variables that Scrip reads`, () => {
       const known = readFileSync(join(ROOT, 'src', 'config.ts'), 'utf8');
       const set = [...read(file).matchAll(names)].map(([, name]) => name as string);
-      assert(set.length > 0, 'it sets variables');
+      assert(set.length > 0, 'the file sets variables');
       for (const name of set)
         assert(FOREIGN.test(name) || new RegExp(`environment\\.${name}\\b`).test(known), `${name} is a setting`);
     });
   }
 
-  test('the Docker image is built from existing files, runs as a normal user and has a health check', () => {
-    const text = read('Dockerfile');
-    const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, list]) => (list as string).split(' '));
-    assert(copied.length > 0);
-    const ignored = read('.dockerignore').split('\n');
-    for (const name of copied) {
-      assert(existsSync(join(ROOT, name)), name);
-      assert(
-        ignored.some((line) => line === `!${name}`),
-        `${name} is in .dockerignore as included`,
-      );
-    }
-    assert.match(text, /^USER (?!root)\w+$/m);
-    assert.match(text, /^VOLUME \["?\/data"?\]$/m);
-    // The root file system may be read-only, and SQLite writes temporary files for large sorts.
-    assert.match(text, /^ {4}SQLITE_TMPDIR=\/data$/m);
-    assert.match(text, /^HEALTHCHECK .*\\\n.*\["node", /m);
-    const port = /^ENV .*?\bPORT=(\d+)/m.exec(text.replaceAll(/\\\n\s*/g, ' '))?.[1];
-    assert(port && text.includes(`EXPOSE ${port}`));
-    assert.doesNotThrow(() => readConfig({ PORT: port, HOST: '0.0.0.0', DATABASE_URL: 'file:/data/scrip.db' }));
-  });
-
-  test('the health check of the Docker image fails if /readyz is not 200 or does not answer', async (t) => {
+  test('the health check of the Docker image fails if /readyz does not return 200 or does not respond', async (t) => {
     const [, code] = /CMD \["node", "-e", "(.+)"\]/.exec(read('Dockerfile')) ?? [];
     assert(code);
     const { createServer } = await import('node:http');
@@ -253,9 +258,9 @@ describe('the deployment files', () => {
     assert.equal(await check(), 1);
   });
 
-  test('the systemd unit runs scrip serve with write access to the folder of the ledger only', () => {
+  test('the systemd unit runs scrip serve, which may write only to the folder of the ledger', () => {
     const text = read('docs/operating/scrip.service');
-    assert.match(text, /^ExecStart=\S*node \S*\/node_modules\/scrip\/dist\/main\.js serve$/m);
+    assert.match(text, /^ExecStart=\S*node \S*\/node_modules\/scrip-ledger\/dist\/main\.js serve$/m);
     const ledger = /^Environment=DATABASE_URL=file:(.+)$/m.exec(text)?.[1];
     assert.equal(ledger, '/var/lib/scrip/scrip.db');
     assert.match(text, /^StateDirectory=scrip$/m);

@@ -1,6 +1,6 @@
-// The credits of one end user as a sequential machine: the response to each call when no other is in progress. Written
-// from the interface, independently of the rules under test. It has no time, so histories must be much shorter than a
-// day.
+// The credits of one end user as a sequential state machine: the response to each call if no other call is in progress.
+// Written from the API definition, independently of the rules under test. It has no time, so histories must be much
+// shorter than a day.
 
 import type { Specification } from './linearizability.ts';
 
@@ -8,7 +8,7 @@ export type CreditsInput =
   | { readonly call: 'add' | 'subtract' | 'start'; readonly amount: number }
   | { readonly call: 'stop' | 'balance' };
 
-/** The response, as far as it says anything about the state. */
+/** The part of a response that depends on the state. */
 export type CreditsOutput =
   | { readonly answer: 'done' }
   | { readonly answer: 'insufficient'; readonly available: number }
@@ -16,7 +16,7 @@ export type CreditsOutput =
   | { readonly answer: 'no cycle' }
   | { readonly answer: 'balance'; readonly cycles: string };
 
-/** Oldest first. */
+/** A cycle of a state, which lists its cycles oldest first. */
 export interface HeldCycle {
   readonly kind: 'one-time' | 'active' | 'canceled';
   readonly amount: number;
@@ -34,7 +34,7 @@ export const CREDITS: Specification<State, CreditsInput, CreditsOutput> = {
   },
 };
 
-/** In the order of a balance. */
+/** Lists the cycles in the order of a balance response. */
 export function nameOf(cycles: State): string {
   return cycles.map(({ kind, amount, left }) => `${kind} ${left}/${amount}`).join(', ');
 }

@@ -1,5 +1,6 @@
-// A thousand requests at once for one credit each, of an end user with a hundred: how many succeed? Pipelined on a few
-// sockets, which brings many into one batch, and on many sockets, which brings them in any order.
+// Sends a thousand requests at once, for one credit each, to an end user with a hundred credits, and counts how many
+// succeed. They are pipelined on a few sockets, so that many are in one batch, or sent on many sockets, so that their
+// order varies.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -17,7 +18,7 @@ interface Line {
   readonly reader: AnswerReader;
 }
 
-/** Sockets that stay open between rounds, spread over the ports. */
+/** Sockets to all ports, which stay open between rounds. */
 export class Spenders {
   readonly #lines: Line[];
   readonly #key: string;
@@ -65,7 +66,7 @@ export class Spenders {
     this.#missing = requests;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.#onEnd = (trouble) => (trouble === null ? resolve() : reject(trouble));
-    const impatience = setTimeout(() => reject(new Error(`${this.#missing} answers are missing`)), ANSWERS_MS_MAX);
+    const impatience = setTimeout(() => reject(new Error(`${this.#missing} responses are missing`)), ANSWERS_MS_MAX);
     const lines = this.#lines.slice(0, requests);
     for (const { socket } of lines) socket.write(bytes(requests / lines.length));
     await promise.finally(() => clearTimeout(impatience));
@@ -87,13 +88,13 @@ function requestOf(path: string, key: string, fields: unknown): string {
 export interface DoubleSpends {
   readonly rounds: number;
   readonly requests: number;
-  /** Requests that succeeded beyond the credits that were there. */
+  /** Requests that succeeded although the credits were already spent. */
   readonly overGrants: number;
-  /** Rounds with other responses than a hundred times 200 and otherwise 402. */
+  /** Rounds with any responses other than a hundred 200 and nine hundred 402. */
   readonly faults: readonly string[];
 }
 
-/** @param spenders each of which has its rounds, one after the other */
+/** @param spenders each of them runs its rounds one after the other */
 export async function doubleSpends(spenders: readonly Spenders[], rounds: number): Promise<DoubleSpends> {
   const faults: string[] = [];
   let overGrants = 0;

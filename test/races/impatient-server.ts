@@ -1,5 +1,6 @@
-// A server whose reads wait for no write, for the control of lists across renewals: loaded before everything else
-// (`NODE_OPTIONS=--import=…`). The store waits before it shows a renewal that is due; here it finds nothing due.
+// A server whose reads do not wait for writes before they show due renewals: the control for the list test. Loaded
+// before all other modules (`NODE_OPTIONS=--import=…`), it makes the store find no renewal due, so that there is
+// nothing to wait for.
 
 import { substitute } from '../load/substituted-module.ts';
 

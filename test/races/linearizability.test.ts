@@ -1,4 +1,4 @@
-// The checker of linearizability, on histories that are easy to judge by hand.
+// The linearizability checker, on histories that are easy to check by hand.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { checkLinearizable, type Operation, type Specification } from './lineari
 
 type Access = { readonly write: number } | 'read';
 
-/** A variable that is 0 at first. */
+/** A variable with the initial value 0. */
 const VARIABLE: Specification<number, Access, number> = {
   initial: 0,
   nameOf: String,
@@ -18,15 +18,15 @@ const VARIABLE: Specification<number, Access, number> = {
   },
 };
 
-/** [called, returned, what, output]; a null output is unknown. */
+/** A null output means an unknown outcome. */
 type Row = readonly [calledAt: number, returnedAt: number, input: Access, output: number | null];
 
 const w = (write: number): Access => ({ write });
 
 const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows: readonly Row[]])[] = [
-  ['nothing at all', true, []],
+  ['an empty history', true, []],
   [
-    'a read of what was written before',
+    'a read that returns the value written before it',
     true,
     [
       [0, 1, w(1), 1],
@@ -34,7 +34,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read of what was there before the write',
+    'a read after a write that returns the old value',
     false,
     [
       [0, 1, w(1), 1],
@@ -42,7 +42,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read beside the write that sees the old',
+    'a read during a write that returns the old value',
     true,
     [
       [0, 5, w(1), 1],
@@ -50,7 +50,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read beside the write that sees the new',
+    'a read during a write that returns the new value',
     true,
     [
       [0, 5, w(1), 1],
@@ -58,7 +58,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'new, then old, beside one write',
+    'two reads during a write that return the new and then the old value',
     false,
     [
       [0, 9, w(1), 1],
@@ -67,7 +67,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'old, then new, beside one write',
+    'two reads during a write that return the old and then the new value',
     true,
     [
       [0, 9, w(1), 1],
@@ -76,7 +76,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two writes at once, seen in one order',
+    'two concurrent writes that reads see in one order',
     true,
     [
       [0, 9, w(1), 1],
@@ -86,7 +86,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two writes at once, seen there and back',
+    'two concurrent writes after which a value reappears',
     false,
     [
       [0, 9, w(1), 1],
@@ -97,7 +97,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two writes at once, seen in two orders by two readers',
+    'two finished writes of which concurrent reads see different values',
     false,
     [
       [0, 3, w(1), 1],
@@ -106,9 +106,9 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
       [4, 5, 'read', 2],
     ],
   ],
-  ['a value that was never written', false, [[0, 1, 'read', 7]]],
+  ['a read of a value that was never written', false, [[0, 1, 'read', 7]]],
   [
-    'an unknown write that is seen long afterwards',
+    'an unknown write that takes effect long afterwards',
     true,
     [
       [0, 1, w(1), null],
@@ -126,7 +126,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'an unknown write that is seen before it is called',
+    'an unknown write that is seen before its call',
     false,
     [
       [0, 1, 'read', 1],
@@ -134,7 +134,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'an unknown write that comes and goes',
+    'an unknown write that is seen and then undone',
     false,
     [
       [0, 1, w(1), null],
@@ -143,7 +143,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two that touch at one instant',
+    'a read of the old value that is called at the instant the write returns',
     true,
     [
       [0, 1, w(1), 1],
@@ -156,11 +156,15 @@ for (const [name, isLinearizable, rows] of HISTORIES) {
   test(`the checker calls ${name} ${isLinearizable ? 'linearizable' : 'not linearizable'}`, () => {
     const history = rows.map(([calledAt, returnedAt, input, output]) => ({ calledAt, returnedAt, input, output }));
     assert.equal(checkLinearizable(VARIABLE, history).isLinearizable, isLinearizable);
-    assert.equal(checkLinearizable(VARIABLE, history.toReversed()).isLinearizable, isLinearizable, 'in any order');
+    assert.equal(
+      checkLinearizable(VARIABLE, history.toReversed()).isLinearizable,
+      isLinearizable,
+      'the verdict does not depend on the order of the list',
+    );
   });
 }
 
-test('the checker names the operation that no order explains', () => {
+test('the checker returns the operation that no order explains', () => {
   const history = [
     { calledAt: 0, returnedAt: 1, input: w(1), output: 1 },
     { calledAt: 2, returnedAt: 3, input: 'read' as const, output: 0 },
@@ -170,10 +174,7 @@ test('the checker names the operation that no order explains', () => {
   assert.equal(verdict.stuckAt, history[1]);
 });
 
-/**
- * A history of a ledger that processes one call after the other, each at a random moment between its call and its
- * return.
- */
+/** Makes the history of a ledger that processes each call at a random moment between its call and its return. */
 function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
   const calls = Array.from({ length: count }, () => {
     const at = random.next() * count;
@@ -183,7 +184,7 @@ function soundHistory(random: Random, count: number): Operation<CreditsInput, Cr
   return calls.map(({ calledAt, returnedAt, input }) => {
     const [after, output] = outputOf(state, input);
     const isUnknown = random.chance(0.03);
-    // Half of the unknown calls did not happen.
+    // Half of the unknown calls have no effect.
     if (!isUnknown || random.chance(0.5)) state = after;
     return { calledAt, returnedAt, input, output: isUnknown ? null : output };
   });
@@ -191,7 +192,7 @@ function soundHistory(random: Random, count: number): Operation<CreditsInput, Cr
 
 type State = (typeof CREDITS)['initial'];
 
-/** Asks the specification for the output that it allows. */
+/** Returns the output that the specification allows, with the state after it. */
 function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOutput] {
   const total = state.reduce((sum, { left }) => sum + left, 0);
   const amounts = state.map(({ amount }) => amount);
@@ -210,7 +211,7 @@ function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOu
     const after = CREDITS.step(state, input, output);
     if (after !== null) return [after, output];
   }
-  throw new Error(`there is no response to ${JSON.stringify(input)}`);
+  throw new Error(`the specification allows no output for ${JSON.stringify(input)}`);
 }
 
 export function someInput(random: Random): CreditsInput {
@@ -219,24 +220,24 @@ export function someInput(random: Random): CreditsInput {
   return call === 'stop' || call === 'balance' ? { call } : { call, amount };
 }
 
-test('the checker calls 300 random sequential histories linearizable', () => {
+test('the checker calls 300 random histories of a correct ledger linearizable', () => {
   for (let seed = 0; seed < 300; seed++) {
     const history = soundHistory(new Random(seed), 60);
     assert(checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
   }
 });
 
-test('control: the checker calls none of these histories linearizable once one balance in each is wrong', () => {
+test('control: the checker calls random histories with one wrong balance not linearizable', () => {
   let spoilt = 0;
   for (let seed = 0; seed < 300; seed++) {
     const history = soundHistory(new Random(seed), 60);
     const index = history.findLastIndex(({ output }) => output?.answer === 'insufficient');
     const { output } = history[index] ?? {};
     if (output?.answer !== 'insufficient') continue;
-    // No amount of this history is that large.
+    // No balance in this history is that large.
     history[index] = { ...history[index], output: { ...output, available: 100_000 } } as (typeof history)[number];
     spoilt += 1;
     assert(!checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
   }
-  assert(spoilt > 100, `${spoilt} were spoilt`);
+  assert(spoilt > 100, `${spoilt} histories got a wrong balance`);
 });

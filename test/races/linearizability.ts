@@ -1,48 +1,48 @@
-// Decides whether what clients saw at the same time could have happened one operation after the other: linearizability,
-// by the search of Wing and Gong with the cache of Lowe, as Porcupine does it. An operation with an unknown outcome may
-// have taken effect at any time after it was called, or never.
+// Checks linearizability: whether concurrent operations returned what some sequence of the same operations could have
+// returned. Uses the search of Wing and Gong with the cache of Lowe, as Porcupine does. An operation with an unknown
+// outcome may have taken effect at any time after its call, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 
 export interface Operation<Input, Output> {
   readonly input: Input;
-  /** Null if unknown. */
+  /** Null if the outcome is unknown. */
   readonly output: Output | null;
   readonly calledAt: number;
-  /** Without meaning if the output is unknown. */
+  /** Ignored if the output is null. */
   readonly returnedAt: number;
 }
 
 export interface Specification<State, Input, Output> {
   readonly initial: State;
   /**
-   * The state after the operation.
+   * Computes the state after the operation.
    *
-   * @param output null where it may be any
-   * @returns null when it cannot have had this output in this state
+   * @param output null if any output is possible
+   * @returns null if the operation cannot have this output in this state
    */
   step(state: State, input: Input, output: Output | null): State | null;
-  /** Equal for equal states, and for no others. */
+  /** Returns a text that is the same for two states exactly if they are equal. */
   nameOf(state: State): string;
 }
 
 export type Verdict<Input, Output> =
   | { readonly isLinearizable: true }
-  /** `stuckAt`: no order explains it together with all operations before it. */
+  /** No order explains `stuckAt` together with all operations before it. */
   | { readonly isLinearizable: false; readonly stuckAt: Operation<Input, Output> };
 
-/** The call or the return of an operation, in a list of all of them by time. */
+/** The call or the return of an operation, as an entry in a linked list ordered by time. */
 interface End<Input, Output> {
   readonly operation: Operation<Input, Output>;
   readonly bit: bigint;
-  /** For a call, its return; null if unknown. */
+  /** The return that belongs to a call; null if the outcome is unknown. */
   readonly matching: End<Input, Output> | null;
   readonly isCall: boolean;
   before: End<Input, Output> | null;
   after: End<Input, Output> | null;
 }
 
-/** A person should look at a search that takes longer. */
+/** A search that takes more steps is an error. */
 const STEPS_MAX = 5_000_000;
 
 /** @throws if the search takes too long */
@@ -58,14 +58,14 @@ export function checkLinearizable<State, Input, Output>(
   let done = 0n;
   let stuckAt: Operation<Input, Output> | null = null;
   let end = head.after;
-  // Unknown operations are tried last: most of them do not affect the rest.
+  // Try unknown operations last, because most of them do not affect the others.
   let isUnknownsTurn = false;
   for (let steps = 0; unfinished > 0; steps++) {
     if (steps > STEPS_MAX) throw new Error(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
-      // An unknown operation that would change nothing here can be left out.
+      // Skip an unknown operation that does not change the state.
       const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
       if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
         end = end.after;
@@ -82,7 +82,7 @@ export function checkLinearizable<State, Input, Output>(
       end = head.after;
       isUnknownsTurn = true;
     } else {
-      // This operation returned before any of the remaining ones was called: an earlier choice was wrong.
+      // This operation returned before any of the remaining ones was called, so an earlier choice was wrong.
       if (end !== null && (stuckAt === null || end.operation.returnedAt > stuckAt.returnedAt)) stuckAt = end.operation;
       const latest = taken.pop();
       if (latest === undefined) return { isLinearizable: false, stuckAt: stuckAt as Operation<Input, Output> };
@@ -103,7 +103,7 @@ function isNew(seen: Set<string>, name: string): boolean {
   return true;
 }
 
-/** @returns the entry before the first one */
+/** @returns a head entry, which precedes the first entry of the list */
 function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): End<Input, Output> {
   const ends: { readonly at: number; readonly end: End<Input, Output> }[] = [];
   history.forEach((operation, index) => {
@@ -116,7 +116,7 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // At the same instant calls come first: the two then count as concurrent, which raises no false alarm.
+  // At the same instant, calls come before returns. The operations then count as concurrent, which avoids false alarms.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {
@@ -145,7 +145,7 @@ function lift<Input, Output>(call: End<Input, Output>): void {
   }
 }
 
-/** Undoes the latest `lift`. */
+/** Reverts the latest `lift`. */
 function putBack<Input, Output>(call: End<Input, Output>): void {
   for (const end of [call.matching, call]) {
     if (end === null) continue;

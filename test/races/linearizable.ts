@@ -1,5 +1,5 @@
-// Records histories on a real server and checks them: on SQLite, one process; on PostgreSQL, three processes, of which
-// one is killed now and then, as are their connections.
+// Records histories on a real server and checks them. On SQLite there is one process. On PostgreSQL there are three,
+// and processes and connections are killed at random.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,15 +16,15 @@ export interface Size {
   readonly calls: number;
 }
 
-/** About three calls of an end user at once: more of them mostly add time to the search. */
+/** About three concurrent calls per end user. More calls would mostly make the search slower. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
-  /** Sentences, one for each problem. */
+  /** A sentence for each problem. */
   readonly faults: readonly string[];
   readonly histories: number;
   readonly operations: number;
-  /** Operations whose outcome stayed unknown. */
+  /** The number of operations whose outcome remained unknown. */
   readonly unknown: number;
   readonly repeated: number;
   readonly processesKilled: number;
@@ -55,7 +55,7 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
 const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
-/** One fault in this many kills a whole process, which takes half a second to return. */
+/** On average, one fault in this many kills a process, which takes half a second to restart. */
 const PROCESS_KILLED_ONE_IN = 4;
 
 export async function recordOnPostgres(
@@ -110,7 +110,7 @@ async function rounded(rounds: number, record: () => Promise<RecordedClients>): 
   return { faults, histories, operations, unknown, repeated };
 }
 
-/** Kills processes and connections while it runs. */
+/** Kills processes and connections until it is ended. */
 class Faults {
   processesKilled = 0;
   connectionsKilled = 0;
@@ -145,7 +145,7 @@ class Faults {
     }
   }
 
-  /** Its replacement has another port. */
+  /** Kills a random process and starts another, which has another port. */
   async #killProcess(): Promise<void> {
     const index = this.#random.below(this.#servers.length);
     await this.#servers[index]?.end('SIGKILL');
@@ -153,7 +153,7 @@ class Faults {
     this.#servers[index] = await ServerProcess.start(this.#url, ENVIRONMENT);
   }
 
-  /** A busy one, if there is one. */
+  /** Kills a connection to the database, preferably an active one. */
   async #killConnection(): Promise<void> {
     const database = new URL(this.#url).pathname.slice(1);
     const { rows } = await this.#postgres.query(

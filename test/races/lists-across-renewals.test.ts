@@ -1,5 +1,5 @@
-// The entries of a list never change, though cycles renew during writes; a server that shows renewals at once is
-// caught.
+// The entries of a list never change, even if cycles renew during writes. The control is a server that shows renewals
+// too early.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ async function run(t: TestContext, preloads: readonly string[], jumps: number): 
   });
   const isFaultEnough = preloads.length > 0;
   const seen = await listAcrossRenewals({ url, secret, clockFile }, new Random(SEED), { jumps, isFaultEnough });
-  t.diagnostic(`SEED=${SEED} JUMPS=${jumps}: ${seen.lists} lists beside ${seen.writes} writes`);
+  t.diagnostic(`SEED=${SEED} JUMPS=${jumps}: ${seen.lists} lists during ${seen.writes} writes`);
   return seen;
 }
 
@@ -37,20 +37,20 @@ test('a listed transaction keeps its position while cycles renew during writes',
 }, async (t) => {
   const { faults, lists } = await run(t, [], JUMPS);
   assert.deepEqual(faults, []);
-  assert(lists > JUMPS, 'there was something to compare');
+  assert(lists > JUMPS, 'enough lists were compared');
 });
 
-test('control: the comparison of lists catches a server whose reads wait for no write', {
+test('control: the list test catches a server whose reads show renewals without waiting for pending writes', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const { faults } = await run(t, ['impatient-server.ts'], JUMPS_TO_CATCH);
   assert.match(faults[0] ?? 'nothing', /listed/);
 });
 
-test('the comparison of two lists finds any difference in the part that both have', () => {
+test('the comparison of two lists finds any difference in the range that both lists contain', () => {
   assert.equal(changed([], ['b', 'a']), null);
   assert.equal(changed(['b', 'a'], ['c', 'b', 'a']), null);
-  assert.equal(changed(['b', 'a'], ['d', 'c', 'b']), null, 'the later one ends earlier');
+  assert.equal(changed(['b', 'a'], ['d', 'c', 'b']), null, 'the later list may end at a later transaction');
   assert.match(changed(['c', 'a'], ['d', 'c', 'b', 'a']) ?? '', /^b is listed where a was$/);
-  assert.match(changed(['c', 'a'], ['d', 'a']) ?? '', /^c is listed no more$/);
+  assert.match(changed(['c', 'a'], ['d', 'a']) ?? '', /^c is no longer listed$/);
 });

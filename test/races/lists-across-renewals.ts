@@ -1,5 +1,5 @@
-// Lists of end users that are written to all the time, on a real server whose clock jumps by half a day many times a
-// second, so that their cycles renew during writes. A listed transaction must keep its position.
+// Lists the transactions of end users while they are written to. The clock of the real server jumps by half a day many
+// times a second, so that cycles renew during writes. A listed transaction must keep its position.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';
@@ -9,7 +9,7 @@ const END_USERS = 8;
 const WRITERS_AN_END_USER = 3;
 const JUMP_MS = 43_200_000;
 const JUMP_EVERY_MS = 60;
-/** Transactions of a list that are compared with the list before. */
+/** How many transactions of a list are compared with the previous list. */
 const LISTED = 500;
 
 export interface Renewing {
@@ -24,7 +24,7 @@ export interface Lists {
   readonly faults: string[];
 }
 
-/** @param isFaultEnough whether to end with the first problem */
+/** @param isFaultEnough whether to stop at the first problem */
 export async function listAcrossRenewals(
   server: Renewing,
   random: Random,
@@ -65,7 +65,7 @@ async function writeAll(
           ? await write(server, '/add', { ...to, amount: 1, validity_days: 1 })
           : await write(server, '/start-cycle', { ...to, ...CYCLE, on_active: 'replace' });
     seen.writes += 1;
-    if (status !== 200 && status !== 402) seen.faults.push(`a write is answered ${status}`);
+    if (status !== 200 && status !== 402) seen.faults.push(`a write returned ${status}`);
   }
 }
 
@@ -83,12 +83,12 @@ async function list(server: Renewing, endUser: string, seen: Lists, { isOver }: 
   }
 }
 
-/** @returns how the later list contradicts the earlier one; null if it does not */
+/** @returns how the later list contradicts the earlier list; null if they agree */
 export function changed(before: readonly string[], after: readonly string[]): string | null {
   const [head] = before;
   if (head === undefined) return null;
   const place = after.indexOf(head);
-  if (place === -1) return after.length < LISTED ? `${head} is listed no more` : null;
+  if (place === -1) return after.length < LISTED ? `${head} is no longer listed` : null;
   const same = before.slice(0, after.length - place);
   const different = same.findIndex((id, index) => after[place + index] !== id);
   return different === -1 ? null : `${after[place + different]} is listed where ${same[different]} was`;

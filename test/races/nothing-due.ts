@@ -1,4 +1,4 @@
-// A replacement for `next-event.ts` under which nothing is ever due.
+// A replacement for `next-event.ts` that never finds an event due.
 
 export * from '../../src/ledger/next-event.ts';
 

@@ -1,5 +1,5 @@
-// Concurrent calls for an end user have the effect of some sequence of calls, and no credit is spent twice; ledgers
-// that are broken in these ways are caught. `npm run races` runs longer.
+// Concurrent calls for an end user have the effect of some sequence of these calls, and no credit is spent twice. The
+// controls are ledgers that break these rules. `npm run races` runs longer.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 let postgres: PostgresServer;
 before(async () => {
-  // The machine stays up: writes survive without fsync, which would only cost time.
+  // The machine does not crash, so writes survive without fsync, which would only cost time.
   postgres = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => postgres.remove());
@@ -37,12 +37,14 @@ describe(`Concurrent clients (SEED=${SEED})`, () => {
   }, async (t) => {
     const found = await recordOnPostgres(postgres, SEED, 2);
     assert.deepEqual(found.faults, []);
-    assert(found.processesKilled > 0 && found.unknown + found.repeated > 0, 'the faults had an effect');
+    assert(found.processesKilled > 0 && found.unknown + found.repeated > 0, 'some calls were hit by a fault');
     t.diagnostic(JSON.stringify(found));
   });
 });
 
-/** The faults that a round of clients finds in a service in this process, with some methods of its store replaced. */
+/**
+ * Runs clients against a service in this process with some store methods replaced, and returns the faults they find.
+ */
 async function faultsWith(
   t: test.TestContext,
   broken: (store: Pick<LedgerStore, 'load' | 'write'>) => Partial<LedgerStore>,
@@ -58,11 +60,11 @@ async function faultsWith(
 }
 
 describe('Controls of the histories of concurrent clients', () => {
-  test('a history on a correct store has no faults', async (t) => {
+  test('histories of concurrent clients on an unchanged store are linearizable', async (t) => {
     assert.deepEqual(await faultsWith(t, () => ({})), []);
   });
 
-  test('control: a store whose reads are stale now and then is caught', async (t) => {
+  test('control: the linearizability test catches a store with occasional stale reads', async (t) => {
     const faults = await faultsWith(t, ({ load }) => {
       const earlier = new Map<string, ReturnType<typeof load>>();
       let reads = 0;
@@ -80,7 +82,7 @@ describe('Controls of the histories of concurrent clients', () => {
     assert.notDeepEqual(faults, []);
   });
 
-  test('control: a store that loses one update in twenty is caught', async (t) => {
+  test('control: the linearizability test catches a store that loses one update in twenty', async (t) => {
     const faults = await faultsWith(t, ({ write }) => {
       let writes = 0;
       return {
@@ -103,12 +105,12 @@ function bound(store: LedgerStore): Pick<LedgerStore, 'load' | 'write'> {
 
 const SHAPES = [
   ['pipelined on few sockets', FEW_SOCKETS],
-  ['on as many sockets', MANY_SOCKETS],
+  ['on 1,000 sockets', MANY_SOCKETS],
 ] as const;
 
 for (const [shape, sockets] of SHAPES) {
   describe(`1,000 requests at once, ${shape}`, () => {
-    test(`1,000 requests at once for one credit each, ${shape}, spend the 100 that are there on SQLite`, {
+    test(`on SQLite, exactly 100 of 1,000 requests at once for one credit each, ${shape}, succeed if there are 100 credits`, {
       timeout: TEST_MS_MAX,
     }, async (t) => {
       const url = `file:${temporaryFile()}`;
@@ -123,7 +125,7 @@ for (const [shape, sockets] of SHAPES) {
       assert.deepEqual(await auditProblems(url), []);
     });
 
-    test(`1,000 requests at once for one credit each, ${shape}, spend the 100 that are there on PostgreSQL`, {
+    test(`on PostgreSQL, exactly 100 of 1,000 requests at once for one credit each, ${shape}, succeed if there are 100 credits`, {
       timeout: TEST_MS_MAX,
     }, async (t) => {
       const url = await postgres.createDatabase();
@@ -140,7 +142,7 @@ for (const [shape, sockets] of SHAPES) {
       assert.deepEqual(await auditProblems(url), []);
     });
 
-    test(`control: of 1,000 requests at once, ${shape}, to a service without locks, more than 100 succeed`, {
+    test(`control: more than 100 of 1,000 requests at once, ${shape}, succeed on a service without locks`, {
       timeout: TEST_MS_MAX,
     }, async (t) => {
       const script = join(import.meta.dirname, 'unlocked-service.ts');
@@ -150,7 +152,7 @@ for (const [shape, sockets] of SHAPES) {
       t.after(() => spenders.close());
       const found = await doubleSpends([spenders], 1);
       assert(found.overGrants > 0, JSON.stringify(found));
-      t.diagnostic(`${found.overGrants} credits were spent that were not there`);
+      t.diagnostic(`${found.overGrants} credits too many were spent`);
     });
   });
 }

@@ -1,5 +1,5 @@
-// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long runs of double spending and linearizability, on
-// SQLite and on three processes over PostgreSQL, with the broken control that must be caught.
+// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long tests of double spending and linearizability, on
+// SQLite and on three processes with PostgreSQL. Also runs the control, which must be caught.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -36,7 +36,7 @@ async function spendOn(name: string, url: string, processes: number): Promise<Do
 async function spendAt(servers: readonly ServerProcess[], key: string): Promise<DoubleSpends> {
   const ports = servers.map(({ port }) => port);
   const spenders = [await Spenders.open(ports, FEW_SOCKETS, key), await Spenders.open(ports, MANY_SOCKETS, key)];
-  // Half of the rounds each.
+  // Divide the rounds evenly between the two kinds of spenders.
   const found = await doubleSpends(spenders, Math.ceil(rounds / spenders.length));
   for (const each of spenders) each.close();
   return found;
@@ -49,12 +49,14 @@ function lineOf(name: string, { rounds, requests, overGrants, faults }: DoubleSp
 function report(name: string, found: Findings): void {
   const { histories, operations, unknown, repeated, processesKilled, connectionsKilled, faults } = found;
   print(
-    `histories, ${name}: ${histories} of ${operations} operations, ${unknown} without an answer, ${repeated} repetitions, ${processesKilled} processes and ${connectionsKilled} connections killed, ${faults.length} not linearizable`,
+    `histories, ${name}: ${histories} of ${operations} operations, ${unknown} with unknown outcomes, ${repeated} retries, ${processesKilled} processes and ${connectionsKilled} connections killed, ${faults.length} not linearizable`,
   );
   for (const fault of faults) print(`  ${fault}`);
 }
 
-print(`seed ${seed}: npm run races -- --rounds ${rounds} --histories ${historyRounds * SIZE.endUsers} --seed ${seed}`);
+print(
+  `seed ${seed}; repeat with: npm run races -- --rounds ${rounds} --histories ${historyRounds * SIZE.endUsers} --seed ${seed}`,
+);
 const folder = await mkdtemp(join(tmpdir(), 'scrip-races-'));
 const postgres = await PostgresServer.start();
 try {
@@ -68,7 +70,7 @@ try {
   spender.close();
   await control.end('SIGKILL');
   print(lineOf('control without a lock', broken));
-  assert(broken.overGrants > 0, 'the control is not caught');
+  assert(broken.overGrants > 0, 'the test does not catch the control');
   const spent = [
     await spendOn('SQLite', `file:${join(folder, 'ledger.db')}`, 1),
     await spendOn('PostgreSQL, three processes', await postgres.createDatabase(), 3),

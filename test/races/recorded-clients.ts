@@ -1,7 +1,7 @@
-// Clients that send concurrent calls for a few end users over HTTP, and record when each was sent and what the response
-// was: the histories that are checked for linearizability. Some send their writes with an idempotency key and repeat
-// them, at any process, until they know the outcome. The others find out at the end, from the list of transactions,
-// whether a call without a response happened: every amount is unique.
+// Clients that send concurrent calls for a few end users over HTTP, and record the time and the response of each call.
+// These histories are checked for linearizability. Half of the clients send their writes with an idempotency key and
+// repeat them, to any process, until they know the outcome. The others look up the outcome of a call without a response
+// at the end, in the list of transactions: every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -13,19 +13,19 @@ import { checkLinearizable, type Operation } from './linearizability.ts';
 export type History = Operation<CreditsInput, CreditsOutput>[];
 
 export interface RecordedRun {
-  /** The ports of the service; each call goes to one of them. */
+  /** Returns the ports of the service; each call goes to a random one. */
   readonly ports: () => readonly number[];
   readonly key: string;
   readonly random: Random;
   readonly endUsers: number;
   readonly clients: number;
-  /** Of each client. */
+  /** The number of calls by each client. */
   readonly calls: number;
 }
 
 interface HttpReply {
   readonly status: number;
-  // biome-ignore lint/suspicious/noExplicitAny: any of the documents of the interface
+  // biome-ignore lint/suspicious/noExplicitAny: any response document of the API
   readonly body: any;
 }
 
@@ -35,13 +35,13 @@ const RETRIES_MAX = 500;
 
 export class RecordedClients {
   readonly histories = new Map<string, History>();
-  /** Calls whose response says that nothing happened: they are not part of a history. */
+  /** Calls with a response that they had no effect. They are not part of a history. */
   turnedAway = 0;
-  /** Repetitions with the same idempotency key. */
+  /** The number of retries with the same idempotency key. */
   repeated = 0;
   readonly #run: RecordedRun;
   readonly #agent = new Agent({ keepAlive: true });
-  /** Amounts that were requested, by end user. */
+  /** The amounts that were used, by end user. */
   readonly #amounts = new Map<string, Set<number>>();
   #serial = 0;
 
@@ -49,7 +49,7 @@ export class RecordedClients {
     this.#run = run;
   }
 
-  /** Calls without a response, or with one that does not say whether they happened. */
+  /** Calls without a response, or with the response `OutcomeUnknown`. */
   unknown = 0;
 
   get operations(): number {
@@ -71,7 +71,7 @@ export class RecordedClients {
     this.#agent.destroy();
   }
 
-  /** A sentence for each end user whose history is not linearizable. */
+  /** Returns a sentence for each end user whose history is not linearizable. */
   faults(): string[] {
     return [...this.histories].flatMap(([user, history]) => {
       const verdict = checkLinearizable(CREDITS, history);
@@ -88,7 +88,7 @@ export class RecordedClients {
       return;
     }
     const output = reply === null || reply.body.error === 'OutcomeUnknown' ? null : outputOf(input, reply);
-    // A read without a response says nothing.
+    // A read without a response adds no information.
     if (output === null && input.call === 'balance') return;
     if (output === null) this.unknown += 1;
     this.histories.get(user)?.push({ input, output, calledAt, returnedAt: performance.now() });
@@ -106,7 +106,7 @@ export class RecordedClients {
     return { call, amount };
   }
 
-  /** Resolves the unknown outcomes. What happened has happened by now, and what did not is left out of the history. */
+  /** Looks up the unknown outcomes. Calls that had no effect are removed from the history. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
     const happened = new Set(await this.#amountsOf(user));
@@ -130,7 +130,7 @@ export class RecordedClients {
       if (reply?.status === 200) return reply.body.transactions.map(({ amount }: { amount: number }) => amount);
       await sleep(RETRY_PAUSE_MS);
     }
-    assert.fail('the transactions cannot be read');
+    assert.fail('reading the transactions failed');
   }
 
   async #untilKnown(user: string, input: CreditsInput, idempotencyKey: string | null): Promise<HttpReply | null> {
@@ -139,7 +139,7 @@ export class RecordedClients {
       const reply = await this.#send(port, user, input, idempotencyKey);
       const isKnown = reply !== null && !isTurnedAway(reply) && reply.body.error !== 'OutcomeUnknown';
       if (isKnown || idempotencyKey === null) return reply;
-      assert(tries < RETRIES_MAX, `${JSON.stringify(input)} found no answer: ${JSON.stringify(reply)}`);
+      assert(tries < RETRIES_MAX, `${JSON.stringify(input)} got no outcome: ${JSON.stringify(reply)}`);
       this.repeated += 1;
       await sleep(RETRY_PAUSE_MS);
     }
@@ -153,7 +153,7 @@ export class RecordedClients {
     return this.#exchange(port, 'POST', PATHS[input.call], keyed, JSON.stringify(fields));
   }
 
-  /** @returns null when the connection ended without an answer */
+  /** @returns null if the connection ended without a response */
   #exchange(
     port: number,
     method: string,
@@ -170,14 +170,14 @@ export class RecordedClients {
           () => resolve(null),
         );
       });
-      outgoing.on('timeout', () => outgoing.destroy(new Error('no answer')));
+      outgoing.on('timeout', () => outgoing.destroy(new Error('no response')));
       outgoing.on('error', () => resolve(null));
       outgoing.end(body);
     });
   }
 }
 
-/** As often as they are called. */
+/** The calls, repeated by how often they are used. */
 const CALLS = ['add', 'subtract', 'subtract', 'subtract', 'start', 'stop', 'balance', 'balance', 'balance'] as const;
 const AMOUNTS = 400;
 
@@ -205,7 +205,7 @@ function outputOf({ call }: CreditsInput, { status, body }: HttpReply): CreditsO
     case '404 CycleNotFound':
       return { answer: 'no cycle' };
     default:
-      throw new Error(`${call} was answered ${status} ${JSON.stringify(body)}`);
+      throw new Error(`${call} returned ${status} ${JSON.stringify(body)}`);
   }
 }
 

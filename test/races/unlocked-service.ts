@@ -1,5 +1,5 @@
-// The broken control: a service that keeps credits on PostgreSQL as is often done: it reads the balance, checks whether
-// it is enough, and writes the rest. It locks nothing in between, so credits are spent twice.
+// The control for the double-spending test: a service that stores credits in PostgreSQL the naive way. It reads the
+// balance, checks that it is enough, and writes the rest, without a lock, so credits are spent twice.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';

@@ -1,5 +1,5 @@
-// A client in a thread of its own, so that what it allocates is not taken for the server's: one connection, one request
-// after the other.
+// A client in a separate thread, so that its allocations are not counted as the server's. It uses one connection and
+// sends one request after the other.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -35,7 +35,8 @@ function next(): void {
 }
 
 await once(socket, 'connect');
-/** A message says how many requests to send; what comes back is how many were answered with 200. */
+// The parent posts the number of requests to send; the reply is the number of responses with status 200. 0 ends the
+// client.
 parentPort?.on('message', (requests: number) => {
   [left, answered] = [requests, 0];
   if (requests > 0) return next();

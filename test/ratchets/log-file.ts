@@ -1,11 +1,13 @@
-// Reads the write-ahead log of a ledger file as SQLite describes its format, to count what a batch has written there:
+// Counts what a batch has written to the write-ahead log of a ledger file. The format of the log:
 // https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 
 export interface LogCounts {
-  /** A commit ends with a page that says so. Under `synchronous = FULL` each is one fsync of the log. */
+  /**
+   * Counted by the page that marks the end of a commit. With `synchronous = FULL`, each commit is one fsync of the log.
+   */
   readonly commits: number;
   readonly pages: number;
   readonly bytes: number;
@@ -15,11 +17,11 @@ const HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 const MAGIC = 0x377f0682;
 
-/** Of the log from its beginning: frames of an earlier round of the log, which lie behind them, have another salt. */
+/** Stops at the first frame with another salt: it remains from the time before SQLite restarted the log. */
 export function countLog(file: string): LogCounts {
   const log = readFileSync(`${file}-wal`);
   if (log.length === 0) return { commits: 0, pages: 0, bytes: 0 };
-  assert.equal(log.readUInt32BE(0) & ~1, MAGIC, 'it is a log');
+  assert.equal(log.readUInt32BE(0) & ~1, MAGIC, 'the file is a write-ahead log');
   const frameBytes = FRAME_HEADER_BYTES + log.readUInt32BE(8);
   const salt = log.readBigUInt64BE(16);
   let [commits, pages] = [0, 0];

@@ -1,4 +1,5 @@
-// What a batch costs on PostgreSQL, counted on the wire rather than timed: round trips, statements, and bytes of its log.
+// Counts what a batch costs on PostgreSQL: round trips and statements on the wire, and bytes of write-ahead log. Unlike
+// times, counts are the same on every machine.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -12,25 +13,25 @@ import { TcpProxy } from '../store/postgres/tcp-proxy.ts';
 const BATCH = 64;
 const BATCHES = 20;
 
-/** For a batch of 64 subtractions of as many end users: exactly. */
+/** The exact number for a batch of 64 subtractions of 64 end users. */
 const ROUND_TRIPS = 2;
-/** Two begin the transaction; lock, time, cycles; the update with its postings; no timeout, and COMMIT. */
+/** Begin: 2. Lock, read the time, read the cycles: 3. Write cycles and postings: 1. Lift the timeout, commit: 2. */
 const STATEMENTS = 2 + 3 + 1 + 2;
-/** One more where a snapshot is due: behind every 128th transaction, by chance. */
+/** One more statement if a snapshot is due: by chance, after one of 128 transactions on average. */
 const SNAPSHOT_STATEMENTS = 1;
-/** For one subtraction. With whole pages, which PostgreSQL logs after each checkpoint, it would depend on when that was. */
+/** For one subtraction. `full_page_writes` is off, or the count would depend on the time of the last checkpoint. */
 const LOG_BYTES_MAX = 610;
 
 let server: PostgresServer;
 before(async () => {
-  // Nothing in the background that would write to the log, or ask for anything, while it is counted.
+  // Nothing else may write to the log during the count.
   server = await PostgresServer.start({ fsync: 'off', full_page_writes: 'off', autovacuum: 'off' });
 });
 after(() => server.remove());
 
 const MESSAGE_TYPES = { execute: 0x45, sync: 0x53 } as const;
 
-/** Messages of the protocol in what a client sent in one piece: a byte of type, and a length. */
+/** The types of the protocol messages in one chunk from the client. A message begins with a type byte and a length. */
 function messagesIn(bytes: Buffer): number[] {
   const types: number[] = [];
   for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) types.push(bytes[at] as number);
@@ -38,7 +39,7 @@ function messagesIn(bytes: Buffer): number[] {
 }
 
 describe('what a batch costs on PostgreSQL', () => {
-  test('a batch of subtractions is two round trips, eight statements and a bounded number of bytes', async (t) => {
+  test('a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
     const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
@@ -50,7 +51,7 @@ describe('what a batch costs on PostgreSQL', () => {
       const shared = { account: 1, actor: 'key:1' };
       await write(batchOf((endUser) => ({ kind: 'add', ...shared, endUser, amount: 1_000, validityDays: 31 })));
       const subtract = () => write(batchOf((endUser) => ({ kind: 'subtract', ...shared, endUser, amount: 1 })));
-      // The first ones also prepare their statements.
+      // The first batches also prepare statements, so they are not counted.
       for (let batch = 0; batch < 3; batch++) await subtract();
       const snapshotsBefore = await batchesWithSnapshots(direct);
       const logBefore = await logPosition(direct);
@@ -87,10 +88,10 @@ describe('what a batch costs on PostgreSQL', () => {
 });
 
 describe('a database that was never analyzed', () => {
-  test('a batch finds its end users by their keys, and reads no table from one end to the other', async () => {
+  test('a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
-    // What the migrations read is not counted.
+    // Migrates the database first, so that the scans of the migrations are not counted.
     await (await openPostgresStore(options)).ledger.close();
     const scans = await tableScans(url);
     const { ledger } = await openPostgresStore(options);
@@ -106,14 +107,14 @@ describe('a database that was never analyzed', () => {
       await ledger.close();
     }
     const { found, read } = await tableScans(url);
-    assert(found > scans.found, 'rows were found by their keys');
+    assert(found > scans.found, 'rows were found by index');
     assert.equal(read, scans.read);
   });
 });
 
 /**
- * How often rows of the tables of a batch were found by an index, and how often the tables were read as a whole. A connection
- * reports what it has counted by the time that it has ended.
+ * The number of index scans (`found`) and sequential scans (`read`) of the tables that a batch uses. Waits until all
+ * connections are closed, because a connection may report its counts as late as that.
  */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
   const database = new URL(url).pathname.slice(1);
@@ -127,7 +128,7 @@ async function tableScans(url: string): Promise<{ found: number; read: number }>
   return { found: Number(rows[0].found), read: Number(rows[0].read) };
 }
 
-/** Each has an instant of its own, with which the ids of its transactions begin. */
+/** The ids of the transactions of a batch begin with its instant, which differs from batch to batch. */
 async function batchesWithSnapshots(url: string): Promise<number> {
   const { rows } = await server.query(
     'SELECT count(DISTINCT left(transaction_id::text, 13)) AS batches FROM scrip.snapshots',

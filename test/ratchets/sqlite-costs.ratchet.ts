@@ -1,5 +1,5 @@
-// What a batch costs in a ledger file, counted rather than timed, so that it is the same on every machine: commits, each of
-// which is one fsync, pages and bytes of the log, and bytes that are kept. Lower a bound when a change allows it; raise one
+// Counts what a batch costs in a ledger file: commits (each is one fsync), pages and bytes of the log, and growth of
+// the file. Unlike times, counts are the same on every machine. Lower a bound when a change allows it; raise a bound
 // only for a change that is worth it.
 
 import assert from 'node:assert/strict';
@@ -17,20 +17,20 @@ import { countLog, type LogCounts } from './log-file.ts';
 
 const USERS = 2_000;
 const BATCH = 64;
-/** So few that SQLite does not checkpoint the log meanwhile. */
+/** Few enough that SQLite does not checkpoint the log during the count. */
 const BATCHES = 16;
 const USER_BATCH = 500;
 
-/** A generation is half of the end users, as in a large ledger. */
+/** A generation of the cache has room for half of the end users, so that it is flushed as in a large ledger. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
-/** Until as many end users are flushed as become pending. */
+/** After this many batches, as many end users are flushed as become pending. */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;
 
 interface Counted extends LogCounts {
   readonly keptBytes: number;
 }
 
-/** For one command of a batch of 64, in a ledger of 2,000 end users with one cycle each, 16 such batches. */
+/** Per command, in 16 batches of 64 commands, in a ledger of 2,000 end users with one cycle each. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly command: (number: number) => Command;
@@ -40,7 +40,7 @@ const BOUNDS: readonly {
   { what: 'a subtraction', command: (number) => subtract(number), pages: 0.27, keptBytes: 110 },
   { what: 'an addition', command: (number) => add(number), pages: 0.32, keptBytes: 135 },
   {
-    what: 'a subtraction with a key',
+    what: 'a subtraction with an idempotency key',
     command: (number) => ({ ...subtract(number), idempotency: { key: nextKey(), requestId: 'mwoywi2f-e2h-4' } }),
     pages: 0.35,
     keptBytes: 195,
@@ -64,11 +64,11 @@ function add(number: number, amount = 1): Command {
 interface FundedLedger {
   readonly ledger: LedgerStore;
   readonly file: string;
-  /** Moves the clock on: it stands still otherwise. */
+  /** Advances the clock by a millisecond. The clock does not run by itself. */
   readonly tick: () => void;
 }
 
-/** A ledger that is written to in this thread. */
+/** The ledger is written to in this thread, without a writer thread. */
 async function fundedLedger(t: TestContext): Promise<FundedLedger> {
   const file = temporaryFile();
   let now = NOON;
@@ -106,7 +106,7 @@ async function counted(t: TestContext, command: (number: number) => Command): Pr
   return { ...log, keptBytes: statSync(file).size - before };
 }
 
-/** Checkpoints the log into the file, so that it begins again. */
+/** Checkpoints and truncates the log, so that the next count starts at zero. */
 function emptyLog(file: string): void {
   const db = new DatabaseSync(file);
   const [result] = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').all();
@@ -116,7 +116,7 @@ function emptyLog(file: string): void {
 
 describe('A batch in a ledger file', () => {
   for (const { what, command, ...bound } of BOUNDS) {
-    test(`${what} dirties and keeps a bounded number of pages and bytes, with one fsync for a batch`, async (t) => {
+    test(`${what} writes a bounded number of log pages and file bytes, with one fsync per batch`, async (t) => {
       const { commits, pages, keptBytes } = await counted(t, command);
       const each = (count: number) => count / (BATCHES * BATCH);
       t.diagnostic(`${each(pages)} pages, ${each(keptBytes)} bytes kept`);

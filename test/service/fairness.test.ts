@@ -1,5 +1,5 @@
-// Two accounts on a real server: one floods it on hundreds of connections, the other sends a few requests at a time. The times
-// of the second are printed, since they depend on the machine; the test asserts that all its requests succeed.
+// Two accounts on a real server: one floods it on hundreds of connections, the other sends a few requests at a time.
+// The test asserts that all requests of the second account succeed. It prints their times, which depend on the machine.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -24,7 +24,7 @@ async function startServer(t: TestContext): Promise<{ url: string; keys: readonl
   return { url: server.url, keys };
 }
 
-/** The status and the milliseconds of one addition. */
+/** Sends one addition and returns its status and its time. */
 function add(agent: Agent, url: string, key: string): Promise<{ status: number; ms: number }> {
   const started = performance.now();
   const body = JSON.stringify({ end_user_id: randomUUID(), amount: 1 });
@@ -43,7 +43,10 @@ function add(agent: Agent, url: string, key: string): Promise<{ status: number; 
   });
 }
 
-/** A few connections in a closed loop. */
+/**
+ * Sends additions on a few connections; each connection sends the next request when it has the response to the previous
+ * one.
+ */
 async function measure(agent: Agent, url: string, key: string): Promise<{ times: number[]; statuses: number[] }> {
   const times: number[] = [];
   const statuses = new Set<number>();
@@ -76,7 +79,7 @@ async function startFlood(t: TestContext, url: string, key: string): Promise<Chi
   return flood;
 }
 
-test('while one account floods the server, all requests of another succeed', async (t) => {
+test('while one account floods the server, all requests of another account succeed', async (t) => {
   const { url, keys } = await startServer(t);
   const [loud = '', quiet = ''] = keys;
   const agent = new Agent({ keepAlive: true, maxSockets: CONNECTIONS });
@@ -94,8 +97,8 @@ test('while one account floods the server, all requests of another succeed', asy
   flood.send('stop');
   const [counts] = (await counted) as [Record<string, number>];
   t.diagnostic(`alone: ${summary(alone.times)}`);
-  t.diagnostic(`on a server of its own, while the machine is busy with the flood: ${summary(apart.times)}`);
-  t.diagnostic(`beside the flood: ${summary(beside.times)}`);
+  t.diagnostic(`on another server, while the machine is busy with the flood: ${summary(apart.times)}`);
+  t.diagnostic(`during the flood: ${summary(beside.times)}`);
   t.diagnostic(`the flood: ${JSON.stringify(counts)}`);
   assert(beside.times.length > 0);
   assert.deepEqual([...alone.statuses, ...beside.statuses], [200, 200], 'no request of the other account is refused');

@@ -1,19 +1,20 @@
-// A flood, in a process of its own: pipelines writes on many connections as fast as the server reads them, and counts the
-// responses by status. Reports when the flood has begun, and the counts when it gets a message.
+// A load generator that runs as a separate process: it pipelines writes on many connections as fast as the server reads
+// them and counts the responses by status. It sends a message once the flood has begun, and the counts when it gets a
+// message.
 
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 
 const [port = '', key = '', connections = '', pipelined = ''] = process.argv.slice(2);
 
-/** Responses by status. */
+/** The number of responses by status. */
 const counts: Record<string, number> = {};
 
-/** After this many responses, all connections are open and their requests queued. */
+/** By this many responses, all connections are open and their requests are queued. */
 const FIRST_RESPONSES = 1_000;
 let responses = 0;
 
-/** So many end users that none gets thousands of cycles, which would make each write slower. */
+/** Enough end users that none of them gets thousands of cycles, which would slow down each write. */
 const END_USERS = 10_000;
 
 const pieces = Array.from({ length: Math.ceil(END_USERS / Number(pipelined)) }, () =>

@@ -1,5 +1,6 @@
-// One idempotency key has one effect and one response, even when a server is killed in between: thousands of requests with
-// 100 keys, on SQLite with one server and on PostgreSQL with two. The control sends the same requests without keys.
+// One idempotency key has one effect and one response, even when a server is killed meanwhile: thousands of requests
+// with 100 keys, on SQLite with one server and on PostgreSQL with two. The control sends the same requests without
+// keys.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -8,11 +9,11 @@ import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 
 const KEYS = 100;
-/** On each store. Each key is used thirty times, sometimes at once. */
+/** Requests to each store. By default each key is used thirty times, sometimes concurrently. */
 const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? 3_000);
 const AT_ONCE = 64;
 const END_USERS = 7;
-/** A request to a server that is killed may never get a response. */
+/** A request times out after this time, because a killed server may never respond. */
 const ANSWER_MS = 5_000;
 const TEST_MS = 120_000;
 
@@ -25,7 +26,7 @@ after(() => postgres.remove());
 interface Service {
   readonly secret: string;
   readonly users: readonly string[];
-  /** Those that are running; one that was killed is replaced by another. */
+  /** The running servers. A killed server is replaced by a new one. */
   servers: Server[];
   start(): Promise<Server>;
 }
@@ -43,16 +44,16 @@ async function serviceOn(t: TestContext, database: string, count: number): Promi
 
 interface Sent {
   readonly index: number;
-  /** Status and body; null if there was no response, or a 5xx. */
+  /** The status and body; null if there was no response or a status of 500 or more. */
   readonly answer: string | null;
 }
 
-/** @param keyed whether each request has one of the keys */
+/** @param keyed whether requests have an idempotency key */
 async function send({ servers, secret, users }: Service, index: number, keyed: boolean): Promise<Sent> {
   const number = index % KEYS;
   const headers: Record<string, string> = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
   if (keyed) headers['idempotency-key'] = `order-${number}`;
-  // Every third key is refused at first, and its request would be accepted later.
+  // Every third key belongs to a subtraction that is refused at first and would succeed after enough additions.
   const path = number % 3 === 0 ? '/subtract' : '/add';
   const amount = number % 3 === 0 ? 1_000_000 : number + 1;
   const body = JSON.stringify({ end_user_id: users[number % END_USERS], amount });
@@ -67,7 +68,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   }
 }
 
-/** Sends all requests; halfway, a server is killed and another one started. */
+/** Sends all requests; after half of them, kills a server and starts another. */
 async function sendAll(service: Service): Promise<Sent[]> {
   const sent: Sent[] = [];
   let next = 0;
@@ -125,19 +126,21 @@ async function assertOncePerKey(service: Service): Promise<void> {
   );
 }
 
-test('on SQLite, each idempotency key has one effect and one response, although the server is killed', {
+test('on SQLite, each idempotency key has one effect and one response, even if the server is killed', {
   timeout: TEST_MS,
 }, async (t) => {
   await assertOncePerKey(await serviceOn(t, `file:${temporaryFile()}`, 1));
 });
 
-test('on PostgreSQL, each idempotency key has one effect and one response, although one of two servers is killed', {
+test('on PostgreSQL, each idempotency key has one effect and one response, even if one of two servers is killed', {
   timeout: TEST_MS,
 }, async (t) => {
   await assertOncePerKey(await serviceOn(t, await postgres.createDatabase(), 2));
 });
 
-test('control: without idempotency keys, the same requests have an effect each', { timeout: TEST_MS }, async (t) => {
+test('control: without idempotency keys, an addition that is sent twice takes effect twice', {
+  timeout: TEST_MS,
+}, async (t) => {
   const service = await serviceOn(t, `file:${temporaryFile()}`, 1);
   await Promise.all(Array.from({ length: 2 * KEYS }, (_, index) => send(service, index, false)));
   assert.equal((await transactionsOf(service)).length, 2 * additions.length);

@@ -1,5 +1,5 @@
-// Tracing against an OpenTelemetry collector of our own: one span per request and batch, linked and in the caller's trace,
-// and nothing unless a collector is configured.
+// Tracing with an OpenTelemetry collector that the test runs: one span per request and batch, linked to each other and
+// part of the caller's trace; no spans unless a collector is configured.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -109,7 +109,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
 describe('tracing', { timeout: 60_000 }, () => {
-  test('each request and each batch is sent as a span, and a request links to its batch', async (t) => {
+  test('each request and each batch is sent as a span, and the span of a request links to its batch', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -187,7 +187,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     assert.equal(collector.received[0]?.path, '/own');
   });
 
-  test('no span contains client input', async (t) => {
+  test('no span contains text from a request', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url });
     const canary = 'canary-7f3a91';
@@ -205,7 +205,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     }
   });
 
-  test('a collector that is down or rejects spans is logged once and does not delay requests', async (t) => {
+  test('a collector that is down or rejects spans causes one log line and does not delay requests', async (t) => {
     const collector = await Collector.start(t);
     collector.status = 503;
     for (const url of ['http://127.0.0.1:1', collector.url]) {

@@ -1,6 +1,7 @@
-// Judges a simulation. It has the reference model of the rules and learns what the store committed, when and in which
-// order, but never with what result. From that it predicts the response to every request. A response that says "nothing
-// happened" must stay true; after one that says "unknown", the commits show which it was.
+// Checks every response of a simulation. The auditor learns which commands the store committed, when and in which
+// order, but does not use their outcomes: it runs the commands on the reference model to predict every response. If a
+// response says that nothing happened, no commit may contradict it. If the outcome is unknown, the commits show what
+// happened.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -22,37 +23,37 @@ import {
 } from './predicted-replies.ts';
 import type { Witness } from './simulated-store.ts';
 
-/** One request in flight: an operation may need several, and the network may duplicate one. */
+/** One request of an operation: an operation may need several requests, and the network may duplicate a request. */
 export interface Attempt {
   readonly operation: Operation;
   readonly watched: Watched;
-  /** The command that the server made of it; null until then. */
+  /** The command that the server submitted for the request; null until then. */
   command: Command | null;
   decided: Decided | null;
   /** Whether the response said that nothing happened. */
   isDenied: boolean;
-  /** How many reads of its end user there were when it was sent. */
+  /** The number of reads of the end user before the request was sent. */
   readonly readsBefore: number;
 }
 
 interface Decided {
   readonly outcome: ModelOutcome | { readonly refused: 'IdempotencyKeyReused' };
-  /** The first with this key; null without a key, or if it is the first itself. */
+  /** The record of an earlier request with the same key; null if there is none. */
   readonly replayOf: Recorded | null;
   readonly record: Recorded | null;
 }
 
-/** What should be recorded for an idempotency key. */
+/** The expected idempotency record of a key. */
 interface Recorded {
   readonly request: string;
   readonly outcome: ModelOutcome;
   readonly requestId: string;
   readonly expiresAt: number;
-  /** Of the first response. */
+  /** The body of the first response; null until then. */
   body: string | null;
 }
 
-/** When a batch was decided: on the clock of the ledger, and in virtual time. */
+/** When a batch was decided, in the time of the ledger and in virtual time. */
 interface Loaded {
   readonly now: number;
   readonly loadedAt: number;
@@ -60,18 +61,18 @@ interface Loaded {
 
 interface Read {
   readonly kind: 'balance' | 'transactions';
-  /** Of a list, one for each transaction. */
+  /** The expected text of the balance, or of each transaction. */
   readonly texts: readonly string[];
 }
 
 class Watched {
   readonly ledger = new ReferenceLedger(0);
   readonly reads: Read[] = [];
-  /** The latest instant that a reader was shown. */
+  /** The instant of the latest read. */
   readAt = 0;
-  /** The latest renewal that a reader was shown before it was stored. */
+  /** The instant of the latest renewal that a read returned before it was stored. */
   renewalShown = 0;
-  /** The longest list of ids that was sent, as one text: parts of responses would keep all of it in memory. */
+  /** The longest list of ids in a response, as one text: substrings of a response would keep all of it in memory. */
   ids = '';
 }
 
@@ -82,12 +83,12 @@ export class Auditor implements Witness {
   violation: string | null = null;
   readonly outcomes = new Map<string, number>();
   readonly #users = new Map<string, Watched>();
-  /** The same by object: clients use the same object for an end user each time. */
+  /** The same entries by object, because clients always use the same object for an end user. */
   readonly #asked = new Map<ModelUser, Watched>();
   readonly #records = new Map<string, Recorded>();
-  /** Records that were deleted, and when in virtual time. */
+  /** Deleted records, with the virtual time of the deletion. */
   readonly #deleted = new Map<string, { readonly record: Recorded; readonly at: number }>();
-  /** Those that may yet be committed. */
+  /** The requests with a command that may still be committed. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
@@ -120,7 +121,7 @@ export class Auditor implements Witness {
       if (command.kind === 'settle' || outcomes[index] === null) continue;
       const attempt = this.#attempts.get(command);
       if (attempt === undefined)
-        this.#fail('a command is committed that no request led to, or one that was answered before');
+        this.#fail('a command is committed without a request, or after its request was answered');
       else this.#decide(attempt, command, loaded);
     }
   }
@@ -128,8 +129,10 @@ export class Auditor implements Witness {
   #decide(attempt: Attempt, command: Command, { now, loadedAt }: Loaded): void {
     const { operation, watched } = attempt;
     if (attempt.decided !== null) this.#fail(`operation ${operation.number} is committed twice by one request`);
-    if (attempt.isDenied) this.#fail(`operation ${operation.number} happened after its response said that nothing did`);
-    if (now < watched.renewalShown) this.#fail(`operation ${operation.number} comes before a renewal that was shown`);
+    if (attempt.isDenied)
+      this.#fail(`operation ${operation.number} is committed after a response said that nothing happened`);
+    if (now < watched.renewalShown)
+      this.#fail(`operation ${operation.number} is decided before a renewal that a read returned`);
     if (operation.command === null) {
       this.#fail(`operation ${operation.number} should never have been decided`);
       return;
@@ -153,14 +156,15 @@ export class Auditor implements Witness {
       attempt.decided = { outcome, replayOf: null, record: name === null ? null : record };
     }
     const { refused } = attempt.decided.outcome;
-    const what = `${operation.kind}: ${attempt.decided.replayOf ? 'answered again' : (refused ?? 'accepted')}`;
+    const what = `${operation.kind}: ${attempt.decided.replayOf ? 'replayed' : (refused ?? 'accepted')}`;
     this.outcomes.set(what, (this.outcomes.get(what) ?? 0) + 1);
     this.#trace(`operation ${operation.number} ${what}`);
   }
 
   read(kind: 'balance' | 'transactions', user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read during a write sees the state before it, at an instant that may be later than that of the write.
+    // A read during a write sees the state before the write, but its instant may be later than the instant of the
+    // write.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.renewalShown = Math.max(watched.renewalShown, watched.ledger.renewalDue(user, watched.readAt));
     const texts =
@@ -173,20 +177,20 @@ export class Auditor implements Witness {
   expired(names: readonly string[], now: number, at: number): void {
     for (const name of names) {
       const record = this.#records.get(name);
-      if (record === undefined) this.#fail(`the record of ${name} is deleted, and was never made`);
-      else if (record.expiresAt >= now) this.#fail(`the record of ${name} is deleted before its time`);
+      if (record === undefined) this.#fail(`the record of ${name} is deleted but was never made`);
+      else if (record.expiresAt >= now) this.#fail(`the record of ${name} is deleted before it expires`);
       this.#records.delete(name);
       if (record !== undefined) this.#deleted.set(name, { record, at });
     }
   }
 
-  /** The record of a key when a batch was loaded. */
+  /** The record of a key at the time at which the batch was loaded. */
   #recordAt(name: string, loadedAt: number): Recorded | undefined {
     const deleted = this.#deleted.get(name);
     return this.#records.get(name) ?? (deleted !== undefined && deleted.at > loadedAt ? deleted.record : undefined);
   }
 
-  /** Judges a response, whether or not it reaches the client. */
+  /** Checks a response, whether or not it reaches the client. */
   judge(attempt: Attempt, reply: Reply): void {
     const { operation } = attempt;
     const { status, headers, body } = reply;
@@ -210,13 +214,13 @@ export class Auditor implements Witness {
     const isUnknown = error === 'OutcomeUnknown';
     assert.equal(headers['retry-after'], isUnknown && !isKeyed ? undefined : '1');
     if (isUnknown) return;
-    assert(error === 'Overloaded' || error === 'StoreUnavailable', `${error} is no fault that comes with 503`);
-    assert.equal(attempt.decided, null, 'it says that nothing happened, and it did');
+    assert(error === 'Overloaded' || error === 'StoreUnavailable', `${error} is not a fault with status 503`);
+    assert.equal(attempt.decided, null, 'the response says that nothing happened, but the command is committed');
     attempt.isDenied = true;
   }
 
   #judgeWrite({ operation, decided }: Attempt, { status, headers, body }: Reply): void {
-    assert(decided !== null, 'nothing of it is committed');
+    assert(decided !== null, 'the command is not committed');
     const { outcome, replayOf } = decided;
     const record = replayOf ?? decided.record;
     assert.equal(headers['idempotent-replayed'], replayOf === null ? undefined : 'true');
@@ -228,7 +232,7 @@ export class Auditor implements Witness {
       const expected = problemOf(operation.user, outcome);
       assert.equal(expected.status, status);
       if (!saysJust(document, expected)) {
-        const { request_id, type, title, detail, ...answered } = document;
+        const { request_id, timestamp, error_code, message, type, title, detail, ...answered } = document;
         assert.deepEqual(answered, expected);
       }
       if (record !== null) assert.equal(document.request_id, record.requestId, 'the id of the first request');
@@ -247,33 +251,34 @@ export class Auditor implements Witness {
       const { kind, texts } = watched.reads[index] as Read;
       if (kind === operation.kind) expected = isBalance ? texts[0] : listText(operation.user, texts);
     }
-    if (expected !== text) assert.fail(`it read ${expected}`);
+    if (expected !== text) assert.fail(`expected ${expected}`);
     if (isBalance) return;
     ids.forEach((id, index) => {
-      if (!UUID_VERSION_4.test(id)) assert.fail(`${id} is no id`);
-      if (index > 0 && id >= (ids[index - 1] as string)) assert.fail('ids sort by creation, and none comes twice');
+      if (!UUID_VERSION_4.test(id)) assert.fail(`${id} is not a transaction id`);
+      if (index > 0 && id >= (ids[index - 1] as string)) assert.fail('the ids of a list descend without duplicates');
     });
     this.#compareIds(watched, ids.join(''));
   }
 
-  /** Of two lists of the same end user the shorter is the end of the longer: a listed transaction never changes. */
+  /** The shorter of two lists of an end user is the end of the longer list: listed transactions never change. */
   #compareIds(watched: Watched, ids: string): void {
     const [shorter, longer] = ids.length < watched.ids.length ? [ids, watched.ids] : [watched.ids, ids];
-    assert(longer.endsWith(shorter), 'what was listed once never changes');
+    assert(longer.endsWith(shorter), 'listed transactions never change');
     watched.ids = longer;
   }
 
-  /** At the end: the invariants of the ledger over the whole disk, the idempotency records and the totals. */
+  /** Checks the whole disk at the end: the invariants of the ledger, the idempotency records and the totals. */
   judgeDisk(disk: Disk): void {
     const [finding] = faultsOfDisk(disk);
     if (finding !== undefined) this.#fail(`the audit finds: ${finding}`);
     const { records } = disk;
-    for (const name of records.keys()) if (!this.#records.has(name)) this.#fail(`the record of ${name} was never made`);
+    for (const name of records.keys())
+      if (!this.#records.has(name)) this.#fail(`the record of ${name} is stored but was never made`);
     for (const name of this.#records.keys()) if (!records.has(name)) this.#fail(`the record of ${name} is lost`);
     const counted = new TotalsSum();
     for (const entry of disk.feed) counted.add(entry);
     if (!isDeepStrictEqual(textsOf(disk.totals), textsOf(counted)))
-      this.#fail('the totals are not those of the postings');
+      this.#fail('the totals differ from the sums of the postings');
   }
 
   fail(what: string): void {
@@ -295,7 +300,7 @@ export class Auditor implements Witness {
   }
 }
 
-/** In one order; an hour in which nothing ends counts as missing. */
+/** The totals as sorted texts, without hours in which no credits expire. */
 function textsOf(sum: TotalsSum): string[] {
   const { daily, expiries } = sum.totals();
   const texts = [...daily, ...expiries.filter(({ credits }) => credits !== 0n)].map((total) =>
@@ -307,7 +312,7 @@ function textsOf(sum: TotalsSum): string[] {
 const BEFORE_TRANSACTION_ID = '"transaction_id":"';
 const TRANSACTION_ID_LENGTH = 36;
 
-/** A list without its ids, which cannot be predicted; and the ids. */
+/** Separates the transaction ids of a list, which cannot be predicted, from the rest of its text. */
 function withoutIds(body: string): { text: string; ids: readonly string[] } {
   const ids: string[] = [];
   let text = '';
@@ -321,10 +326,10 @@ function withoutIds(body: string): { text: string; ids: readonly string[] } {
   return { text: text + body.slice(from), ids };
 }
 
-/** Members of a problem document that are texts for people, and the request id. */
-const UNPREDICTED_COUNT = ['type', 'title', 'detail', 'request_id'].length;
+/** The members of a problem document that are not predicted. */
+const UNPREDICTED_COUNT = ['type', 'title', 'detail', 'message', 'request_id', 'timestamp', 'error_code'].length;
 
-/** Much faster than an assertion that reports the difference. */
+/** Whether the document has exactly the expected members. Much faster than an assertion that reports the difference. */
 function saysJust(document: Record<string, unknown>, expected: Record<string, unknown>): boolean {
   const names = Object.keys(expected);
   if (names.length + UNPREDICTED_COUNT !== Object.keys(document).length) return false;

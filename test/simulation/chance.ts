@@ -1,7 +1,7 @@
-// The source of all randomness in a simulation: one generator (sfc32) with the seed.
+// The source of all randomness in a simulation: a generator (sfc32) that starts from the seed.
 
 export class Chance {
-  /** A signed integer of 32 bits like the others: V8 keeps a number that was once larger as a double. */
+  /** A signed 32-bit integer like the others: V8 stores a field that once had a larger number as a double. */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;
@@ -12,17 +12,17 @@ export class Chance {
     for (let round = 0; round < 12; round++) this.#next();
   }
 
-  /** From 0 up to but not 1. */
+  /** A number from 0, included, to 1, excluded. */
   share(): number {
     return this.#next() / 2 ** 32;
   }
 
-  /** An integer, both ends included. */
+  /** An integer from `least` to `most`, both included. */
   between(least: number, most: number): number {
     return least + Math.floor(this.share() * (most - least + 1));
   }
 
-  /** Whether something with this probability happens. A rate of 0 draws nothing. */
+  /** True with the probability `rate`. A rate of 0 draws no random number. */
   happens(rate: number): boolean {
     return rate > 0 && this.share() < rate;
   }
@@ -31,7 +31,7 @@ export class Chance {
     return items[Math.floor(this.share() * items.length)] as Item;
   }
 
-  /** Milliseconds: mostly short, rarely long. */
+  /** Exponentially distributed milliseconds: mostly short, rarely long. */
   delay(meanMs: number): number {
     return -Math.log(1 - this.share()) * meanMs;
   }
@@ -46,7 +46,7 @@ export class Chance {
     return Uint8Array.from({ length: count }, () => this.#next() >>> 24);
   }
 
-  /** Some of them, about half, in their order. */
+  /** A random selection of about half of the items, in their order. */
   half<Item>(items: readonly Item[]): Item[] {
     return items.filter(() => this.share() < 0.5);
   }

@@ -1,6 +1,6 @@
-// A client of the service, as its documentation recommends: it repeats a request with a key until it gets a response,
-// and one without a key only if nothing happened. It waits as long as `Retry-After` says, and longer each time without
-// a response. It sends one request at a time.
+// A client that follows the documentation of the service. It repeats a request with a key until it gets a response, and
+// a request without a key only if nothing happened. It waits as long as `Retry-After` says; without a response, it
+// doubles its backoff with each retry. It sends one request at a time.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';
@@ -8,23 +8,23 @@ import type { Reply } from './connection.ts';
 import type { Operation } from './operation.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What a client learns of a request: a response, that it never arrived, or nothing. */
+/** What a client learns about a request: the response, that it never reached a server, or nothing. */
 export type Heard = Reply | 'refused' | 'cut';
 
 export interface ClientPorts {
   readonly time: VirtualTime;
   readonly chance: Chance;
-  /** Null when there are no more operations. */
+  /** Returns null if there are no more operations. */
   nextOperation(client: Client): Operation | null;
   attempt(operation: Operation): Attempt;
   send(attempt: Attempt, hear: (heard: Heard) => void): void;
 }
 
 const THINK_MS = 60;
-/** The first time; twice as long each time after that. */
+/** The first backoff; each further one is twice as long. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** Spreads the clients that got the same `Retry-After`. */
+/** A random extra delay, so that clients with the same `Retry-After` do not return together. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 

@@ -1,5 +1,5 @@
-// Stores that are broken on purpose, each in a way in which other systems have lost money. The simulation must catch
-// every one of them.
+// Stores that are broken on purpose, each with a bug by which other systems have lost money. The simulation must catch
+// all of them.
 
 import type { Batch, DecidedBatch, LoadedBatch } from '../../src/ledger/batch.ts';
 import { ACCEPTED, type Command, type EndUserKey, endUserText, type Outcome } from '../../src/ledger/command.ts';
@@ -14,7 +14,7 @@ import { SimulatedStore, type Staged } from './simulated-store.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Writes to the disk a moment later, if the process lives that long. */
+/** Returns before the commit, which happens a moment later if the process is still alive. */
 class AcknowledgesBeforeCommit extends SimulatedStore {
   protected override async commit(staged: Staged): Promise<Outcomes | null> {
     const { time, chance } = this.options;
@@ -23,7 +23,7 @@ class AcknowledgesBeforeCommit extends SimulatedStore {
   }
 }
 
-/** Loses the last confirmed commit in a crash, like a disk whose cache was not flushed. */
+/** Loses the last confirmed commit in a crash, like a disk that did not flush its cache. */
 class LosesTheLastCommitInACrash extends SimulatedStore {
   protected override async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
     const before = new Map([...this.disk.users].map(([name, rows]) => [name, structuredClone(rows)]));
@@ -47,7 +47,7 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
   }
 }
 
-/** Treats a commit whose reply was lost as failed, and repeats it. */
+/** Repeats a commit as if its reply had been lost. */
 class AppliesTwiceOnALostReply extends SimulatedStore {
   protected override apply(staged: Staged): void {
     super.apply(staged);
@@ -57,7 +57,7 @@ class AppliesTwiceOnALostReply extends SimulatedStore {
   }
 }
 
-/** Stores idempotency records in a transaction of their own, a little later. */
+/** Stores idempotency records in a separate transaction, a little later. */
 class StoresRecordsApart extends SimulatedStore {
   protected override apply(staged: Staged): void {
     const { changes, records, outcomes } = staged.decided;
@@ -68,7 +68,7 @@ class StoresRecordsApart extends SimulatedStore {
   }
 }
 
-/** Does not store the latest instant: a clock that jumps back revives what has expired. */
+/** Does not store the latest instant: a clock that jumps back revives expired credits. */
 class BelievesTheWallClock extends SimulatedStore {
   protected override tick(): Instant {
     return Math.min(Math.floor(this.disk.wall()), super.tick());
@@ -81,12 +81,13 @@ class BelievesTheWallClock extends SimulatedStore {
   }
 }
 
-/** Returns the outcome of one command for another one of the batch. */
+/** Returns the outcomes of a batch in reverse order. */
 class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
-    // If the server could not write the response, there would be nothing to catch.
+    // The server cannot format every wrong outcome, and an error of the server would not show that the simulation
+    // works.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }
@@ -96,7 +97,7 @@ function canBeWritten({ kind }: Command, outcome: Outcomes[number] | undefined):
   return !needsCycle || outcome === null || outcome?.refused !== null || outcome.cycle !== null;
 }
 
-/** Carries the rest of a period over to the next. */
+/** Carries the remaining credits of a period over to the next. */
 class CarriesLeftoversOver extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
     const { states, records } = super.loadBatch(batch, now);
@@ -110,7 +111,7 @@ class CarriesLeftoversOver extends SimulatedStore {
   }
 }
 
-/** Lets a subtraction that the balance does not cover draw on expired credits. */
+/** Spends expired credits if the balance does not cover a subtraction. */
 class SpendsExpiredCredits extends SimulatedStore {
   protected override decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
     const decided = super.decide(batch, loaded, moment);
@@ -151,7 +152,7 @@ class CallsTheUnknownUndone extends SimulatedStore {
   }
 }
 
-/** Shows a renewal to a reader during a write that then comes before it. */
+/** Shows a renewal to a reader during a write that is then stored before the renewal. */
 class ShowsRenewalsTooEarly extends SimulatedStore {
   protected override async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -164,7 +165,7 @@ class ShowsRenewalsTooEarly extends SimulatedStore {
   }
 }
 
-/** Stores what a consumer derived from a part of the feed separately from its position. */
+/** Sometimes stores the totals of a part of the feed without advancing the position of the consumer. */
 class CountsTwice extends SimulatedStore {
   protected override saveTotals(totals: Totals, count: number): void {
     super.saveTotals(totals, this.options.chance.happens(0.05) ? 0 : count);
@@ -175,15 +176,15 @@ export const BROKEN_STORES = {
   nothing: SimulatedStore,
   'acknowledges before its commit': AcknowledgesBeforeCommit,
   'loses the last commit in a crash': LosesTheLastCommitInACrash,
-  'applies twice on a lost reply': AppliesTwiceOnALostReply,
+  'repeats a commit after a lost reply': AppliesTwiceOnALostReply,
   'stores idempotency records outside the transaction': StoresRecordsApart,
-  'lets a clock that goes back revive credits': BelievesTheWallClock,
-  'answers in the wrong order': AnswersInTheWrongOrder,
-  'carries leftovers over a renewal': CarriesLeftoversOver,
+  'revives expired credits if the clock jumps back': BelievesTheWallClock,
+  'returns outcomes in the wrong order': AnswersInTheWrongOrder,
+  'carries remaining credits over a renewal': CarriesLeftoversOver,
   'spends expired credits': SpendsExpiredCredits,
   'writes without locks': WritesWithoutLocks,
-  'calls the unknown undone': CallsTheUnknownUndone,
-  'shows renewals that a running write comes before': ShowsRenewalsTooEarly,
+  'reports an unknown outcome as if nothing happened': CallsTheUnknownUndone,
+  'shows renewals before an earlier write is stored': ShowsRenewalsTooEarly,
   'counts a part of the feed twice': CountsTwice,
 } as const;
 

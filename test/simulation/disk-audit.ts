@@ -1,9 +1,9 @@
-// The audit of `scrip verify`, over the disk of a simulation.
+// Runs the audit of `scrip verify` on the disk of a simulation.
 
 import { audit } from '../../src/ledger/audit.ts';
 import type { Disk } from './disk.ts';
 
-/** Sentences, one for each problem. */
+/** Yields a sentence for each problem. */
 export function* faultsOfDisk(disk: Disk): Generator<string> {
   const ids = new Set<string>();
   for (const rows of disk.users.values()) {

@@ -1,5 +1,5 @@
-// Stable storage in a simulation: only what was committed, independent of the processes. It also has what a database
-// server holds for its clients: row locks, and a clock that never goes back.
+// The stable storage of a simulation: all committed data, independent of the processes. It also does what a database
+// server does for its clients: it manages row locks, and a clock that never goes back.
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
 import type { DecidedBatch, UserChange } from '../../src/ledger/batch.ts';
@@ -20,19 +20,19 @@ export interface UserRows {
   readonly user: EndUserKey;
   /** All cycles, each in its latest period. */
   cycles: Cycle[];
-  /** Those that were live at `liveAt`, so that a load need not scan every cycle that ever was. */
+  /** The cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
   live: Cycle[];
   liveAt: Instant;
   /** In the order of the commits. */
   readonly postings: Posting[];
 }
 
-/** On rows of end users: requested or held. */
+/** A requested or granted lock on rows of end users. */
 export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /** COMMIT was sent: the server finishes it and holds the rows until then, even if the client disconnects. */
+  /** After COMMIT is sent, the server finishes it and holds the lock until then, even if the client disconnects. */
   isCommitting: boolean;
 }
 
@@ -41,14 +41,14 @@ export class Disk {
   readonly records = new Map<string, IdempotencyRecord>();
   readonly apiKeys = new Map<string, ApiKey>();
   readonly ids: TransactionIds;
-  /** All postings in the order of the commits, and how many of them the totals count. */
+  /** All postings in the order of the commits. The totals count the first `consumed` of them. */
   readonly feed: FeedPosting[] = [];
   consumed = 0;
   readonly totals = new TotalsSum();
-  /** The machine's clock; it jumps. */
+  /** The clock of the machine; it may jump. */
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No record is older, so that a sweep need not scan all of them each second. */
+  /** No idempotency record is older, so that a sweep need not scan all records each second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
@@ -58,12 +58,12 @@ export class Disk {
     this.ids = new TransactionIds({ at: 0, sequence: 0 }, tails);
   }
 
-  /** The latest instant that was given out. */
+  /** The latest instant of a read or write. */
   get latest(): Instant {
     return this.#latest;
   }
 
-  /** The present instant, which counts as given out. */
+  /** Advances the time of the ledger to the present instant and returns it. */
   tick(): Instant {
     this.#latest = this.peek();
     return this.#latest;
@@ -73,7 +73,7 @@ export class Disk {
     return Math.min(Math.max(this.#latest, Math.floor(this.wall())), LAST_INSTANT);
   }
 
-  /** With the cycles that are live at `now`. */
+  /** The state of an end user with the cycles that are live at `now`. */
   load(user: EndUserKey, now: Instant): EndUserState {
     const rows = this.users.get(endUserText(user));
     if (rows === undefined) return EMPTY_STATE;
@@ -86,7 +86,7 @@ export class Disk {
     return { cycles: inBurnOrder(live) };
   }
 
-  /** One commit, as a whole, at this instant. */
+  /** Makes one atomic commit. */
   commit({ changes, records }: Pick<DecidedBatch, 'changes' | 'records'>): void {
     for (const change of changes) this.#apply(change);
     for (const record of records) {
@@ -111,7 +111,7 @@ export class Disk {
     this.feed.push(...postings.map((posting) => ({ user: rows.user, posting })));
   }
 
-  /** Up to this many postings that are not consumed yet, and the rest of the last transaction. */
+  /** The next postings for the consumer: at most `postingsMax`, and the rest of the last transaction. */
   nextPart(postingsMax: number): FeedPosting[] {
     const { feed, consumed } = this;
     let end = Math.min(consumed + postingsMax, feed.length);
@@ -119,14 +119,14 @@ export class Disk {
     return feed.slice(consumed, end);
   }
 
-  /** Stores what a consumer derived from the next part of the feed. */
+  /** Stores the totals of the next `count` postings of the feed, and advances the position of the consumer. */
   saveTotals({ daily, expiries }: Totals, count: number): void {
     for (const total of daily) this.totals.addDaily(total);
     for (const total of expiries) this.totals.addExpiry(total);
     this.consumed += count;
   }
 
-  /** End users for whom something is due, the longest overdue first. */
+  /** End users with a due renewal, the longest overdue first. */
   due(limit: number): EndUserKey[] {
     const now = this.peek();
     const found: { end: Instant; user: EndUserKey }[] = [];
@@ -138,7 +138,7 @@ export class Disk {
     return found.slice(0, limit).map(({ user }) => user);
   }
 
-  /** @returns the names of the records that it deleted, at most `max` */
+  /** @returns the names of the deleted records, at most `max` */
   deleteExpiredRecords(now: Instant, retention: IdempotencyRetention, max: number): string[] {
     if (this.#recordedFrom + Math.min(retention.grantsMs, retention.othersMs) >= now) return [];
     const expired: string[] = [];
@@ -158,7 +158,7 @@ export class Disk {
     return false;
   }
 
-  /** The next instant at which a cycle of one of these end users renews; null when none does. */
+  /** The next instant at which a cycle of one of these end users renews; null if there is none. */
   nextRenewalOf(names: readonly string[]): Instant | null {
     const now = this.peek();
     let next: Instant | null = null;
@@ -176,7 +176,7 @@ export class Disk {
     return [...ends].sort((a, b) => a - b);
   }
 
-  /** Takes the locks of all of them together, once they are free, in the order of the requests. */
+  /** Locks all names together as soon as they are free. Earlier requests come first. */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };
@@ -194,7 +194,7 @@ export class Disk {
     this.#grant();
   }
 
-  /** As a server does when it notices that a client has disconnected. */
+  /** Releases the locks of a process, as a server does when it notices that a client has disconnected. */
   unlockAllOf(owner: Owner): void {
     this.#waiting = this.#waiting.filter((lock) => lock.owner !== owner);
     for (const lock of new Set(this.#held.values())) if (lock.owner === owner && !lock.isCommitting) this.unlock(lock);

@@ -1,25 +1,25 @@
-// What goes wrong in a simulation, and how often. Each seed disables a random half of the faults and draws a rate for
-// each of the others, so that frequent faults do not always hide rare ones.
+// The faults of a simulation and their rates. Each seed disables a random half of the faults and draws a rate for each
+// of the others, so that frequent faults do not always hide rare ones.
 
 import type { Chance } from './chance.ts';
 
-/** Probability per batch, request or other subject of a fault. Most rates are far lower. */
+/** The maximum probability of a fault per batch, request or other occasion. Most rates are far lower. */
 const RATE_MAX = 0.1;
 
 export const FAULTS = [
   'a write fails before it begins',
   'a write fails before its commit',
-  'a commit fails, and is there',
-  'a commit fails, and is not there',
+  'a commit fails but is stored',
+  'a commit fails and is not stored',
   'a reply to a commit is lost, and the batch is found',
   'a reply to a commit is lost, and the batch runs again',
   'a batch is decided twice',
   'a write stalls',
   'a commit stalls',
-  'the store is away for a while',
+  'the store is unavailable for a while',
   'a read fails',
   'a read stalls',
-  'a look at an API key fails',
+  'the look-up of an API key fails',
   'due end users cannot be listed',
   'expired records cannot be deleted',
   'the feed cannot be read',
@@ -51,7 +51,7 @@ export class Faults {
     this.#rates = new Map(chance.half(FAULTS).map((fault) => [fault, chance.share() ** 2 * RATE_MAX]));
   }
 
-  /** Whether it happens now, which is then counted. */
+  /** Decides whether the fault happens now, and counts it if it does. */
   strikes(fault: Fault): boolean {
     if (this.#isOver) return false;
     const happens = this.#chance.happens(this.#rates.get(fault) ?? 0);

@@ -1,4 +1,4 @@
-// The clock of the machine that the store runs on: it advances with virtual time, until it jumps.
+// The clock of the machine of the store. It advances with virtual time and sometimes jumps.
 
 import { DAY_MS, HOUR_MS, type Instant } from '../../src/ledger/instant.ts';
 import type { Chance } from './chance.ts';
@@ -7,19 +7,19 @@ import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-/** How far it may advance in all, without the last jump: a daily cycle renews that often. */
+/** The limit on the sum of all jumps but the last one, because a daily cycle renews that many times. */
 const DAYS_MAX = 60;
 const STANDSTILL_MS = 150;
 const BOUNDARIES_NEAR = 4;
 
 export class MachineClock {
-  /** How far jumps have advanced it. */
+  /** The sum of all jumps forward, in days. */
   days = 0;
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
-  /** How far it is ahead of virtual time. */
+  /** The difference between this clock and virtual time. */
   #offset = BEGIN;
-  /** Until then it is frozen. */
+  /** The virtual time until which the clock is frozen. */
   #standsUntil = 0;
 
   constructor(time: VirtualTime, onJump: (instant: Instant) => void) {
@@ -27,12 +27,12 @@ export class MachineClock {
     this.#onJump = onJump;
   }
 
-  /** Its reading; not always whole milliseconds. */
+  /** The time of the clock, not always in whole milliseconds. */
   now(): number {
     return this.#offset + Math.max(this.#time.now, this.#standsUntil);
   }
 
-  /** @param standsMs how long it is frozen then, so that something happens at that very instant */
+  /** @param standsMs how long the clock is frozen after the jump, so that requests happen at exactly that instant */
   jump(disk: Disk, to: number, standsMs = 0): void {
     const instant = Math.max(0, Math.floor(to));
     this.days += Math.max(0, instant - disk.peek()) / DAY_MS;
@@ -41,7 +41,7 @@ export class MachineClock {
     this.#onJump(instant);
   }
 
-  /** One chance for each way to jump. */
+  /** Gives each kind of jump one chance to happen. */
   mayJump(disk: Disk, chance: Chance, faults: Faults): void {
     if (faults.strikes('the clock jumps back')) {
       this.jump(disk, this.now() - chance.pick([1, 1_000, HOUR_MS, DAY_MS, 400 * DAY_MS]) * chance.share());
@@ -56,7 +56,9 @@ export class MachineClock {
     }
   }
 
-  /** Jumps to the next instant at which a cycle of one of these end users renews, unless it has advanced far enough. */
+  /**
+   * Jumps to the next instant at which a cycle of one of these end users renews, unless the limit on jumps is reached.
+   */
   jumpToARenewalOf(names: readonly string[], disk: Disk): void {
     const next = this.days > DAYS_MAX ? null : disk.nextRenewalOf(names);
     if (next !== null) this.jump(disk, next);

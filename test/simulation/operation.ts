@@ -1,4 +1,4 @@
-// What clients request in a simulation: the operations of the interface, and invalid ones.
+// The requests of clients in a simulation: all operations of the interface, and invalid requests.
 
 import type { ModelCommand, ModelUser } from '../model/reference-model.ts';
 import type { Chance } from './chance.ts';
@@ -15,12 +15,12 @@ export const KINDS = [
   'reuse of a key',
   'invalid request',
   'unknown API key',
-  'API key that may only read',
+  'API key with the scope read',
 ] as const;
 
 export type Kind = (typeof KINDS)[number];
 
-/** How often each is requested, unless it is disabled. */
+/** The relative frequency of each kind, unless the seed disables it. */
 const WEIGHTS: Readonly<Record<Kind, number>> = {
   add: 22,
   subtract: 35,
@@ -32,34 +32,34 @@ const WEIGHTS: Readonly<Record<Kind, number>> = {
   'reuse of a key': 3,
   'invalid request': 2,
   'unknown API key': 1,
-  'API key that may only read': 1,
+  'API key with the scope read': 1,
 };
 
 const MOST = 2 ** 53 - 1;
 const KEYED_SHARE = 0.75;
 
-/** One thing that a client wants, however many requests it takes. */
+/** One operation of a client, which may take several requests. */
 export interface Operation {
   readonly number: number;
   readonly kind: Kind;
   readonly user: ModelUser;
-  /** Null for a request that never reaches the ledger. */
+  /** Null for reads, and for writes that never reach the ledger. */
   readonly command: ModelCommand | null;
   readonly sent: SentRequest;
-  /** The response to a request that never reaches the ledger; null for the others. */
+  /** The status of the response to a write that never reaches the ledger; null for other requests. */
   readonly refusedWith: number | null;
 }
 
-/** As the values of the header `Authorization`. */
+/** API keys, as values of the header `Authorization`. */
 export interface Secrets {
   readonly write: string;
   readonly read: string;
   readonly unknown: string;
-  /** Of the key with the scope `write`. */
+  /** The actor of transactions with the API key `write`. */
   readonly actor: string;
 }
 
-/** The operations of one client, drawn from those that this seed has. */
+/** Draws the operations of one client from the kinds that the seed has enabled. */
 export class Operations {
   readonly #chance: Chance;
   readonly #drawn: readonly Kind[];
@@ -123,7 +123,7 @@ export class Operations {
         return { ...refused, sent: { ...sent, body: chance.pick(INVALID)(user.endUser) }, refusedWith: 422 };
       case 'unknown API key':
         return { ...refused, sent: { ...sent, authorization: secrets.unknown }, refusedWith: 401 };
-      case 'API key that may only read':
+      case 'API key with the scope read':
         return { ...refused, sent: { ...sent, authorization: secrets.read }, refusedWith: 403 };
       default:
         return { number, kind, user, command, sent, refusedWith: null };
@@ -155,7 +155,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** All credits that there are, and one more: where an error by one shows. */
+  /** The whole balance or one credit more, to find off-by-one errors. */
   #nearBalance(user: ModelUser): number {
     return Math.min(Math.max(this.#balanceOf(user) + this.#chance.between(0, 1), 1), MOST);
   }
@@ -177,7 +177,7 @@ function bodyOf(command: ModelCommand, inCapitals: boolean): string {
   }
 }
 
-/** Bodies that every write refuses. */
+/** Bodies that are invalid for every write. */
 const INVALID: readonly ((endUser: string) => string)[] = [
   (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
   (end_user_id) => JSON.stringify({ end_user_id, amount: '5' }),
@@ -188,7 +188,7 @@ const INVALID: readonly ((endUser: string) => string)[] = [
   () => JSON.stringify({ amount: 5 }),
 ];
 
-/** What makes two requests with the same key the same request. */
+/** Requests with the same key are equal if this text is equal. */
 export function requestText(command: ModelCommand): string {
   const { kind } = command;
   const amount = 'amount' in command ? command.amount : '';

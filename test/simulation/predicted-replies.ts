@@ -1,4 +1,4 @@
-// The response bodies that the interface describes, computed from the reference model: no code of the service is used.
+// Predicts response bodies from the reference model and the description of the interface, without code of the service.
 
 import type { ModelBalance, ModelCycle, ModelOutcome, ModelTransaction, ModelUser } from '../model/reference-model.ts';
 import type { Operation } from './operation.ts';
@@ -12,7 +12,7 @@ export function bodyOfSuccess({ user, command }: Operation, { cycle }: Accepted)
   return `{"end_user_id":"${user.endUser}","amount":${amount}}`;
 }
 
-/** Without texts for people, and the request id. */
+/** A problem document without the texts for people and the request id. */
 export function problemOf(user: ModelUser, outcome: Refused): Record<string, unknown> {
   switch (outcome.refused) {
     case 'InsufficientFunds': {
@@ -40,10 +40,10 @@ export function balanceText(user: ModelUser, { balance, entries }: ModelBalance)
   return `{"end_user_id":"${user.endUser}","active_balance_by_cycle":[${cycles.join(',')}],"active_balance":${balance}}`;
 }
 
-/** The text of each transaction, which never changes, for as long as a seed runs. */
+/** A cache of the text of each transaction, which never changes during a seed. */
 export type KnownTexts = Map<ModelTransaction, string>;
 
-/** Without their ids, which cannot be predicted. */
+/** The texts of transactions without their ids, because ids cannot be predicted. */
 export function transactionTexts(transactions: readonly ModelTransaction[], known: KnownTexts): string[] {
   return transactions.map((transaction) => {
     const { amount, createdAt, expiresAt } = transaction;
@@ -73,10 +73,10 @@ function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, sta
 
 const SECOND = 1_000;
 const SECONDS_KNOWN = 4_096;
-/** By second: a small number is found far faster than an instant. */
+/** The keys are seconds: V8 finds a small number far faster than an instant in milliseconds. */
 const seconds = new Map<number, string>();
 
-/** The same few seconds are requested again and again. */
+/** Formats an instant with a cache, because the same few seconds occur again and again. */
 function timestamp(instant: number): string {
   const second = Math.floor(instant / SECOND);
   let begin = seconds.get(second);

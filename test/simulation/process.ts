@@ -1,6 +1,6 @@
 // A process of the service: the real HTTP server, group commit, background jobs and authenticator on a simulated store.
-// A crash discards all of it except the routes of the server, which hold no state: building them takes longer than a
-// whole seed, so they are built once and lead to the process whose event is running.
+// A crash discards everything except the routes of the server, which have no state. Building them takes longer than a
+// whole seed, so they are built once. A route uses the process that owns the running event.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
@@ -26,7 +26,7 @@ export interface ProcessOptions {
   readonly store: SimulatedStore;
   readonly limits: QueueLimits;
   readonly retention: IdempotencyRetention;
-  /** Called with what would be logged. */
+  /** Called with the text that a real process would log. */
   readonly onTrouble: (what: string) => void;
 }
 
@@ -38,11 +38,11 @@ export class Process implements Owner {
   jobs: readonly { start(): void; stop(): Promise<void> }[] = [];
   authenticator!: Authenticator;
   readonly pages = new PageQueue();
-  /** Callbacks for everything that a crash cuts off. */
+  /** Callbacks for the requests and reads that a crash interrupts. */
   readonly pending = new Set<(fault: StoreFault) => void>();
   readonly #sockets = new Map<string | null, OpenSocket>();
 
-  /** Each client keeps a connection open. */
+  /** One open connection for each API key. */
   socketOf({ authorization }: SentRequest): OpenSocket {
     const known = this.#sockets.get(authorization);
     if (known !== undefined) return known;
@@ -66,7 +66,7 @@ export class Process implements Owner {
     this.authenticator.start();
   }
 
-  /** As `startService` stops it. */
+  /** Stops the process in the same way as `startService`. */
   async stop(): Promise<void> {
     await Promise.all(this.jobs.map((job) => job.stop()));
     await this.commit.drained();
@@ -75,13 +75,13 @@ export class Process implements Owner {
   }
 }
 
-const CUT = new StoreFault('StoreUnavailable', 'the process is gone');
+const CUT = new StoreFault('StoreUnavailable', 'the process has crashed');
 
-/** A slot for a process, and the process in it. */
+/** A place for a process; empty between a crash and the next start. */
 export class Slot {
   process: Process | null = null;
 
-  /** Ends the process between two turns of its event loop. */
+  /** Crashes the process between two turns of its event loop. */
   crash(): void {
     assert(this.process !== null, 'a process runs here');
     const { pending } = this.process;
@@ -93,14 +93,14 @@ export class Slot {
 }
 
 /**
- * The routes, shared by all processes. With a server for each process, V8 compiled shared code for three object shapes: a
- * seed took 73 and 79 ms of processor time, rather than 70 and 71 (November 2026).
+ * The routes, shared by all processes. With a separate server for each process, V8 compiled shared code for three
+ * object shapes, and a seed took 73 and 79 ms of processor time instead of 70 and 71 (November 2026).
  */
 export class Routes {
-  /** Of the seed that is running. It knows the process whose event is running, which a route then uses. */
+  /** The virtual time of the running seed. Routes use the process that owns its running event. */
   time: VirtualTime | null = null;
   #server!: HttpServer;
-  /** Called with the command that a request leads to, while its handler runs. */
+  /** Called with the command of a request; set while the handler of the request runs. */
   #onSubmit: ((command: Command) => void) | null = null;
 
   static async build(): Promise<Routes> {
@@ -141,7 +141,9 @@ export class Routes {
     return routes;
   }
 
-  /** @param answer called with the response, or null when the server closes the connection; not called after a crash */
+  /**
+   * @param answer called with the response, or with null if the server closes the connection; not called after a crash
+   */
   handle(sent: SentRequest, onSubmit: (command: Command) => void, answer: (reply: Reply | null) => void): void {
     const served = this.#running;
     const around = (deliver: () => void) => {
@@ -156,7 +158,7 @@ export class Routes {
     this.#server.app.routing(request as unknown as IncomingMessage, response as unknown as ServerResponse);
   }
 
-  /** As the server counts them. */
+  /** The number of requests in flight according to the metrics of the server. */
   async requestsInFlight(): Promise<number> {
     const text = await this.#server.metrics.getSingleMetricAsString('scrip_requests_in_flight');
     return Number(text.split(' ').at(-1));
@@ -173,7 +175,7 @@ export class Routes {
   }
 
   #submit(command: Command, answer: ResultCallback): void {
-    assert(this.#onSubmit !== null, 'a handler runs when the body has arrived');
+    assert(this.#onSubmit !== null, 'a handler runs while the body is delivered');
     this.#onSubmit(command);
     const { commit, pending } = this.#running;
     const once: ResultCallback = (result) => {
@@ -184,7 +186,7 @@ export class Routes {
   }
 }
 
-/** The result of `ask`; rejects when the process crashes before. */
+/** The result of `ask`. Rejects if the process crashes first. */
 function waitIn<Value>(process: Process, ask: (process: Process) => Promise<Value>): Promise<Value> {
   const { pending } = process;
   const wanted = ask(process);

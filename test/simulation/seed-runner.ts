@@ -1,10 +1,10 @@
-// Runs seeds one after the other, on routes that are built once.
+// Runs seeds one after another, with routes that are built once.
 
 import type { Control } from './controls.ts';
 import { Routes } from './process.ts';
 import { type SeedOptions, type SeedResult, World } from './world.ts';
 
-/** Within how many seeds a broken store must be caught, and how long they are. */
+/** A broken store must be caught within this number of seeds of `CONTROL_OPERATIONS` operations. */
 export const CONTROL_SEEDS_MAX = 100;
 export const CONTROL_OPERATIONS = 300;
 
@@ -12,7 +12,7 @@ export interface Caught {
   readonly control: Control;
   /** Null if it was not caught. */
   readonly result: SeedResult | null;
-  /** How many seeds it took. */
+  /** The number of seeds that were run. */
   readonly seeds: number;
 }
 
@@ -28,7 +28,7 @@ export class SeedRunner {
   }
 
   async run(options: SeedOptions): Promise<SeedResult> {
-    // Thousands of errors a second are created, and their stacks are not needed.
+    // The simulation creates thousands of errors a second and does not need their stack traces.
     const { stackTraceLimit } = Error;
     Error.stackTraceLimit = options.onTrace === null ? 0 : stackTraceLimit;
     try {
@@ -38,7 +38,7 @@ export class SeedRunner {
     }
   }
 
-  /** Runs seeds from `from` on until one fails. */
+  /** Runs a broken store with the seeds from `from` on until a seed fails. */
   async catch(control: Control, from: number): Promise<Caught> {
     for (let seeds = 1; seeds <= CONTROL_SEEDS_MAX; seeds++) {
       const seed = from + seeds - 1;
@@ -48,7 +48,7 @@ export class SeedRunner {
     return { control, result: null, seeds: CONTROL_SEEDS_MAX };
   }
 
-  /** Requests that the server has not finished: none after a seed. */
+  /** The number of requests that the server has not finished; 0 after a seed. */
   requestsInFlight(): Promise<number> {
     return this.#routes.requestsInFlight();
   }

@@ -1,11 +1,11 @@
-// A thread that runs the seeds it is sent.
+// A worker thread that runs seeds for `simulate.ts`.
 
 import { parentPort } from 'node:worker_threads';
 import type { Control } from './controls.ts';
 import { type Caught, SeedRunner } from './seed-runner.ts';
 import type { SeedResult } from './world.ts';
 
-/** Some seeds of the product as it is, or the seeds in which a broken store must be caught. */
+/** Seeds of the unmodified product, or a broken store that must be caught. */
 export type Task =
   | { readonly kind: 'seeds'; readonly seeds: readonly number[]; readonly operations: number }
   | { readonly kind: 'control'; readonly control: Control; readonly from: number };

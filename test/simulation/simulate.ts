@@ -1,11 +1,10 @@
 // The deterministic simulation from the command line:
 //
 //   npm run simulate -- [--seed N] [--seeds COUNT] [--operations COUNT] [--threads COUNT]
-//   npm run simulate -- --seed N --trace                     one seed, every line of its trace
+//   npm run simulate -- --seed N --trace                     one seed, with every line of its trace
 //   npm run simulate -- --seed N --control 'NAME'            one seed of a store that is broken on purpose
 //
-// Runs the seeds, then the broken stores, each of which must be caught. Exits with 1 if a seed fails or a broken store
-// is not caught.
+// Runs the seeds, then the broken stores. Exits with 1 if a seed fails or a broken store is not caught.
 
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -17,7 +16,7 @@ import { type Caught, CONTROL_OPERATIONS, CONTROL_SEEDS_MAX, SeedRunner } from '
 import type { Report, Task } from './seed-worker.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-/** Seeds per task; few, since in the end the other threads wait for the last one. */
+/** Seeds per task. Tasks are short because, at the end, the other threads wait for the last task. */
 const SEEDS_A_TASK = 2;
 const SEED_SPAN = 2 ** 31;
 
@@ -66,7 +65,7 @@ async function runMany(count: number, threads: number): Promise<number> {
   );
   const tally = new Tally();
   let inFlight = 0;
-  // The start of the threads is not counted.
+  // The time in which the threads start is not measured.
   await hand(workers, [], () => {});
   const started = performance.now();
   const used = process.cpuUsage();
@@ -129,13 +128,13 @@ function tell(
   );
   say('faults:');
   for (const fault of FAULTS) say(`${String(tally.faults.get(fault) ?? 0).padStart(10)}  ${fault}`);
-  say('operations that were decided:');
+  say('decided operations:');
   for (const [outcome, count] of [...tally.outcomes].sort()) say(`${String(count).padStart(10)}  ${outcome}`);
   say(`stores broken on purpose, to be caught within ${CONTROL_SEEDS_MAX} seeds of ${CONTROL_OPERATIONS} operations:`);
   for (const { control, result, seeds } of caught) {
     say(result === null ? `  NOT CAUGHT  ${control}` : `  caught by seed ${String(seeds).padStart(2)}  ${control}`);
   }
-  if (inFlight > 0) say(`${inFlight} requests were never done with`);
+  if (inFlight > 0) say(`${inFlight} requests were never finished`);
   say(`${tally.failures.length} of ${tally.seeds} seeds failed`);
   const isGood = tally.failures.length === 0 && inFlight === 0 && caught.every(({ result }) => result !== null);
   return isGood ? 0 : 1;

@@ -1,6 +1,6 @@
-// A store that keeps the promises of the real ones and has all their faults: it fails before, during and after its
-// commits, loses replies, stalls, and stops at any await when its process crashes. It implements the port with the real
-// rules; changes are staged until the disk commits them.
+// A store with the guarantees of the real stores and all their faults: it fails before, during and after commits, loses
+// replies, stalls, and stops at any await when its process crashes. It uses the real rules of the ledger; changes are
+// staged until the disk commits them.
 //
 //   begin ──▶ lock ──▶ load and decide ──▶ COMMIT sent ──▶ committed ──▶ reply
 //     └─────────┴─ nothing happened ──────────┘  └─ an event of the disk: a crash of the process no longer stops it
@@ -33,7 +33,7 @@ import type { Owner, VirtualTime } from './virtual-time.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Learns of every commit and every read at the moment it happens. */
+/** Is notified of every commit, read and deletion at the moment at which it happens. */
 export interface Witness {
   committed(commands: readonly Command[], outcomes: Outcomes, loaded: Staged): void;
   read(kind: 'balance' | 'transactions', user: EndUserKey, now: Instant): void;
@@ -46,12 +46,12 @@ export interface StoreOptions {
   readonly faults: Faults;
   readonly witness: Witness;
   readonly lanes: Lanes;
-  /** Events of time that a batch enters. */
+  /** The maximum number of due events that a batch enters. */
   readonly eventsMax: number;
   readonly pageMax: number;
-  /** Moves the clock on until a cycle of one of these end users is due to renew. */
+  /** Moves the clock forward to the next renewal of a cycle of one of these end users. */
   readonly renewACycleOf: (names: readonly string[]) => void;
-  /** Ends the process that the store is in. */
+  /** Crashes the process of the store. */
   readonly crash: () => void;
 }
 
@@ -59,7 +59,7 @@ export interface Staged {
   readonly batch: Batch;
   readonly decided: DecidedBatch;
   readonly now: Instant;
-  /** When it was loaded, in virtual time. */
+  /** The virtual time at which the batch was loaded. */
   readonly loadedAt: number;
 }
 
@@ -100,7 +100,7 @@ export class SimulatedStore implements LedgerStore {
     }
   }
 
-  /** @returns null when the batch has to be run again */
+  /** @returns null if the batch must run again */
   async #attempt(commands: readonly Command[], lock: Lock): Promise<Outcomes | null> {
     try {
       await this.pause(0.5);
@@ -119,7 +119,7 @@ export class SimulatedStore implements LedgerStore {
     }
   }
 
-  /** Decides what to write, on what is committed. */
+  /** Decides a batch from the committed state, without writing anything. */
   protected stage(commands: readonly Command[]): Staged {
     const now = this.tick();
     const batch = batchOf(commands);
@@ -144,10 +144,10 @@ export class SimulatedStore implements LedgerStore {
     return decideBatch(batch, loaded, moment, this.options.eventsMax);
   }
 
-  /** @returns null when nothing was committed, and the batch has to be run again */
+  /** @returns null if nothing was committed and the batch must run again */
   protected async commit(staged: Staged, lock: Lock): Promise<Outcomes | null> {
     const { outcomes } = staged.decided;
-    if (this.#strikes('a commit fails, and is not there')) {
+    if (this.#strikes('a commit fails and is not stored')) {
       await this.pause(2);
       throw new StoreFault('OutcomeUnknown', 'simulated');
     }
@@ -156,12 +156,12 @@ export class SimulatedStore implements LedgerStore {
       return null;
     }
     await this.committed(staged, lock);
-    if (this.#strikes('a commit fails, and is there')) throw new StoreFault('OutcomeUnknown', 'simulated');
+    if (this.#strikes('a commit fails but is stored')) throw new StoreFault('OutcomeUnknown', 'simulated');
     if (this.#strikes('a reply to a commit is lost, and the batch is found')) await this.pause(200);
     return outcomes;
   }
 
-  /** Resolves when the batch is on the disk and the process knows it. The first happens even if the process crashes meanwhile. */
+  /** Commits the batch, even if the process crashes meanwhile. Resolves when the process receives the reply. */
   protected async committed(staged: Staged, lock: Lock): Promise<void> {
     const { time, chance } = this.options;
     const isOvertaken = this.#strikes('a cycle renews during a commit');
@@ -201,7 +201,7 @@ export class SimulatedStore implements LedgerStore {
   }
 
   async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
-    // A long list has many pages, and must succeed now and then.
+    // Later pages fail less often, because otherwise hardly any long list could be read.
     if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
     else await this.pause(0.3);
     const page = await this.readSettled(user, from === null ? 'transactions' : null, () => {
@@ -223,8 +223,8 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /**
-   * A renewal that is not stored yet is shown only while no write of that end user is in progress that could come
-   * before it.
+   * Shows a renewal that is not stored yet only after all running writes of that end user, because such a write may be
+   * stored before the renewal.
    */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -263,7 +263,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** One process at a time, as the row of a consumer is locked. */
+  /** One process at a time, because real stores lock the row of a consumer. */
   async #consume(consumer: FeedConsumer): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');
@@ -297,7 +297,7 @@ export class SimulatedStore implements LedgerStore {
 
   async #find(hash: string): Promise<ApiKey | null> {
     await this.pause(0.3);
-    this.#mayFail('a look at an API key fails', 'StoreUnavailable');
+    this.#mayFail('the look-up of an API key fails', 'StoreUnavailable');
     const key = this.disk.apiKeys.get(hash) ?? null;
     await this.pause(0.3);
     return key;
@@ -311,7 +311,7 @@ export class SimulatedStore implements LedgerStore {
 
   #mayBeAway(): void {
     const { time, chance } = this.options;
-    if (this.#strikes('the store is away for a while')) this.#awayUntil = time.now + chance.delay(500);
+    if (this.#strikes('the store is unavailable for a while')) this.#awayUntil = time.now + chance.delay(500);
     if (time.now < this.#awayUntil) throw new StoreFault('StoreUnavailable', 'simulated');
   }
 
@@ -324,13 +324,13 @@ export class SimulatedStore implements LedgerStore {
   }
 }
 
-/** The end users of a batch, each once, sorted: every batch locks them in the same order. */
+/** The distinct end users of a batch, sorted, so that all batches lock them in the same order. */
 function namesOf(commands: readonly Command[]): readonly string[] {
   const names = commands.map(endUserText);
   return names.length === 1 ? names : [...new Set(names)].sort();
 }
 
-/** Latest first, without stops. */
+/** The wanted transactions, latest first, without stops. */
 function latestTransactions(
   postings: readonly Posting[],
   isWanted: (id: TransactionId) => boolean,

@@ -1,5 +1,5 @@
-// The short form of the simulation: the same seeds each time, so that changes are comparable, and the broken stores.
-// `SEED` and `SEEDS` choose others; `npm run simulate` is the long form.
+// A short simulation with the same seeds each time, so that changes are comparable, and with the broken stores. `SEED`
+// and `SEEDS` select other seeds; `npm run simulate` runs longer simulations.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ const SEED = Number(process.env.SEED ?? 20_261_121);
 const SEEDS = Number(process.env.SEEDS ?? 20);
 const OPERATIONS = 500;
 const FAULTS_MEAN_MIN = 10;
-/** The mean of fewer seeds says little. */
+/** With fewer seeds, the mean number of faults varies too much to be checked. */
 const SEEDS_JUDGED = 20;
 
 let runner: SeedRunner;
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => runner.close());
 
-test('whatever fails, stalls, crashes or jumps, every answer is the one that the model predicts', async (t) => {
+test('every response is as the reference model predicts, whatever fails, stalls, crashes or jumps', async (t) => {
   const tally = new Tally();
   for (let seed = SEED; seed < SEED + SEEDS; seed++) {
     const result = await runner.run({ seed, operations: OPERATIONS, control: null, onTrace: null });
@@ -34,10 +34,10 @@ test('whatever fails, stalls, crashes or jumps, every answer is the one that the
   const mean = tally.faultCount / tally.seeds;
   t.diagnostic(`${SEEDS} seeds from ${SEED} on: ${tally.operations} operations, ${mean.toFixed(1)} faults a seed`);
   if (SEEDS >= SEEDS_JUDGED) assert(mean >= FAULTS_MEAN_MIN, `${mean} faults a seed test next to nothing`);
-  assert.equal(await runner.requestsInFlight(), 0, 'no server still works on a request');
+  assert.equal(await runner.requestsInFlight(), 0, 'all requests are finished');
 });
 
-test('the same seed takes the same course, whatever ran before it and in whichever process', async () => {
+test('the same seed gives the same trace, whatever ran before it and in any process', async () => {
   const options = { operations: 300, control: null, onTrace: null };
   const first = await runner.run({ seed: 7, ...options });
   const other = await runner.run({ seed: 8, ...options });
@@ -54,13 +54,13 @@ test('the same seed takes the same course, whatever ran before it and in whichev
 for (const control of CONTROLS) {
   test(`control: the simulation catches a store that ${control}`, async (t) => {
     const { result, seeds } = await runner.catch(control, SEED);
-    assert(result !== null, `not in ${seeds} seeds from ${SEED} on`);
-    t.diagnostic(`by seed ${seeds}: ${result.violation?.slice(0, 200)}`);
+    assert(result !== null, `not caught in ${seeds} seeds from ${SEED} on`);
+    t.diagnostic(`caught by seed ${seeds}: ${result.violation?.slice(0, 200)}`);
   });
 }
 
-test('a seed that fails says how to repeat it', async () => {
-  const control = 'answers in the wrong order';
+test('the report of a failed seed shows the command that repeats it', async () => {
+  const control = 'returns outcomes in the wrong order';
   const { result } = await runner.catch(control, SEED);
   assert(result !== null);
   const { seed } = result;

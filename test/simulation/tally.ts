@@ -1,4 +1,4 @@
-// The totals of many seeds: the figures that a run prints.
+// Adds up the results of many seeds to the figures that a run prints.
 
 import { createHash } from 'node:crypto';
 import type { SeedResult } from './world.ts';
@@ -28,7 +28,7 @@ export class Tally {
     return [...this.faults.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** Of all traces, in the order of their seeds, whichever thread ran them and in whatever order. */
+  /** A hash of all traces in the order of their seeds, which does not depend on the order in which threads ran them. */
   get traceHash(): string {
     const hash = createHash('sha256');
     for (const [, one] of this.#hashes.toSorted(([a], [b]) => a - b)) hash.update(one);

@@ -1,4 +1,4 @@
-// The trace of a simulation, line by line: a hash of all of it, by which two runs are compared, and its last lines.
+// The trace of a simulation: the hash of all lines, to compare two runs, and the last lines.
 
 import { createHash } from 'node:crypto';
 
@@ -6,7 +6,7 @@ const TAIL_LINES = 60;
 const TAIL_CHARACTERS = 400;
 const HASHED_AT_ONCE_BYTES = 65_536;
 
-/** A line is in two parts, so that a long document need not be copied to append it to its beginning. */
+/** A line in two parts, because joining them would copy a long document. */
 type Line = readonly [begin: string, document: string];
 
 export class Trace {
@@ -14,11 +14,11 @@ export class Trace {
   readonly #hash = createHash('sha256');
   readonly #unhashed = Buffer.allocUnsafe(HASHED_AT_ONCE_BYTES);
   #unhashedBytes = 0;
-  /** The last lines, in a ring. */
+  /** The last lines, in a ring buffer. */
   readonly #tail: Line[] = [];
   #lines = 0;
 
-  /** @param onLine called with each line, if given */
+  /** @param onLine called with each line if not null */
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
   }
@@ -31,7 +31,7 @@ export class Trace {
     this.#onLine?.(begin + document);
   }
 
-  /** To be called once, at the end. */
+  /** Must be called only once, at the end. */
   hash(): string {
     this.#hashBytes();
     return this.#hash.digest('hex');
@@ -41,11 +41,11 @@ export class Trace {
   tail(): string[] {
     const oldest = this.#lines % TAIL_LINES;
     const lines = [...this.#tail.slice(oldest), ...this.#tail.slice(0, oldest)];
-    // Cut before joining: a long list would be copied for its beginning.
+    // Cut before joining, because joining would copy a long document.
     return lines.map(([begin, document]) => (begin + document.slice(0, TAIL_CHARACTERS)).slice(0, TAIL_CHARACTERS));
   }
 
-  /** One byte for each character: the few beyond the first 256 need no exact code. */
+  /** Hashes one byte for each character. The few characters beyond the first 256 need no exact code. */
   #add(text: string): void {
     if (text.length > HASHED_AT_ONCE_BYTES - this.#unhashedBytes) this.#hashBytes();
     if (text.length > HASHED_AT_ONCE_BYTES) this.#hash.update(text, 'latin1');

@@ -1,18 +1,18 @@
-// Time that passes only when the simulation says so. Everything that waits is an event in one queue. Between two events
-// all promises that can continue have continued, so that the order of everything follows from the seed. During a
-// simulation, it replaces the timers, clocks and random numbers of JavaScript.
+// Virtual time passes only when the simulation advances it. Everything that waits is an event in one queue. Between two
+// events, all promises that can continue do so; the order of everything therefore follows from the seed. During a
+// simulation, virtual time replaces the timers, clocks and random numbers of JavaScript.
 
 import assert from 'node:assert/strict';
 
 const realImmediate = globalThis.setImmediate;
 
 /**
- * Runs everything that `process.nextTick` and promises have queued, as Node does between two turns of its event loop. A
- * real turn costs several times as much as what happens in it.
+ * Runs everything that `process.nextTick` and promises have queued, as Node.js does between two turns of its event
+ * loop. A real turn of the event loop costs several times as much as the work in it.
  */
 const { _tickCallback: letGoOn } = process as unknown as { _tickCallback: () => void };
 
-/** Events that end with their owner: a process that crashes never gets to them. */
+/** The owner of events, such as a process. If it crashes, its events never run. */
 export interface Owner {
   isAlive: boolean;
 }
@@ -24,11 +24,11 @@ export interface Event {
   act: (() => void) | null;
 }
 
-/** Milliseconds that a turn of an event loop takes at most. */
+/** The maximum duration of a turn of an event loop, in milliseconds. */
 const TURN_MS = 0.05;
 
 export class VirtualTime {
-  /** Milliseconds since the beginning. It never jumps; the wall clock does that. */
+  /** Milliseconds since the beginning of the simulation. Unlike the wall clock, virtual time never jumps. */
   now = 0;
   /** The owner of the running event, and so of everything that it begins. */
   owner: Owner | null = null;
@@ -50,14 +50,15 @@ export class VirtualTime {
     return new Promise((resolve) => this.after(ms, resolve));
   }
 
-  /** Calls it in the next turn of the event loop of the calling process. */
+  /** Calls `act` in the next turn of the event loop of the calling process. */
   soon(act: () => void): Event {
     return this.after(this.#share() * TURN_MS, act);
   }
 
   every(ms: number, act: () => void): Event {
     const event: Event = { at: this.now + ms, order: this.#order++, owner: this.owner, act: null };
-    // Assigned to a name first: V8 takes a function that is written into a property for a method, which it keeps.
+    // Assigned to a variable first: V8 treats a function that is written directly into a property as a method and keeps
+    // it.
     const again = () => {
       event.at = this.now + ms;
       this.#push(event);
@@ -71,7 +72,8 @@ export class VirtualTime {
   /** Advances time until `isOver`, or until no event is left. */
   passUntil(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Promises continue only outside of them: in a turn of its own, not in the calling function.
+      // Runs in a separate turn of the real event loop, because promises cannot continue inside the callback of a
+      // promise.
       realImmediate(() => {
         try {
           this.#pass(isOver);
@@ -97,7 +99,7 @@ export class VirtualTime {
     }
   }
 
-  /** Replaces the real time and random numbers. @returns a function that restores them */
+  /** Replaces the real timers, clocks and random numbers. @returns a function that restores them */
   takeOver(wall: () => number): () => void {
     const { setTimeout, setInterval, setImmediate, clearTimeout, clearInterval, clearImmediate } = globalThis;
     const { now: dateNow } = Date;
@@ -155,13 +157,13 @@ interface InPlace {
 }
 
 /**
- * The replacements are the same functions for every seed, so that nothing that outlives a seed refers to it: a quick
- * garbage collection would then find all of it in use.
+ * The replacement functions are the same for every seed, so that nothing refers to a seed after its end. Otherwise a
+ * minor garbage collection could not free its memory.
  */
 let inPlace: InPlace | null = null;
 
 function current(): InPlace {
-  assert(inPlace !== null, 'a simulation runs');
+  assert(inPlace !== null, 'a simulation is running');
   return inPlace;
 }
 

@@ -1,8 +1,8 @@
-// One seed: clients, a network, processes, a disk and a clock, and all their faults. When the operations are used up,
-// the faults end, and everything must settle.
+// The world of one seed: clients, a network, processes, a disk and a clock, with all their faults. With the last
+// operation the faults end, and everything must come to rest.
 //
 //   clients ──▶ network ──▶ slots (HTTP, group commit, background jobs) ──▶ store ──▶ disk
-//                               every answer, every commit ──▶ auditor
+//                               every response, every commit ──▶ auditor
 
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.ts';
 import type { QueueLimits } from '../../src/batching/queue-space.ts';
@@ -26,9 +26,9 @@ import { VirtualTime } from './virtual-time.ts';
 export interface SeedOptions {
   readonly seed: number;
   readonly operations: number;
-  /** What is broken on purpose; null for the product as it is. */
+  /** The store that is broken on purpose; null for the unmodified product. */
   readonly control: Control | null;
-  /** Called with every line of the trace, if given. */
+  /** Called with every line of the trace if not null. */
   readonly onTrace: ((line: string) => void) | null;
 }
 
@@ -37,27 +37,27 @@ export interface SeedResult {
   readonly violation: string | null;
   readonly operations: number;
   readonly requests: number;
-  /** How far the clock of the machine advanced, in days. */
+  /** The sum of all jumps forward of the clock of the machine, in days. */
   readonly days: number;
   readonly faults: ReadonlyMap<Fault, number>;
   readonly outcomes: ReadonlyMap<string, number>;
   readonly traceHash: string;
-  /** Its last lines; none without a violation. */
+  /** The last lines of the trace; empty without a violation. */
   readonly traceTail: readonly string[];
 }
 
-/** Slots for processes. */
+/** The maximum number of processes. */
 const SLOTS_MAX = 3;
 
 const BEFORE_ID = '"request_id":"';
-/** At each of these intervals a fault may happen. */
+/** The intervals at which the clock may jump and processes may crash. */
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
 const RESTART_MS = 300;
-/** By then all stalls are over, and the tries after them. */
+/** Longer than all stalls and the retries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
-/** Far longer than any number of tries takes. */
+/** Far longer than all retries take. */
 const LIFE_MS_MAX = 3_600_000;
 
 export class World {
@@ -77,7 +77,7 @@ export class World {
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
-  /** Request ids differ from run to run; numbered in the order in which they appear, they are the same. */
+  /** Request ids differ from run to run, so the trace shows their numbers in the order of appearance. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(routes: Routes, options: SeedOptions) {
@@ -89,7 +89,7 @@ export class World {
     this.#routes = routes;
     this.#slots = Array.from({ length: chance.between(1, SLOTS_MAX) }, () => new Slot());
     this.#faults = new Faults(chance);
-    this.#clock = new MachineClock(this.#time, (instant) => this.#note(`the clock says ${instant}`));
+    this.#clock = new MachineClock(this.#time, (instant) => this.#note(`the clock jumps to ${instant}`));
     this.#disk = new Disk(
       () => this.#clock.now(),
       () => chance.tail(),
@@ -124,10 +124,10 @@ export class World {
     try {
       await this.#live();
     } catch (error) {
-      this.#auditor.fail(`the simulation stopped: ${(error as Error).stack}`);
+      this.#auditor.fail(`the simulation failed: ${(error as Error).stack}`);
     } finally {
       for (const slot of this.#slots) if (slot.process !== null) slot.crash();
-      // The rest of cut requests ends here, so that it does not reach into the next seed.
+      // Interrupted requests end here, so that they cannot affect the next seed.
       await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
       giveBack();
       this.#routes.time = null;
@@ -150,7 +150,8 @@ export class World {
     let isAtRest = false;
     this.#time.every(REST_LOOK_MS, () => {
       isAtRest = this.#isAtRest();
-      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`it does not settle: ${this.#unrest()}`);
+      if (!isAtRest && this.#time.now > restBy)
+        this.#auditor.fail(`the system does not come to rest: ${this.#unrest()}`);
     });
     await this.#time.passUntil(() => isOver() || isAtRest);
     await this.#readAll(isOver);
@@ -206,7 +207,7 @@ export class World {
     return operation;
   }
 
-  /** The network in both directions. */
+  /** Sends a request and its response through the network. */
   #send(attempt: Attempt, hear: (heard: Heard) => void): void {
     const { chance, faults, time } = { chance: this.#chance, faults: this.#faults, time: this.#time };
     if (faults.strikes('a request is lost')) return void time.after(chance.delay(100), () => hear('cut'), null);
@@ -243,7 +244,7 @@ export class World {
     );
   }
 
-  /** What clients learn of a crash: their connections are cut. */
+  /** The open requests: if their process crashes, the connections are cut. */
   readonly #cuts = new Map<Attempt, { process: Process; cut: () => void }>();
 
   #start(slot: Slot): void {
@@ -285,14 +286,14 @@ export class World {
     return this.#unrest() === null;
   }
 
-  /** What has not settled yet. */
+  /** Describes what is not at rest yet; null if everything is. */
   #unrest(): string | null {
     const waiting = this.#clients.filter(({ isDone }) => !isDone);
-    if (waiting.length > 0) return `${waiting.length} clients wait for their answers`;
+    if (waiting.length > 0) return `${waiting.length} clients wait for a response`;
     if (this.#cuts.size > 0) return `${this.#cuts.size} requests are not answered`;
     for (const { process } of this.#slots) {
-      if (process === null) return 'a process has not started again';
-      if (process.commit.queued > 0) return `${process.commit.queued} commands wait`;
+      if (process === null) return 'a process has not restarted';
+      if (process.commit.queued > 0) return `${process.commit.queued} commands are queued`;
     }
     if (!this.#disk.isQuiet) return 'rows are locked';
     if (this.#disk.due(1).length > 0) return 'a renewal is due';
@@ -301,7 +302,7 @@ export class World {
     return null;
   }
 
-  /** Every end user is read once more, at every process. */
+  /** Reads the balance and the transactions of every end user once more. */
   async #readAll(isOver: () => boolean): Promise<void> {
     const secrets = [this.#makeKeys(100), this.#makeKeys(101)];
     let open = 0;
@@ -319,7 +320,8 @@ export class World {
         open += 1;
         const hear = (heard: Heard) => {
           open -= 1;
-          if (typeof heard === 'string' || heard.status !== 200) this.#auditor.fail('at rest, a read is not answered');
+          if (typeof heard === 'string' || heard.status !== 200)
+            this.#auditor.fail('a read after the faults does not succeed');
         };
         this.#time.after(0, () => this.#arrive(attempt, hear), null);
       }
@@ -341,10 +343,10 @@ export class World {
 
   #noteReply({ operation }: Attempt, { status, headers, body }: Reply): void {
     const known = status === 200 ? body : this.#withKnownId(body);
-    this.#note(`answer to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} `, known);
+    this.#note(`response to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} `, known);
   }
 
-  /** A problem document with its numbered request id. */
+  /** Replaces the request id of a problem document by its number. */
   #withKnownId(body: string): string {
     const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
     const end = body.indexOf('"', begin);

@@ -1,4 +1,4 @@
-// Which series count as flat, on series of known shape.
+// Which series the soak test calls flat, tested with series of known shape.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,7 +15,7 @@ type Shape = (secondsOfLife: number, noise: () => number) => number;
 
 /** @param lifeMinutes how long each process lives */
 function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
-  // The sum of three is about normal: from -1 to 1, mostly near 0.
+  // The sum of three random numbers is nearly normal: from -1 to 1, mostly near 0.
   const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;
   const readings: Reading[] = [];
   for (let seconds = 0; seconds < MINUTES * 60; seconds += EVERY_SECONDS) {
@@ -26,26 +26,26 @@ function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness
 }
 
 const FLAT: Record<string, Shape> = {
-  'noise about a level': (_, noise) => 150 + 15 * noise(),
-  'a cache that fills and is full': (seconds, noise) => 100 + 60 * Math.min(1, seconds / 300) + 10 * noise(),
-  'a heap that grows and is collected': (seconds, noise) => 120 + (seconds % 47) + 5 * noise(),
-  'a log that is truncated again and again': (seconds) => Math.min(32, (seconds * 0.7) % 40),
-  'a server that gets smaller': (seconds, noise) => 200 - 0.05 * seconds + 5 * noise(),
+  'noise around a level': (_, noise) => 150 + 15 * noise(),
+  'a cache that fills up': (seconds, noise) => 100 + 60 * Math.min(1, seconds / 300) + 10 * noise(),
+  'a heap with garbage collections': (seconds, noise) => 120 + (seconds % 47) + 5 * noise(),
+  'a log that is truncated repeatedly': (seconds) => Math.min(32, (seconds * 0.7) % 40),
+  'a server whose memory shrinks': (seconds, noise) => 200 - 0.05 * seconds + 5 * noise(),
   'a rise below the bound': (seconds, noise) => 150 + 0.004 * seconds + noise(),
-  'one outlier': (seconds, noise) => (seconds > 1_000 && seconds < 1_030 ? 900 : 150) + noise(),
+  'a constant level with one outlier': (seconds, noise) => (seconds > 1_000 && seconds < 1_030 ? 900 : 150) + noise(),
   'a constant': () => 23,
 };
 
 const RISING: Record<string, Shape> = {
   'a leak of 2 MiB a minute': (seconds, noise) => 150 + seconds / 30 + 15 * noise(),
-  'a leak behind a cache that fills': (seconds, noise) =>
+  'a leak in a server whose cache fills up': (seconds, noise) =>
     100 + 60 * Math.min(1, seconds / 300) + seconds / 30 + noise(),
-  'a leak in a heap that is collected': (seconds, noise) => 120 + (seconds % 47) + seconds / 20 + 5 * noise(),
+  'a leak in a heap with garbage collections': (seconds, noise) => 120 + (seconds % 47) + seconds / 20 + 5 * noise(),
   'a leak in steps': (seconds) => 150 + 12 * Math.floor(seconds / 120),
 };
 
 for (const [name, shape] of Object.entries(FLAT)) {
-  test(`a soak calls ${name} flat`, () => {
+  test(`the soak test calls ${name} flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => !isFlat);
     assert(wrong.length <= SERIES / 100, `SEED=${SEED}: ${wrong.length} of ${SERIES}, ${JSON.stringify(wrong[0])}`);
@@ -53,20 +53,20 @@ for (const [name, shape] of Object.entries(FLAT)) {
 }
 
 for (const [name, shape] of Object.entries(RISING)) {
-  test(`a soak calls ${name} not flat`, () => {
+  test(`the soak test calls ${name} not flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => isFlat);
     assert.equal(wrong.length, 0, `SEED=${SEED}: ${JSON.stringify(wrong[0])}`);
   });
 }
 
-test('a soak finds a leak although each kill resets it', () => {
+test('the soak test finds a leak even if kills reset the memory every four minutes', () => {
   const leak: Shape = (seconds, noise) => 150 + seconds / 6 + 5 * noise();
   const found = measured(leak, new Random(SEED), 4);
   assert.equal(found.isFlat, false, JSON.stringify(found));
-  assert(Math.abs(found.slopePerHour - 600) < 100, `it rises by 600 an hour, and ${found.slopePerHour} were found`);
+  assert(Math.abs(found.slopePerHour - 600) < 100, `the slope is 600 an hour, but ${found.slopePerHour} was found`);
 });
 
-test('a soak does not judge processes that lived too short to have a trend', () => {
+test('the soak test fails if no process lived long enough to have a trend', () => {
   assert.throws(() => judgeFlatness([{ life: 0, seconds: 1, value: 1 }], MEMORY), /long enough/);
 });

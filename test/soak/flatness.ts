@@ -1,20 +1,20 @@
-// Decides whether a series stays where it is over a long time. Servers are killed in between and lose what they have
-// gathered, so each life is judged by itself, without its beginning, in which caches fill.
+// Decides whether a series stays flat over a long time. Servers are killed meanwhile and lose the memory that they have
+// accumulated, so each life of a process is judged separately, without its first half, in which caches fill.
 //
-// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Whether it is more than
-// chance follows from how many pairs rise (Mann and Kendall), summed up over the lives (as Hirsch and Slack do over
-// seasons). Both tolerate a few outliers. A series that rises is not flat if it rises by more than the bound.
+// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Whether it is
+// significant follows from how many pairs rise (Mann and Kendall), summed over the lives (as Hirsch and Slack do over
+// seasons). Both tolerate a few outliers. A series is not flat if its rise is significant and larger than a bound.
 
 import assert from 'node:assert/strict';
 
 export interface Reading {
-  /** Which process, counted from its start. */
+  /** The number of the process, counted from the start of the test. */
   readonly life: number;
   readonly seconds: number;
   readonly value: number;
 }
 
-/** The rise that counts as flat: the larger of a share of the level and an amount of the unit. */
+/** The rise that still counts as flat: a share of the level, or `least` in the unit of the series if that is larger. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -22,31 +22,31 @@ export interface Allowance {
 
 export interface Flatness {
   readonly isFlat: boolean;
-  /** In the middle of the judged part. */
+  /** The median of the judged points. */
   readonly level: number;
   readonly slopePerHour: number;
-  /** By the slope, over the longest judged life. */
+  /** The slope multiplied by the length of the longest judged life. */
   readonly rise: number;
   readonly risePermitted: number;
-  /** By how many standard deviations more pairs rise than fall. */
+  /** By how many standard deviations the rising pairs exceed the falling ones. */
   readonly sigmas: number;
   readonly points: number;
   readonly judgedSeconds: number;
 }
 
-/** The share of a life in which its caches fill. */
+/** The share of a life that is not judged, because caches fill in it. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
-/** A life with fewer points has no trend. */
+/** A life with fewer points is not judged. */
 const BLOCKS_MIN = 6;
-/** A flat series looks like a rising one once in 44 times; that it also rises by more than the bound is far rarer. */
+/** A flat series exceeds this once in 44 times; that it also rises by more than the bound is far rarer. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
   const lives = [...Map.groupBy(readings, ({ life }) => life).values()]
     .map((life) => blocksOf(settled(life)))
     .filter((blocks) => blocks.length >= BLOCKS_MIN);
-  assert(lives.length > 0, 'nothing was measured for long enough to be judged');
+  assert(lives.length > 0, 'no process was measured for long enough to be judged');
   const level = median(lives.flat().map(({ value }) => value));
   const slope = median(lives.flatMap(slopesOf));
   const judgedSeconds = Math.max(...lives.map((life) => (life.at(-1)?.seconds ?? 0) - (life[0]?.seconds ?? 0)));
@@ -75,7 +75,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Medians of neighbouring points, so that one outlier is not a point by itself. */
+/** Combines neighbouring points to their medians, so that a single outlier has no effect. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {
@@ -98,7 +98,7 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
   return variance === 0 ? 0 : (rising - Math.sign(rising)) / Math.sqrt(variance);
 }
 
-/** Of the count of rising pairs without a trend; less if values are equal. */
+/** The variance of the number of rising pairs in a series without a trend; equal values reduce it. */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));
   return kendall(life.length) - sum(ofTies);
@@ -113,7 +113,7 @@ function sum(values: readonly number[]): number {
 }
 
 export function median(values: readonly number[]): number {
-  assert(values.length > 0, 'nothing has no middle');
+  assert(values.length > 0, 'at least one value is needed');
   const ascending = values.toSorted((a, b) => a - b);
   const half = ascending.length >> 1;
   const upper = ascending[half] as number;

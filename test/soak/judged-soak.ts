@@ -1,4 +1,4 @@
-// The result of a soak: whether everything is there, and whether each series is flat.
+// The result of a soak test: whether all acknowledged writes are stored, and whether each series is flat.
 
 import { type Flatness, judgeFlatness } from './flatness.ts';
 import { type Readings, SERIES, type SeriesName } from './readings.ts';
@@ -6,7 +6,7 @@ import { verdictText } from './soak-plot.ts';
 import type { Soak } from './soaking.ts';
 
 export interface Verdict {
-  /** No acknowledged write is missing, and there is no other problem. */
+  /** Whether no acknowledged write is missing and there is no other problem. */
   readonly isWhole: boolean;
   readonly isFlat: boolean;
   readonly series: Readonly<Record<SeriesName, Flatness>>;
@@ -35,15 +35,15 @@ function seriesOf(readings: Readings): Verdict['series'] {
   };
 }
 
-/** Lines for people. */
+/** Describes the result in lines of text. */
 export function sayings(run: Soak, { isWhole, series }: Verdict): string[] {
   const of = (kind: string) => run.events.filter((event) => event.kind === kind).map(({ ms }) => ms);
   const down = of('kill').map(Math.round);
   const { requests, reads, cut, sentAgain, statuses } = run.counts;
   return [
-    `${Math.round(run.seconds)} s: ${requests} requests, ${reads} of them reads, of ${run.endUsers} end users; ${cut} cut off, ${sentAgain} sent again; by status ${JSON.stringify(statuses)}`,
-    `${down.length} kills, up again after ${down.join(', ')} ms; ${of('jump').length} jumps of the clock, ${run.days.toFixed(1)} days forward; ${of('backup').length} backups`,
-    `${isWhole ? 'ok' : 'NOT OK'}  ${run.acknowledged} writes acknowledged, ${run.lost} lost; of ${run.checkedInBackup} before the last backup ${run.lostInBackup} missing in it; ${run.refused} refused, ${run.unknown} unknown; ${run.wrong.length} otherwise wrong`,
+    `${Math.round(run.seconds)} s: ${requests} requests, ${reads} of them reads, of ${run.endUsers} end users; ${cut} without a response, ${sentAgain} retried; by status ${JSON.stringify(statuses)}`,
+    `${down.length} kills, running again after ${down.join(', ')} ms; ${of('jump').length} jumps of the clock, ${run.days.toFixed(1)} days forward; ${of('backup').length} backups`,
+    `${isWhole ? 'ok' : 'NOT OK'}  ${run.acknowledged} writes acknowledged, ${run.lost} lost; ${run.lostInBackup} of the ${run.checkedInBackup} before the last backup are missing in it; ${run.refused} refused, ${run.unknown} unknown; ${run.wrong.length} other problems`,
     ...run.wrong.slice(0, SHOWN).map((sentence) => `        ${sentence}`),
     ...NAMES.map((name) => {
       const { title, unit } = SERIES[name];

@@ -1,5 +1,6 @@
-// A server that leaks, for the controls of the soak: loaded before everything else (`NODE_OPTIONS=--import=…`), it
-// keeps some memory of each request, leaves a file open now and then, and gets slower with all that it keeps.
+// Makes a server leak, for the controls of the soak test. Loaded before all other modules (`NODE_OPTIONS=--import=…`),
+// it leaks memory with each request and a file descriptor with every fiftieth, and slows down as the leaked memory
+// grows.
 
 import { subscribe } from 'node:diagnostics_channel';
 import { openSync } from 'node:fs';

@@ -1,11 +1,14 @@
-// A clock of the machine that a test can move: loaded before everything else in a server and its writer thread
-// (`NODE_OPTIONS=--import=…`), it shows the real time plus the milliseconds in CLOCK_FILE. Timers are not affected: the
-// clock jumps, not the time.
+// A clock that a test can move. Loaded into a server and its writer thread before all other modules
+// (`NODE_OPTIONS=--import=…`), it makes `Date.now` return the real time plus the milliseconds in CLOCK_FILE. Timers are
+// not affected.
 
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
-/** Threads see a jump up to this long after one another, as with a clock that is set between two looks. */
+/**
+ * Up to this time after a jump, one thread may see it and another not, as with a system clock that is set between
+ * calls.
+ */
 const LOOK_MS = 20;
 
 const { CLOCK_FILE: file } = process.env;
@@ -26,7 +29,7 @@ function read(file: string, thread: string): number {
   return aheadMs;
 }
 
-/** Sets the clock of the processes that follow `file`, atomically. */
+/** Moves the clock of all processes that read `file`, atomically. */
 export function setClock(file: string, aheadMs: number): void {
   writeFileSync(`${file}.new`, String(aheadMs));
   renameSync(`${file}.new`, file);

@@ -1,4 +1,4 @@
-// What is measured of a running server: what the system says that it holds, and how fast it responds.
+// The measurements of a running server: memory, file descriptors, the size of the log, and latencies.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import type { Allowance, Reading } from './flatness.ts';
@@ -15,10 +15,10 @@ export type SeriesName = keyof typeof SERIES;
 
 export type Readings = Record<SeriesName, Reading[]>;
 
-/** Fewer responses say nothing about a percentile of 99. */
+/** A 99th percentile of fewer responses would mean nothing. */
 const ANSWERS_MIN = 20;
 
-/** Whether the system provides these figures. */
+/** Whether the system provides these measurements. */
 export function canMeasure(): boolean {
   return process.platform === 'linux';
 }
@@ -27,7 +27,7 @@ export function noReadings(): Readings {
   return { memory: [], descriptors: [], log: [], median: [], slowest: [] };
 }
 
-/** @param latencies ascending, since the reading before */
+/** @param latencies the latencies since the previous reading, ascending */
 export function read(
   { pid, file, life, seconds }: { pid: number; file: string; life: number; seconds: number },
   latencies: readonly number[],

@@ -1,5 +1,5 @@
-// Makes SQLite's page caches small: loaded before everything else (`NODE_OPTIONS=--import=…`). While they fill, a
-// server takes more memory as its file grows, which would look like a leak.
+// Makes SQLite's page caches small. Loaded before all other modules (`NODE_OPTIONS=--import=…`). With large caches, the
+// memory of a server would grow with its file for a long time, which would look like a leak.
 
 import { DatabaseSync } from 'node:sqlite';
 

@@ -1,6 +1,6 @@
-// The load of a soak: requests at a fixed rate, for end users that come, stay for a while and leave, so that no history
-// grows without end. Every write has a unique amount, and all responses are recorded: at the end, all acknowledged
-// writes must be there. A request with a key that got no response is sent again, as clients do.
+// The load of a soak test: requests at a fixed rate for a changing set of end users, so that no history grows without
+// bound. Every write has a unique amount, and all responses are recorded: at the end, all acknowledged writes must be
+// stored. A request with a key that got no response is retried, as clients do.
 
 import { connect, type Socket } from 'node:net';
 import type { Answered, Sent } from '../crash/clients.ts';
@@ -8,16 +8,16 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** Then another end user replaces it, after stopping its cycle. */
+/** After this many requests, the cycle of an end user is stopped and another end user replaces it. */
 const REQUESTS_AN_END_USER = 60;
-/** All connections are open from the start, so that none that is opened later looks like a leak. */
+/** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;
-/** An amount encodes a kind and a number, as in `clients.ts`. */
+/** An amount encodes a kind and a number, as in `test/crash/clients.ts`. */
 const ADDITION = 100_000_000;
-/** Larger ones belong to cycles, which renew. */
+/** Larger amounts belong to cycles, which renew. */
 export const CYCLE = 200_000_000;
 const TICK_MS = 5;
-/** Pause before a server that is going down is tried again. */
+/** The pause before a client connects or sends again to a server that is stopping or failing. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
@@ -37,7 +37,7 @@ interface Line {
 export interface Counts {
   requests: number;
   reads: number;
-  /** Requests without a response, since the server was killed. */
+  /** Requests that got no response because the server was killed. */
   cut: number;
   sentAgain: number;
   readonly statuses: Record<number, number>;
@@ -48,7 +48,7 @@ export class SoakClients {
   readonly writes: Sent[] = [];
   readonly endUsers: string[] = [];
   readonly counts: Counts = { requests: 0, reads: 0, cut: 0, sentAgain: 0, statuses: {} };
-  /** Milliseconds from when each request was due, since the last reading. */
+  /** The milliseconds from when each request was due to its response, since the last reading. */
   #latencies: number[] = [];
   readonly #random: Random;
   readonly #rate: number;
@@ -73,7 +73,7 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Null while there is none: requests that fall due meanwhile are not sent. */
+  /** Sets the server, or null while there is none. Requests that fall due without a server are not sent. */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;
@@ -86,7 +86,7 @@ export class SoakClients {
     return taken.sort((a, b) => a - b);
   }
 
-  /** Sends nothing new; resolves when all have a response. */
+  /** Sends no new requests and resolves when all have a response. */
   async stop(): Promise<void> {
     if (this.#ticking) clearInterval(this.#ticking);
     const by = performance.now() + REST_MS_MAX;
@@ -109,7 +109,7 @@ export class SoakClients {
 
   #pump(): void {
     while (this.#address !== null && this.#again.length + this.#waiting.length > 0) {
-      // Round-robin, so that none is closed for being idle.
+      // Use the connections in turn, so that none is closed for being idle.
       const line = this.#idle.shift();
       if (line === undefined) return;
       const due = (this.#again.shift() ?? this.#waiting.shift()) as Due;
@@ -151,7 +151,7 @@ export class SoakClients {
 
   #answered(line: Line, answer: Answer): void {
     const due = line.under;
-    // A server closes a connection that is idle for a while, and says so.
+    // A response without a request: the server closes an idle connection.
     if (due === null) return void line.socket.destroy();
     line.under = null;
     this.#idle.push(line);
@@ -164,7 +164,7 @@ export class SoakClients {
     else this.#pump();
   }
 
-  /** Without a key the outcome stays unknown. */
+  /** Repeats a request that has a key. Without a key, the outcome remains unknown. */
   #sendAgain(due: Due): void {
     if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
   }

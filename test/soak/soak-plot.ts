@@ -1,5 +1,5 @@
-// The plot of a soak: each series on its own scale above a common time axis, with the events. One SVG file without
-// script, style sheet or font.
+// The plot of a soak test: each series on its own scale above a common time axis, with the events. It is one SVG file
+// without scripts, style sheets or fonts.
 
 import { scaleLinear } from 'd3-scale';
 import { type Flatness, median } from './flatness.ts';
@@ -13,9 +13,9 @@ const TOP = 64;
 const PANEL = 118;
 const PANEL_HEIGHT = 70;
 const TICKS = 3;
-/** Shorter ones are shown in seconds. */
+/** Durations below this are shown in seconds. */
 const SHORT_SECONDS = 120;
-/** A few points far above all others are cut off. */
+/** The axis ends at this multiple of the median; points above it are cut off. */
 const CEILING_OF_MEDIAN = 8;
 
 const COLOURS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };
@@ -88,11 +88,11 @@ function mark({ kind, seconds, ms }: SoakEvent, x: Scale, top: number): string {
   return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLOURS[kind]}"/>`;
 }
 
-/** One series: its position and its points. */
+/** Describes whether a series is flat, with its level and slope. */
 export function verdictText({ isFlat, level, slopePerHour, risePermitted, rise }: Flatness, unit: string): string {
   const name = unit === '' ? '' : ` ${unit}`;
   const slope = `${slopePerHour < 0 ? '−' : '+'}${figure(Math.abs(slopePerHour))}${name} an hour`;
-  const why = isFlat ? '' : ` (it rose by ${figure(rise)}, and ${figure(risePermitted)} are permitted)`;
+  const why = isFlat ? '' : ` (it rose by ${figure(rise)}; at most ${figure(risePermitted)} is permitted)`;
   return `${isFlat ? 'flat' : 'NOT FLAT'} at ${figure(level)}${name}, ${slope}${why}`;
 }
 

@@ -1,5 +1,5 @@
-// A soak of some seconds: long enough to see that nothing is lost through a kill, jumps of the clock and backups, and
-// that a leaking server is not called flat. Whether a correct one stays flat takes longer: `npm run soak`.
+// A soak test of some seconds: long enough to see that a kill, jumps of the clock and backups lose nothing, and that a
+// leaking server is caught. `npm run soak` runs long enough to see whether Scrip is flat.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -21,10 +21,10 @@ const PLAN: SoakPlan = {
   isLeaking: false,
 };
 
-const options = { skip: canMeasure() ? false : 'what a process holds can be read on Linux only' };
+const options = { skip: canMeasure() ? false : 'memory and open files of a process can be read only on Linux' };
 
 test(
-  'a soak with kills, jumps of the clock and backups loses no acknowledged write and leaves no file open',
+  'a server under load with a kill, jumps of the clock and backups loses no acknowledged write and leaks no open files',
   options,
   async (t) => {
     const run = await soak(PLAN);
@@ -32,18 +32,18 @@ test(
     for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);
     assert.deepEqual(run.wrong, []);
     assert.equal(run.lost + run.lostInBackup, 0);
-    assert(run.acknowledged > 100 && run.checkedInBackup > 0 && run.days > 1, 'there was something to lose');
+    assert(run.acknowledged > 100 && run.checkedInBackup > 0 && run.days > 1, 'there was enough to lose');
     assert.deepEqual(new Set(run.events.map(({ kind }) => kind)), new Set(['kill', 'jump', 'backup']));
     assert(verdict.series.descriptors.isFlat, JSON.stringify(verdict.series.descriptors));
     assert.equal(
       plotOf(run, verdict.series).match(/<polyline/g)?.length,
       10,
-      'five series, a line for each of two lives',
+      'the plot has five series, each with a line for both processes',
     );
   },
 );
 
-test('control: a soak calls a server that leaks memory and files not flat', options, async (t) => {
+test('control: the soak test calls a server that leaks memory and files not flat', options, async (t) => {
   const run = await soak({ ...PLAN, kills: 0, isLeaking: true });
   const verdict = judged(run);
   for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);

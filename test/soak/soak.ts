@@ -1,6 +1,6 @@
-// `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak`: the real server for a long time under constant
-// load, with kills, a clock that jumps, and backups. Writes soak.json and soak.svg, and says whether memory, file
-// descriptors, the log and the latency are flat. `--leaking` is the control: a server that leaks.
+// `npm run soak -- --minutes 30 --rate 300 --seed 1 --output soak`: runs the real server for a long time under constant
+// load, with kills, a clock that jumps, and backups. Writes soak.json and soak.svg, and prints whether memory, file
+// descriptors, the log and the latency are flat. `--leaking` runs the control, a server that leaks.
 
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
@@ -24,7 +24,7 @@ const READ_EVERY_SECONDS = 5;
 const READINGS_MIN = 100;
 
 if (!canMeasure()) {
-  process.stderr.write('A soak reads what a process holds from /proc, which only Linux has.\n');
+  process.stderr.write('The soak test reads memory and open files from /proc, which only Linux has.\n');
   process.exit(1);
 }
 const plan: SoakPlan = {
@@ -38,13 +38,13 @@ const plan: SoakPlan = {
   isLeaking: leaking,
 };
 process.stdout.write(
-  `seed ${seed} (what is sent and what happens; how far the server is by then is up to the machine)\n`,
+  `seed ${seed} (decides the requests and events; how much the server has done by then depends on the machine)\n`,
 );
 process.once('SIGINT', () => process.exit(1)).once('SIGTERM', () => process.exit(1));
 const run = await soak(plan);
 const verdict = judged(run);
 writeFileSync(`${output}.json`, `${JSON.stringify({ ...run, verdicts: verdict.series })}\n`);
 writeFileSync(`${output}.svg`, plotOf(run, verdict.series));
-process.stdout.write(`${sayings(run, verdict).join('\n')}\n${output}.json and ${output}.svg tell the rest.\n`);
+process.stdout.write(`${sayings(run, verdict).join('\n')}\nDetails: ${output}.json and ${output}.svg.\n`);
 const isRight = verdict.isWhole && verdict.isFlat !== leaking;
 process.exit(isRight ? 0 : 1);

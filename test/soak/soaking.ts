@@ -1,6 +1,6 @@
-// A soak: the real server under constant load, killed now and then in the first sixth of the time, with a clock that
-// jumps and backups throughout. What it holds and how fast it responds is read every few seconds. At the end, every
-// acknowledged write is looked up in the ledger and in the last backup, restored.
+// A soak test: the real server under constant load, killed several times in the first sixth of the time, with a clock
+// that jumps and backups throughout. Memory, file descriptors, the size of the log and latencies are measured every few
+// seconds. At the end, every acknowledged write is looked up in the ledger and in the restored last backup.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -24,14 +24,14 @@ export interface SoakPlan {
   readonly readEverySeconds: number;
   readonly jumpEverySeconds: number;
   readonly backupEverySeconds: number;
-  /** Whether the server leaks. */
+  /** Whether the server leaks on purpose. */
   readonly isLeaking: boolean;
 }
 
 export interface SoakEvent {
   readonly seconds: number;
   readonly kind: 'kill' | 'jump' | 'backup';
-  /** How long it was down, how far the clock moved, or how long the backup took, in milliseconds. */
+  /** Milliseconds: how long the server was down, how far the clock moved, or how long the backup took. */
   readonly ms: number;
 }
 
@@ -42,15 +42,15 @@ export interface Soak {
   readonly endUsers: number;
   readonly acknowledged: number;
   readonly refused: number;
-  /** Writes without a response and without a key. */
+  /** The number of writes whose outcome remained unknown. */
   readonly unknown: number;
   readonly lost: number;
-  /** Writes that were acknowledged before the last backup began and are not in it. */
+  /** The number of writes that were acknowledged before the last backup began and are missing in it. */
   readonly lostInBackup: number;
   readonly checkedInBackup: number;
-  /** Sentences, one for each other problem. */
+  /** A sentence for each other problem. */
   readonly wrong: readonly string[];
-  /** How far the clock moved forward, all jumps together. */
+  /** The sum of all forward jumps of the clock. */
   readonly days: number;
   readonly events: readonly SoakEvent[];
   readonly readings: Readings;
@@ -61,12 +61,12 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 );
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
-/** Retention of keys, less than the clock moves forward in a long soak, so that they expire, too. */
+/** A retention shorter than the clock moves forward in a long soak, so that idempotency records expire too. */
 const KEEP_KEYS_HOURS = '240';
-/** One jump in this many goes back. */
+/** Every fourth jump goes backwards. */
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
-/** Kills happen in this share of the time; the rest is one life, long enough to show a slope. */
+/** The share of the time in which kills happen. The last process lives for the rest, long enough to show a slope. */
 const KILLING = 1 / 6;
 const USERS_AT_ONCE = 50;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
@@ -84,7 +84,7 @@ export async function soak(plan: SoakPlan): Promise<Soak> {
 
 interface Backup {
   readonly file: string;
-  /** Writes that were acknowledged when it began. */
+  /** The writes that were acknowledged when the backup began. */
   readonly before: readonly Sent[];
 }
 
@@ -129,7 +129,7 @@ class Soaked {
     };
   }
 
-  /** Without it, the server would outlive this process. */
+  /** Kills the server when this process exits, because the server would outlive it. */
   readonly #killServer = () => void this.#server?.kill('SIGKILL');
 
   async run(): Promise<Soak> {
@@ -172,7 +172,7 @@ class Soaked {
     await this.#server?.ended;
   }
 
-  /** All events, each at its time. */
+  /** Runs until the end of the plan, and starts each event at its time. */
   async #live(): Promise<void> {
     const { seconds, kills, readEverySeconds, jumpEverySeconds, backupEverySeconds } = this.#plan;
     const killAt = Array.from({ length: kills }, (_, index) => {
@@ -244,13 +244,13 @@ class Soaked {
   async #stopCleanly(): Promise<void> {
     this.#server?.kill('SIGTERM');
     const ended = await this.#server?.ended;
-    if (ended?.code !== 0) this.#wrong.push(`after SIGTERM it ended with ${ended?.code}`);
+    if (ended?.code !== 0) this.#wrong.push(`after SIGTERM the server exited with ${ended?.code}`);
     this.#lookAtLog(ended?.stderr ?? '');
   }
 
   #lookAtLog(log: string): void {
     const line = log.split('\n').find((one) => LOG_LINE_OF_AN_ERROR.test(one));
-    if (line !== undefined) this.#wrong.push(`the server logs: ${line.slice(0, 500)}`);
+    if (line !== undefined) this.#wrong.push(`the server logged: ${line.slice(0, 500)}`);
   }
 
   async #backUp(): Promise<void> {
@@ -259,7 +259,7 @@ class Soaked {
     const file = join(this.#folder, `backup-${Math.round(seconds * 1_000)}.db`);
     const { code, stderr } = await scrip(['backup', file], ledgerAt(this.#file));
     if (code !== 0) {
-      this.#wrong.push(`a backup ended with ${code}: ${stderr}`);
+      this.#wrong.push(`a backup exited with ${code}: ${stderr}`);
       return;
     }
     this.#events.push({ seconds, kind: 'backup', ms: performance.now() - begun });
@@ -267,19 +267,19 @@ class Soaked {
     this.#backup = { file, before };
   }
 
-  /** Restores it elsewhere, and reads it through a server there. */
+  /** Restores the last backup and counts the acknowledged writes that are missing in it. */
   async #lostInBackup(): Promise<number> {
     if (this.#backup === null) return 0;
     const restored = ledgerAt(join(this.#folder, 'restored.db'));
     const { code, stderr } = await scrip(['restore', this.#backup.file], restored);
     if (code !== 0) {
-      this.#wrong.push(`the last backup cannot be restored: ${stderr}`);
+      this.#wrong.push(`restoring the last backup failed: ${stderr}`);
       return this.#backup.before.length;
     }
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
-      // The backup may have more than was acknowledged before it: only missing writes count.
+      // The backup may contain writes that were acknowledged after it began, so only missing writes count.
       this.#wrong.push(...effects.unread.values());
       return compared(effects, this.#backup.before).lost;
     } finally {
@@ -288,7 +288,7 @@ class Soaked {
     }
   }
 
-  /** How often each write is there, by its amount. */
+  /** Reads how often each write is stored, by amount. */
   async #effects(url: string) {
     const times = new Map<number, number>();
     const unread = new Map<string, string>();
@@ -296,9 +296,9 @@ class Soaked {
     const look = async (endUser: string) => {
       const answer = await fetch(`${url}/get-all-user-transactions?end_user_id=${endUser}`, { headers });
       const text = await answer.text();
-      if (!answer.ok) unread.set(endUser, `the list of ${endUser} was answered ${answer.status}: ${text}`);
+      if (!answer.ok) unread.set(endUser, `the list of ${endUser} returned ${answer.status}: ${text}`);
       const { transactions = [] } = JSON.parse(text) as { transactions?: { amount: number }[] };
-      // A cycle that renews is there once for each period.
+      // A cycle that renews is listed once for each period.
       for (const { amount } of transactions) times.set(amount, amount > CYCLE ? 1 : (times.get(amount) ?? 0) + 1);
     };
     const { endUsers } = this.#clients;

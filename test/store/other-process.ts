@@ -1,9 +1,12 @@
-// What a test does to a ledger from another process, which it can then kill: `node other-process.ts WORK FILE`. It prints
-// lines of JSON to standard output.
+// Works on a ledger in another process, which a test can kill: `node other-process.ts WORK FILE`. Prints lines of JSON
+// to standard output.
 
+import { createApiKey } from '../../src/store/key-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { openSqliteTools } from '../../src/store/sqlite/tools/ledger-tools.ts';
 import type { StoreFault } from '../../src/store/store-fault.ts';
 import { CannotOpen } from '../../src/store/store-fault.ts';
+import { FIRST_ROUND_MS, ROUNDS, untilRound } from './rounds.ts';
 import { auditBeside } from './sqlite/sqlite-ledger.ts';
 import { EndUser } from './temporary-ledger.ts';
 
@@ -11,10 +14,10 @@ const END_USERS = 8;
 const FILL_COMMANDS = 400;
 
 const [work, file] = process.argv.slice(2) as [string, string];
-const works: Record<string, () => Promise<void>> = { hold, write, fill, audit };
+const works: Record<string, () => Promise<void>> = { hold, write, fill, audit, createKeys };
 await works[work]?.();
 
-/** Opens the ledger, says so, and holds it until this process is killed. */
+/** Opens the ledger, reports that, and keeps it open until this process is killed. */
 async function hold(): Promise<void> {
   const started = performance.now();
   try {
@@ -27,7 +30,7 @@ async function hold(): Promise<void> {
   }
 }
 
-/** Adds 3 credits to each end user and subtracts 1, again and again, and says how often that is durable. */
+/** Adds 3 credits to each end user and subtracts 1, again and again, and reports each round when it is durable. */
 async function write(): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const people = Array.from({ length: END_USERS }, (_, index) => new EndUser(1, index));
@@ -37,7 +40,7 @@ async function write(): Promise<void> {
   }
 }
 
-/** Adds credits until the disk is full, then tries whether the store still reads, and whether it writes. */
+/** Adds credits until the disk is full, then tries a read and a write. */
 async function fill(): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   let added = 0;
@@ -65,9 +68,27 @@ async function fill(): Promise<void> {
   say({ added, first, second, cycles: state.cycles.length });
 }
 
-/** Audits beside the process that may have the ledger open. */
+/** Audits the ledger while another process may have it open. */
 async function audit(): Promise<void> {
   say(await auditBeside(file).catch((error: Error) => error.message));
+}
+
+/** Creates an API key in one new ledger after another, at the same instants at which the test opens these ledgers. */
+async function createKeys(): Promise<void> {
+  const firstAt = Date.now() + FIRST_ROUND_MS;
+  say({ firstAt });
+  const failures: string[] = [];
+  for (let round = 0; round < ROUNDS; round++) {
+    await untilRound(firstAt, round);
+    try {
+      const { tools, keys } = openSqliteTools(`${file}.${round}`, { create: true });
+      await createApiKey(keys, { accountName: 'acme', scope: 'write' });
+      await tools.close();
+    } catch (error) {
+      failures.push((error as Error).message);
+    }
+  }
+  say({ failures });
 }
 
 function say(what: unknown): void {

@@ -1,4 +1,5 @@
-// What happens to a ledger file from outside: other processes that open it, other programs that write to it, and damage.
+// Access to a ledger file from outside its store: other processes that open it, other programs that write to it, and
+// damage.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -12,13 +13,16 @@ import { makeHistory } from './temporary-ledger.ts';
 export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
-  /** Shell commands that come first. */
+  /** Shell commands to run before. */
   readonly shell?: string;
-  /** The id of the system user and group that it runs as. */
+  /** The id of the system user and group of the process. */
   readonly user?: number;
 }
 
-/** Another process that works on the file. What it prints comes line by line; it is killed at the end of the test. */
+/**
+ * Starts another process that works on the file. `answer` returns its next line of output. The process is killed at the
+ * end of the test.
+ */
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
   const command = [process.execPath, script, work, file];
@@ -46,7 +50,7 @@ export function byHand(file: string, sql: string): void {
   db.close();
 }
 
-/** What another program reads in the file. */
+/** Reads the file as another program would. */
 export function readByHand(file: string, sql: string) {
   const db = new DatabaseSync(file, { readOnly: true });
   try {
@@ -56,13 +60,13 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Copies of a ledger, in each of which 64 bytes of one page were flipped. */
+/** Copies of a ledger, each with 64 flipped bytes in another page. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);
   return Array.from({ length: bytes.length / PAGE_BYTES }, (_, page) => {
     const copy = Buffer.from(bytes);
-    // The first page begins with the header of the file, 100 bytes of it.
+    // The first page begins with the header of the file, which has 100 bytes.
     const from = page * PAGE_BYTES + (page === 0 && offset === 0 ? 100 : offset);
     for (let at = from; at < from + 64; at++) copy[at] = ~(copy[at] as number);
     const file = `${whole}.${page}`;
@@ -80,7 +84,7 @@ export function contentOf(file: string): unknown {
   return rows;
 }
 
-/** How many locks the kernel knows of on the file. */
+/** The number of locks on the file, according to the kernel. */
 export function locksOf(file: string): number {
   if (!existsSync('/proc/locks')) return 0;
   const inode = `:${statSync(file).ino} `;

@@ -1,5 +1,5 @@
-// What every store must do, whatever it is made of. A store runs these tests by saying how a ledger of its kind is made.
-// Each test gets a ledger of its own, and after each the ledger is audited, before and after its totals have caught up.
+// The contract: the tests that every store must pass. A store runs them with a function that makes a ledger of its
+// kind. Each test gets a new ledger. After each test, the ledger is audited before and after its totals have caught up.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -10,6 +10,7 @@ import { chartContract } from './contract/charts.ts';
 import { consoleReadContract } from './contract/console-reads.ts';
 import { cursorContract } from './contract/cursors.ts';
 import { digestContract } from './contract/digests.ts';
+import { endUserListContract } from './contract/end-user-lists.ts';
 import { feedContract } from './contract/feed.ts';
 import { idempotencyContract } from './contract/idempotency.ts';
 import { listContract } from './contract/lists.ts';
@@ -28,16 +29,16 @@ export type ContractLedger = TestLedger & { readonly account: number; readonly o
 /** The two ways to add a test to the contract. */
 export interface Contract {
   it(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
-  /** For what needs the clock to be moved. */
+  /** For tests that move the clock. */
   itInTime(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
 }
 
-/** A store that never answers fails its test, and does not hold up the rest. */
+/** If a store never answers, its test fails and the other tests continue. */
 const TEST_MS_MAX = 60_000;
 
 /**
- * @param clock with `real` there are no tests that move it
- * @param concurrency how many of the tests run at once, where a store spends its time waiting
+ * @param clock with `real`, tests that move the clock are left out
+ * @param concurrency how many tests run at the same time; more than one if the store spends its time waiting
  */
 export function storeContract(name: string, make: NewLedger, clock: 'movable' | 'real', concurrency = 1): void {
   const it: Contract['it'] = (sentence, work) =>
@@ -54,6 +55,7 @@ export function storeContract(name: string, make: NewLedger, clock: 'movable' | 
     describe('idempotency records', () => idempotencyContract(contract));
     describe('feed', () => feedContract(contract));
     describe('reads of the console', () => consoleReadContract(contract));
+    describe('lists of end users', () => endUserListContract(contract));
     describe('charts', () => chartContract(contract));
     describe('overview', () => overviewContract(contract));
     describe('digests', () => digestContract(contract));
@@ -74,9 +76,13 @@ async function withLedger(
   const accounts = { account: await accountNamed('first', opened), other: await accountNamed('second', opened) };
   const ledger: ContractLedger = Object.assign(opened, accounts);
   await work(ledger);
-  assert.deepEqual(problemsOf(await ledger.audit()), [], 'the audit finds nothing afterwards');
+  assert.deepEqual(problemsOf(await ledger.audit()), [], 'the audit finds nothing wrong after the test');
   await ledger.consumeFeed();
-  assert.deepEqual(problemsOf(await ledger.audit()), [], 'nor when the totals have caught up');
+  assert.deepEqual(
+    problemsOf(await ledger.audit()),
+    [],
+    'the audit finds nothing wrong when the totals have caught up',
+  );
 }
 
 async function accountNamed(accountName: string, { keys }: TestLedger): Promise<number> {

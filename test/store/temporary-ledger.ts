@@ -1,5 +1,5 @@
-// What the tests of stores share: a folder that is removed with the test, commands in few words, what a store holds for an
-// end user, and a ledger in which everything has happened once.
+// Helpers for the tests of stores: temporary folders, short forms of commands, the balance and the transactions of an
+// end user, and a ledger with all kinds of history.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -19,11 +19,12 @@ import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tool
 /** A Saturday at noon, and the end of a month: nothing may depend on either. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
 
-/** Every id that a ledger can give out. */
+/** The range of all ids. */
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
-// At the very end, since hooks run in the order in which they were added, and stores are closed in hooks.
+// Folders are deleted at exit and not in a hook, because hooks run in the order in which they were added, and stores
+// are closed in hooks.
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
@@ -39,7 +40,7 @@ export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
 }
 
-/** An end user of an account, by a number or its UUID, and what can be asked for it. */
+/** An end user, named by a number or by its UUID, with methods that create its commands. */
 export class EndUser {
   readonly key: EndUserKey;
   readonly #actor: string;
@@ -71,17 +72,17 @@ export class EndUser {
   }
 }
 
-/** The same command, with a reason. */
+/** The same command with a note. */
 export function noted(command: WriteCommand, note: string | null): WriteCommand {
   return { ...command, note };
 }
 
-/** The same command, safe to send again. */
+/** The same command with an idempotency key. */
 export function keyed(command: WriteCommand, key: string, requestId: string): WriteCommand {
   return { ...command, idempotency: { key, requestId } };
 }
 
-/** The same outcome, replayed for a later request. */
+/** The same outcome as a replay. */
 export function replayed(outcome: Outcome, replayOf: string): Outcome {
   return { ...outcome, replayOf };
 }
@@ -104,7 +105,7 @@ export async function transactionsOf(store: Listed, { key }: EndUser, limit = 1_
   }
 }
 
-/** The same as `+100 add`, `-30 subtract`, latest first. */
+/** All stored transactions as texts like `+100 add` and `-30 subtract`, latest first. */
 export async function historyOf(store: Listed, user: EndUser): Promise<string[]> {
   const transactions = await transactionsOf(store, user);
   return transactions.map(({ amount, kind }) => `${amount > 0 ? '+' : ''}${amount} ${kind}`);
@@ -114,7 +115,7 @@ export interface Audited extends AuditReport {
   readonly findings: readonly Finding[];
 }
 
-/** An audit that finds this much in a small ledger would never end. */
+/** With more findings in a small ledger, the audit would probably never end. */
 const FINDINGS_MAX = 1_000;
 export const ENDLESS = 'the audit does not end';
 
@@ -126,12 +127,12 @@ export async function auditOf(tools: Pick<LedgerTools, 'audit'>): Promise<Audite
   return { findings, ...report };
 }
 
-/** Everything that an audit finds wrong, a sentence each. */
+/** All problems that an audit found, one sentence each. */
 export function problemsOf({ findings, store }: Audited): readonly string[] {
   return [...findings.map(({ message }) => message), ...store];
 }
 
-/** Two accounts and six end users; 1 and 6 are the same UUID in different accounts. */
+/** Six end users of two accounts. The first and the last have the same UUID in different accounts. */
 export const PEOPLE = {
   oneTime: new EndUser(1, 1),
   renewing: new EndUser(1, 2),
@@ -142,14 +143,14 @@ export const PEOPLE = {
 } as const;
 
 /**
- * Makes a ledger of all kinds of history: additions that ended and that did not, subtractions over one cycle and over
- * several, cycles that were started, renewed, stopped, replaced, and the largest amounts and validities. Its totals have
- * caught up.
+ * Makes a ledger with all kinds of history: additions that have ended and that have not, subtractions from one cycle
+ * and from several, cycles that were started, renewed, stopped and replaced, and the largest amounts and validities.
+ * Its totals have caught up.
  */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
   const { oneTime, renewing, replacing, rich, eternal, namesake } = PEOPLE;
-  const { ledger } = await openSqliteStore(file, () => now);
+  const { ledger, summaries } = await openSqliteStore(file, () => now);
   const write = (commands: readonly Command[]) => ledger.write(commands, () => {});
   await write([oneTime.add(100, 3), renewing.startCycle(30, 7), namesake.add(7, 1_000), rich.add(AMOUNT_MAX, 40)]);
   await write([oneTime.add(50, 60), rich.subtract(AMOUNT_MAX - 1), replacing.startCycle(20, 7)]);
@@ -166,5 +167,6 @@ export async function makeHistory(file: string): Promise<void> {
   await write([renewing.subtract(5), renewing.stopCycle(), eternal.startCycle(9, 365), replacing.settle()]);
   await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
   while (await ledger.feed.consume(TOTALS));
+  while (await summaries.catchUp());
   await ledger.close();
 }

@@ -1,11 +1,12 @@
-// One ledger in a test: all of its ports in one place, on a clock that the test moves. A store plugs itself in by saying
-// how a ledger of its kind is made, opened and removed.
+// A ledger in a test: all of its ports in one place, with a clock that the test sets. Each store implements
+// `PluggedLedger` to make, open and remove its ledgers.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../src/events/totals.ts';
 import type { Command, EndUserKey, Outcome } from '../../src/ledger/command.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { ConsoleStore } from '../../src/store/console-store.ts';
+import type { SummaryKeeper } from '../../src/store/end-user-summaries.ts';
 import type { FeedConsumer } from '../../src/store/feed.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type {
@@ -21,21 +22,21 @@ import type { LedgerTools } from '../../src/store/tools/ledger-tools.ts';
 import { type Audited, auditOf, EVERYTHING, NOON } from './temporary-ledger.ts';
 
 export interface PluggedLedger {
-  /** Opens it for serving: the first time, and again after that was closed. */
+  /** Opens the ledger for serving, also after it was closed. */
   open(): Promise<Stores>;
-  /** Opens it for operating, beside the stores. */
+  /** Opens the tools of the ledger, which may be open for serving. */
   openTools(): Promise<LedgerTools>;
-  /** From now on the ledger is what a crash at this moment leaves. Absent where that is what it is anyway. */
+  /** Replaces the ledger by what a crash at this moment would leave. Absent if that is the same. */
   crash?(): void;
-  /** Makes every COMMIT of credits fail, without effect, or lets them succeed again. Absent where a test cannot. */
+  /** Makes every COMMIT of credits fail without effect, or succeed again. Absent if a test cannot do that. */
   failCommits?(isFailing: boolean): Promise<void>;
   remove(): Promise<void>;
 }
 
-/** Makes a new ledger. A store whose clock cannot be moved ignores `wall`. */
+/** Makes a new ledger. A store with a real clock ignores `wall`. */
 export type NewLedger = (wall: () => Instant) => Promise<PluggedLedger>;
 
-/** No test has more of them: a loop that does not end fails its test. */
+/** More steps than any test needs, so that an endless loop fails its test. */
 const STEPS_MAX = 10_000;
 
 export class TestLedger {
@@ -55,7 +56,7 @@ export class TestLedger {
     this.#stores = stores;
   }
 
-  /** What the machine's clock says. */
+  /** The time of the clock of the machine. */
   get wall(): Instant {
     return this.#clock.wall;
   }
@@ -76,7 +77,7 @@ export class TestLedger {
     return this.#stores.console;
   }
 
-  /** All as one batch. */
+  /** Writes all commands in one batch. */
   write(commands: readonly Command[]): Promise<readonly (Outcome | null)[]> {
     return this.store.write(commands, () => {});
   }
@@ -100,9 +101,14 @@ export class TestLedger {
     return this.store.trouble();
   }
 
-  /** Everything that is new to the consumer. */
+  get summaries(): SummaryKeeper {
+    return this.#stores.summaries;
+  }
+
+  /** Consumes everything that is new in the feed, and updates the summaries of end users. */
   async consumeFeed(consumer: FeedConsumer = TOTALS): Promise<void> {
     await repeat(() => this.store.feed.consume(consumer));
+    await repeat(() => this.summaries.catchUp());
   }
 
   async deleteExpiredRecords(retention: IdempotencyRetention): Promise<void> {
@@ -122,7 +128,7 @@ export class TestLedger {
     return this.withTools(auditOf);
   }
 
-  /** @param through as of `LedgerTools.digest` */
+  /** @param through as for `LedgerTools.digest` */
   digest(through: readonly string[] | null = null): Promise<readonly PostingsDigest[]> {
     return this.withTools((tools) => tools.digest(through));
   }
@@ -132,7 +138,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end what the process still does is lost */
+  /** @param end ends the old process after the crash; its effects are lost */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();
@@ -145,7 +151,7 @@ export class TestLedger {
 
   async whileCommitsFail<Result>(work: () => Promise<Result>): Promise<Result> {
     const { failCommits } = this.#plugged;
-    assert(failCommits, 'the store has a way to fail');
+    assert(failCommits, 'commits of this store can fail');
     await failCommits(true);
     try {
       return await work();
@@ -164,5 +170,5 @@ export class TestLedger {
 }
 
 async function repeat(step: () => Promise<boolean>): Promise<void> {
-  for (let steps = 0; await step(); steps++) if (steps === STEPS_MAX) throw new Error('there is always more');
+  for (let steps = 0; await step(); steps++) if (steps === STEPS_MAX) throw new Error('the steps do not end');
 }

@@ -1,4 +1,4 @@
-// The only script of the console. Without it, everything works except copying by button and local times.
+// The only script of the console. Without it, the copy buttons are hidden and times are in UTC; everything else works.
 
 for (const button of document.querySelectorAll('button[data-copy]')) {
   const source = document.getElementById(button.dataset.copy);
@@ -9,23 +9,35 @@ for (const button of document.querySelectorAll('button[data-copy]')) {
       await navigator.clipboard.writeText(source.textContent);
       status.textContent = 'Copied.';
     } catch {
-      // Browsers allow clipboard access only over HTTPS and on loopback: elsewhere the text is selected instead.
+      // Browsers allow clipboard access only over HTTPS and on loopback. Elsewhere, select the text for the user.
       getSelection().selectAllChildren(source);
       status.textContent = 'Press Ctrl+C or ⌘C to copy.';
     }
   });
 }
 
-// Pages show times in UTC. The tooltip shows the local time.
-for (const time of document.querySelectorAll('time')) {
-  time.title = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'long' });
-}
+/** Formats for each `data-precision`. They use the language of the pages and are as wide as the server's text. */
+const LOCAL = {
+  day: { dateStyle: 'medium' },
+  minute: { dateStyle: 'medium', timeStyle: 'short' },
+  second: { dateStyle: 'medium', timeStyle: 'medium' },
+  zoned: { dateStyle: 'medium', timeStyle: 'long' },
+};
+const utc = new Intl.DateTimeFormat('en-GB', { ...LOCAL.second, timeZone: 'UTC' });
 
-/** After this, a form may be sent again: the response is taking unusually long. */
+// The server writes times in UTC. This loop replaces them with local times and puts UTC into the tooltip.
+for (const time of document.querySelectorAll('time[data-precision]')) {
+  const at = new Date(time.dateTime);
+  time.title = `${utc.format(at)} UTC`;
+  time.textContent = new Intl.DateTimeFormat('en-GB', LOCAL[time.dataset.precision]).format(at);
+}
+document.documentElement.classList.add('local-times');
+
+/** After this time without a response, the user may send the form again. */
 const RESEND_AFTER_MS = 5_000;
 
-// On a second click, browsers drop the response to the first one, which may be the only one with a secret. The server
-// deduplicates forms as well.
+// On a second click, browsers discard the response to the first click, which may be the only response with a secret.
+// The server deduplicates forms as well.
 for (const form of document.querySelectorAll('form[method="post"]')) {
   let isSent = false;
   const allow = () => {
@@ -36,6 +48,6 @@ for (const form of document.querySelectorAll('form[method="post"]')) {
     isSent = true;
     setTimeout(allow, RESEND_AFTER_MS);
   });
-  // The user has come back to the page.
+  // The user has navigated back to the page.
   addEventListener('pageshow', allow);
 }

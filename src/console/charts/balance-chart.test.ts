@@ -1,5 +1,5 @@
-// Compares the chart of the balance with the ledger: a random history is recorded hour by hour while it happens, and the
-// chart, computed afterwards from what a store gives for it, must agree.
+// Compares the balance chart with the ledger. The test records the balance every hour while a random history happens,
+// then computes the chart from the data that a store would return. Both must match.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,14 +13,14 @@ import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
 import { EMPTY_STATE } from '../../ledger/state.ts';
 import { type BalanceOverTime, balanceOverTime } from './balance-chart.ts';
 
-/** What the chart shows of the time after now. */
+/** How far into the future the chart projects. */
 const PROJECTED_HOURS = 20 * 24;
 
 function balanceOf(ledger: MemoryLedger, at: Instant): number {
   return activeBalance(cyclesAt(ledger.state, at), at);
 }
 
-/** Lets time pass, and records the balance at half past each hour: commands and expiries are on the hour. */
+/** Advances time and records the balance at half past each hour, since commands and expiries happen on the hour. */
 function pass(ledger: MemoryLedger, hours: number, recorded: Map<Instant, number>): void {
   const end = ledger.now + hours * HOUR_MS;
   for (let at = ledger.now + HOUR_MS / 2; at < end; at += HOUR_MS) {
@@ -30,7 +30,7 @@ function pass(ledger: MemoryLedger, hours: number, recorded: Map<Instant, number
   ledger.now = end;
 }
 
-/** From what a store gives for it: the state before `from`, and the postings since. */
+/** Computes the chart from the data that a store returns: the state before `from`, and the postings since then. */
 function chartOf({ postings, now }: MemoryLedger, from: Instant): BalanceOverTime {
   const state = applyAll(
     EMPTY_STATE,
@@ -55,7 +55,7 @@ const commands: fc.Arbitrary<Command> = fc.oneof(
   fc.constant(stopCycle()),
 );
 
-test('the balance chart of a random history agrees with the ledger at every hour, past and projected', () => {
+test('the balance chart of a random history shows the balance of the ledger at every past and future hour', () => {
   const histories = fc.array(fc.tuple(fc.integer({ min: 0, max: 72 }), commands), { maxLength: 30 });
   fc.assert(
     fc.property(histories, fc.integer({ min: 0, max: 30 }), fc.nat({ max: 80 }), (history, fromDay, restHours) => {
@@ -70,8 +70,8 @@ test('the balance chart of a random history agrees with the ledger at every hour
       if (from > ledger.now) pass(ledger, (from - ledger.now) / HOUR_MS, recorded);
       const { past, future } = chartOf(ledger, from);
       for (const [at, balance] of recorded)
-        if (at >= from) assert.equal(balanceAt(past, at), balance, `${(at - NOW) / HOUR_MS} hours on`);
-      assert.equal(past.at(-1)?.balance, future[0]?.balance, 'the past ends where the future begins');
+        if (at >= from) assert.equal(balanceAt(past, at), balance, `after ${(at - NOW) / HOUR_MS} hours`);
+      assert.equal(past.at(-1)?.balance, future[0]?.balance, 'the past ends at the balance at which the future begins');
       for (let hour = 0; hour <= PROJECTED_HOURS; hour++) {
         const at = ledger.now + hour * HOUR_MS;
         assert.equal(balanceAt(future, at), balanceOf(ledger, at), `in ${hour} hours`);
@@ -81,7 +81,7 @@ test('the balance chart of a random history agrees with the ledger at every hour
   );
 });
 
-test('the past of the balance chart ends now, and its future begins now, at the same balance', () => {
+test('the past part of the balance chart ends now at the balance at which the future part begins', () => {
   const ledger = new MemoryLedger(NOW);
   ledger.run(add(100, { validityDays: 10 }));
   ledger.now += 2 * DAY_MS;

@@ -1,5 +1,5 @@
-// The balance of an end user as a step line: solid up to now, from its postings; dashed where it is projected from
-// expiries and renewals alone.
+// Draws the balance of an end user as a step line: solid up to now, computed from postings, then dashed, projected from
+// expiries and renewals.
 
 import assert from 'node:assert/strict';
 import { scaleUtc } from 'd3-scale';
@@ -8,22 +8,22 @@ import { html } from 'ghtml';
 import { balanceSteps, type Range, type Step } from '../../ledger/history.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { ChartHistory } from '../../store/console-store.ts';
-import { moment, numberText, shortDayText, signedText } from '../figures.ts';
+import { moment, numberText, shortDayText, signedText, UTC_MARK } from '../figures.ts';
 import {
   chartFigure,
-  creditAxis,
-  creditScale,
+  creditPlot,
   DAY_TICK_HALF_WIDTH,
   dayTick,
   legendOf,
+  needsLogarithm,
   type PlotSize,
   round,
 } from './plot.ts';
 
-/** A busy end user has thousands of steps; the list of transactions has them all. */
+/** A busy end user has thousands of steps. The list of transactions shows all of them. */
 const TABLE_ROWS_MAX = 200;
 
-/** About one step per pixel; more would only make the page larger. */
+/** About one step per pixel. More steps would only make the page larger. */
 const LINE_STEPS_MAX = 500;
 
 export interface BalanceOverTime {
@@ -38,7 +38,7 @@ export interface BalanceOverTime {
 export function balanceOverTime(history: ChartHistory, range: Range): BalanceOverTime {
   const { now } = history;
   const { from, to: end } = range;
-  assert(history.since <= from && from <= now && now <= end, 'the chart contains the present, and nothing unknown');
+  assert(history.since <= from && from <= now && now <= end, 'the chart includes now and begins within the history');
   const steps = balanceSteps(history, range);
   const past = steps.filter(({ at }) => at <= now);
   const { balance } = past.at(-1) as Step;
@@ -49,16 +49,20 @@ export function balanceChart(balance: BalanceOverTime): string {
   const { past, future } = balance;
   const [first, now, last] = [past[0], future[0], future.at(-1)] as [Step, Step, Step];
   const most = Math.max(...past.map(({ balance }) => balance));
+  const isLogarithmic = needsLogarithm([...past, ...future].map(({ balance }) => balance));
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
     description: `${numberText(first.balance)} on ${shortDayText(first.at)}, at most ${numberText(most)}, ${numberText(now.balance)} now. Projected for ${shortDayText(balance.end)} from expiries and renewals: ${numberText(last.balance)}.`,
-    legend: legendOf([
-      { mark: 'line-past', label: 'Balance' },
-      { mark: 'line-future', label: 'Projected: expiries and renewals' },
-    ]),
+    legend: legendOf(
+      [
+        { mark: 'line-past', label: 'Balance' },
+        { mark: 'line-future', label: 'Projected: expiries and renewals' },
+      ],
+      isLogarithmic,
+    ),
     table: tableOf(balance),
-    draw: (size) => linesOf(balance, size),
+    draw: (size) => linesOf(balance, size, isLogarithmic),
   });
 }
 
@@ -67,14 +71,15 @@ interface Point {
   readonly y: number;
 }
 
-function linesOf({ past, now, future, end }: BalanceOverTime, size: PlotSize): string {
+function linesOf({ past, now, future, end }: BalanceOverTime, wanted: PlotSize, isLogarithmic: boolean): string {
+  const balances = past.concat(future).map(({ balance }) => balance);
+  const { size, y, axis } = creditPlot(wanted, balances, isLogarithmic);
   const from = (past[0] as Step).at;
   const x = scaleUtc().domain([from, end]).range([size.left, size.right]);
-  const y = creditScale(size, 0, Math.max(...past.concat(future).map(({ balance }) => balance)));
   const points = (steps: readonly Step[], until: number): Point[] =>
     thinned(steps.concat({ at: until, balance: (steps.at(-1) as Step).balance })).map(({ at, balance }) => ({
       x: round(x(at)),
-      y: round(y(balance)),
+      y: y(balance),
     }));
   const stroke = line<Point>(
     (point) => point.x,
@@ -90,11 +95,11 @@ function linesOf({ past, now, future, end }: BalanceOverTime, size: PlotSize): s
   const balanceNow = (future[0] as Step).balance;
   const ticks = dayTicks(from, end, now, size)
     .filter((at) => x(at) > size.left && x(at) < size.width - DAY_TICK_HALF_WIDTH)
-    .map((at) => dayTick(size, round(x(at)), at));
-  return html`!${creditAxis(size, y)}<path class="area-past" d="${fill(before)}"/><path class="area-future" d="${fill(after)}"/><path class="line-past" d="${stroke(before)}"/><path class="line-future" d="${stroke(after)}"/><path class="now" d="M${nowX} ${size.top}V${size.bottom}"/><text class="tick strong" x="${nowX + 6}" y="${size.top + 9}">Now</text><circle class="dot" cx="${nowX}" cy="${round(y(balanceNow))}" r="4"><title>${numberText(balanceNow)} now</title></circle>!${ticks}`;
+    .map((at) => dayTick(size, round(x(at)), shortDayText(at)));
+  return html`!${axis}<path class="area-past" d="${fill(before)}"/><path class="area-future" d="${fill(after)}"/><path class="line-past" d="${stroke(before)}"/><path class="line-future" d="${stroke(after)}"/><path class="now" d="M${nowX} ${size.top}V${size.bottom}"/><text class="tick strong" x="${nowX + 6}" y="${size.top + 9}">Now</text><circle class="dot" cx="${nowX}" cy="${y(balanceNow)}" r="4"><title>${numberText(balanceNow)} now</title></circle>!${ticks}`;
 }
 
-/** Days at equal distances, counted from today, so that today always has a tick. */
+/** Returns evenly spaced days, counted from today, so that today always has a tick. */
 function dayTicks(from: Instant, end: Instant, now: Instant, { dayTicks: wanted }: PlotSize): Instant[] {
   const today = Math.floor(now / DAY_MS) * DAY_MS;
   const step = Math.max(1, Math.ceil((end - from) / DAY_MS / wanted)) * DAY_MS;
@@ -102,7 +107,7 @@ function dayTicks(from: Instant, end: Instant, now: Instant, { dayTicks: wanted 
   return Array.from({ length: Math.floor((end - first) / step) + 1 }, (_, index) => first + index * step);
 }
 
-/** Keeps the last step of each interval that is about a pixel wide. */
+/** Reduces many steps to the first step and the last step of each interval of about one pixel. */
 function thinned(steps: readonly Step[]): readonly Step[] {
   if (steps.length <= LINE_STEPS_MAX) return steps;
   const [first, last] = [steps[0], steps.at(-1)] as [Step, Step];
@@ -121,7 +126,7 @@ function tableOf({ past, future }: BalanceOverTime): string {
       .toReversed(),
     ...shown.map((step, index) => rowOf(step, shown[index - 1] ?? before, 'past')).toReversed(),
   ];
-  return html`<table class="table"><thead><tr><th scope="col">Time (UTC)</th><th scope="col">Past or projected</th><th scope="col" class="number">Change</th><th scope="col" class="number">Balance</th></tr></thead><tbody>!${rows}</tbody></table>`;
+  return html`<table class="table"><thead><tr><th scope="col">Time!${UTC_MARK}</th><th scope="col">Past or projected</th><th scope="col" class="number">Change</th><th scope="col" class="number">Balance</th></tr></thead><tbody>!${rows}</tbody></table>`;
 }
 
 function rowOf({ at, balance }: Step, before: Step | undefined, tense: 'past' | 'projected'): string {

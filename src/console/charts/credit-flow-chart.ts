@@ -1,11 +1,12 @@
-// Credits per day as stacked bars: granted and renewed above the zero line, spent and expired below it.
+// Draws credits per day or month as stacked bars: granted and renewed above the zero line, spent and expired below it.
 
 import { scaleBand } from 'd3-scale';
 import { stack, stackOffsetDiverging } from 'd3-shape';
 import { html } from 'ghtml';
+import type { Instant } from '../../ledger/instant.ts';
 import type { OverviewDay } from '../../store/console-store.ts';
-import { dayText, numberText } from '../figures.ts';
-import { chartFigure, creditAxis, creditScale, dayTick, legendOf, type PlotSize, round } from './plot.ts';
+import { dayText, monthText, numberText, shortDayText } from '../figures.ts';
+import { chartFigure, creditPlot, dayTick, legendOf, needsLogarithm, type PlotSize, round } from './plot.ts';
 
 const ABOVE = ['added', 'renewed'] as const;
 const BELOW = ['spent', 'expired'] as const;
@@ -19,35 +20,71 @@ const LABELS: Readonly<Record<Flow, string>> = {
   expired: 'Expired',
 };
 
-export function creditFlowChart(days: readonly OverviewDay[]): string {
-  const total = (flow: Flow) => numberText(days.reduce((sum, day) => sum + amountOf(day, flow), 0n));
+export interface CreditFlow {
+  readonly title: string;
+  readonly unit: 'day' | 'month';
+  /** The sums of each day or month, oldest first. `day` is the start of the day or month. */
+  readonly bars: readonly OverviewDay[];
+  /** Whether the bars show one API key or member. Neither renews nor expires credits, so the chart leaves these out. */
+  readonly isOfActor: boolean;
+}
+
+export function creditFlowChart(flow: CreditFlow): string {
+  const { title, bars } = flow;
+  const flows = flowsOf(flow);
+  const isLogarithmic = needsLogarithm(bars.flatMap((bar) => flows.map((one) => heightOf(bar, one))));
+  const total = (one: Flow) => numberText(bars.reduce((sum, bar) => sum + amountOf(bar, one), 0n));
   return chartFigure({
     id: 'credit-flow',
-    title: `Credits per day, last ${days.length} days`,
-    description: `Granted ${total('added')}, renewed ${total('renewed')}, spent ${total('spent')}, expired ${total('expired')}.`,
-    legend: legendOf(FLOWS.map((flow) => ({ mark: `flow-${flow}`, label: LABELS[flow], total: total(flow) }))),
-    table: tableOf(days),
-    draw: (size) => barsOf(days, size),
+    title,
+    description: `${flows.map((one) => `${LABELS[one]} ${total(one)}`).join(', ')}.`,
+    legend: legendOf(
+      flows.map((one) => ({ mark: `flow-${one}`, label: LABELS[one], total: total(one) })),
+      isLogarithmic,
+    ),
+    table: tableOf(flow),
+    draw: (size) => barsOf(flow, size, isLogarithmic),
   });
+}
+
+/** Adds up days to months (UTC). */
+export function monthsOf(days: readonly OverviewDay[]): readonly OverviewDay[] {
+  const months = Map.groupBy(days, ({ day }) => monthText(day));
+  return [...months.values()].map((those) =>
+    those.reduce((sum, one) => ({
+      day: sum.day,
+      added: sum.added + one.added,
+      started: sum.started + one.started,
+      spent: sum.spent + one.spent,
+      expired: sum.expired + one.expired,
+      renewed: sum.renewed + one.renewed,
+      transactions: sum.transactions + one.transactions,
+    })),
+  );
+}
+
+function flowsOf({ isOfActor }: CreditFlow): readonly Flow[] {
+  return isOfActor ? FLOWS.filter((flow) => flow === 'added' || flow === 'spent') : FLOWS;
 }
 
 function amountOf(day: OverviewDay, flow: Flow): bigint {
   return flow === 'added' ? day.added + day.started : day[flow];
 }
 
-/** Rounded to the precision of a number; the table is exact. */
+/** Rounded to the precision of a JavaScript number. The table shows exact amounts. */
 function heightOf(day: OverviewDay, flow: Flow): number {
   const amount = Number(amountOf(day, flow));
   return (BELOW as readonly Flow[]).includes(flow) ? -amount : amount;
 }
 
-function barsOf(days: readonly OverviewDay[], size: PlotSize): string {
+function barsOf(flow: CreditFlow, wanted: PlotSize, isLogarithmic: boolean): string {
+  const days = flow.bars;
   const layers = stack<OverviewDay, Flow>()
-    .keys(FLOWS)
+    .keys(flowsOf(flow))
     .value((day, flow) => heightOf(day, flow))
     .offset(stackOffsetDiverging)([...days]);
   const ends = layers.flatMap((layer) => layer.flatMap((pair) => [...pair]));
-  const y = creditScale(size, Math.min(0, ...ends), Math.max(0, ...ends));
+  const { size, y, axis } = creditPlot(wanted, ends, isLogarithmic);
   const x = scaleBand<number>()
     .domain(days.map((_, index) => index))
     .range([size.left, size.right])
@@ -56,32 +93,55 @@ function barsOf(days: readonly OverviewDay[], size: PlotSize): string {
     const left = round(x(index) ?? 0);
     const marks = layers.map((layer) => {
       const [from, to] = layer[index] as [number, number];
-      const [top, bottom] = [round(y(to)), round(y(from))];
+      const [top, bottom] = [y(to), y(from)];
       if (bottom <= top) return '';
       return html`<rect class="flow-${layer.key}" x="${left}" y="${top}" width="${round(x.bandwidth())}" height="${round(bottom - top)}"/>`;
     });
     const hover = html`<rect class="hover" x="${left}" y="${size.top}" width="${round(x.bandwidth())}" height="${size.bottom - size.top}"/>`;
-    return html`<g><title>${tooltipText(day)}</title>!${hover}!${marks}</g>`;
+    return html`<g><title>${tooltipText(day, flow)}</title>!${hover}!${marks}</g>`;
   });
   const every = Math.max(1, Math.ceil(days.length / size.dayTicks));
-  // Counted from the last day, so that today always has a tick.
+  // Ticks are counted from the last bar, so that the current day or month always has a tick.
   const ticks = days.map(({ day }, index) =>
-    (days.length - 1 - index) % every === 0 ? dayTick(size, round((x(index) ?? 0) + x.bandwidth() / 2), day) : '',
+    (days.length - 1 - index) % every === 0
+      ? dayTick(size, round((x(index) ?? 0) + x.bandwidth() / 2), tickText(day, flow))
+      : '',
   );
-  return html`!${creditAxis(size, y)}!${bars}!${ticks}`;
+  return html`!${axis}!${bars}!${ticks}`;
 }
 
-function tooltipText(day: OverviewDay): string {
-  const lines = FLOWS.map((flow) => `${LABELS[flow]}: ${numberText(amountOf(day, flow))}`);
-  return [dayText(day.day), ...lines].join('\n');
+function nameOf(at: Instant, { unit }: CreditFlow): string {
+  return unit === 'month' ? monthText(at) : dayText(at);
 }
 
-function tableOf(days: readonly OverviewDay[]): string {
-  const rows = days
+function tickText(at: Instant, { unit }: CreditFlow): string {
+  return unit === 'month' ? monthText(at).slice(0, 3) : shortDayText(at);
+}
+
+function tooltipText(bar: OverviewDay, flow: CreditFlow): string {
+  const lines = flowsOf(flow).map((one) => `${LABELS[one]}: ${numberText(amountOf(bar, one))}`);
+  return [nameOf(bar.day, flow), ...lines].join('\n');
+}
+
+function tableOf(flow: CreditFlow): string {
+  const columns = (['added', 'started', 'renewed', 'spent', 'expired'] as const).filter(
+    (column) => !flow.isOfActor || (column !== 'renewed' && column !== 'expired'),
+  );
+  const rows = flow.bars
     .toReversed()
     .map(
-      (flow) =>
-        html`<tr><th scope="row">${dayText(flow.day)}</th><td class="number">${numberText(flow.added)}</td><td class="number">${numberText(flow.started)}</td><td class="number">${numberText(flow.renewed)}</td><td class="number">${numberText(flow.spent)}</td><td class="number">${numberText(flow.expired)}</td></tr>`,
+      (bar) =>
+        html`<tr><th scope="row">${nameOf(bar.day, flow)}</th>!${columns.map((column) => html`<td class="number">${numberText(bar[column])}</td>`)}</tr>`,
     );
-  return html`<table class="table"><thead><tr><th scope="col">Day (UTC)</th><th scope="col" class="number">Added</th><th scope="col" class="number">Started</th><th scope="col" class="number">Renewed</th><th scope="col" class="number">Spent</th><th scope="col" class="number">Expired</th></tr></thead><tbody>!${rows}</tbody></table>`;
+  const headings = columns.map((column) => html`<th scope="col" class="number">${HEADINGS[column]}</th>`);
+  const unit = flow.unit === 'month' ? 'Month' : 'Day';
+  return html`<table class="table"><thead><tr><th scope="col">${unit} (UTC)</th>!${headings}</tr></thead><tbody>!${rows}</tbody></table>`;
 }
+
+const HEADINGS = {
+  added: 'Added',
+  started: 'Started',
+  renewed: 'Renewed',
+  spent: 'Spent',
+  expired: 'Expired',
+} as const;

@@ -1,15 +1,14 @@
-// What all charts share: their sizes, the axis of credits, day ticks, the legend, and the figure with title, description
-// and table. Everything is attributes and classes, since the Content-Security-Policy forbids inline styles.
+// Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure with title, description and
+// table. Drawings use only attributes and classes, since the Content-Security-Policy forbids inline styles.
 //
-// Text in an SVG scales with it, so each chart is drawn twice, for wide and for narrow containers. The stylesheet shows
-// one of them; the other is hidden from screen readers as well.
+// Text scales with its SVG, so each chart is drawn twice, for wide and for narrow containers. The stylesheet hides one
+// of the two drawings, also from screen readers.
 
-import { type ScaleLinear, scaleLinear } from 'd3-scale';
+import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
-import type { Instant } from '../../ledger/instant.ts';
-import { compactText, shortDayText } from '../figures.ts';
+import { compactText } from '../figures.ts';
 
-/** One of the two sizes. Marks are drawn between left and right, top and bottom; ticks around them. */
+/** One of the two sizes of a drawing. Marks are inside left, right, top and bottom; the text of ticks is outside. */
 export interface PlotSize {
   readonly name: 'wide' | 'narrow';
   readonly width: number;
@@ -43,8 +42,26 @@ const NARROW = {
 } as const;
 
 const CREDIT_TICKS = 5;
+/** The gap between a number on the axis and the drawing, and the width of a character, both in units of the drawing. */
+const TICK_GAP = 8;
+const TICK_CHARACTER_WIDTH = 7;
 
-export type CreditScale = ScaleLinear<number, number>;
+/**
+ * If the largest value exceeds this multiple of the lower quartile, a linear scale would make most values look flat.
+ */
+const LINEAR_RATIO_MAX = 500;
+/** A logarithmic scale ends at this multiple of the largest value, since it is not extended to a round tick. */
+const HEADROOM = 10;
+
+/** The frame of a drawing with credits on its vertical axis. */
+export interface CreditPlot {
+  /** The size of the drawing, with room for the numbers at the left. */
+  readonly size: PlotSize;
+  /** Returns the vertical position of an amount, from the top. */
+  readonly y: (credits: number) => number;
+  /** Trusted SVG: horizontal lines, each with its amount at the left. */
+  readonly axis: string;
+}
 
 export interface Chart {
   /** Unique on its page. */
@@ -73,53 +90,76 @@ export function chartFigure({ id, title, description, legend, table, draw }: Cha
 }
 
 export interface LegendEntry {
-  /** The class of the marks. */
+  /** The CSS class of the marks. */
   readonly mark: string;
   readonly label: string;
   readonly total?: string;
 }
 
-export function legendOf(entries: readonly LegendEntry[]): string {
+/** @param isLogarithmic whether the legend says that the axis is logarithmic */
+export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean): string {
   const items = entries.map(({ mark, label, total }) => {
     const sample = mark.startsWith('line')
       ? html`<path class="${mark}" d="M0 5h14"/>`
       : html`<rect class="${mark}" width="14" height="10" rx="2"/>`;
     return html`<li><svg viewBox="0 0 14 10" width="14" height="10" aria-hidden="true">!${sample}</svg>${label}!${total === undefined ? '' : html` <strong>${total}</strong>`}</li>`;
   });
-  return html`<ul class="legend">!${items}</ul>`;
+  return html`<ul class="legend">!${items}!${isLogarithmic ? '<li>Logarithmic scale</li>' : ''}</ul>`;
 }
 
-/** From `least` to `most`, extended to round ticks; never of height 0. */
-export function creditScale(size: PlotSize, least: number, most: number): CreditScale {
+/**
+ * Creates an axis that includes 0 and all ends of marks, and never has height 0. A linear axis is extended to round
+ * ticks.
+ *
+ * @param ends the upper and lower ends of all marks, in credits
+ * @param isLogarithmic the result of `needsLogarithm` for the values
+ */
+export function creditPlot(size: PlotSize, ends: readonly number[], isLogarithmic: boolean): CreditPlot {
+  const [least, most] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   const domain = least === 0 && most === 0 ? [0, 1] : [least, most];
-  return scaleLinear()
-    .domain(domain)
-    .range([size.bottom, size.top])
-    .nice(2 * CREDIT_TICKS);
+  const linear = scaleLinear(domain, [size.bottom, size.top]).nice(2 * CREDIT_TICKS);
+  const scale = isLogarithmic ? scaleSymlog([least, HEADROOM * most], [size.bottom, size.top]) : linear;
+  // Credits are whole numbers, so ticks must be whole numbers too.
+  const ticks = isLogarithmic ? powersOfTen(least, most) : linear.ticks(CREDIT_TICKS).filter(Number.isInteger);
+  const widest = Math.max(...ticks.map((tick) => compactText(tick).length));
+  const left = Math.max(size.left, TICK_GAP + widest * TICK_CHARACTER_WIDTH);
+  const lines = ticks.map((tick) => {
+    const y = round(scale(tick));
+    return html`<path class="${tick === 0 ? 'zero' : 'grid'}" d="M${left} ${y}H${size.right}"/><text class="tick" x="${left - TICK_GAP}" y="${y + 4}" text-anchor="end">${compactText(tick)}</text>`;
+  });
+  return { size: { ...size, left }, y: (credits) => round(scale(credits)), axis: lines.join('') };
 }
 
-/** Horizontal lines with their credits at the left. Credits are whole numbers, and so are the ticks. */
-export function creditAxis(size: PlotSize, scale: CreditScale): string {
-  return scale
-    .ticks(CREDIT_TICKS)
-    .filter(Number.isInteger)
-    .map((tick) => {
-      const y = round(scale(tick));
-      return html`<path class="${tick === 0 ? 'zero' : 'grid'}" d="M${size.left} ${y}H${size.right}"/><text class="tick" x="${size.left - 8}" y="${y + 4}" text-anchor="end">${compactText(tick)}</text>`;
-    })
-    .join('');
+/**
+ * Whether the largest value exceeds most others by orders of magnitude, so that a linear scale would hide the others.
+ */
+export function needsLogarithm(values: readonly number[]): boolean {
+  const sizes = values
+    .map(Math.abs)
+    .filter((size) => size > 0)
+    .sort((a, b) => a - b);
+  const quartile = sizes[Math.floor(sizes.length / 4)] ?? 0;
+  return (sizes.at(-1) ?? 0) > LINEAR_RATIO_MAX * quartile;
 }
 
-/** Half of the width that a day takes as text. */
+/** Returns 0 and a few powers of ten, positive and negative. */
+function powersOfTen(least: number, most: number): number[] {
+  const highest = Math.floor(Math.log10(Math.max(most, -least)));
+  const step = Math.max(1, Math.ceil(highest / (CREDIT_TICKS - 1)));
+  const powers = Array.from({ length: Math.floor(highest / step) }, (_, index) => 10 ** ((index + 1) * step));
+  return [...powers.map((power) => -power).reverse(), 0, ...powers].filter((tick) => tick >= least && tick <= most);
+}
+
+/** Half the width of the text of a day. */
 export const DAY_TICK_HALF_WIDTH = 20;
 
-/** A day below the drawing. The last one is shifted so that it is not cut off. */
-export function dayTick(size: PlotSize, x: number, at: Instant): string {
+/** A day below the drawing. A day at the right edge is shifted to the left, so that it is not cut off. */
+export function dayTick(size: PlotSize, x: number, text: string): string {
   const anchor = x > size.width - DAY_TICK_HALF_WIDTH ? 'end' : 'middle';
-  return html`<text class="tick" x="${anchor === 'end' ? size.right : x}" y="${size.height - 8}" text-anchor="${anchor}">${shortDayText(at)}</text>`;
+  return html`<text class="tick" x="${anchor === 'end' ? size.right : x}" y="${size.height - 8}" text-anchor="${anchor}">${text}</text>`;
 }
 
-/** To two decimals, which is finer than a pixel. */
+/** Rounds to two decimals, which is finer than a pixel. */
 export function round(value: number): number {
   return Math.round(value * 100) / 100;
 }

@@ -1,20 +1,23 @@
-// Limits how often something may be attempted, such as signing in with one email address, in windows of 15 minutes that
-// begin with the first attempt. An attempt is counted before it is made, so that parallel attempts cannot pass the limit,
-// and uncounted when it succeeds. Counts are in the database: all processes share them. A key is stored as its hash, since
-// people type passwords into email fields.
+// Limits how often users can try to sign in, sign up or reset a password, in windows of 15 minutes that begin with the
+// first attempt. Sign-in attempts are limited per pair of email address and client, so that an attacker cannot lock an
+// owner out. Attempts that send mail are limited per email address. All attempts are also limited per client.
+//
+// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. A successful attempt is
+// uncounted. Counts are in the database, so all processes share them. Their keys are stored as hashes, since people
+// type passwords into email fields.
 
 import { sql } from 'kysely';
 import type { ConsoleDatabase } from '../../store/console-database.ts';
 import { sha256Of } from './secret-token.ts';
 
 const WINDOW_MS = 15 * 60_000;
-const PER_ADDRESS_MAX = 10;
+const PER_SUBJECT_MAX = 10;
 const PER_CLIENT_MAX = 100;
 
 export interface Attempt {
   readonly action: 'sign-in' | 'sign-up' | 'reset';
   readonly email: string;
-  /** Who attempts it, such as the IP address. */
+  /** Identifies the client, for example by its IP address. */
   readonly client: string;
 }
 
@@ -29,14 +32,14 @@ export class AttemptLimiter {
   }
 
   /**
-   * Counts an attempt for its email address and for its client.
+   * Counts an attempt for its subject and for its client.
    *
-   * @returns 0 when it is within both limits, else the milliseconds until the window that it exceeds ends
+   * @returns 0 if the attempt is within both limits, otherwise the milliseconds until the end of the exceeded window
    */
   async consume(attempt: Attempt): Promise<number> {
     await this.#sweep();
     const limits = [
-      [addressKey(attempt), PER_ADDRESS_MAX],
+      [subjectKey(attempt), PER_SUBJECT_MAX],
       [clientKey(attempt), PER_CLIENT_MAX],
     ] as const;
     for (const [key, attemptsMax] of limits) {
@@ -46,10 +49,10 @@ export class AttemptLimiter {
     return 0;
   }
 
-  /** Forgets the attempts for the email address, and this one of the client. */
+  /** Deletes the count of the subject, and subtracts this attempt from the count of the client. */
   async succeeded(attempt: Attempt): Promise<void> {
     const { queries } = this.#database;
-    await queries.deleteFrom('console_attempts').where('subject_sha256', '=', addressKey(attempt)).execute();
+    await queries.deleteFrom('console_attempts').where('subject_sha256', '=', subjectKey(attempt)).execute();
     await queries
       .updateTable('console_attempts')
       .set({ attempts: sql`attempts - 1` })
@@ -74,7 +77,7 @@ export class AttemptLimiter {
       .executeTakeFirstOrThrow();
   }
 
-  /** Deletes the windows that have ended, once a window. */
+  /** Deletes windows that have ended, at most once every 15 minutes. */
   async #sweep(): Promise<void> {
     const now = this.#now();
     if (now < this.#sweptAt + WINDOW_MS) return;
@@ -83,8 +86,8 @@ export class AttemptLimiter {
   }
 }
 
-function addressKey({ action, email }: Attempt): string {
-  return sha256Of(`${action} ${email}`);
+function subjectKey({ action, email, client }: Attempt): string {
+  return sha256Of(action === 'sign-in' ? `${action} ${email} from ${client}` : `${action} ${email}`);
 }
 
 function clientKey({ action, client }: Attempt): string {

@@ -1,4 +1,4 @@
-// Which passwords are refused, and that long uncommon ones are not.
+// Short, common and easily guessed passwords are refused; long uncommon passwords are accepted.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

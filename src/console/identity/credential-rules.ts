@@ -1,6 +1,6 @@
-// Which email addresses are accepted: those that a mail server takes, and no more than people have. Which passwords are
-// refused: short ones, common ones, and long ones that consist of obvious parts. There is no rule about kinds of
-// characters: NIST SP 800-63B, section 3.1.1.2.
+// Rules for email addresses and passwords. An email address must have a form that people use and mail servers accept. A
+// password must not be short, common, or made up of obvious parts. As NIST SP 800-63B, section 3.1.1.2, recommends, no
+// rule requires certain kinds of characters.
 
 import { COMMON_PASSWORDS } from './common-passwords.ts';
 
@@ -10,33 +10,33 @@ const EMAIL = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:
 const PASSWORD_CHARACTERS_MIN = 15;
 const PASSWORD_CHARACTERS_MAX = 128;
 
-/** The length that a password must have when each run and each obvious word counts as one character. */
+/** The minimum length of a password when each run and each obvious word counts as one character. */
 const UNITS_MIN = 6;
 
 const WORDS = ['password', 'passwort', 'passphrase', 'letmein', 'welcome', 'admin', 'secret', 'iloveyou', 'changeme'];
 const SUBSTITUTED: Readonly<Record<string, string>> = { '@': 'a', 4: 'a', 0: 'o', 1: 'i', 3: 'e', $: 's', 5: 's' };
-/** Sequences that people type: the alphabet, digits, rows of the keyboard. */
+/** Common sequences: the alphabet, digits, rows of the keyboard. */
 const ROWS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1qaz2wsx3edc4rfv'];
 const RUN_MIN = 3;
 
-/** Shorter words occur in many good passwords. */
+/** Shorter words from the email address or account name occur in many good passwords. */
 const CONTEXT_WORD_CHARACTERS_MIN = 4;
 
 export interface PasswordContext {
   readonly email: string;
-  /** Empty when it is not known. */
+  /** Empty if the account name is unknown. */
   readonly accountName: string;
 }
 
 export const EMAIL_ERROR = 'Enter an email address, such as ada@example.com.';
 
-/** The address in lower case and without surrounding spaces, as it is stored; null if it is not valid. */
+/** Returns the address as it is stored, in lower case and without surrounding spaces; null if it is invalid. */
 export function normalizedEmail(text: string): string | null {
   const email = text.trim().toLowerCase();
   return email.length <= EMAIL_CHARACTERS_MAX && EMAIL.test(email) ? email : null;
 }
 
-/** An error for the user; null when the password is accepted. */
+/** Returns an error for the user; null if the password is accepted. */
 export function passwordError(password: string, { email, accountName }: PasswordContext): string | null {
   const { length } = [...password.normalize('NFKC')];
   if (length < PASSWORD_CHARACTERS_MIN)
@@ -44,13 +44,13 @@ export function passwordError(password: string, { email, accountName }: Password
   if (length > PASSWORD_CHARACTERS_MAX) return `Use at most ${PASSWORD_CHARACTERS_MAX} characters.`;
   const plain = withoutSubstitutions(password);
   const isCommon = COMMON_PASSWORDS.has(password.toLowerCase()) || isRepetition(plain) || isRepetition(password);
-  if (isCommon) return 'This password is too common. Choose another one.';
+  if (isCommon) return 'This password is too common. Choose a different one.';
   const context = [email, ...email.split(/[@.+]/), accountName, 'scrip'].map((word) => word.toLowerCase());
   const words = [...context.filter((word) => word.length >= CONTEXT_WORD_CHARACTERS_MIN), ...WORDS].sort(
     (a, b) => b.length - a.length,
   );
   if (unitsOf(password.toLowerCase(), plain, words) >= UNITS_MIN) return null;
-  return 'This password is easy to guess: it is mostly common words or keyboard patterns. Choose another one.';
+  return 'This password is easy to guess: it is mostly common words or keyboard patterns. Choose a different one.';
 }
 
 /** Turns `P@ssw0rd` into `password`. */
@@ -64,7 +64,7 @@ function isRepetition(text: string): boolean {
   return false;
 }
 
-/** The length when each word, with or without substitutions, and each run count as one character. */
+/** Returns the length when each word, with or without substitutions, and each run counts as one character. */
 function unitsOf(text: string, plain: string, words: readonly string[]): number {
   let units = 0;
   for (let at = 0; at < text.length; units++) {
@@ -74,7 +74,9 @@ function unitsOf(text: string, plain: string, words: readonly string[]): number 
   return units;
 }
 
-/** The length of the run that the text begins with: one character repeated, or a part of a row in either direction; else 0. */
+/**
+ * Returns the length of the run at the start of the text: a repeated character, or part of a row. 0 if there is none.
+ */
 function runLength(text: string): number {
   let same = 1;
   while (text[same] === text[0]) same += 1;

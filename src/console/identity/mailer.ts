@@ -1,8 +1,8 @@
-// The mails of the console, and the connection to the mail server. Links begin with the configured address of Scrip, never
-// with the `Host` of a request, which an attacker can choose.
+// The emails of the console, and the connection to the mail server. Links use the configured address of Scrip, never
+// the `Host` header of a request, which an attacker can choose.
 
 import { createTransport } from 'nodemailer';
-import type { Mailer } from './users.ts';
+import type { Mailer } from './outgoing-mail.ts';
 
 export interface MailSettings {
   /** `smtp://user:password@host:port`, or `smtps://…` */
@@ -19,7 +19,7 @@ export function createMailer({ smtpUrl, from }: MailSettings, publicUrl: () => s
     connectionTimeout: TIMEOUT_MS,
     greetingTimeout: TIMEOUT_MS,
     socketTimeout: TIMEOUT_MS,
-    // A message never includes files or URLs.
+    // Emails never include the content of files or URLs.
     disableFileAccess: true,
     disableUrlAccess: true,
   });

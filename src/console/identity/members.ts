@@ -1,14 +1,15 @@
 // The members of an account and its invitations. An account that has members has at least one owner.
 
-import { randomBytes } from 'node:crypto';
 import type { Role } from '../../accounts/membership.ts';
 import { DAY_MS } from '../../ledger/instant.ts';
 import type { ConsoleDatabase, ConsoleQueries } from '../../store/console-database.ts';
+import { hasMembers, renameAccount } from './accounts.ts';
 import { newToken, sha256Of } from './secret-token.ts';
 
 const INVITATION_MS = 7 * DAY_MS;
 
 export interface Invitation {
+  readonly account: number;
   readonly accountName: string;
   readonly role: Role;
 }
@@ -21,11 +22,14 @@ export interface Member {
 }
 
 export interface PendingInvitation {
+  /** The SHA-256 of the invitation's token. The link cannot be computed from it. */
+  readonly id: string;
   readonly role: Role;
+  readonly createdAt: number;
   readonly expiresAt: number;
 }
 
-/** `last-owner`: refused, since the account would have no owner left. */
+/** `last-owner`: the change is refused, since the account would have no owner left. */
 export type MemberChange = 'done' | 'not-found' | 'last-owner';
 
 export class Members {
@@ -37,7 +41,7 @@ export class Members {
     this.#now = now;
   }
 
-  /** In the order in which they joined. */
+  /** Lists members in the order in which they joined. */
   list(account: number): Promise<readonly Member[]> {
     return this.#database.queries
       .selectFrom('console_members')
@@ -49,6 +53,10 @@ export class Members {
       .execute();
   }
 
+  async rename(account: number, name: string): Promise<void> {
+    await this.#database.alone((queries) => renameAccount(queries, account, name));
+  }
+
   async accountNamed(name: string): Promise<number | null> {
     const row = await this.#database.queries
       .selectFrom('accounts')
@@ -58,14 +66,8 @@ export class Members {
     return row?.account ?? null;
   }
 
-  async hasMembers(account: number): Promise<boolean> {
-    const row = await this.#database.queries
-      .selectFrom('console_members')
-      .select('user_id')
-      .where('account', '=', account)
-      .limit(1)
-      .executeTakeFirst();
-    return row !== undefined;
+  hasMembers(account: number): Promise<boolean> {
+    return hasMembers(this.#database.queries, account);
   }
 
   /** @returns the token of the link; only its hash is stored */
@@ -88,12 +90,12 @@ export class Members {
     return token;
   }
 
-  /** Null when the link is used, expired, withdrawn or unknown. */
+  /** Returns null if the invitation is used, expired, withdrawn or unknown. */
   async invitation(token: string): Promise<Invitation | null> {
     const invitation = await this.#database.queries
       .selectFrom('console_invitations')
       .innerJoin('accounts', 'accounts.account', 'console_invitations.account')
-      .select(['accounts.name as accountName', 'role'])
+      .select(['accounts.account', 'accounts.name as accountName', 'role'])
       .where('token_sha256', '=', sha256Of(token))
       .where('used_at', 'is', null)
       .where('expires_at', '>', this.#now())
@@ -104,7 +106,7 @@ export class Members {
   pendingInvitations(account: number): Promise<readonly PendingInvitation[]> {
     return this.#database.queries
       .selectFrom('console_invitations')
-      .select(['role', 'expires_at as expiresAt'])
+      .select(['token_sha256 as id', 'role', 'created_at as createdAt', 'expires_at as expiresAt'])
       .where('account', '=', account)
       .where('used_at', 'is', null)
       .where('expires_at', '>', this.#now())
@@ -112,18 +114,18 @@ export class Members {
       .execute();
   }
 
-  /** Invalidates the links that have not been used. */
-  async withdrawInvitations(account: number): Promise<void> {
-    await this.#database.queries
+  /** Invalidates one unused invitation, or all of them. @param id of the invitation; null for all */
+  async withdrawInvitations(account: number, id: string | null): Promise<void> {
+    const unused = this.#database.queries
       .deleteFrom('console_invitations')
       .where('account', '=', account)
-      .where('used_at', 'is', null)
-      .execute();
+      .where('used_at', 'is', null);
+    await (id === null ? unused : unused.where('token_sha256', '=', id)).execute();
   }
 
   /**
-   * Changes the role of a member, or removes the member: the user is deleted, with sessions and mailed links. The address
-   * can then sign up or join again.
+   * Changes the role of a member, or removes the member. Removing deletes the user with all sessions and mailed links,
+   * so that the address can sign up or join again.
    *
    * @param role null to remove the member
    */
@@ -144,29 +146,16 @@ export class Members {
   }
 }
 
-/** Creates an account. If the name is taken, a few random digits are appended to it. */
-export async function createAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
-  const namesake = await queries.selectFrom('accounts').select('account').where('name', '=', name).executeTakeFirst();
-  const { latest } = await queries
-    .selectFrom('accounts')
-    .select(({ fn }) => fn.max('account').as('latest'))
-    .executeTakeFirstOrThrow();
-  const account = Number(latest ?? 0) + 1;
-  const unique = namesake ? `${name} ${randomBytes(3).toString('hex')}` : name;
-  await queries.insertInto('accounts').values({ account, name: unique, created_at: now }).execute();
-  return account;
-}
-
-/** Marks an invitation as used. @returns null when it is used, expired, withdrawn or unknown */
+/** Marks an invitation as used. @returns null if the invitation is used, expired, withdrawn or unknown */
 export async function redeemInvitation(
   queries: ConsoleQueries,
-  token: string,
+  tokenSha256: string,
   now: number,
 ): Promise<{ account: number; role: Role } | null> {
   const row = await queries
     .updateTable('console_invitations')
     .set({ used_at: now })
-    .where('token_sha256', '=', sha256Of(token))
+    .where('token_sha256', '=', tokenSha256)
     .where('used_at', 'is', null)
     .where('expires_at', '>', now)
     .returning(['account', 'role'])

@@ -1,11 +1,12 @@
-// Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. A hash is stored as a PHC
-// string, which contains its parameters, so that they can change while older hashes still verify. Node computes hashes in
-// its thread pool; each takes 19 MiB and a thread that other work needs as well, so only a few are computed at once.
+// Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. A hash is stored as a
+// PHC string with its parameters, so that older hashes still verify after the parameters change. Node computes hashes
+// in its thread pool. Each hash takes 19 MiB and a thread that other work also needs, so only a few are computed at a
+// time.
 
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** 24 to 27 ms a hash, 40 ms at the 95th percentile: three runs of 60 on two busy cores. */
+/** A hash takes 24 to 27 ms, 40 ms at the 95th percentile, measured in three runs of 60 hashes on two busy cores. */
 const PARAMETERS = { memory: 19_456, passes: 2, parallelism: 1 };
 const NONCE_BYTES = 16;
 const TAG_BYTES = 32;
@@ -33,7 +34,7 @@ export class PasswordHasher {
   }
 
   /**
-   * @param stored a PHC string; when undefined, a hash is computed all the same, so that an unknown user takes as long
+   * @param stored a PHC string; if undefined, a hash is still computed, so that an unknown user takes the same time
    * @throws {PasswordHasherBusy}
    */
   async verify(password: string, stored: string | undefined): Promise<boolean> {
@@ -52,7 +53,7 @@ export class PasswordHasher {
   async #compute(password: string, nonce: Buffer, parameters: typeof PARAMETERS, tagLength: number): Promise<Buffer> {
     await this.#acquire();
     try {
-      // Keyboards differ in how they compose letters such as é.
+      // Normalized, since keyboards differ in how they compose letters such as é.
       const message = Buffer.from(password.normalize('NFKC'));
       return await promisify(argon2)('argon2id', { ...parameters, message, nonce, tagLength });
     } finally {

@@ -1,5 +1,5 @@
-// Random tokens for session cookies, invitations and mailed links. The database stores only the SHA-256 of a token: it has
-// 256 random bits, so that no salt or slow hash is needed.
+// Random tokens for session cookies, invitations and mailed links. The database stores only the SHA-256 of a token. A
+// token has 256 random bits, so its hash needs no salt and need not be slow.
 
 import { hash, randomBytes } from 'node:crypto';
 
@@ -9,7 +9,7 @@ export function newToken(): string {
   return randomBytes(BYTES).toString('base64url');
 }
 
-/** As 64 hexadecimal digits. */
+/** Returns 64 hexadecimal digits. */
 export function sha256Of(text: string): string {
   return hash('sha256', text, 'hex');
 }

@@ -1,6 +1,6 @@
-// Sessions of signed-in users. A session is a row in the database; the browser holds a token of which the row has the
-// SHA-256. A session ends 12 hours after its last use, 7 days after it began, on sign-out, on a new password, and when
-// its user is removed.
+// Sessions of signed-in users. A session is a row in the database with the SHA-256 of a token; the token itself is in
+// the browser's cookie. A session ends 12 hours after its last use, 7 days after it began, on sign-out, when the
+// password changes, and when the user is removed.
 
 import { DAY_MS, HOUR_MS } from '../../ledger/instant.ts';
 import type { ConsoleDatabase } from '../../store/console-database.ts';
@@ -9,8 +9,42 @@ import { newToken, sha256Of } from './secret-token.ts';
 
 const IDLE_MS = 12 * HOUR_MS;
 const LIFETIME_MS = 7 * DAY_MS;
-/** The end of a session is moved at most this often, so that viewing a page is usually not a write. */
+/** A session is extended at most this often, so that viewing a page usually writes nothing. */
 const EXTENSION_INTERVAL_MS = 5 * 60_000;
+
+export interface ListedSession {
+  /** The SHA-256 of the session's token. The token cannot be computed from it. */
+  readonly id: string;
+  readonly browser: string;
+  readonly createdAt: number;
+  /** Accurate to five minutes. */
+  readonly usedAt: number;
+  readonly isCurrent: boolean;
+}
+
+/** Tried in this order, since a user agent also names browsers that it is compatible with, as Edge names Chrome. */
+const BROWSERS = [
+  ['Edg', 'Edge'],
+  ['OPR', 'Opera'],
+  ['Firefox', 'Firefox'],
+  ['Chrome', 'Chrome'],
+  ['Safari', 'Safari'],
+] as const;
+const SYSTEMS = [
+  ['iPhone', 'an iPhone'],
+  ['iPad', 'an iPad'],
+  ['Android', 'Android'],
+  ['Windows', 'Windows'],
+  ['Mac OS', 'macOS'],
+  ['Linux', 'Linux'],
+] as const;
+
+/** Returns a description such as `Firefox on Linux`. @param userAgent the `User-Agent` header of a request */
+export function browserOf(userAgent: string | undefined): string {
+  const named = (names: typeof BROWSERS | typeof SYSTEMS) => names.find(([mark]) => userAgent?.includes(mark))?.[1];
+  const [browser, system] = [named(BROWSERS) ?? 'Unknown browser', named(SYSTEMS)];
+  return system === undefined ? browser : `${browser} on ${system}`;
+}
 
 export class Sessions {
   readonly #database: ConsoleDatabase;
@@ -21,20 +55,27 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** @returns the token for the browser */
-  async begin(userId: string): Promise<string> {
+  /** @param browser description for the list of sessions @returns the token for the cookie */
+  async begin(userId: string, browser: string): Promise<string> {
     const token = newToken();
     const now = this.#now();
     const { queries } = this.#database;
     await queries.deleteFrom('console_sessions').where('expires_at', '<=', now).execute();
     await queries
       .insertInto('console_sessions')
-      .values({ token_sha256: sha256Of(token), user_id: userId, created_at: now, expires_at: now + IDLE_MS })
+      .values({
+        token_sha256: sha256Of(token),
+        user_id: userId,
+        created_at: now,
+        expires_at: now + IDLE_MS,
+        used_at: now,
+        browser,
+      })
       .execute();
     return token;
   }
 
-  /** Reads the membership every time, so that a changed role or a removal takes effect at once. */
+  /** Reads the membership every time, so that a changed role or a removal takes effect immediately. */
   async viewer(token: string): Promise<Viewer | null> {
     const { queries } = this.#database;
     const tokenSha256 = sha256Of(token);
@@ -58,10 +99,38 @@ export class Sessions {
     if (expiresAt - oldExpiresAt > EXTENSION_INTERVAL_MS)
       await queries
         .updateTable('console_sessions')
-        .set({ expires_at: expiresAt })
+        .set({ expires_at: expiresAt, used_at: now })
         .where('token_sha256', '=', tokenSha256)
         .execute();
     return viewer;
+  }
+
+  /** Lists the active sessions of a user, most recently used first. @param token of the viewer's own session */
+  async list(userId: string, token: string): Promise<readonly ListedSession[]> {
+    const rows = await this.#database.queries
+      .selectFrom('console_sessions')
+      .select(['token_sha256 as id', 'browser', 'created_at as createdAt', 'used_at as usedAt'])
+      .where('user_id', '=', userId)
+      .where('expires_at', '>', this.#now())
+      .orderBy('used_at', 'desc')
+      .orderBy('id')
+      .execute();
+    const current = sha256Of(token);
+    return rows.map((row) => ({ ...row, isCurrent: row.id === current }));
+  }
+
+  /**
+   * Ends one or all of the user's other sessions.
+   *
+   * @param id from the list; null for all
+   * @param token of the viewer's own session
+   */
+  async endOther(userId: string, id: string | null, token: string): Promise<void> {
+    const others = this.#database.queries
+      .deleteFrom('console_sessions')
+      .where('user_id', '=', userId)
+      .where('token_sha256', '<>', sha256Of(token));
+    await (id === null ? others : others.where('token_sha256', '=', id)).execute();
   }
 
   async end(token: string): Promise<void> {

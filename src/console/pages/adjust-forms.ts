@@ -1,5 +1,5 @@
-// The forms that adjust the credits of an end user. Each is folded into a `<details>`, which works without JavaScript and
-// makes stopping a cycle take two clicks.
+// The forms that adjust the credits of an end user. Each form is in a collapsed `<details>` element, which works
+// without JavaScript and makes stopping a cycle take two clicks.
 
 import { html } from 'ghtml';
 import type { Cycle } from '../../ledger/cycle.ts';
@@ -11,7 +11,7 @@ import { type Field, type FormState, field, formError, idempotencyKeyInput } fro
 export type Adjustment = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
 
 export interface AdjustForms {
-  /** The form that was refused, to be shown again. */
+  /** A refused form, which is shown again with its errors. */
   readonly refused: { readonly adjustment: Adjustment; readonly state: FormState } | null;
   readonly idempotencyKeys: Readonly<Record<Adjustment, string>>;
 }
@@ -21,7 +21,7 @@ interface AdjustForm {
   readonly explanation: string;
   readonly fields: readonly Omit<Field, 'id'>[];
   readonly button: string;
-  /** On the page that follows. */
+  /** Shown on the next page if the form is accepted. */
   readonly notice: string;
 }
 
@@ -65,7 +65,7 @@ export const ADJUSTMENTS = Object.keys(ADJUST_FORMS) as readonly Adjustment[];
 
 interface FormsView {
   readonly endUser: string;
-  /** The cycle that renews. Only it can be stopped, and while there is one, no other can be started. */
+  /** The active recurring cycle. It can be stopped, and no other cycle can be started while it is active. */
   readonly activeCycle: Cycle | null;
   readonly forms: AdjustForms;
 }

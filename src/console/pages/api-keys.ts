@@ -1,26 +1,38 @@
-// The list of API keys with a form for a new one, the page that shows the secret of a new key, and the page that asks before
-// a key is revoked. The secret is in the response to the form that created the key, and nowhere else.
+// The list of API keys with a form for a new key, the page that shows the secret of a new key, and the page that
+// confirms a revocation. The secret appears only in the response to the form that created the key.
 
 import { html } from 'ghtml';
 import { KEY_NAME_CHARACTERS_MAX, SCOPES, type Scope } from '../../accounts/api-key.ts';
 import type { Instant } from '../../ledger/instant.ts';
+import type { ActorTotal } from '../../store/console-store.ts';
 import type { ListedKey } from '../../store/key-store.ts';
-import { day, lastUseText } from '../figures.ts';
+import { day, lastUseText, moment, numberText, wrappableNumber } from '../figures.ts';
 import { type Page, type PageContext, page } from '../layout.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from './form-field.ts';
-import { table } from './lists.ts';
+import { type ActorView, actorLabel, table } from './lists.ts';
 
-/** Its last use is shown to the day. */
-export type KeyView = Omit<ListedKey, 'account' | 'accountName'>;
+/** An API key in the list. Its last use is accurate to the day. */
+export interface KeyView extends Omit<ListedKey, 'account' | 'accountName' | 'createdBy' | 'revokedBy'> {
+  readonly createdBy: ActorView;
+  /** Null unless the key is revoked. */
+  readonly revokedBy: ActorView | null;
+  /** Transactions and credits of the key in the last `usedDays` days. */
+  readonly use: Pick<ActorTotal, 'granted' | 'spent' | 'transactions'>;
+}
 
 export interface ApiKeysView {
   readonly now: Instant;
-  /** Active keys first, newest first. */
+  /** Active keys first, then revoked keys, each newest first. */
   readonly keys: readonly KeyView[];
-  /** Of the form for a new key, when it was refused. */
+  readonly usedDays: number;
+  /** The state of a refused form for a new key. */
   readonly state: FormState | null;
   readonly idempotencyKey: string;
 }
+
+const LOG_ROWS_MAX = 100;
+/** A longer log scrolls within its card. */
+const LOG_WITHOUT_SCROLLING_MAX = 12;
 
 const SCOPE_LABELS: Readonly<Record<Scope, string>> = {
   write: 'write: read and change credits',
@@ -30,7 +42,7 @@ const SCOPE_LABELS: Readonly<Record<Scope, string>> = {
 export function apiKeysPage(view: ApiKeysView, context: PageContext): string {
   const body = html`<p class="muted lede">Your backend sends an API key with each request. Anyone who has a key can act for your account, so never put one in a browser or an app.</p>
 !${newKeyForm(view)}
-!${view.keys.length === 0 ? '<section class="card empty"><h2>No API keys yet</h2><p>Create one to start using the API.</p></section>' : keyList(view)}
+!${view.keys.length === 0 ? '<section class="card empty"><h2>No API keys yet</h2><p>Create one to start using the API.</p></section>' : html`!${keyList(view)}!${keyLog(view)}`}
 <section class="card">
 <h2>Rotating a key</h2>
 <p>Create a new key and switch your backend to it; both keys work in the meantime. Once <em>Last used</em> shows that the old key is no longer in use, revoke it.</p>
@@ -57,26 +69,64 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
 </section>`;
 }
 
-function keyList({ keys, now }: ApiKeysView): string {
+function keyList({ keys, now, usedDays }: ApiKeysView): string {
   const rows = keys.map(
     (key) => html`<tr role="row"!${key.revokedAt === null ? '' : ' class="revoked"'}>
 <td role="cell" data-label="Name" id="key-${key.id}"><span class="strong">${key.name}</span></td>
 <td role="cell" data-label="Scope">${key.scope}</td>
 <td role="cell" data-label="Key"><span class="mono">${key.hint}</span></td>
-<td role="cell" data-label="Created">!${day(key.createdAt)}</td>
+<td role="cell" data-label="Transactions" class="number">${numberText(key.use.transactions)}</td>
+<td role="cell" data-label="Granted" class="number">!${wrappableNumber(key.use.granted)}</td>
+<td role="cell" data-label="Spent" class="number">!${wrappableNumber(key.use.spent)}</td>
 <td role="cell" data-label="Last used" class="when">${lastUseText(key.lastUsedAt, now)}</td>
 <td role="cell" class="end">!${statusOf(key)}</td>
 </tr>`,
   );
-  const columns = [['Name'], ['Scope'], ['Key'], ['Created'], ['Last used'], ['Status', 'end']] as const;
+  const columns = [
+    ['Name'],
+    ['Scope'],
+    ['Key'],
+    ['Transactions', 'number'],
+    ['Granted', 'number'],
+    ['Spent', 'number'],
+    ['Last used'],
+    ['Status', 'end'],
+  ] as const;
   return html`<section class="card">
 <h2>Keys</h2>
+<p class="muted small">Transactions and credits in the last ${usedDays} days (UTC).</p>
 !${table({ label: 'Keys', columns, rows })}
 </section>`;
 }
 
+/** Lists who created and revoked keys, newest first. */
+function keyLog({ keys }: ApiKeysView): string {
+  const events = keys.flatMap((key) => [
+    { key, at: key.createdAt, what: 'Created', by: key.createdBy },
+    ...(key.revokedAt === null || key.revokedBy === null
+      ? []
+      : [{ key, at: key.revokedAt, what: 'Revoked', by: key.revokedBy }]),
+  ]);
+  const rows = events
+    .sort((a, b) => b.at - a.at || b.key.id - a.key.id)
+    .slice(0, LOG_ROWS_MAX)
+    .map(
+      ({ key, at, what, by }) => html`<tr role="row">
+<td role="cell" data-label="Time" class="when">!${moment(at)}</td>
+<td role="cell" data-label="Event">${what}</td>
+<td role="cell" data-label="Key"><span class="whole">${key.name}</span> <span class="whole muted mono">${key.hint}</span></td>
+<td role="cell" data-label="By" class="by">!${actorLabel(by)}</td>
+</tr>`,
+    );
+  const columns = [['Time (UTC)'], ['Event'], ['Key'], ['By']] as const;
+  return html`<section class="card">
+<h2>Log</h2>
+!${table({ label: 'Log', columns, rows, isTall: rows.length > LOG_WITHOUT_SCROLLING_MAX })}
+</section>`;
+}
+
 function statusOf({ id, revokedAt }: KeyView): string {
-  if (revokedAt !== null) return html`Revoked on !${day(revokedAt)}`;
+  if (revokedAt !== null) return 'Revoked';
   // All links have the same text, so screen readers also read the name of the key.
   return html`<a class="button secondary small" href="/console/api-keys/${id}/revoke" aria-describedby="key-${id}">Revoke</a>`;
 }
@@ -98,7 +148,7 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
 <p>Paste this into a terminal:</p>
 <pre class="code" tabindex="0"><code>!${readBalanceCommand(apiUrl, secret)}</code></pre>`;
   const body = html`<section class="card">
-<p><strong>Copy it now. It won't be shown again.</strong> Scrip stores only a hash of it.</p>
+<p><strong>Copy the key now. It won't be shown again.</strong> Scrip stores only its hash.</p>
 <p class="label" id="secret-label">${name} (${scope})</p>
 <div class="copy-row"><code class="secret" id="secret" role="group" aria-labelledby="secret-label">${secret}</code>
 <button class="button" type="button" data-copy="secret" hidden>Copy</button></div>
@@ -112,10 +162,10 @@ export function keyCreatedPage({ name, scope, secret, apiUrl }: KeyCreatedView, 
   return page({ title: 'Your new API key', viewer, current: 'api-keys', body });
 }
 
-/** Any UUID is an end user, so the commands work as they are. */
+/** An end user can be any UUID, so the example commands work unchanged. */
 const EXAMPLE_END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 
-/** For a terminal, escaped for HTML. ghtml uses templates raw: a backslash in them is not an escape. */
+/** Returns a shell command, escaped for HTML. In a ghtml template, a backslash does not start an escape sequence. */
 export function addCreditsCommand(apiUrl: string, key: string): string {
   return html`curl -X POST ${apiUrl}/add \
   -H "Authorization: Bearer ${key}" \
@@ -131,11 +181,11 @@ function readBalanceCommand(apiUrl: string, key: string): string {
 export function revokeKeyPage(key: KeyView, now: Instant, viewer: Page['viewer']): string {
   const title = `Revoke ${key.name}?`;
   const body = html`<section class="card narrow">
-<p>Requests with this key will be refused within a second. This can't be undone.</p>
+<p>Within a second, Scrip will refuse all requests with this key. This can't be undone.</p>
 <dl class="facts">
 <dt>Key</dt><dd class="mono">${key.hint}</dd>
 <dt>Scope</dt><dd>${key.scope}</dd>
-<dt>Created</dt><dd>!${day(key.createdAt)}</dd>
+<dt>Created</dt><dd>!${day(key.createdAt)} by !${actorLabel(key.createdBy)}</dd>
 <dt>Last used</dt><dd>${lastUseText(key.lastUsedAt, now)}</dd>
 </dl>
 <form class="form" method="post" action="/console/api-keys/${key.id}/revoke">

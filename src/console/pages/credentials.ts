@@ -1,8 +1,8 @@
-// The pages on which users enter an email address or a password, and those that take their place.
+// The pages on which users enter an email address or a password, and the pages that explain why they cannot.
 
 import { html } from 'ghtml';
 import type { Invitation } from '../identity/members.ts';
-import { type PageContext, page } from '../layout.ts';
+import { type Page, page } from '../layout.ts';
 import { emailField, type FormState, field, formError, newPasswordField, passwordField } from './form-field.ts';
 
 export interface SignInView {
@@ -33,12 +33,18 @@ address. On the machine that runs Scrip, you can use http://localhost.</p>`,
   );
 }
 
-export function signUpPage(state: FormState | null): string {
+/** @param claimed the name of the account that signing up claims; null if signing up creates an account */
+export function signUpPage(claimed: string | null, state: FormState | null): string {
   const accountName = { id: 'name', name: 'name', label: 'Account name', autocomplete: 'organization' };
+  const lede =
+    claimed === null
+      ? ''
+      : html`<p>No one has signed up on this server yet. You'll own the account <strong>${claimed}</strong> with its API keys and end users.</p>`;
   return signedOutPage(
     'Sign up',
     html`<form class="form card" method="post" action="/console/sign-up" novalidate>
-!${field({ ...accountName, hint: 'Your business or product.' }, state)}
+!${lede}
+!${field({ ...accountName, initial: claimed ?? '', hint: 'Your business or product.' }, state)}
 !${emailField(state)}
 !${newPasswordField('Password', state)}
 <button class="button">Sign up</button>
@@ -47,16 +53,20 @@ export function signUpPage(state: FormState | null): string {
   );
 }
 
-export function signUpClosedPage(): string {
+/** @param isWaiting whether the first account has no members yet */
+export function signUpClosedPage(isWaiting: boolean): string {
+  const text = isWaiting
+    ? 'No one has signed up on this server yet. To be the first, open the link that Scrip printed when it started, or run <code>scrip invite</code> to print a new link.'
+    : "New accounts can't be created on this server. Ask an account owner to invite you.";
   return signedOutPage(
     'Sign-up is closed',
-    `<section class="card"><p>New accounts can't be created on this server. Ask an account owner to invite you.</p>
+    `<section class="card"><p>${text}</p>
 <p><a href="/console/sign-in">Sign in</a></p></section>`,
   );
 }
 
 export interface JoinView extends Invitation {
-  /** Of the invitation link. */
+  /** The token of the invitation link. */
   readonly token: string;
   readonly state: FormState | null;
 }
@@ -65,8 +75,9 @@ export function joinPage({ token, accountName, role, state }: JoinView): string 
   return signedOutPage(
     `Join ${accountName}`,
     html`<form class="form card" method="post" action="/console/join/${token}" novalidate>
-<p>You are invited to join <strong>${accountName}</strong> as ${role === 'owner' ? 'an owner' : 'a member'}. Choose the email address and
+<p>You've been invited to join <strong>${accountName}</strong> as ${role === 'owner' ? 'an owner' : 'a member'}. Choose the email address and
 password you'll sign in with. An address can belong to only one account.</p>
+!${formError(state)}
 !${emailField(state)}
 !${newPasswordField('Password', state)}
 <button class="button">Join</button>
@@ -74,15 +85,23 @@ password you'll sign in with. An address can belong to only one account.</p>
   );
 }
 
-export function changePasswordPage(state: FormState | null, context: PageContext): string {
-  const current = { id: 'current', name: 'current', label: 'Current password', autocomplete: 'current-password' };
-  const body = html`<form class="form card" method="post" action="/console/password" novalidate>
-!${field({ ...current, type: 'password' }, state)}
-!${newPasswordField('New password', state)}
-<button class="button">Change password</button>
-</form>
-<p class="muted">You will be signed out everywhere else.</p>`;
-  return page({ title: 'Change password', ...context, body });
+/** Shown to a signed-in user who opens an invitation, since a user can belong to only one account. */
+export function cannotJoinPage(
+  { accountName }: Invitation,
+  viewer: NonNullable<Page['viewer']>,
+  isMember: boolean,
+): string {
+  const body = html`<section class="card narrow">
+<p>!${
+    isMember
+      ? html`You are signed in as ${viewer.email} and are already a member of <strong>${accountName}</strong>.`
+      : html`You are signed in as ${viewer.email}, a member of <strong>${viewer.accountName}</strong>. An address can belong to only one account. To join <strong>${accountName}</strong> with another address, sign out and open the link again.`
+  }</p>
+<p class="muted">The invitation stays valid.</p>
+<div class="buttons"><a class="button" href="/console/overview">Go to overview</a>
+<form method="post" action="/console/sign-out"><button class="button secondary" type="submit">Sign out</button></form></div>
+</section>`;
+  return page({ title: `Join ${accountName}`, viewer, body });
 }
 
 export function forgotPasswordPage(state: FormState | null): string {
@@ -108,7 +127,7 @@ export function resetPasswordPage({ token, email, state }: MailedLinkView): stri
   return signedOutPage(
     'Choose a new password',
     html`<form class="form card" method="post" action="/console/reset-password/${token}" novalidate>
-<p>For ${email}. You will be signed out everywhere.</p>
+<p>This changes the password of ${email}. You will be signed out everywhere.</p>
 !${newPasswordField('New password', state)}
 <button class="button">Reset password</button>
 </form>`,
@@ -124,6 +143,14 @@ export function confirmEmailPage({ token, email, state }: MailedLinkView): strin
 !${passwordField(state)}
 <button class="button">Confirm email address</button>
 </form>`,
+  );
+}
+
+export function addressTakenPage(): string {
+  return signedOutPage(
+    'This address already has an account',
+    `<section class="card"><p>Nothing was changed.</p>
+<p><a href="/console/sign-in">Sign in</a></p></section>`,
   );
 }
 

@@ -1,9 +1,9 @@
-// A form field with its label, error and hint, linked for screen readers. A form that is refused is shown again with what
-// was entered, passwords excepted.
+// Form fields with a label, error and hint, linked for screen readers. A refused form is shown again with the entered
+// values, except passwords.
 
 import { html } from 'ghtml';
 
-/** What was entered into a form, and what is wrong with it, by field name. */
+/** The entered values and the errors of a form, by field name. */
 export interface FormState {
   readonly values: Readonly<Record<string, string>>;
   readonly errors: Readonly<Record<string, string | null>>;
@@ -14,12 +14,14 @@ export interface Field {
   readonly id: string;
   readonly name: string;
   readonly label: string;
-  readonly type?: 'text' | 'email' | 'password';
+  readonly type?: 'text' | 'email' | 'password' | 'date';
   readonly autocomplete?: string;
   readonly hint?: string;
-  /** The value of a form that has not been sent. */
+  /** The value in a form that has not been sent. */
   readonly initial?: string;
   readonly isOptional?: boolean;
+  /** Whether the label of an optional field ends in "(optional)"; true by default. */
+  readonly isOptionalSaid?: boolean;
   readonly isWholeNumber?: boolean;
   readonly charactersMax?: number;
   readonly hasFocus?: boolean;
@@ -30,11 +32,11 @@ export const WHOLE_FORM = 'form';
 
 /** @param state null for a form that has not been sent */
 export function field(options: Field, state: FormState | null): string {
-  const { id, name, label, type = 'text', hint, initial = '', isOptional } = options;
+  const { id, name, label, type = 'text', hint, initial = '', isOptional, isOptionalSaid = true } = options;
   const error = state?.errors[name];
   const value = type === 'password' ? '' : (state?.values[name] ?? initial);
   return html`<div class="field">
-<label for="${id}">${label}!${isOptional ? ' <span class="muted">(optional)</span>' : ''}</label>
+<label for="${id}">${label}!${isOptional && isOptionalSaid ? ' <span class="muted">(optional)</span>' : ''}</label>
 <input class="input" id="${id}" name="${name}" type="${type}" value="${value}"!${attributesOf(options, error)}>
 !${error ? html`<p class="error" id="${id}-error">${error}</p>` : ''}
 !${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ''}
@@ -78,7 +80,7 @@ export function formError(state: FormState | null): string {
   return error ? html`<p class="error" role="alert">${error}</p>` : '';
 }
 
-/** Makes a form that is sent twice take effect once. */
+/** With this key, a form that is sent twice takes effect once. */
 export function idempotencyKeyInput(key: string): string {
   return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }

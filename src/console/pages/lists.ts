@@ -1,19 +1,20 @@
-// What the lists of the console have in common: the table, how a transaction is shown in it, and links to other pages.
+// Shared parts of the console's lists: the table, labels for transactions and actors, and links to other pages.
 
 import { html } from 'ghtml';
 import type { PostingKind } from '../../ledger/posting.ts';
 import type { RecordedTransaction } from '../../store/console-store.ts';
-import { signedText } from '../figures.ts';
+import { signedText, UTC_MARK, wrappable } from '../figures.ts';
 
 /** Who made a transaction. */
 export type ActorView =
   | { readonly kind: 'api-key'; readonly name: string; readonly hint: string }
   | { readonly kind: 'member'; readonly email: string }
   | { readonly kind: 'renewal' }
-  /** A removed member, a key of the operator, or anything else that the console cannot name. */
+  | { readonly kind: 'operator' }
+  /** A removed member, an import, or any other actor that the console cannot name. */
   | { readonly kind: 'unknown'; readonly id: string };
 
-/** A transaction, or a stop of a cycle. */
+/** A transaction, or the stop of a cycle. */
 export interface Activity extends Pick<RecordedTransaction, 'id' | 'kind' | 'amount' | 'createdAt' | 'note'> {
   readonly by: ActorView;
 }
@@ -26,25 +27,49 @@ const KIND_LABELS: Readonly<Record<PostingKind, string>> = {
   'stop-cycle': 'Cycle stopped',
 };
 
+export const KINDS = Object.keys(KIND_LABELS) as readonly PostingKind[];
+
+export function kindLabel(kind: PostingKind): string {
+  return KIND_LABELS[kind];
+}
+
 export function kindBadge(kind: PostingKind): string {
   return html`<span class="badge kind-${kind}">${KIND_LABELS[kind]}</span>`;
 }
 
-export function amountText({ kind, amount }: Pick<Activity, 'kind' | 'amount'>): string {
+export function amountLabel({ kind, amount }: Pick<Activity, 'kind' | 'amount'>): string {
   // A stop moves no credits.
-  return kind === 'stop-cycle' ? '0' : signedText(amount);
+  return kind === 'stop-cycle' ? '0' : wrappable(signedText(amount));
 }
 
 export function actorLabel(actor: ActorView): string {
   switch (actor.kind) {
     case 'api-key':
-      return html`${actor.name} <span class="muted mono">${actor.hint}</span>`;
+      return html`<span class="whole">${actor.name}</span> <span class="whole muted mono">${actor.hint}</span>`;
     case 'member':
       return html`${actor.email}`;
     case 'renewal':
       return '<span class="muted">Scrip</span>';
+    case 'operator':
+      return '<span class="muted">Command line</span>';
     case 'unknown':
       return html`<span class="muted mono">${actor.id}</span>`;
+  }
+}
+
+/** Returns the label of an actor as plain text, for CSV files. */
+export function actorText(actor: ActorView): string {
+  switch (actor.kind) {
+    case 'api-key':
+      return `${actor.name} (${actor.hint})`;
+    case 'member':
+      return actor.email;
+    case 'renewal':
+      return 'Scrip';
+    case 'operator':
+      return 'Command line';
+    case 'unknown':
+      return actor.id;
   }
 }
 
@@ -53,31 +78,36 @@ export function endUserLink(endUser: string): string {
 }
 
 export interface Table {
-  /** For screen readers. */
+  /** The name of the table for screen readers. */
   readonly label: string;
-  /** Each with its heading, and the class of its cells if they have one. */
+  /** The heading of each column, and optionally the class of its cells. */
   readonly columns: readonly (readonly [heading: string, cells?: 'number' | 'when' | 'end'])[];
-  /** Trusted HTML: rows whose cells name their column in `data-label`, for narrow screens. */
+  /** Trusted HTML. Each cell names its column in `data-label`, which narrow screens show. */
   readonly rows: readonly string[];
   readonly classes?: string;
   /** Whether a long table scrolls within its card. */
   readonly isTall?: boolean;
 }
 
-/** On a narrow screen, the cells of a row stand one below the other; the roles keep it a table for screen readers. */
+/** On a narrow screen, CSS stacks the cells of a row. The roles keep the result a table for screen readers. */
 export function table({ label, columns, rows, classes = '', isTall = false }: Table): string {
   const headings = columns.map(
     ([heading, cells]) =>
-      html`<th scope="col" role="columnheader"!${cells === undefined ? '' : ` class="${cells}"`}>${heading}</th>`,
+      html`<th scope="col" role="columnheader"!${cells === undefined ? '' : ` class="${cells}"`}>!${headingOf(heading)}</th>`,
   );
   return html`<div class="scroll${isTall ? ' tall' : ''}" role="region" aria-label="${label}" tabindex="0">
 <table class="table stack ${classes}" role="table"><thead role="rowgroup"><tr role="row">!${headings}</tr></thead><tbody role="rowgroup">!${rows}</tbody></table>
 </div>`;
 }
 
+function headingOf(heading: string): string {
+  const zone = ' (UTC)';
+  return heading.endsWith(zone) ? html`${heading.slice(0, -zone.length)}!${UTC_MARK}` : html`${heading}`;
+}
+
 export interface PagerLink {
   readonly label: string;
-  /** Null when there is no such page. */
+  /** Null if the page does not exist; then the link is left out. */
   readonly path: string | null;
   readonly isNext?: boolean;
 }

@@ -1,7 +1,7 @@
-// The members of an account and its invitations, for owners, and the page that asks before a member is removed.
+// The page on which owners manage members and invitations, and the page that confirms the removal of a member.
 
 import { html } from 'ghtml';
-import { day } from '../figures.ts';
+import { day, moment } from '../figures.ts';
 import type { Member, PendingInvitation } from '../identity/members.ts';
 import { type Page, type PageContext, page } from '../layout.ts';
 import { table } from './lists.ts';
@@ -11,7 +11,7 @@ export interface MembersView {
   /** In the order in which they joined. */
   readonly members: readonly Member[];
   readonly pendingInvitations: readonly PendingInvitation[];
-  /** The link of an invitation that was just created. It is never shown again. */
+  /** The link of a new invitation. It is never shown again. */
   readonly newInvitationUrl: string | null;
   readonly error: string | null;
 }
@@ -49,7 +49,7 @@ function newInvitation(url: string): string {
 </section>`;
 }
 
-/** All rows have the same buttons, so screen readers also read the address. */
+/** All rows have the same buttons, so screen readers also read the email address. */
 function memberRow({ userId, email, role, joinedAt }: Member, id: string, isViewer: boolean): string {
   const otherRole = role === 'owner' ? 'member' : 'owner';
   return html`<tr role="row">
@@ -62,18 +62,28 @@ function memberRow({ userId, email, role, joinedAt }: Member, id: string, isView
 }
 
 function pendingList(invitations: readonly PendingInvitation[]): string {
-  const items = invitations.map(({ role, expiresAt }) => html`<li>${role}, expires !${day(expiresAt)}</li>`);
+  const action = '/console/members/withdraw-invitations';
+  const rows = invitations.map(
+    ({ id, role, createdAt, expiresAt }, index) => html`<tr role="row">
+<td role="cell" data-label="Role" id="invitation-${index}">${role}</td>
+<td role="cell" data-label="Created" class="when">!${moment(createdAt)}</td>
+<td role="cell" data-label="Expires" class="when">!${moment(expiresAt)}</td>
+<td role="cell" class="end"><form method="post" action="${action}"><input type="hidden" name="invitation" value="${id}"><button class="button secondary small" type="submit" aria-describedby="invitation-${index}">Withdraw</button></form></td>
+</tr>`,
+  );
+  const columns = [['Role'], ['Created (UTC)'], ['Expires (UTC)'], ['Action', 'end']] as const;
+  const withdrawAll = html`<form method="post" action="${action}"><button class="button secondary" type="submit">Withdraw all</button></form>`;
   return html`<section class="card">
 <h2>Pending invitations</h2>
-<ul class="plain">!${items}</ul>
-<form method="post" action="/console/members/withdraw-invitations"><button class="button secondary" type="submit">Withdraw all</button></form>
+!${table({ label: 'Pending invitations', columns, rows })}
+!${invitations.length > 1 ? withdrawAll : ''}
 </section>`;
 }
 
 export function removeMemberPage({ userId, email, role, joinedAt }: Member, viewer: Page['viewer']): string {
   const title = `Remove ${email}?`;
   const body = html`<section class="card narrow">
-<p>This person will be signed out at once. Their transactions stay in the history, under an ID instead of the email address. API keys keep working: revoke those that this person knows.</p>
+<p>This person will be signed out immediately. Their transactions stay in the history, with an ID instead of the email address. API keys keep working: revoke any keys that this person knows.</p>
 <dl class="facts">
 <dt>Role</dt><dd>${role}</dd>
 <dt>Joined</dt><dd>!${day(joinedAt)}</dd>

@@ -1,46 +1,116 @@
-// The first page of an account: credits outstanding, credits per day, recent activity. An account without any shows how
-// to add its first credits instead.
+// The start page of an account: outstanding credits, credits per day or month, and recent activity. For an unused
+// account, the page shows how to add the first credits instead.
 
 import { html } from 'ghtml';
-import type { Overview } from '../../store/console-store.ts';
-import { creditFlowChart } from '../charts/credit-flow-chart.ts';
+import type { Overview, OverviewDay } from '../../store/console-store.ts';
+import type { EndUserCounts } from '../../store/end-user-summaries.ts';
+import { creditFlowChart, monthsOf } from '../charts/credit-flow-chart.ts';
 import { largeNumber, moment, momentUtc } from '../figures.ts';
 import { type Page, page } from '../layout.ts';
 import { addCreditsCommand } from './api-keys.ts';
-import { type Activity, actorLabel, amountText, endUserLink, kindBadge, table } from './lists.ts';
+import { type Activity, actorLabel, amountLabel, endUserLink, kindBadge, table } from './lists.ts';
+
+/** The periods, in the order in which the page offers them. */
+export const PERIODS = ['7', '30', '90', '12m'] as const;
+export type Period = (typeof PERIODS)[number];
+
+const PERIOD_TEXTS: Readonly<Record<Period, string>> = {
+  7: '7 days',
+  30: '30 days',
+  90: '90 days',
+  '12m': '12 months',
+};
+
+/** An API key or a member by which the overview can be filtered. */
+export interface ActorChoice {
+  readonly actor: string;
+  readonly label: string;
+}
 
 export interface OverviewView extends Overview {
-  /** Newest first. */
+  readonly counts: EndUserCounts;
+  readonly period: Period;
+  /** The actor by which the overview is filtered; null if it shows all actors. */
+  readonly by: ActorChoice | null;
+  readonly keys: readonly ActorChoice[];
+  readonly members: readonly ActorChoice[];
+  /** The latest activity of each end user, newest first. */
   readonly recent: readonly (Activity & { readonly endUser: string })[];
   /** The origin of the API. */
   readonly apiUrl: string;
 }
 
 export function overviewPage(view: OverviewView, viewer: Page['viewer']): string {
-  const isUnused = view.recent.length === 0 && view.outstanding === 0n;
+  const isUnused = view.recent.length === 0 && view.outstanding === 0n && view.by === null;
   const body = isUnused ? firstSteps(view) : bodyOf(view);
   return page({ title: 'Overview', viewer, current: 'overview', body });
 }
 
-function bodyOf({ asOf, outstanding, days, recent }: OverviewView): string {
-  const total = (flow: 'spent' | 'expired') => days.reduce((sum, day) => sum + day[flow], 0n);
-  return html`<section class="tiles" aria-label="Totals">
-!${tile('Credits outstanding', outstanding)}
-!${tile(`Spent in the last ${days.length} days`, total('spent'))}
-!${tile(`Expired in the last ${days.length} days`, total('expired'))}
+function bodyOf(view: OverviewView): string {
+  const { asOf, period, days, by, recent } = view;
+  const unit = period === '12m' ? 'month' : 'day';
+  const title = `Credits per ${unit}, last ${PERIOD_TEXTS[period]}${by === null ? '' : `, by ${by.label}`}`;
+  const bars = unit === 'month' ? monthsOf(days) : days;
+  return html`!${choice(view)}
+<section class="tiles" aria-label="Totals">
+!${by === null ? tilesOfAll(view) : tilesOfActor(view)}
 </section>
-<p class="muted small">As of !${momentUtc(asOf)}. Days start at 00:00 UTC.</p>
+<p class="muted small">!${asOf === 0 ? 'The totals are being rebuilt.' : html`As of !${momentUtc(asOf)}.`} Days start at 00:00 UTC.</p>
 <section class="card">
-<h2>Credits per day, last ${days.length} days</h2>
-!${creditFlowChart(days)}
+<h2>${title}</h2>
+!${creditFlowChart({ title, unit, bars, isOfActor: by !== null })}
 </section>
-<section class="card">
+!${
+    by === null
+      ? html`<section class="card">
 <h2>Recent activity</h2>
 !${recent.length === 0 ? '<p class="muted">No recent activity.</p>' : recentTable(recent)}
-</section>`;
+</section>`
+      : ''
+  }`;
 }
 
-function tile(label: string, value: bigint): string {
+function choice({ period, by, keys, members }: OverviewView): string {
+  const periods = PERIODS.map(
+    (one) => html`<option value="${one}"!${one === period ? ' selected' : ''}>Last ${PERIOD_TEXTS[one]}</option>`,
+  );
+  const groupOf = (label: string, actors: readonly ActorChoice[]) =>
+    actors.length === 0
+      ? ''
+      : html`<optgroup label="${label}">!${actors.map((one) => html`<option value="${one.actor}"!${one.actor === by?.actor ? ' selected' : ''}>${one.label}</option>`)}</optgroup>`;
+  return html`<form class="form filter" method="get" action="/console/overview">
+<div class="field"><label for="period">Period</label><select class="input" id="period" name="period">!${periods}</select></div>
+<div class="field"><label for="by">Made by</label>
+<select class="input" id="by" name="by"><option value="">Anyone</option>!${groupOf('API keys', keys)}!${groupOf('Members', members)}</select></div>
+<button class="button secondary" type="submit">Show</button>
+</form>`;
+}
+
+function tilesOfAll({ outstanding, counts, days, period }: OverviewView): string {
+  const total = (flow: 'spent' | 'expired') => days.reduce((sum, day) => sum + day[flow], 0n);
+  return html`!${tile('Credits outstanding', outstanding)}
+!${tile('End users with credits', counts.withCredits)}
+!${tile(`Spent in the last ${PERIOD_TEXTS[period]}`, total('spent'))}
+!${tile(`Expired in the last ${PERIOD_TEXTS[period]}`, total('expired'))}`;
+}
+
+function tilesOfActor({ days }: OverviewView): string {
+  const total = (amountOf: (day: OverviewDay) => bigint) => days.reduce((sum, day) => sum + amountOf(day), 0n);
+  return html`!${tile(
+    'Granted',
+    total(({ added, started }) => added + started),
+  )}
+!${tile(
+    'Spent',
+    total(({ spent }) => spent),
+  )}
+!${tile(
+    'Transactions',
+    days.reduce((sum, { transactions }) => sum + transactions, 0),
+  )}`;
+}
+
+function tile(label: string, value: number | bigint): string {
   return html`<div class="tile"><p class="label">${label}</p><p class="value">!${largeNumber(value)}</p></div>`;
 }
 
@@ -49,7 +119,7 @@ function recentTable(recent: OverviewView['recent']): string {
     (activity) => html`<tr role="row">
 <td role="cell" data-label="Time" class="when">!${moment(activity.createdAt)}</td>
 <td role="cell" data-label="Type">!${kindBadge(activity.kind)}</td>
-<td role="cell" data-label="Amount" class="number">${amountText(activity)}</td>
+<td role="cell" data-label="Amount" class="number">!${amountLabel(activity)}</td>
 <td role="cell" data-label="End user">!${endUserLink(activity.endUser)}</td>
 <td role="cell" data-label="By" class="by">!${shortActorLabel(activity)}</td>
 </tr>`,
@@ -58,7 +128,7 @@ function recentTable(recent: OverviewView['recent']): string {
   return table({ label: 'Recent activity', classes: 'recent', columns, rows });
 }
 
-/** Without the characters of an API key, so that it fits on one line. */
+/** Leaves out the first characters of an API key, so that the label fits on one line. */
 function shortActorLabel({ by }: Activity): string {
   return by.kind === 'api-key' ? html`${by.name}` : actorLabel(by);
 }

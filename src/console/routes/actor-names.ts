@@ -1,17 +1,45 @@
-// Names for the actors that the ledger records: `key:7`, `user:…` or `renewal`.
+// Display names for the actors that the ledger records: `key:7`, `user:…`, `renewal` or `operator`.
 
-import { RENEWAL_ACTOR } from '../../ledger/posting.ts';
+import { type Actor, RENEWAL_ACTOR } from '../../ledger/posting.ts';
+import { OPERATOR } from '../../store/key-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
+import type { Viewer } from '../layout.ts';
 import type { ActorView } from '../pages/lists.ts';
+import type { ActorChoice } from '../pages/overview.ts';
 
-/** @returns a lookup for all actors on a page */
-export async function actorNames(context: ConsoleContext, account: number): Promise<(actor: string) => ActorView> {
+/** Returns the actor that the ledger records for changes by a user of the console. */
+export function actorOf({ userId }: Viewer): Actor {
+  return `user:${userId}`;
+}
+
+export interface AccountActors {
+  readonly nameOf: (actor: Actor) => ActorView;
+  /** Active keys first, then revoked keys. */
+  readonly keys: readonly ActorChoice[];
+  readonly members: readonly ActorChoice[];
+}
+
+export async function accountActors(context: ConsoleContext, account: number): Promise<AccountActors> {
   const { members } = await context.identity();
   const [keys, users] = await Promise.all([context.options.stores.keys.list(account), members.list(account)]);
-  const names = new Map<string, ActorView>([
+  const views = new Map<Actor, ActorView>([
     [RENEWAL_ACTOR, { kind: 'renewal' }],
+    [OPERATOR, { kind: 'operator' }],
     ...keys.map(({ id, name, hint }) => [`key:${id}`, { kind: 'api-key', name: name || 'API key', hint }] as const),
     ...users.map(({ userId, email }) => [`user:${userId}`, { kind: 'member', email }] as const),
   ]);
-  return (actor) => names.get(actor) ?? { kind: 'unknown', id: actor };
+  const usableFirst = keys.toSorted((a, b) => Number(a.revokedAt !== null) - Number(b.revokedAt !== null));
+  return {
+    nameOf: (actor) => views.get(actor) ?? { kind: 'unknown', id: actor },
+    keys: usableFirst.map(({ id, name, hint, revokedAt }) => ({
+      actor: `key:${id}`,
+      label: `${name || 'API key'} (${hint}${revokedAt === null ? '' : ', revoked'})`,
+    })),
+    members: users.map(({ userId, email }) => ({ actor: `user:${userId}`, label: email })),
+  };
+}
+
+/** @returns a function that names the actors on a page */
+export async function actorNames(context: ConsoleContext, account: number): Promise<AccountActors['nameOf']> {
+  return (await accountActors(context, account)).nameOf;
 }

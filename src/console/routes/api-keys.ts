@@ -1,29 +1,35 @@
-// Creating and revoking API keys. The secret of a key is in the response to the form that created it, and nowhere else: if
-// the form is sent again, the response is a redirect to the list.
+// Routes that list, create and revoke API keys. The secret of a key appears only in the response to the form that
+// created the key. If the form is sent again, the response is a redirect to the list.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { apiKeySecret, KEY_NAME_CHARACTERS_MAX, SCOPES, SECRET_BYTES } from '../../accounts/api-key.ts';
-import type { ListedKey } from '../../store/key-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import type { Viewer } from '../layout.ts';
 import { apiKeysPage, type KeyView, keyCreatedPage, revokeKeyPage } from '../pages/api-keys.ts';
 import type { FormState } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
 import { formField, noticeOf, pathField, redirectTo, sendError, sendPage } from '../request-reply.ts';
+import { actorNames, actorOf } from './actor-names.ts';
 import { readLine } from './form-input.ts';
 
 const LIST = '/console/api-keys';
 
-/** Forms that are remembered, so that one that is sent twice, by a double click for example, creates one key. */
+/** For how many days, including today, the list shows the use of each key. */
+const USED_DAYS = 30;
+
+/**
+ * How many sent forms are remembered, so that a form that is sent twice, for example by a double click, creates one
+ * key.
+ */
 const SENT_FORMS_MAX = 10_000;
 
-/** Each form with the promise of its key's creation; the secret is never kept. */
+/** Maps each form to the promise of its key's creation. Secrets are never kept. */
 type SentForms = Map<string, Promise<unknown>>;
 
 const NOTICES: Readonly<Record<string, string>> = {
-  revoked: 'Key revoked. Requests with it are now refused.',
+  revoked: 'Key revoked. Scrip now refuses requests with this key.',
   created:
     "This key was already created and its secret was shown once. If you didn't copy it, revoke the key and create another.",
 };
@@ -42,24 +48,37 @@ export function apiKeyRoutes(on: On, context: ConsoleContext): void {
   });
   on('POST /console/api-keys/:id/revoke', async (request, reply, viewer) => {
     const key = await keyOf(context, request, viewer);
-    if (key === null || !(await context.options.stores.keys.revoke(key.id, viewer.account)))
-      return sendNotFound(reply, viewer);
+    const owner = { account: viewer.account, by: actorOf(viewer) };
+    if (key === null || !(await context.options.stores.keys.revoke(key.id, owner))) return sendNotFound(reply, viewer);
     return redirectTo(reply, `${LIST}?notice=revoked`);
   });
 }
 
 async function sendList(
-  { options: { stores, now } }: ConsoleContext,
+  context: ConsoleContext,
   reply: FastifyReply,
   { viewer, notice, state }: { viewer: Viewer; notice: string | null; state: FormState | null },
 ): Promise<FastifyReply> {
-  const keys = (await stores.keys.list(viewer.account)).map(viewOf).toSorted(activeFirst);
-  const view = { now: now(), keys, state, idempotencyKey: randomUUID() };
+  const keys = (await listedKeys(context, viewer.account)).toSorted(activeFirst);
+  const view = { now: context.options.now(), keys, usedDays: USED_DAYS, state, idempotencyKey: randomUUID() };
   return sendPage(reply, apiKeysPage(view, { viewer, notice }));
 }
 
-function viewOf(key: ListedKey): KeyView {
-  return { ...key, name: key.name || 'Unnamed key' };
+async function listedKeys(context: ConsoleContext, account: number): Promise<readonly KeyView[]> {
+  const { stores } = context.options;
+  const [keys, { actors }, nameOf] = await Promise.all([
+    stores.keys.list(account),
+    stores.console.overview(account, { days: USED_DAYS }),
+    actorNames(context, account),
+  ]);
+  const uses = new Map(actors.map((total) => [total.actor, total]));
+  return keys.map((key) => ({
+    ...key,
+    name: key.name || 'Unnamed key',
+    createdBy: nameOf(key.createdBy),
+    revokedBy: key.revokedBy === null ? null : nameOf(key.revokedBy),
+    use: uses.get(`key:${key.id}`) ?? { granted: 0n, spent: 0n, transactions: 0 },
+  }));
 }
 
 function activeFirst(a: KeyView, b: KeyView): number {
@@ -88,7 +107,7 @@ async function createKey(
     return redirectTo(reply, `${LIST}?notice=created`);
   }
   const secret = apiKeySecret(scope, randomBytes(SECRET_BYTES));
-  const creation = context.options.stores.keys.createFor(viewer.account, { name, scope, secret });
+  const creation = context.options.stores.keys.createFor(viewer.account, { name, scope, secret, by: actorOf(viewer) });
   remember(sentForms, form, creation);
   assert(await creation, "the viewer's account exists");
   return sendPage(reply, keyCreatedPage({ name, scope, secret, apiUrl: context.publicUrlFor(request) }, viewer));
@@ -96,7 +115,7 @@ async function createKey(
 
 function remember(sentForms: SentForms, form: string, creation: Promise<unknown>): void {
   sentForms.set(form, creation);
-  // Such a form can be sent again.
+  // If the creation fails, the form can be sent again.
   creation.catch(() => sentForms.delete(form));
   const [oldest] = sentForms.keys();
   if (sentForms.size > SENT_FORMS_MAX) sentForms.delete(oldest as string);
@@ -109,11 +128,10 @@ function readKeyForm(values: { readonly name: string; readonly scope: string }) 
   return { name, scope, errors: { name: nameError, scope: scope === undefined ? 'Choose a scope.' : null } };
 }
 
-/** Null unless the key belongs to the viewer's account. */
+/** Returns the key with the ID in the path; null unless the key belongs to the viewer's account. */
 async function keyOf(context: ConsoleContext, request: FastifyRequest, viewer: Viewer): Promise<KeyView | null> {
   const id = pathField(request, 'id');
-  const key = (await context.options.stores.keys.list(viewer.account)).find((one) => String(one.id) === id);
-  return key === undefined ? null : viewOf(key);
+  return (await listedKeys(context, viewer.account)).find((one) => String(one.id) === id) ?? null;
 }
 
 function sendNotFound(reply: FastifyReply, viewer: Viewer): FastifyReply {

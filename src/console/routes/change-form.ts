@@ -1,4 +1,4 @@
-// Turns the forms of an end user's page into commands, and the outcome of a command into errors at the fields they concern.
+// Turns the forms of an end user's page into commands, and refusals and faults into errors for the form's fields.
 
 import type { FastifyRequest } from 'fastify';
 import type { NotBegun } from '../../batching/group-commit.ts';
@@ -50,11 +50,11 @@ export function readChange(
 }
 
 export function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
-  // The forms have no client that could disconnect.
+  // Commands from forms are never canceled, so `Canceled` needs no text of its own.
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }
 
-/** Null when the command was accepted. */
+/** Returns null if the command was accepted. */
 export function refusalErrors(outcome: Outcome): FormState['errors'] | null {
   switch (outcome.refused) {
     case null:

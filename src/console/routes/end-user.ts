@@ -1,5 +1,5 @@
-// The page of one end user and its forms. A form becomes a command that goes through group commit, as a request to the API
-// does, with the user as its actor.
+// Routes for the page of an end user and its forms. A form becomes a command with the console user as its actor. The
+// command goes through group commit, like an API request.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -14,13 +14,13 @@ import { ADJUST_FORMS, ADJUSTMENTS, type AdjustForms, type Adjustment } from '..
 import { endUserPage } from '../pages/end-user.ts';
 import type { FormState } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
-import { formField, pathField, queryField, redirectTo, sendError, sendPage } from '../request-reply.ts';
-import { actorNames } from './actor-names.ts';
+import { formField, pathField, queryField, redirectTo, sendCsv, sendError, sendPage } from '../request-reply.ts';
+import { actorNames, actorOf } from './actor-names.ts';
 import { faultErrors, type NotedCommand, readChange, refusalErrors } from './change-form.ts';
-import { readChart, readHistory } from './end-user-history.ts';
+import { historyLines, readChart, readFilter, readHistory } from './end-user-history.ts';
 import { normalizedUuid } from './end-users.ts';
 
-/** The length of a UUID, which is what the forms contain. */
+/** The length of a UUID. The forms use UUIDs as idempotency keys. */
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 36;
 
 interface EndUserRequest {
@@ -43,6 +43,10 @@ export function endUserRoutes(on: On, context: ConsoleContext): void {
     'GET /console/end-users/:endUser',
     forEndUser((endUserRequest) => showPage(context, endUserRequest)),
   );
+  on(
+    'GET /console/end-users/:endUser/transactions.csv',
+    forEndUser((endUserRequest) => sendHistory(context, endUserRequest)),
+  );
   for (const adjustment of ADJUSTMENTS) {
     on(
       `POST /console/end-users/:endUser/${adjustment}`,
@@ -53,7 +57,7 @@ export function endUserRoutes(on: On, context: ConsoleContext): void {
 
 async function showPage(context: ConsoleContext, endUserRequest: EndUserRequest): Promise<FastifyReply> {
   const { request, reply, user } = endUserRequest;
-  const from = queryField(request, 'from') || null;
+  const from = queryField(request, 'page') || null;
   try {
     return await sendEndUser(context, endUserRequest, { from, refused: null });
   } catch (error) {
@@ -62,11 +66,21 @@ async function showPage(context: ConsoleContext, endUserRequest: EndUserRequest)
   }
 }
 
+async function sendHistory(context: ConsoleContext, { request, reply, user }: EndUserRequest): Promise<FastifyReply> {
+  const { range } = readFilter(request);
+  if (range === null) return redirectTo(reply, pathOf(user));
+  const nameOf = await actorNames(context, user.account);
+  const lines = historyLines(context.options.stores.console, user, range, nameOf);
+  return sendCsv(reply, `transactions-${user.endUser}`, lines);
+}
+
 interface PageOptions {
-  /** Where the transactions begin; null for the latest. */
+  /** The cursor at which the transactions begin; null for the latest transactions. */
   readonly from: PageCursor | null;
   readonly refused: AdjustForms['refused'];
-  /** The key of a form whose outcome is unknown: sent again with it, the form takes effect once. */
+  /**
+   * Keys that forms use again. After a fault, a form keeps its key, so that sending the form again takes effect once.
+   */
   readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
 }
 
@@ -79,7 +93,8 @@ async function sendEndUser(
   const nameOf = await actorNames(context, user.account);
   const { state, now } = await stores.ledger.load(user);
   const cycles = cyclesAt(state, now);
-  const { transactions, next } = await readHistory(stores.console, user, from);
+  const { filter, range, errors } = readFilter(request);
+  const { transactions, next, openings } = await readHistory(stores.console, user, from, range ?? {});
   const chart =
     from === null ? await readChart(stores.console, user, now) : { balanceOverTime: null, isPastCut: false };
   const view = {
@@ -91,6 +106,9 @@ async function sendEndUser(
     isFirstPage: from === null,
     history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
     older: next,
+    openings,
+    filter,
+    filterErrors: errors,
     forms: { refused, idempotencyKeys: { ...newIdempotencyKeys(), ...idempotencyKeys } },
   };
   const done = ADJUSTMENTS.find((adjustment) => adjustment === queryField(request, 'notice'));
@@ -108,7 +126,7 @@ async function adjust(
   endUserRequest: EndUserRequest,
 ): Promise<FastifyReply> {
   const { request, reply, viewer, user } = endUserRequest;
-  const { state, command } = readChange(adjustment, request, { ...user, actor: `user:${viewer.userId}` });
+  const { state, command } = readChange(adjustment, request, { ...user, actor: actorOf(viewer) });
   const refuse = (errors: FormState['errors'], idempotencyKeys: PageOptions['idempotencyKeys'] = {}) =>
     sendEndUser(context, endUserRequest, {
       from: null,
@@ -123,7 +141,7 @@ async function adjust(
   return errors === null ? redirectTo(reply, `${pathOf(user)}?notice=${adjustment}`) : refuse(errors);
 }
 
-/** The prefix keeps the keys of forms apart from those of the API. */
+/** The prefix prevents collisions with idempotency keys of API requests. */
 function idempotencyOf(request: FastifyRequest): Idempotency | null {
   const key = idempotencyKeyOf(request);
   return key === '' ? null : { key: `console ${key}`, requestId: request.id };

@@ -1,58 +1,102 @@
-// The list of end users and the search. Searching for a whole UUID opens its page, whether or not it ever had credits.
+// Routes for the lists of end users and the search. Searching for a whole UUID opens its page even if it never had
+// credits.
 
-import {
-  type AccountTransaction,
-  type ConsoleStore,
-  type EndUserPage,
-  uuidsWithPrefix,
-} from '../../store/console-store.ts';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { DAY_MS } from '../../ledger/instant.ts';
+import type { ConsoleStore } from '../../store/console-store.ts';
+import { csvLine } from '../../store/csv.ts';
+import { type EndUserList, LISTED_MAX, type ListedEndUser, uuidsWithPrefix } from '../../store/end-user-lists.ts';
 import { InvalidCursor } from '../../store/store-fault.ts';
 import type { ConsoleContext } from '../console-context.ts';
-import { endUsersPage } from '../pages/end-users.ts';
+import { dateText } from '../figures.ts';
+import type { Viewer } from '../layout.ts';
+import { type EndUserFilter, endUsersPage, LISTS, type ListName } from '../pages/end-users.ts';
 import type { On } from '../permissions.ts';
-import { queryField, redirectTo, sendPage } from '../request-reply.ts';
+import { queryField, redirectTo, sendCsv, sendPage } from '../request-reply.ts';
+import { readAmount, readValidityDays } from './form-input.ts';
 
 const PAGE_END_USERS = 50;
-/** The most that the store returns at once. */
-const RECENT_TRANSACTIONS = 100;
-const RECENT_END_USERS_MAX = 10;
 const LIST = '/console/end-users';
+
+const AT_MOST_DEFAULT = '100';
+const DAYS_DEFAULT = '7';
 
 export function endUserListRoutes(on: On, context: ConsoleContext): void {
   const reads = context.options.stores.console;
   on('GET /console/end-users', async (request, reply, viewer) => {
-    const search = queryField(request, 'search').trim().toLowerCase();
-    const endUser = normalizedUuid(search);
+    const filter = filterOf(request);
+    const endUser = normalizedUuid(filter.search);
     if (endUser !== null) return redirectTo(reply, `${LIST}/${endUser}`);
     const after = queryField(request, 'after') || null;
-    const isFirstPage = after === null;
-    const searchError = searchErrorOf(search);
-    const view = { search, searchError, isFirstPage, endUsers: [], recent: [], next: null };
-    if (searchError !== null) return sendPage(reply, endUsersPage(view, viewer));
+    const { list, error } = readList(filter, context.options.now());
+    const counts = await reads.endUserCounts(viewer.account);
+    const view = { filter, counts, error, page: null, isFirstPage: after === null };
+    if (list === null) return sendPage(reply, endUsersPage(view, viewer));
     try {
-      const [list, recent] = await Promise.all([
-        reads.endUsers(viewer.account, { after, prefix: search, limit: PAGE_END_USERS }),
-        search === '' && isFirstPage ? recentlyActive(reads, viewer.account) : [],
-      ]);
-      return sendPage(reply, endUsersPage({ ...view, ...list, recent }, viewer));
+      const page = await reads.endUsers(viewer.account, { list, after, limit: PAGE_END_USERS });
+      return sendPage(reply, endUsersPage({ ...view, page }, viewer));
     } catch (error) {
       if (error instanceof InvalidCursor) return redirectTo(reply, LIST);
       throw error;
     }
   });
+
+  on('GET /console/end-users.csv', (request, reply, viewer) => sendList(context, request, reply, viewer));
 }
 
-/** The end users of the latest transactions, each once. */
-async function recentlyActive(reads: ConsoleStore, account: number): Promise<EndUserPage['endUsers']> {
-  const transactions = await reads.recent(account, RECENT_TRANSACTIONS);
-  return Map.groupBy(transactions, ({ endUser }) => endUser)
-    .entries()
-    .take(RECENT_END_USERS_MAX)
-    .map(([endUser, [latest]]) => ({ endUser, latestActivity: (latest as AccountTransaction).createdAt }))
-    .toArray();
+/** Sends all pages of a list as one CSV file. */
+function sendList(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, viewer: Viewer): FastifyReply {
+  const { stores, now } = context.options;
+  const { list } = readList(filterOf(request), now());
+  if (list === null) return redirectTo(reply, LIST);
+  return sendCsv(reply, `end-users-${dateText(now())}`, linesOf(stores.console, viewer.account, list));
 }
 
-/** A UUID in lower case and with hyphens, as the ledger stores it; null for any other text. */
+async function* linesOf(reads: ConsoleStore, account: number, list: EndUserList): AsyncGenerator<string> {
+  yield csvLine(['end_user_id', 'balance', 'expires_at', 'latest_activity']);
+  for (let after: string | null = null, isMore = true; isMore; isMore = after !== null) {
+    const page = await reads.endUsers(account, { list, after, limit: LISTED_MAX });
+    yield page.endUsers.map(lineOf).join('');
+    after = page.next;
+  }
+}
+
+function lineOf({ endUser, balance, expiresAt, latestActivity }: ListedEndUser): string {
+  const [expires, activity] = [expiresAt, latestActivity].map((at) => (at === null ? '' : new Date(at).toISOString()));
+  return csvLine([endUser, balance, expires ?? '', activity ?? '']);
+}
+
+function filterOf(request: FastifyRequest): EndUserFilter {
+  const name = queryField(request, 'list');
+  const list: ListName = LISTS.find((known) => known === name) ?? 'activity';
+  return {
+    list,
+    search: queryField(request, 'search').trim().toLowerCase(),
+    atMost: queryField(request, 'at-most').trim() || AT_MOST_DEFAULT,
+    days: queryField(request, 'days').trim() || DAYS_DEFAULT,
+  };
+}
+
+function readList(
+  { list, search, atMost, days }: EndUserFilter,
+  now: number,
+): { list: EndUserList; error: null } | { list: null; error: string } {
+  if (search !== '') {
+    const error = searchErrorOf(search);
+    return error === null ? { list: { by: 'id', prefix: search }, error } : { list: null, error };
+  }
+  if (list === 'low-balance') {
+    const { value: balanceMax, error } = readAmount(atMost);
+    return error === null ? { list: { by: list, balanceMax }, error } : { list: null, error };
+  }
+  if (list === 'expiry') {
+    const { value, error } = readValidityDays(days);
+    return error === null ? { list: { by: list, until: now + value * DAY_MS }, error } : { list: null, error };
+  }
+  return { list: list === 'id' ? { by: list, prefix: '' } : { by: list }, error: null };
+}
+
+/** Returns a UUID in the form that the ledger stores, in lower case with hyphens; null if the text is not a UUID. */
 export function normalizedUuid(text: string): string | null {
   const range = uuidsWithPrefix(text);
   return range !== null && range.first === range.last ? range.first : null;
@@ -62,5 +106,5 @@ function searchErrorOf(search: string): string | null {
   if (uuidsWithPrefix(search) !== null) return null;
   return /[^0-9a-f-]/.test(search)
     ? 'A UUID contains only the digits 0–9, the letters a–f and hyphens.'
-    : 'This is longer than a UUID.';
+    : 'The text is longer than a UUID.';
 }

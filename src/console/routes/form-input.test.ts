@@ -1,4 +1,4 @@
-// Reading form fields: which input is accepted, and which error the rest gets.
+// Reading form fields: which input is accepted, and which error message is shown for other input.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -41,7 +41,7 @@ for (const [entered, value, error] of AMOUNTS) {
   });
 }
 
-test('an empty validity field means 31 days, a long validity is accepted, and less than a day is refused', () => {
+test('an empty validity field means 31 days, a long validity is accepted, and a validity below one day is refused', () => {
   assert.equal(readValidityDays('').value, 31);
   assert.equal(readValidityDays('1').value, 1);
   assert.equal(readValidityDays('99999999999999999999').value, VALIDITY_DAYS_MAX);
@@ -49,7 +49,7 @@ test('an empty validity field means 31 days, a long validity is accepted, and le
   assert.match(readValidityDays('a month').error ?? '', /whole number of days/);
 });
 
-test('a note is trimmed to one line of limited length, and an empty note is no note', () => {
+test('a note is trimmed to one line, its length is limited, and an empty note is stored as null', () => {
   assert.deepEqual(readLine('  \r\n ', 5), { value: null, error: null });
   assert.equal(readLine('a\r\nb', 5).value, 'a b');
   assert.equal(readLine('a\0b', 5).value, 'a b');

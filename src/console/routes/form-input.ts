@@ -1,5 +1,5 @@
-// Reads what was entered into form fields: a value, or an error that says what to enter instead. Ambiguous numbers are
-// refused: `1.000` is one thousand in some countries and one in others.
+// Parses the text of form fields. The result is a value, or an error that says what to enter instead. Ambiguous numbers
+// are refused: `1.000` is one thousand in some countries and one in others.
 
 import { AMOUNT_MAX, type Amount } from '../../ledger/amount.ts';
 import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
@@ -16,7 +16,7 @@ export function readAmount(text: string): FieldReading<Amount> {
   if (entered === '') return refused('Enter an amount.');
   const error = numberError(entered, 'Enter a whole number, such as 100.');
   if (error !== null) return refused(error);
-  // Also a number that JavaScript rounds compares as it should.
+  // JavaScript rounds very large numbers, but the rounded number still exceeds the maximum.
   const amount = Number(entered);
   if (amount === 0) return refused('Must be at least 1.');
   return amount > AMOUNT_MAX ? refused(`Must be at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
@@ -29,11 +29,11 @@ export function readValidityDays(text: string): FieldReading<number> {
   const error = numberError(entered, 'Enter a whole number of days, such as 31.');
   if (error !== null) return refused(error);
   const days = Number(entered);
-  // Any longer validity ends at the same instant, the last one that the ledger stores.
+  // A longer validity would also end at the last instant that the ledger can store.
   return days === 0 ? refused('Must be at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
 }
 
-/** Text on one line; null when the field is empty. */
+/** Returns the text on one line; null if the field is empty. */
 export function readLine(text: string, charactersMax: number): FieldReading<string | null> {
   const line = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
   if ([...line].length > charactersMax) return refused(`Must be at most ${numberText(charactersMax)} characters.`);

@@ -1,4 +1,4 @@
-// Routes for owners: members and invitations. A change applies only to members of the viewer's own account.
+// Routes on which owners manage members and invitations. Changes apply only to the viewer's own account.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ROLES, type Role } from '../../accounts/membership.ts';
@@ -14,7 +14,8 @@ const PATH = '/console/members';
 const NOTICES = {
   removed: 'Member removed and signed out.',
   role: 'Role changed.',
-  withdrawn: 'Pending invitations withdrawn. Their links no longer work.',
+  withdrawn: 'Invitation withdrawn. Its link no longer works.',
+  'all-withdrawn': 'Pending invitations withdrawn. Their links no longer work.',
 } as const;
 
 const ROLE_ERROR = 'Choose a role: owner or member.';
@@ -33,9 +34,10 @@ export function memberRoutes(on: On, context: ConsoleContext): void {
     return sendMembers(context, reply, viewer, { newInvitationUrl });
   });
 
-  on('POST /console/members/withdraw-invitations', async (_request, reply, viewer) => {
-    await (await context.identity()).members.withdrawInvitations(viewer.account);
-    return redirectTo(reply, `${PATH}?notice=withdrawn`);
+  on('POST /console/members/withdraw-invitations', async (request, reply, viewer) => {
+    const id = formField(request, 'invitation') || null;
+    await (await context.identity()).members.withdrawInvitations(viewer.account, id);
+    return redirectTo(reply, `${PATH}?notice=${id === null ? 'all-withdrawn' : 'withdrawn'}`);
   });
 
   on('GET /console/members/:user/remove', async (request, reply, viewer) => {

@@ -1,25 +1,39 @@
-// The overview. Its three reads run in parallel; none of them looks at single end users.
+// The overview of a period, for all actors or one. Its reads run in parallel and do not slow down with more end users.
 
+import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { ConsoleContext } from '../console-context.ts';
-import { overviewPage } from '../pages/overview.ts';
+import { overviewPage, PERIODS, type Period } from '../pages/overview.ts';
 import type { On } from '../permissions.ts';
-import { sendPage } from '../request-reply.ts';
-import { actorNames } from './actor-names.ts';
+import { queryField, sendPage } from '../request-reply.ts';
+import { accountActors } from './actor-names.ts';
 
-const OVERVIEW_DAYS = 30;
+const PERIOD_DEFAULT: Period = '30';
+const MONTHS = 12;
 const RECENT_MAX = 12;
 
 export function overviewRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/overview', async (request, reply, viewer) => {
     const { account } = viewer;
-    const reads = context.options.stores.console;
-    const [totals, transactions, nameOf] = await Promise.all([
-      reads.overview(account, { days: OVERVIEW_DAYS }),
+    const { console: reads } = context.options.stores;
+    const wanted = queryField(request, 'period');
+    const period = PERIODS.find((known) => known === wanted) ?? PERIOD_DEFAULT;
+    const { nameOf, keys, members } = await accountActors(context, account);
+    const by = [...keys, ...members].find(({ actor }) => actor === queryField(request, 'by')) ?? null;
+    const [totals, counts, transactions] = await Promise.all([
+      reads.overview(account, { days: daysOf(period, context.options.now()), actor: by?.actor }),
+      reads.endUserCounts(account),
       reads.recent(account, RECENT_MAX),
-      actorNames(context, account),
     ]);
     const recent = transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) }));
     const apiUrl = context.publicUrlFor(request);
-    return sendPage(reply, overviewPage({ ...totals, recent, apiUrl }, viewer));
+    return sendPage(reply, overviewPage({ ...totals, counts, period, by, keys, members, recent, apiUrl }, viewer));
   });
+}
+
+/** Returns the length of a period in days. A period includes today, and 12 months include the current month. */
+function daysOf(period: Period, now: Instant): number {
+  if (period !== '12m') return Number(period);
+  const today = new Date(now);
+  const begin = Date.UTC(today.getUTCFullYear(), today.getUTCMonth() - MONTHS + 1);
+  return Math.floor(now / DAY_MS) - begin / DAY_MS + 1;
 }

@@ -1,27 +1,22 @@
-// Routes for signing in and out and for confirming an email address. A wrong password, an unknown address and an
-// unconfirmed one get the same response, after one password hash each.
+// Routes for signing in and out. A wrong password and an unknown address both cost one password hash, and get the same
+// response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';
-import {
-  confirmEmailPage,
-  httpsRequiredPage,
-  invalidLinkPage,
-  type SignInView,
-  signInPage,
-} from '../pages/credentials.ts';
+import { browserOf } from '../identity/sessions.ts';
+import { httpsRequiredPage, invalidLinkPage, type SignInView, signInPage } from '../pages/credentials.ts';
 import { WHOLE_FORM } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
-import { formField, noticeOf, pathField, redirectTo, sendPage } from '../request-reply.ts';
+import { formField, noticeOf, redirectTo, sendPage } from '../request-reply.ts';
 import { clearCookie, setCookie } from '../session-cookie.ts';
 
-/** Longer input is not hashed: no address and no password has as many characters. */
-const CREDENTIALS_CHARACTERS_MAX = 1_000;
+/** Longer input is refused without being hashed, since no valid address and password are this long. */
+export const CREDENTIALS_CHARACTERS_MAX = 1_000;
 
 const NOTICES: Readonly<Record<string, string>> = {
-  'signed-up': 'You can now sign in. If you already had an account with this address, use its existing password.',
-  'check-inbox': 'Check your inbox: we sent you an email with the next step.',
-  'reset-sent': 'If this address has an account, we sent it a link to reset the password.',
+  'check-inbox':
+    'Check your inbox: we sent you an email with the next step. If it does not arrive within a few minutes, send the form again.',
+  'reset-sent': 'If this address has an account, we sent a password reset link to it.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
 };
@@ -53,34 +48,11 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** Registered only with a mail server. */
-export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
-  on('GET /console/verify/:token', async (request, reply) => {
-    const token = pathField(request, 'token');
-    const email = await (await context.identity()).users.emailOfLink('confirm-email', token);
-    return email === null ? sendInvalidLink(reply) : sendPage(reply, confirmEmailPage({ token, email, state: null }));
-  });
-
-  on('POST /console/verify/:token', async (request, reply) => {
-    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
-    const token = pathField(request, 'token');
-    const { users } = await context.identity();
-    const email = await users.emailOfLink('confirm-email', token);
-    if (email === null) return sendInvalidLink(reply);
-    const password = formField(request, 'password').slice(0, CREDENTIALS_CHARACTERS_MAX);
-    const userId = await attemptPassword(context, request, reply, email, () => users.confirmEmail(token, password));
-    if (userId === undefined) return reply;
-    if (userId !== null) return signIn(context, request, reply, userId);
-    const state = { values: {}, errors: { password: 'Wrong password.' } };
-    return sendPage(reply, confirmEmailPage({ token, email, state }));
-  });
-}
-
 /**
- * Tries the password of a user within the rate limits.
+ * Checks the password of a user within the rate limits.
  *
  * @param attempt resolves to null for a wrong password
- * @returns undefined if there were too many attempts; the response has then been sent
+ * @returns undefined if there were too many attempts; then this function has sent the response
  */
 export async function attemptPassword<Result>(
   context: ConsoleContext,
@@ -96,8 +68,8 @@ export async function attemptPassword<Result>(
   return result;
 }
 
-/** Ends the session that the browser had before: an attacker may have planted its cookie (session fixation). */
-async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
+/** Ends the browser's previous session, since an attacker may have planted its cookie (session fixation). */
+export async function signIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, userId: string) {
   const { sessions } = await context.identity();
   const before = context.sessionTokenOf(request);
   if (before !== null) await sessions.end(before);
@@ -114,12 +86,12 @@ export async function startSession(
   const cookie = context.cookieFor(request);
   if (cookie === null) throw new Error('session cookies are never sent unencrypted');
   const { sessions } = await context.identity();
-  reply.header('set-cookie', setCookie(cookie, await sessions.begin(userId)));
+  reply.header('set-cookie', setCookie(cookie, await sessions.begin(userId, browserOf(request.headers['user-agent']))));
 }
 
 function sendRefusal(context: ConsoleContext, reply: FastifyReply, email: string): Promise<FastifyReply> {
   const error = context.hasMail
-    ? "Wrong email or password. If you haven't confirmed your email address yet, check your inbox for a new link."
+    ? "Wrong email or password. If you haven't confirmed your email address yet, open the link in the email that we sent you."
     : 'Wrong email or password.';
   return sendSignIn(context, reply, { state: { values: { email }, errors: { [WHOLE_FORM]: error } }, notice: null });
 }
@@ -129,11 +101,13 @@ async function sendSignIn(
   reply: FastifyReply,
   view: Pick<SignInView, 'state' | 'notice'>,
 ): Promise<FastifyReply> {
-  const isSignUpOpen = await (await context.identity()).users.isSignUpOpen();
+  const { registrations } = await context.identity();
+  const { kind } = await registrations.offer(context.isLocal(reply.request));
+  const isSignUpOpen = kind === 'new-account' || kind === 'first-account';
   return sendPage(reply, signInPage({ ...view, isSignUpOpen, hasMail: context.hasMail }));
 }
 
-function sendHttpsRequired(reply: FastifyReply): FastifyReply {
+export function sendHttpsRequired(reply: FastifyReply): FastifyReply {
   return sendPage(reply, httpsRequiredPage(), 403);
 }
 

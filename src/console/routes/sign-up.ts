@@ -1,65 +1,153 @@
-// Routes that create a user: signing up, which also creates an account, and joining an account by invitation. Neither signs
-// the user in: the response is the same whether or not the address has an account, and only the password tells.
+// Routes that create a user: signing up, which creates an account or claims the first account, and joining an account
+// by invitation.
+//
+// With a mail server, the response is the same whether or not the address has a user. The new user is signed in after
+// confirming the address with a mailed link. Without a mail server, the new user is signed in immediately, so the
+// response reveals whether the address already has a user.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { SIGN_UP_NAME_MAX } from '../../accounts/membership.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';
+import type { Invitation } from '../identity/members.ts';
+import { byInvitation, type Registration, type SignUpOffer } from '../identity/registration.ts';
 import type { Credentials } from '../identity/users.ts';
-import { joinPage, signUpClosedPage, signUpPage } from '../pages/credentials.ts';
+import {
+  addressTakenPage,
+  cannotJoinPage,
+  confirmEmailPage,
+  joinPage,
+  signUpClosedPage,
+  signUpPage,
+} from '../pages/credentials.ts';
 import type { FormState } from '../pages/form-field.ts';
 import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
-import { sendInvalidLink } from './sign-in.ts';
+import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
-/** Longer than either outcome takes, so that the response time does not tell which one it was. */
+/** The minimum response time. It is longer than any outcome takes, so that the time does not reveal the outcome. */
 const REGISTRATION_MS_MIN = 300;
 
+const ADDRESS_TAKEN = 'This address already has an account. Sign in, or use another address.';
+
 export function signUpRoutes(on: On, context: ConsoleContext): void {
-  on('GET /console/sign-up', async (_request, reply) => {
-    const { users } = await context.identity();
-    return (await users.isSignUpOpen()) ? sendPage(reply, signUpPage(null)) : sendSignUpClosed(reply);
+  on('GET /console/sign-up', async (request, reply) => {
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
+    return sendSignUp(reply, await offerFor(context, request), null);
   });
 
   on('POST /console/sign-up', async (request, reply) => {
-    const { users } = await context.identity();
-    if (!(await users.isSignUpOpen())) return sendSignUpClosed(reply);
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
+    const offer = await offerFor(context, request);
+    if (!isOpen(offer)) return sendSignUp(reply, offer, null);
     const name = formField(request, 'name').trim();
     const { credentials, email, errors } = readNewCredentials(request, name);
-    const error = nameError(name);
-    if (credentials === null || error !== null)
-      return sendPage(reply, signUpPage({ values: { email, name }, errors: { ...errors, name: error } }));
+    const refuse = (errors: FormState['errors']) => sendSignUp(reply, offer, { values: { email, name }, errors });
+    const error = accountNameError(name);
+    if (credentials === null || error !== null) return refuse({ ...errors, name: error });
     if (await context.isRateLimited(reply, context.attemptOf(request, 'sign-up', email))) return reply;
-    const isOpen = await inConstantTime(users.signUp(credentials, name));
-    return isOpen ? redirectToSignIn(context, reply) : sendSignUpClosed(reply);
+    const { registrations } = await context.identity();
+    const claimed = offer.kind === 'first-account' ? offer.account : null;
+    const entry = { by: 'sign-up', accountName: name, claimed } as const;
+    const registration = await inConstantTime(context, registrations.register(credentials, entry));
+    if (registration.result === 'address-taken') return refuse({ email: ADDRESS_TAKEN });
+    if (registration.result === 'refused') return sendSignUp(reply, await offerFor(context, request), null);
+    return sendRegistered(context, request, reply, registration);
   });
+}
 
+export function joinRoutes(on: On, context: ConsoleContext): void {
   on('GET /console/join/:token', async (request, reply) => {
     const token = pathField(request, 'token');
     const invitation = await (await context.identity()).members.invitation(token);
     if (invitation === null) return sendInvalidLink(reply);
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
+    if (await isSentAway(context, request, reply, invitation)) return reply;
     return sendPage(reply, joinPage({ token, ...invitation, state: null }));
   });
 
   on('POST /console/join/:token', async (request, reply) => {
-    const { users, members } = await context.identity();
+    const { members, registrations } = await context.identity();
     const token = pathField(request, 'token');
     const invitation = await members.invitation(token);
     if (invitation === null) return sendInvalidLink(reply);
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
+    if (await isSentAway(context, request, reply, invitation)) return reply;
     const { credentials, email, errors } = readNewCredentials(request, invitation.accountName);
-    if (credentials === null)
-      return sendPage(reply, joinPage({ token, ...invitation, state: { values: { email }, errors } }));
+    const refuse = (errors: FormState['errors']) =>
+      sendPage(reply, joinPage({ token, ...invitation, state: { values: { email }, errors } }));
+    if (credentials === null) return refuse(errors);
     if (await context.isRateLimited(reply, context.attemptOf(request, 'sign-up', email))) return reply;
-    const isValid = await inConstantTime(users.join(credentials, token));
-    return isValid ? redirectToSignIn(context, reply) : sendInvalidLink(reply);
+    const registration = await inConstantTime(context, registrations.register(credentials, byInvitation(token)));
+    if (registration.result === 'address-taken') return refuse({ email: ADDRESS_TAKEN });
+    if (registration.result === 'refused') return sendInvalidLink(reply);
+    return sendRegistered(context, request, reply, registration);
   });
 }
 
+/** These routes are registered only if a mail server is configured. */
+export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
+  on('GET /console/verify/:token', async (request, reply) => {
+    const token = pathField(request, 'token');
+    const email = await (await context.identity()).registrations.emailOfLink(token);
+    return email === null ? sendInvalidLink(reply) : sendPage(reply, confirmEmailPage({ token, email, state: null }));
+  });
+
+  on('POST /console/verify/:token', async (request, reply) => {
+    if (context.cookieFor(request) === null) return sendHttpsRequired(reply);
+    const token = pathField(request, 'token');
+    const { registrations } = await context.identity();
+    const email = await registrations.emailOfLink(token);
+    if (email === null) return sendInvalidLink(reply);
+    const password = formField(request, 'password').slice(0, CREDENTIALS_CHARACTERS_MAX);
+    const confirm = () => registrations.confirm(token, password);
+    const registration = await attemptPassword(context, request, reply, email, confirm);
+    if (registration === undefined) return reply;
+    if (registration === null) {
+      const state = { values: {}, errors: { password: 'Wrong password.' } };
+      return sendPage(reply, confirmEmailPage({ token, email, state }));
+    }
+    if (registration.result === 'address-taken') return sendPage(reply, addressTakenPage());
+    if (registration.result === 'refused') return sendInvalidLink(reply);
+    return sendRegistered(context, request, reply, registration);
+  });
+}
+
+/**
+ * If a user is signed in, explains why the invitation cannot be used.
+ *
+ * @returns true if this function has sent the response
+ */
+async function isSentAway(
+  context: ConsoleContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  invitation: Invitation,
+): Promise<boolean> {
+  const viewer = await context.viewerOf(request);
+  if (viewer === null) return false;
+  sendPage(reply, cannotJoinPage(invitation, viewer, viewer.account === invitation.account));
+  return true;
+}
+
+async function offerFor(context: ConsoleContext, request: FastifyRequest): Promise<SignUpOffer> {
+  return (await context.identity()).registrations.offer(context.isLocal(request));
+}
+
+function isOpen({ kind }: SignUpOffer): boolean {
+  return kind === 'new-account' || kind === 'first-account';
+}
+
+function sendSignUp(reply: FastifyReply, offer: SignUpOffer, state: FormState | null): FastifyReply {
+  if (!isOpen(offer)) return sendPage(reply, signUpClosedPage(offer.kind === 'link-only'), 403);
+  return sendPage(reply, signUpPage(offer.kind === 'first-account' ? offer.name : null, state));
+}
+
 interface NewCredentials {
-  /** Null when there are errors. */
+  /** Null if there are errors. */
   readonly credentials: Credentials | null;
-  /** As it was entered. */
+  /** The normalized address, or the entered text if it is not a valid address. */
   readonly email: string;
   readonly errors: FormState['errors'];
 }
@@ -77,22 +165,24 @@ function readNewCredentials(request: FastifyRequest, accountName: string): NewCr
   };
 }
 
-function nameError(name: string): string | null {
+export function accountNameError(name: string): string | null {
   if (name === '') return 'Enter a name.';
   if (name.length > SIGN_UP_NAME_MAX) return `Use at most ${SIGN_UP_NAME_MAX} characters.`;
-  return /\p{Cc}/u.test(name) ? 'Use only characters that can be displayed.' : null;
+  return /\p{Cc}/u.test(name) ? 'Use only printable characters.' : null;
 }
 
-/** Delays the result of signing up or joining, whichever it is, to the same time. */
-async function inConstantTime<Result>(work: Promise<Result>): Promise<Result> {
-  const [result] = await Promise.all([work, sleep(REGISTRATION_MS_MIN)]);
+/** With a mail server, delays every result to the same time, so that the response time does not reveal the result. */
+async function inConstantTime<Result>({ hasMail }: ConsoleContext, work: Promise<Result>): Promise<Result> {
+  const [result] = await Promise.all([work, hasMail ? sleep(REGISTRATION_MS_MIN) : null]);
   return result;
 }
 
-function redirectToSignIn({ hasMail }: ConsoleContext, reply: FastifyReply): FastifyReply {
-  return redirectTo(reply, `/console/sign-in?notice=${hasMail ? 'check-inbox' : 'signed-up'}`);
-}
-
-function sendSignUpClosed(reply: FastifyReply): FastifyReply {
-  return sendPage(reply, signUpClosedPage(), 403);
+function sendRegistered(
+  context: ConsoleContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  registration: Extract<Registration, { result: 'user' | 'mailed' }>,
+): FastifyReply | Promise<FastifyReply> {
+  if (registration.result === 'mailed') return redirectTo(reply, '/console/sign-in?notice=check-inbox');
+  return signIn(context, request, reply, registration.userId);
 }

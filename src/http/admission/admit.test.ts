@@ -1,4 +1,4 @@
-// How many requests of an account may be in flight, by how fast the store is.
+// The concurrency limit of an account, which depends on the throughput of the store.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,20 +13,20 @@ function beginAll(inFlight: FairShare, account: number, perMs: number | null): n
   return begun;
 }
 
-/** Commands in a millisecond, and how many requests an account may have in flight that is alone. */
+/** The throughput of the store in commands per millisecond, and the concurrency limit of a single account. */
 const THROUGHPUTS: readonly (readonly [what: string, perMs: number | null, alone: number])[] = [
-  ['whose throughput is not known', null, SERVER_LIMITS.inFlightMax / 2],
-  ['that does 30 commands in a millisecond', 30, SERVER_LIMITS.inFlightMax / 2],
-  ['that does 2 commands in a millisecond', 2, 2 * WAIT_MS_MAX],
-  ['that does hardly anything', 0.1, BATCH_COMMANDS_MAX],
+  ['with an unknown throughput', null, SERVER_LIMITS.inFlightMax / 2],
+  ['with a throughput of 30 commands per millisecond', 30, SERVER_LIMITS.inFlightMax / 2],
+  ['with a throughput of 2 commands per millisecond', 2, 2 * WAIT_MS_MAX],
+  ['with almost no throughput', 0.1, BATCH_COMMANDS_MAX],
 ];
 
 for (const [what, perMs, alone] of THROUGHPUTS) {
-  test(`on a store ${what}, an account that is alone may have ${alone} requests in flight`, () => {
+  test(`on a store ${what}, a single account may have ${alone} requests in flight`, () => {
     const inFlight = new FairShare(SERVER_LIMITS.inFlightMax);
     assert.equal(beginAll(inFlight, 1, perMs), alone);
     inFlight.release(1, 1);
-    assert(mayBegin(inFlight, 1, perMs), 'there is room again');
-    assert(beginAll(inFlight, 2, perMs) >= 1, 'and another account has room');
+    assert(mayBegin(inFlight, 1, perMs), 'a released place can be taken again');
+    assert(beginAll(inFlight, 2, perMs) >= 1, 'another account has room');
   });
 }

@@ -1,5 +1,5 @@
-// The first step of every call of the API: who calls, whether the key may make this call now, and whether the account has
-// room for one more request in flight.
+// The first step of every API call. Authenticates the caller, checks the rate limit and the scope of its key, and
+// whether the account may have one more request in flight.
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Scope } from '../../accounts/api-key.ts';
@@ -16,23 +16,23 @@ import { connectionOf } from './connections.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set before any handler of the API runs. */
+    /** The caller. Set before any handler of the API runs. */
     caller: Caller;
-    /** Whether it counts among the requests in flight of its account, until it is answered. */
+    /** Whether the request currently counts as in flight for its account. */
     isInFlight: boolean;
   }
 }
 
 export interface Admission {
   readonly authenticator: Authenticator;
-  /** Null if keys are not limited. */
+  /** Null if there is no rate limit. */
   readonly rateLimit: RateLimit | null;
   /** Requests in flight. */
   readonly inFlight: FairShare;
   readonly throughput: ThroughputEstimate;
 }
 
-/** A hook that answers the requests which may not go on. */
+/** A hook that answers requests that are not admitted. */
 export function admission(options: Admission, scope: Scope): onRequestHookHandler {
   return (request, reply, done) => {
     reply.header('cache-control', 'no-store');
@@ -48,12 +48,12 @@ export function admission(options: Admission, scope: Scope): onRequestHookHandle
   };
 }
 
-/** The end user that a call names. The account comes from the key alone. UUIDs are the same in either case. */
+/** The end user of a call. The account comes only from the API key. UUIDs are converted to lower case. */
 export function endUserOf({ caller }: FastifyRequest, { end_user_id }: { end_user_id: string }): EndUserKey {
   return { account: caller.account, endUser: end_user_id.toLowerCase() };
 }
 
-/** @returns why the request may not go on, else null */
+/** @returns the problem if the request is not admitted, else null */
 function admit(
   { rateLimit, inFlight, throughput }: Admission,
   scope: Scope,
@@ -74,13 +74,13 @@ function admit(
 const RATE_POLICY = '"key"';
 
 /**
- * Counts a request, and sends the rate limit of its key along with the answer, in the fields of
+ * Counts a request against the rate limit of its key, and adds the limit to the headers of the response, as in
  * https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11
  */
 function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boolean {
   const { retryAfterSeconds, remaining, resetSeconds } = limit.take(key, performance.now());
   const { perSecond, burst } = limit.settings;
-  // Rounded up, so that a client which keeps to it is never refused.
+  // Rounded up, so that a client that follows the policy is never refused.
   reply.header('ratelimit-policy', `${RATE_POLICY};q=${burst};w=${Math.ceil(burst / perSecond)}`);
   reply.header('ratelimit', `${RATE_POLICY};r=${remaining};t=${resetSeconds}`);
   if (retryAfterSeconds !== null) reply.header('retry-after', retryAfterSeconds);
@@ -88,10 +88,10 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight: as many as it leaves free for others, and no more than the store
- * does in half a second, since a client that would wait longer is better refused at once.
+ * Whether an account may have one more request in flight. It may have as many as it leaves free for others, but no more
+ * than the store completes in half a second: refusing a request at once is better than letting its client wait longer.
  *
- * @param perMs commands that the store does in a millisecond; null while that is not known
+ * @param perMs commands that the store completes per millisecond; null if unknown
  */
 export function mayBegin(inFlight: FairShare, account: number, perMs: number | null): boolean {
   const inTime = perMs === null ? Number.POSITIVE_INFINITY : Math.max(BATCH_COMMANDS_MAX, perMs * WAIT_MS_MAX);

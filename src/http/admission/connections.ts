@@ -1,11 +1,11 @@
-// All client connections: bounds their number, processes the requests of each in their order, and disconnects clients that
-// read nothing of their answers.
+// Manages all client connections: limits their number, processes the requests of each connection in order, and
+// disconnects clients that do not read their responses.
 //
-// Requests of one connection are processed one at a time. So a pipelined read sees the write before it, a write does not
-// overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
+// Requests of one connection are processed one at a time. Therefore a pipelined read sees the write before it, a write
+// does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
 //
 //   arrives ──▶ begun ──▶ answered ──▶ the next one is begun, in the next turn of the event loop
-//      └── the one before is not answered: pipelined, and the socket is not read until all of them are begun
+//      └── the previous request is not answered yet: pipelined; the socket is not read until all of its requests are begun
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -14,10 +14,10 @@ import type { LatestKey } from '../auth/authenticator.ts';
 import { type ServerLimits, SURPLUS_CONNECTIONS_MAX } from '../limits.ts';
 import { type PausableConnection, Reading } from './reading.ts';
 
-/** How often unread answers are looked for within the time that they are allowed. */
+/** How many times unread responses are checked within `unreadAnswerMs`. */
 const UNREAD_LOOKS = 30;
 
-/** One for the process. */
+/** A process has one instance. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #reading = new Reading(this.#open);
@@ -27,7 +27,7 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** Fastify has a server for each address of `localhost`. */
+  /** Called for each server: Fastify has one for each address of `localhost`. */
   attach(server: Server, handle: RequestListener): void {
     const { connectionsMax, unreadAnswerMs } = this.#limits;
     const enter: RequestListener = (request, response) => this.#enter({ request, response, handle });
@@ -44,11 +44,11 @@ export class Connections {
     server.once('close', () => clearInterval(timer));
   }
 
-  /** Handles a request once those before it on its connection are answered. */
+  /** Handles a request once all earlier requests on its connection are answered. */
   #enter(arrived: ArrivedRequest): void {
     const connection = connectionOf(arrived.request.socket);
     if (connection.isClosing) return;
-    // Node gives a response its socket when the responses before it are sent.
+    // Node assigns the socket to a response once all earlier responses are sent.
     if (arrived.response.socket !== null) {
       begin(connection, arrived);
       return;
@@ -58,13 +58,16 @@ export class Connections {
     this.#reading.pipeline(connection);
   }
 
-  /** Answers bytes that are not HTTP, after the requests before them. Only the first of them on a connection is answered. */
+  /**
+   * Answers bytes that are not HTTP, after all earlier requests are answered. Only the first such error on a connection
+   * is answered.
+   */
   endMalformed(connection: Connection, answer: () => void): void {
     if (connection.isClosing || connection.answerMalformed !== null) return;
     connection.answerMalformed = answer;
     if (connection.pipelined.length > 0) return;
     const { begun } = connection;
-    // If they are part of the request itself, it will never be whole.
+    // If the bytes are part of the current request, that request will never be complete: answer at once.
     if (begun === null || begun.writableFinished || !begun.req.complete) answer();
     else this.#whenAnswered(connection);
   }
@@ -124,26 +127,31 @@ interface ArrivedRequest {
 
 const CONNECTION = Symbol('connection');
 
-/** Kept on its socket, with a few plain fields, so that a request which is not pipelined costs nothing to track. */
+/**
+ * The state of a connection, stored on its socket in a few plain fields, so that a request that is not pipelined costs
+ * nothing to track.
+ */
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
-  /** Whether it was opened beyond `MAX_CONNECTIONS`: its first request is refused, and the connection closed. */
+  /**
+   * Whether the connection was opened beyond `MAX_CONNECTIONS`: its first request is refused, and then it is closed.
+   */
   isSurplus = false;
-  /** Of the latest valid key. */
+  /** The latest valid key of the connection. */
   authorization = '';
   hash = '';
   account = 0;
-  /** The response to the latest request that was begun. */
+  /** The response to the request that was begun last. */
   begun: ServerResponse | null = null;
-  /** Whether its socket is not read, since it or others pipeline. */
+  /** Whether reading is paused, because this or other connections pipeline. */
   isPaused = false;
-  /** Requests behind the one that was begun, in their order. */
+  /** Requests behind the one that was begun, in order. */
   readonly pipelined: ArrivedRequest[] = [];
-  /** Answers bytes behind the requests that are not HTTP; null while there are none. */
+  /** Answers bytes that are not HTTP and follow the requests; null if there are none. */
   answerMalformed: (() => void) | null = null;
-  /** Whether a response closes it. Requests behind that one are not processed (RFC 9112, section 9.6). */
+  /** Whether a response closes the connection. Requests behind it are not processed (RFC 9112, section 9.6). */
   isClosing = false;
-  /** Bytes that the client had taken at the latest look, and since when it has taken no more. */
+  /** Bytes that the client had read at the latest check, and since when it has read nothing more. */
   sentBytes = 0;
   unreadSinceMs: number | null = null;
 

@@ -1,4 +1,4 @@
-// The queue of pages: how many are read in a turn of the event loop, and in which order.
+// The page queue: how many pages are read in one turn of the event loop, and in which order.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { NotBegun } from '../../batching/group-commit.ts';
 import { PAGES_AT_ONCE } from '../limits.ts';
 import { PageQueue } from './page-queue.ts';
 
-/** Reads that take until the next turn of the event loop, with the accounts in the order in which they began. */
+/** Page reads that last until the next turn of the event loop. `began` lists their accounts in order. */
 function recorded() {
   const pages = new PageQueue();
   const began: number[] = [];
@@ -20,7 +20,7 @@ function recorded() {
   return { pages, began, read };
 }
 
-test('the number of pages read in one turn of the event loop is bounded, and all are read in the end', async () => {
+test('the number of pages read in one turn of the event loop is bounded, and all pages are read in the end', async () => {
   const { began, read } = recorded();
   const all = Promise.all(Array.from({ length: 50 }, () => read(1)));
   let before = 0;
@@ -32,7 +32,7 @@ test('the number of pages read in one turn of the event loop is bounded, and all
   assert.equal((await all).length, 50);
 });
 
-test('pages without any work leave the event loop free in between', async () => {
+test('the event loop can run between pages even if reading them takes no time', async () => {
   const pages = new PageQueue();
   let isDone = false;
   const reading = (async () => {
@@ -48,7 +48,7 @@ test('pages without any work leave the event loop free in between', async () => 
   assert(turns >= 40 / PAGES_AT_ONCE - 1, `${turns} turns`);
 });
 
-test('a page of one account waits for one of another, not for all of them', async () => {
+test('a page of one account does not wait for all queued pages of another account', async () => {
   const { began, read } = recorded();
   const many = Array.from({ length: 20 }, () => read(1));
   const one = read(2);
@@ -57,7 +57,7 @@ test('a page of one account waits for one of another, not for all of them', asyn
   await Promise.all(many);
 });
 
-test('a page is not read for a client that has disconnected before it is next', async () => {
+test('a queued page is not read if its client has disconnected', async () => {
   const { began, read } = recorded();
   const client = { isDisconnected: false };
   const others = Array.from({ length: PAGES_AT_ONCE }, () => read(1));
@@ -69,7 +69,7 @@ test('a page is not read for a client that has disconnected before it is next', 
   assert.deepEqual(began, Array(PAGES_AT_ONCE).fill(1));
 });
 
-test('a page that fails rejects its reader, and the next ones are read', async () => {
+test('if reading a page fails, only its own request is rejected, and the next pages are read', async () => {
   const { pages, read } = recorded();
   const failing = Array.from({ length: 2 * PAGES_AT_ONCE }, () =>
     pages.read(1, null, () => Promise.reject(new Error('the disk is gone'))),

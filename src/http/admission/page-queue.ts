@@ -1,6 +1,6 @@
-// A fair queue of pages, for long lists: a few are read at a time, accounts in turn. Without it, 500 lists that are requested
-// together would be read in one turn of the event loop, and block every other request meanwhile. A page that is read makes
-// room in the next turn only.
+// A fair queue for reading the pages of long lists: a few pages are read at a time, accounts in turn. Without it, 500
+// lists that are requested together would be read in one turn of the event loop and block every other request
+// meanwhile. A completed read makes room for another one only in the next turn.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';
@@ -17,10 +17,10 @@ export class PageQueue {
   #reading = 0;
 
   /**
-   * Reads a page once it is the account's turn.
+   * Reads a page once the account is next in the queue.
    *
    * @param requester null if the page must be read even if the client disconnects
-   * @throws CANCELED if the client has disconnected by then, else what `read` throws
+   * @throws CANCELED if the client has disconnected by then, or the error of `read`
    */
   async read<Page>(account: number, requester: Requester | null, read: () => Promise<Page>): Promise<Page> {
     if (this.#reading >= PAGES_AT_ONCE || this.#waiting.length > 0)

@@ -1,30 +1,33 @@
-// Decides which connections are read. Node parses whatever has arrived on a connection, up to 64 KiB or hundreds of
-// pipelined requests, before it looks at the next one: connections that pipeline are therefore paused until their requests
-// are begun, and resumed one a turn of the event loop. When a crowd of them pipelines in the same turn, all connections are
-// held, and resumed one a turn. Accounts take turns in both queues.
+// Decides which connections are read. Node parses everything that has arrived on a connection, up to 64 KiB or hundreds
+// of pipelined requests, before it continues with the next connection. Connections that pipeline are therefore paused
+// until their requests are begun, and then resumed, one per turn of the event loop. If too many requests are pipelined
+// in the same turn, all connections are held and resumed one per turn. Accounts take turns in both queues.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
-/** Pipelined requests in a turn, from which on all connections are held: what four connections bring, some 10 ms. */
+/**
+ * If this many requests are pipelined in one turn, all connections are held: as many as four connections can send, some
+ * 10 ms of work.
+ */
 const TURN_PIPELINED_MAX = 1_024;
 
 export interface PausableConnection {
   readonly socket: Socket;
-  /** Sockets are read in an order that is fair to accounts. */
+  /** The account of the connection, since sockets are read in an order that is fair to accounts. */
   readonly account: number;
-  /** Requests that are not begun. */
+  /** Pipelined requests that are not begun. */
   readonly pipelined: readonly unknown[];
   isPaused: boolean;
 }
 
 export class Reading {
   readonly #open: ReadonlySet<PausableConnection>;
-  /** Connections that pipelined, and whose requests are all begun. */
+  /** Connections that pipelined and have no more requests to begin. */
   readonly #emptied = new FairQueue<PausableConnection>();
   readonly #held = new FairQueue<PausableConnection>();
-  /** Requests that are pipelined and not begun, and those that came in this turn. */
+  /** Pipelined requests that are not begun, and how many requests were pipelined in this turn. */
   #pipelined = 0;
   #pipelinedInTurn = 0;
   #isScheduled = false;
@@ -33,12 +36,12 @@ export class Reading {
     this.#open = open;
   }
 
-  /** To be called for each new connection. */
+  /** Must be called for each new connection. */
   begin(connection: PausableConnection): void {
     if (this.#held.length > 0 || this.#pipelinedInTurn >= TURN_PIPELINED_MAX) this.#hold(connection);
   }
 
-  /** To be called for each request that is pipelined. */
+  /** Must be called for each request that is pipelined. */
   pipeline(connection: PausableConnection): void {
     pause(connection);
     this.#pipelined += 1;
@@ -47,7 +50,7 @@ export class Reading {
     if (this.#pipelinedInTurn === TURN_PIPELINED_MAX) for (const other of this.#open) this.#hold(other);
   }
 
-  /** To be called when this number of the connection's requests is no longer pipelined, but begun or dropped. */
+  /** Must be called when pipelined requests of the connection are begun or dropped, with their number. */
   unpipeline(connection: PausableConnection, requests: number): void {
     this.#pipelined -= requests;
     if (connection.pipelined.length === 0 && connection.isPaused) this.#emptied.push(connection.account, connection);

@@ -1,4 +1,4 @@
-// Cursors are read as they were written, for the end user that they were written for.
+// A cursor is read back unchanged, and only for the end user for whom it was written.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -14,12 +14,12 @@ for (const [from, to] of [
   [null, INSTANT_MAX],
   [5, 1_763_625_600_123],
 ] as const) {
-  test(`a cursor is read as it was written, from ${from} to ${to}`, () => {
+  test(`a cursor with the range from ${from} to ${to} is read back unchanged`, () => {
     assert.deepEqual(readCursor(writeCursor({ last, from, to }, user), user), { last, from, to });
   });
 }
 
-test('a cursor is read for the end user that it was written for, and for no other', () => {
+test('a cursor is refused for any other end user', () => {
   const text = writeCursor({ last, from: null, to: null }, user);
   const others = [
     { ...user, account: 8 },
@@ -31,7 +31,7 @@ test('a cursor is read for the end user that it was written for, and for no othe
 
 test('a cursor of another version is refused', () => {
   const bytes = Buffer.from(writeCursor({ last, from: null, to: null }, user), 'base64url');
-  assert.equal(bytes[0], 1, 'the version comes first');
+  assert.equal(bytes[0], 1, 'the first byte is the version');
   for (const version of [0, 2, 255]) {
     const changed = Buffer.from(bytes);
     changed[0] = version;

@@ -2,9 +2,9 @@
 //
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //
-// It names the transaction that was listed last, so that it means the same on every store, after a restart, and once a
-// computed renewal is stored. The checksum covers the account and the end user. It catches mistakes, not forgery: a forged
-// cursor reaches nothing beyond the account of the API key.
+// It identifies the last transaction of the page, so it stays valid on every store, after a restart, and once a
+// computed renewal is stored. The checksum also covers the account and the end user. It detects mistakes, not forgery:
+// a forged cursor gives access to nothing outside the account of the API key.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -13,11 +13,11 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { type InvalidRequest, invalidFields } from '../problems.ts';
 
 export interface PageCursor {
-  /** The transaction that was listed last. */
+  /** The last transaction of the page. */
   readonly last: TransactionId;
-  /** The first instant that is listed; null for no bound. */
+  /** Inclusive lower bound; null if there is none. */
   readonly from: Instant | null;
-  /** The first instant that is not listed. */
+  /** Exclusive upper bound; null if there is none. */
   readonly to: Instant | null;
 }
 
@@ -28,7 +28,7 @@ const TO_AT = 23;
 const CHECKSUM_AT = 29;
 const LENGTH = 37;
 const INSTANT_BYTES = 6;
-/** Stands for null. No instant is as late. */
+/** Encodes null. It is later than every instant. */
 const NO_INSTANT = 2 ** 48 - 1;
 
 export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey): string {
@@ -44,7 +44,7 @@ export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey): s
 /** @throws InvalidRequest if it is not a cursor that was written for this end user */
 export function readCursor(text: string, user: EndUserKey): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
-  // Encoded again and compared, since the decoder skips characters that are not base64url.
+  // The text is compared with its re-encoding, since the decoder skips characters that are not base64url.
   const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
   if (!isCursor || !checksumOf(bytes, user).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
   const hex = bytes.toString('hex', ID_AT, FROM_AT);
@@ -55,7 +55,7 @@ export function readCursor(text: string, user: EndUserKey): PageCursor {
   };
 }
 
-/** For a cursor that does not belong to this list. */
+/** The error for a cursor that does not belong to the list. */
 export function invalidCursor(message = 'is not a `next_cursor` of this end user'): InvalidRequest {
   return invalidFields([{ path: '/cursor', message: `${message}; start again without it` }]);
 }

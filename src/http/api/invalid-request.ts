@@ -1,10 +1,11 @@
-// Converts Fastify's errors about a request to problems: bodies that it cannot parse, and fields that a schema refuses.
+// Converts Fastify's errors about a request to problems: for bodies that it cannot parse, and fields that do not match
+// the schema.
 
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { FIELD_ERRORS_MAX } from '../limits.ts';
-import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
+import { AMOUNT_NEGATIVE, type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
-/** @returns null if the error is not the client's */
+/** @returns null if the client did not cause the error */
 export function invalidRequestOf(error: FastifyError, request: FastifyRequest): InvalidRequest | null {
   if (error.validation) return invalidAgainstSchema(error, request);
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE')
@@ -18,7 +19,9 @@ export function invalidRequestOf(error: FastifyError, request: FastifyRequest): 
 function invalidAgainstSchema(error: FastifyError, request: FastifyRequest): InvalidRequest {
   if (error.validationContext === 'body' && request.body === undefined)
     return new InvalidRequest('InvalidJson', PROBLEMS.InvalidJson.detail('it is empty'));
-  return invalidFields((error.validation ?? []).slice(0, FIELD_ERRORS_MAX).map(fieldError));
+  const refused = error.validation ?? [];
+  const isNegative = refused.some(({ instancePath, keyword }) => instancePath === '/amount' && keyword === 'minimum');
+  return invalidFields(refused.slice(0, FIELD_ERRORS_MAX).map(fieldError), isNegative ? AMOUNT_NEGATIVE : null);
 }
 
 function fieldError({

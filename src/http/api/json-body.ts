@@ -1,19 +1,19 @@
-// Parses a JSON body, and refuses what JSON.parse changes without an error: long numbers that lose digits, a second member
-// of the same name, bytes that are not UTF-8. Almost every body passes a quick check, and costs nothing extra.
+// Parses a JSON body, and refuses input that JSON.parse would silently change: long numbers that lose digits, duplicate
+// members, and bytes that are not UTF-8. Almost every body passes a quick check and needs no second look.
 
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
-/** Fields without an upper limit: all integers beyond 2^53−1 mean the same. */
+/** Fields without an upper limit: integers beyond 2^53−1 mean the same as 2^53−1. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
 
 /** A number that is not a plain integer of at most 15 digits. */
 const UNUSUAL_NUMBER = /[:[,]\s*-?(?:0\d|\d{16,}|\d+[.eE])|[:[,]\s*-0/;
-const INTEGER = /^-?(?:0|[1-9]\d*)$/;
+const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
 
 /**
- * @returns the value, its numbers exact; undefined for an empty body
+ * @returns the value, with exact numbers; undefined for an empty body
  * @throws InvalidRequest `InvalidJson`, or `InvalidField` with the fields that cannot be represented exactly
  */
 export function readJson(body: Buffer): unknown {
@@ -35,7 +35,10 @@ function parse(text: string): unknown {
   }
 }
 
-/** Whether each member has one colon: further ones are in strings, in nested values, or of a duplicate member. */
+/**
+ * Whether the text has as many colons as members. If it has more, they are in strings, in nested values, or belong to a
+ * duplicate member.
+ */
 function isPlain(text: string, value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;
   if (text.includes('\\') || UNUSUAL_NUMBER.test(text)) return false;
@@ -46,7 +49,7 @@ function isPlain(text: string, value: unknown): boolean {
   return colons === members;
 }
 
-/** Checks the members of a valid JSON object at its first level, and clamps the numbers of unbounded fields. */
+/** Checks the top-level members of a valid JSON object, and clamps the numbers of unbounded fields. */
 function readMembers(text: string, value: Record<string, unknown>): FieldError[] {
   const errors: FieldError[] = [];
   const seen = new Set<string>();
@@ -62,10 +65,19 @@ function readMembers(text: string, value: Record<string, unknown>): FieldError[]
     seen.add(name);
     if (typeof value[name] !== 'number') return;
     const source = tokens[index + 1] as string;
-    if (!INTEGER.test(source)) errors.push({ path, message: 'must be a whole number, written in digits only' });
+    if (!isInteger(source)) errors.push({ path, message: 'must be a whole number' });
     else if (Number.isSafeInteger(value[name])) return;
-    else if (UNBOUNDED_FIELDS.has(name)) value[name] = source.startsWith('-') ? -1 : Number.MAX_SAFE_INTEGER;
+    else if (source.startsWith('-')) value[name] = Number.MIN_SAFE_INTEGER;
+    else if (UNBOUNDED_FIELDS.has(name)) value[name] = Number.MAX_SAFE_INTEGER;
     else errors.push({ path, message: 'must be at most 9007199254740991' });
   });
   return errors;
+}
+
+/** Whether a JSON number is exactly an integer: `7`, `7.0` and `7e2` are, `7.0000000000000000001` is not. */
+function isInteger(source: string): boolean {
+  const [, , whole = '', fraction = '', exponent = '0'] = NUMBER.exec(source) ?? [];
+  const significant = (whole + fraction).replace(/0+$/, '');
+  const zeros = whole.length + fraction.length - significant.length;
+  return significant === '' || Number(exponent) - fraction.length + zeros >= 0;
 }

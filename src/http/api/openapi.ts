@@ -1,11 +1,17 @@
-// The OpenAPI document, which comes from the schemas of the routes.
+// Generates the OpenAPI document from the schemas of the routes.
 
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
 import { COMPONENTS } from './schemas.ts';
 
-/** To be called before the routes are added. */
-export async function describe(app: FastifyInstance, version: string): Promise<void> {
+export interface Described {
+  readonly version: string;
+  /** The origin at which clients reach Scrip; if null, the servers in the document are relative to its own URL. */
+  readonly publicUrl?: string | null;
+}
+
+/** Must be called before the routes are added. */
+export async function describe(app: FastifyInstance, { version, publicUrl }: Described): Promise<void> {
   for (const schema of COMPONENTS) app.addSchema(schema);
   await app.register(swagger, {
     openapi: {
@@ -18,8 +24,8 @@ export async function describe(app: FastifyInstance, version: string): Promise<v
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [
-        { url: '/', description: 'The API.' },
-        { url: '/v1', description: 'The same API with its version in the path.' },
+        { url: publicUrl ?? '/', description: 'Scrip' },
+        { url: `${publicUrl ?? ''}/v1`, description: 'Scrip, with the version of the API in the path' },
       ],
       tags: [
         { name: 'Credits', description: 'Add, subtract, look up.' },
@@ -32,7 +38,10 @@ export async function describe(app: FastifyInstance, version: string): Promise<v
   });
 }
 
-/** Leaves the routes of a scope out: `/v1` is the same routes again, and the document has it as a server. */
+/**
+ * Leaves the routes of a scope out of the document. The routes below `/v1` are the same, and the document lists `/v1`
+ * as a server.
+ */
 export function hidden(scope: FastifyInstance): FastifyInstance {
   scope.addHook('onRoute', (route) => {
     route.schema = { ...route.schema, hide: true };

@@ -1,5 +1,5 @@
-// The six operations: their fields, their answers, and every problem that each can answer with. Fastify validates and
-// serializes by them, and the OpenAPI document is made of them.
+// The six operations: their fields, their responses, and every problem that each can return. Fastify validates requests
+// against them, and the OpenAPI document is generated from them.
 
 import Type from 'typebox';
 import { PROBLEM_TYPE } from '../problem-reply.ts';
@@ -23,22 +23,22 @@ const EVERY_CALL: readonly ProblemCode[] = [
   'StoreUnavailable',
 ];
 
-const GET_NOTE = 'The fields come in the query string, or in a JSON body of the same shape.';
+const GET_NOTE = 'Send the fields in the query string, or in a JSON body of the same shape.';
 
-/** Headers that only answers of this status have. */
+/** Headers that the document lists for responses with this status. */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   429: {
     'Retry-After': { type: 'integer', description: 'Seconds after which to try again.' },
     RateLimit: {
       type: 'string',
       description:
-        'On each answer to a key with a rate limit: the requests left (`r`), and the seconds until all are available again, or, if none is left, until the next one is (`t`).',
+        'In every response to a request whose key has a rate limit: `r` requests are left; `t` is the number of seconds until all are available again or, if `r` is 0, until the next request is allowed.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'On each answer to a key with a rate limit: how many requests (`q`) it may make in how many seconds (`w`).',
+        'In every response to a request whose key has a rate limit: the key may make `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },
@@ -47,12 +47,12 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
     'Retry-After': {
       type: 'integer',
       description:
-        'Seconds after which to try again; absent with `OutcomeUnknown` where the request had no `Idempotency-Key`.',
+        'Seconds after which to try again; absent with `OutcomeUnknown` if the request had no `Idempotency-Key`.',
     },
   },
 };
 
-/** The responses of an operation, by status: its success, and each problem that it can answer with. */
+/** The responses of an operation by status: success, and every problem that it can return. */
 function responses(
   component: string,
   description: string,
@@ -76,11 +76,16 @@ function responses(
   return all;
 }
 
-/** What the operations that write have in common. */
-function write(component: string, description: string, example: unknown, ...refusals: readonly ProblemCode[]) {
+/** The common parts of the operations that write. */
+function write(
+  component: string,
+  description: string,
+  { example, idempotencyKey }: { readonly example: unknown; readonly idempotencyKey: string },
+  ...refusals: readonly ProblemCode[]
+) {
   const problems = ['OutcomeUnknown', 'IdempotencyKeyReused', ...refusals] as const;
   const response = responses(component, description, { example }, problems);
-  return { querystring: schemas.NoQuery, headers: schemas.WriteHeaders, response };
+  return { querystring: schemas.NoQuery, headers: schemas.writeHeaders(idempotencyKey), response };
 }
 
 export const add = {
@@ -89,7 +94,12 @@ export const add = {
   summary: 'Add credits',
   description: 'Adds credits that expire after their validity and are not renewed.',
   body: schemas.AddRequest,
-  ...write('Addition', 'The credits are added.', examples.ADDITION, 'BalanceTooLarge'),
+  ...write(
+    'Addition',
+    'The credits are added.',
+    { example: examples.ADDITION, idempotencyKey: 'payment-4711' },
+    'BalanceTooLarge',
+  ),
 };
 
 export const subtract = {
@@ -99,7 +109,12 @@ export const subtract = {
   description:
     'Subtracts credits, the oldest first. All or nothing: if the balance does not cover the amount, nothing changes.',
   body: schemas.SubtractRequest,
-  ...write('Subtraction', 'The credits are subtracted.', examples.SUBTRACTION, 'InsufficientFunds'),
+  ...write(
+    'Subtraction',
+    'The credits are subtracted.',
+    { example: examples.SUBTRACTION, idempotencyKey: 'job-4711' },
+    'InsufficientFunds',
+  ),
 };
 
 export const startCycle = {
@@ -108,7 +123,13 @@ export const startCycle = {
   summary: 'Start a cycle',
   description: 'Starts a recurring cycle, which renews at the end of its validity until it is stopped.',
   body: schemas.StartCycleRequest,
-  ...write('Cycle', 'The new cycle.', examples.STARTED_CYCLE, 'CycleAlreadyActive', 'BalanceTooLarge'),
+  ...write(
+    'Cycle',
+    'The new cycle.',
+    { example: examples.STARTED_CYCLE, idempotencyKey: 'subscription-4711' },
+    'CycleAlreadyActive',
+    'BalanceTooLarge',
+  ),
 };
 
 export const stopCycle = {
@@ -116,16 +137,21 @@ export const stopCycle = {
   tags: ['Cycles'],
   summary: 'Stop the current cycle',
   description:
-    'The credits stay usable until the end of the current period; the cycle is not renewed. Stopping twice answers the same.',
+    'The credits stay usable until the end of the current period; the cycle is not renewed. Stopping it again returns the same response.',
   body: schemas.StopCycleRequest,
-  ...write('Cycle', 'The current cycle, canceled.', examples.STOPPED_CYCLE, 'CycleNotFound'),
+  ...write(
+    'Cycle',
+    'The current cycle, canceled.',
+    { example: examples.STOPPED_CYCLE, idempotencyKey: 'cancellation-4711' },
+    'CycleNotFound',
+  ),
 };
 
 export const getActiveBalance = {
   operationId: 'getActiveBalance',
   tags: ['Credits'],
   summary: 'Get the active balance',
-  description: `What the end user can spend now, in total and by cycle. ${GET_NOTE}`,
+  description: `The credits that the end user can spend now, in total and by cycle. ${GET_NOTE}`,
   querystring: schemas.EndUserQuery,
   response: responses('Balance', 'The balance; zero for an unknown end user.', { example: examples.BALANCE }, []),
 };
@@ -134,12 +160,12 @@ export const getAllUserTransactions = {
   operationId: 'getAllUserTransactions',
   tags: ['Credits'],
   summary: 'List transactions',
-  description: `Additions, cycle starts, renewals and subtractions, most recent first: all of them, streamed; or with \`limit\` or \`cursor\` a page of them. Pages are stable: transactions that are written meanwhile do not move them. ${GET_NOTE}`,
+  description: `Lists additions, cycle starts, renewals and subtractions, most recent first. Streams all of them or, with \`limit\` or \`cursor\`, returns a page. Pages are stable: transactions that are written meanwhile do not shift them. ${GET_NOTE}`,
   querystring: schemas.TransactionListQuery,
   response: responses(
     'TransactionList',
     'The transactions; none for an unknown end user.',
-    { examples: schemas.LIST_EXAMPLES },
+    { examples: examples.LISTS },
     [],
   ),
 };

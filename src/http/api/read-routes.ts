@@ -1,5 +1,5 @@
-// The two calls that read. Long lists and long balances are read and written in pieces, so that nothing else waits for
-// them.
+// The two calls that read. Long lists and long balances are read and written in pieces, so that other requests do not
+// wait for them.
 
 import { Readable } from 'node:stream';
 import type { FastifyInstance, preValidationHookHandler } from 'fastify';
@@ -20,7 +20,7 @@ import { transactionList } from './transaction-list.ts';
 export interface ReadRoutesOptions extends Admission {
   readonly ledger: LedgerStore;
   readonly pages: PageQueue;
-  /** Bytes of large answers that their clients have not taken yet. */
+  /** Bytes of large responses that their clients have not read yet. */
   readonly unsent: FairShare;
 }
 
@@ -71,18 +71,30 @@ const mergeListFields: preValidationHookHandler = (request, _reply, done) => {
 };
 
 /**
- * Merges the fields of a GET, which come in its body or in the query string. A field that is in both must be the same.
+ * Merges the fields of a GET request from its query string and its body. A field in both must have the same value.
  *
  * @throws InvalidRequest
  */
 function mergedFields(query: Fields, body: unknown): Fields {
+  const repeated = Object.keys(query).filter((name) => Array.isArray(query[name]));
+  if (repeated.length > 0)
+    throw invalidFields(
+      repeated.map((name) => ({ path: pointerTo(name), message: 'occurs more than once in the query string' })),
+    );
   if (body === undefined) return query;
   if (typeof body !== 'object' || body === null || Array.isArray(body))
     throw invalidFields([{ path: '', message: 'must be a JSON object' }]);
-  const differing = Object.entries(body).filter(([name, value]) => Object.hasOwn(query, name) && query[name] !== value);
+  const differing = Object.entries(body).filter(
+    ([name, value]) => Object.hasOwn(query, name) && comparable(name, query[name]) !== comparable(name, value),
+  );
   if (differing.length > 0)
     throw invalidFields(
       differing.map(([name]) => ({ path: pointerTo(name), message: 'differs between the body and the query string' })),
     );
   return { ...query, ...body };
+}
+
+/** UUIDs are compared without regard to case. */
+function comparable(name: string, value: unknown): unknown {
+  return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }

@@ -1,4 +1,4 @@
-// Timestamps, which are formatted by our own code.
+// The formatting of timestamps, compared with `toISOString`.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { DAY_MS, INSTANT_MAX } from '../../ledger/instant.ts';
 import { timestamp } from './replies.ts';
 
-test('a timestamp is the same as that of toISOString', () => {
+test('a timestamp equals the output of toISOString', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: INSTANT_MAX }), (instant) => {
       assert.equal(timestamp(instant), new Date(instant).toISOString());

@@ -1,7 +1,7 @@
-// The objects of the interface, and how they are sent. Timestamps are UTC in milliseconds and end in `Z`, but for
-// `created_at` of a cycle object, which has no suffix. The most frequent objects are written as text: a serializer would
-// escape each string, and UUIDs and timestamps have nothing to escape. Large documents are sent in pieces: the server holds
-// few of them at a time, and can tell a client that reads slowly from one that reads nothing.
+// Builds the objects of responses and sends them. Timestamps are in UTC with milliseconds and end in `Z`, except
+// `created_at` of a cycle object, which has no suffix. The most frequent objects are written as text: a serializer
+// would escape each string, and UUIDs and timestamps contain nothing to escape. Large documents are sent in pieces: few
+// pieces are in memory at a time, and a client that reads slowly can be told from one that reads nothing.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -16,7 +16,7 @@ import { LARGE_ANSWER_BYTES } from '../limits.ts';
 import { sendProblem } from '../problem-reply.ts';
 import type { CycleObject } from './schemas.ts';
 
-/** Memory of a list that is being sent: a page of it, and the buffer of the socket. */
+/** Memory of a list that is being streamed: one page, and the buffer of the socket. */
 export const STREAM_BYTES = 2 * LARGE_ANSWER_BYTES;
 
 export function sendJson(reply: FastifyReply, document: string | Readable): void {
@@ -24,8 +24,8 @@ export function sendJson(reply: FastifyReply, document: string | Readable): void
 }
 
 /**
- * @param unsent the bytes of large answers that their clients have not taken yet
- * @param pieces of a complete document, in ASCII
+ * @param unsent the bytes of large responses that their clients have not read yet
+ * @param pieces the pieces of a complete document, in ASCII
  */
 export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: readonly string[]): void {
   const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
@@ -35,7 +35,7 @@ export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: reado
   else sendProblem(reply, 'Overloaded');
 }
 
-/** Sends a document while it is written. Its request is in flight until all of it is sent. */
+/** Streams a document. Its request counts as in flight until the whole document is sent. */
 export function sendStream(
   { unsent, inFlight }: { readonly unsent: FairShare; readonly inFlight: FairShare },
   reply: FastifyReply,
@@ -57,9 +57,9 @@ export function sendStream(
 }
 
 /**
- * Counts a large answer until it is sent or its client disconnects. Small ones are in the buffers of the kernel at once.
+ * Counts a large response until it is sent or its client disconnects. Small responses fit into the kernel's buffers.
  *
- * @returns false if there is no room for it; an answer of any size has room while no other one is unsent
+ * @returns false if there is no room for it. A response of any size has room while no other one is unsent.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;
@@ -87,13 +87,13 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
   return `{"end_user_id":"${endUser}","amount":${amount}}`;
 }
 
-/** Cycles of a balance that are written at once: some 0.2 ms, and 50 KB. */
+/** Cycles of a balance that are written without a pause: about 0.2 ms and 50 KB. */
 const CYCLES_A_PIECE = 256;
 
 /**
- * A balance as the pieces of one document, with the event loop free between those of a long one.
+ * Writes a balance as the pieces of one document. Between the pieces of a long balance, other work can run.
  *
- * @param cycles in burn order: all that have not ended
+ * @param cycles all cycles that have not ended, in burn order
  */
 export function balancePieces(
   endUserId: string,
@@ -120,7 +120,7 @@ async function longBalance(head: string, cycles: readonly Cycle[], tail: string)
   return pieces;
 }
 
-/** A cycle that another one has superseded is a canceled one. */
+/** The API shows a superseded cycle as canceled. */
 function shownStatus({ status }: Cycle): 'active' | 'canceled' {
   return status === 'active' ? 'active' : 'canceled';
 }
@@ -130,18 +130,21 @@ function cycleEntryText(cycle: Cycle): string {
   return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${remaining},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"}`;
 }
 
-/** One of a list. */
+/** A transaction in a list. */
 export function transactionText({ id, amount, createdAt, expiresAt }: Transaction): string {
   return `{"transaction_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expire_at":"${timestamp(expiresAt)}"}`;
 }
 
-/** The beginnings of timestamps, by day: few days for many lines, and `toISOString` takes six times as long. */
+/**
+ * Cached beginnings of timestamps by day. A list has many transactions on few days, and `toISOString` takes six times
+ * as long.
+ */
 const dates = new Map<number, string>();
 const DATES_MAX = 4_096;
 const SIXTY = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, '0'));
 const THOUSAND = Array.from({ length: 1_000 }, (_, number) => String(number).padStart(3, '0'));
 
-/** The same text as `toISOString`. */
+/** Formats an instant exactly as `toISOString` does. */
 export function timestamp(instant: Instant): string {
   const day = Math.floor(instant / DAY_MS);
   const ms = instant - day * DAY_MS;
@@ -151,7 +154,7 @@ export function timestamp(instant: Instant): string {
   return `${dateOf(day)}${SIXTY[hour]}:${SIXTY[minute]}:${SIXTY[second]}.${THOUSAND[ms % 1_000]}Z`;
 }
 
-/** The date, with the letter behind it. */
+/** The date, followed by the letter `T`. */
 function dateOf(day: number): string {
   const known = dates.get(day);
   if (known !== undefined) return known;

@@ -1,16 +1,16 @@
-// The schemas of requests and responses. Requests are validated by them, and the OpenAPI document is made of them.
+// The schemas of requests and responses. Requests are validated against them, and the OpenAPI document is generated
+// from them.
 
 import Type, { type Static, type TSchema } from 'typebox';
 import { AMOUNT_MAX } from '../../ledger/amount.ts';
 import { VALIDITY_DAYS_DEFAULT } from '../../ledger/instant.ts';
 
-/** The end user of all examples. */
+/** The end user of all examples; see `examples.ts`. */
 export const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
-/** Transactions of one page at most, and of a page for which only a cursor is given. */
+/** Maximum number of transactions in a page, and the number if a request has a cursor but no limit. */
 export const PAGE_LIMIT_MAX = 1_000;
 export const PAGE_LIMIT_DEFAULT = 100;
 
-export const EXAMPLE_CURSOR = 'AQGh-HTBYUAAgAGu9izktPb_______________9VJeS9H8o2vA';
 const EndUserId = Type.String({
   format: 'uuid',
   description: 'The end user: a UUID that you choose.',
@@ -23,7 +23,11 @@ const Amount = Type.Integer({
   examples: [100],
 });
 const Credits = Type.Integer({ minimum: 0, maximum: AMOUNT_MAX });
-const Timestamp = Type.String({ format: 'date-time', examples: ['2026-11-20T08:00:00.123Z'] });
+function timestamp(example: string, description?: string) {
+  return Type.String({ format: 'date-time', ...(description ? { description } : {}), examples: [example] });
+}
+const CycleStart = timestamp('2026-11-20T08:00:02.123Z');
+const CycleEnd = timestamp('2026-12-21T08:00:02.123Z');
 const ValidityDays = Type.Unsafe<number | null>({
   type: ['integer', 'null'],
   minimum: 1,
@@ -34,11 +38,11 @@ const ValidityDays = Type.Unsafe<number | null>({
 });
 
 /** An instant in a request, in any time zone. */
-function instantOf(description: string) {
+function instantOf(description: string, example: string) {
   return Type.String({
     format: 'date-time',
     description: `${description} ISO 8601 with a zone; in a query string, \`+\` is written \`%2B\`.`,
-    examples: ['2026-11-01T00:00:00Z'],
+    examples: [example],
   });
 }
 
@@ -50,7 +54,7 @@ export const AddRequest = Type.Object(
 );
 export const SubtractRequest = Type.Object(
   { end_user_id: EndUserId, amount: Amount },
-  { ...strict, examples: [{ end_user_id: EXAMPLE_USER, amount: 130 }] },
+  { ...strict, examples: [{ end_user_id: EXAMPLE_USER, amount: 30 }] },
 );
 export const StartCycleRequest = Type.Object(
   {
@@ -72,16 +76,22 @@ export const StopCycleRequest = Type.Object(
   { ...strict, examples: [{ end_user_id: EXAMPLE_USER }] },
 );
 export const EndUserQuery = Type.Object({ end_user_id: EndUserId }, strict);
-/** Validated in `write-routes.ts`, so that the problem names the header. */
-export const WriteHeaders = Type.Object({
-  'Idempotency-Key': Type.Optional(
-    Type.String({
-      description:
-        'Makes the request safe to send again: 1 to 255 printable ASCII characters of your choice, a new key for each operation on this end user. A repeated request gets the response of the first one, with `Idempotent-Replayed: true`, for at least 24 hours.',
-      examples: ['order-4711'],
-    }),
-  ),
-});
+/**
+ * Validated in `write-routes.ts`, so that the problem names the header.
+ *
+ * @param example different for each operation, since a key belongs to one request
+ */
+export function writeHeaders(example: string) {
+  return Type.Object({
+    'Idempotency-Key': Type.Optional(
+      Type.String({
+        description:
+          'Makes the request safe to send again: 1 to 255 printable ASCII characters of your choice, a new key for each operation on this end user. A repeated request gets the response of the first one, with `Idempotent-Replayed: true`, for at least 24 hours.',
+        examples: [example],
+      }),
+    ),
+  });
+}
 export const TransactionListQuery = Type.Object(
   {
     end_user_id: EndUserId,
@@ -90,20 +100,24 @@ export const TransactionListQuery = Type.Object(
         minimum: 1,
         maximum: PAGE_LIMIT_MAX,
         description: `The maximum number of transactions; the response then has \`next_cursor\`. With \`cursor\` alone it is ${PAGE_LIMIT_DEFAULT}; with neither, all are listed.`,
-        examples: [PAGE_LIMIT_DEFAULT],
+        examples: [2],
       }),
     ),
     cursor: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: 128,
+        // No example: a service accepts only the cursors that it has written itself.
         description:
-          'Continues behind a page: its `next_cursor`. It includes `from` and `to`; if you send them again, they must be the same.',
-        examples: [EXAMPLE_CURSOR],
+          'The `next_cursor` of the previous page. It includes `from` and `to`; if you send them again, they must be the same.',
       }),
     ),
-    from: Type.Optional(instantOf('Only transactions whose `created_at` is this instant or later.')),
-    to: Type.Optional(instantOf('Only transactions whose `created_at` is earlier than this instant.')),
+    from: Type.Optional(
+      instantOf('Only transactions whose `created_at` is this instant or later.', '2026-11-01T00:00:00Z'),
+    ),
+    to: Type.Optional(
+      instantOf('Only transactions whose `created_at` is earlier than this instant.', '2026-12-01T00:00:00Z'),
+    ),
   },
   strict,
 );
@@ -123,7 +137,7 @@ const Status = Type.String({
   description: '`canceled` for a stopped cycle, which is not renewed.',
 });
 
-/** Each has an `$id`, under which it is a component of the OpenAPI document. */
+/** Schemas with an `$id` are components of the OpenAPI document. */
 export const Addition = Type.Object({ end_user_id: EndUserId, amount: Amount }, { $id: 'Addition' });
 export const Subtraction = Type.Object({ end_user_id: EndUserId, amount: Amount }, { $id: 'Subtraction' });
 export const Cycle = Type.Object(
@@ -131,11 +145,12 @@ export const Cycle = Type.Object(
     end_user_id: EndUserId,
     amount: Amount,
     created_at: Type.String({
-      description: 'When the cycle was started; in UTC, without the suffix `Z`.',
-      examples: ['2026-11-20T08:00:00.123'],
+      description:
+        'When the cycle was started, in UTC, but without the suffix `Z` that all other timestamps have. Append `Z` before you parse it: most languages read a timestamp without a zone as local time.',
+      examples: ['2026-11-20T08:00:02.123'],
     }),
-    current_cycle_start: Timestamp,
-    current_cycle_end: Timestamp,
+    current_cycle_start: CycleStart,
+    current_cycle_end: CycleEnd,
     cycle_type: CycleType,
     status: Status,
   },
@@ -143,10 +158,10 @@ export const Cycle = Type.Object(
 );
 export const CycleEntry = Type.Object(
   {
-    cycle_start: Timestamp,
-    cycle_end: Timestamp,
+    cycle_start: CycleStart,
+    cycle_end: CycleEnd,
     amount: Type.Integer({ ...Credits, description: 'The credits that remain.' }),
-    starting_amount: Type.Integer({ ...Amount, description: 'The credits that it started with.' }),
+    starting_amount: Type.Integer({ ...Amount, description: 'The credits that the cycle started with.' }),
     status: Status,
     cycle_type: CycleType,
   },
@@ -166,10 +181,10 @@ export const Transaction = Type.Object(
   {
     transaction_id: Type.String({ format: 'uuid', description: 'The ids of an end user sort in order of creation.' }),
     amount: Type.Integer({
-      description: 'Positive for credits that start a cycle or are added, negative for a subtraction.',
+      description: 'Positive for additions, cycle starts and renewals; negative for subtractions.',
     }),
-    created_at: Timestamp,
-    expire_at: Type.String({ ...Timestamp, description: 'The instant after which it no longer affects the balance.' }),
+    created_at: CycleStart,
+    expire_at: timestamp('2026-12-21T08:00:02.123Z', 'When it stops affecting the balance.'),
   },
   { $id: 'Transaction' },
 );
@@ -182,37 +197,25 @@ export const TransactionList = Type.Object(
         type: ['string', 'null'],
         description:
           'Only with `limit` or `cursor`: the `cursor` of the next page, or null when there are no more transactions.',
-        examples: [EXAMPLE_CURSOR],
       }),
     ),
   },
   { $id: 'TransactionList' },
 );
-const EXAMPLE_TRANSACTION = {
-  transaction_id: '01a1f874-c161-4000-8001-aef62ce4b4f6',
-  amount: -130,
-  created_at: '2026-11-20T10:16:03.681Z',
-  expire_at: '2026-12-21T10:16:03.268Z',
-};
-/** A list and a page of it. */
-export const LIST_EXAMPLES = {
-  all: {
-    summary: 'Without `limit` and `cursor`: all',
-    value: { end_user_id: EXAMPLE_USER, transactions: [EXAMPLE_TRANSACTION] },
-  },
-  page: {
-    summary: 'With one of them: a page, and where the next one begins',
-    value: { end_user_id: EXAMPLE_USER, transactions: [EXAMPLE_TRANSACTION], next_cursor: EXAMPLE_CURSOR },
-  },
-};
 export const Problem = Type.Object(
   {
-    type: Type.String({ format: 'uri-reference', description: 'A path of the service that explains the error.' }),
+    type: Type.String({ format: 'uri-reference', description: 'A path of the service that describes the error.' }),
     title: Type.String({ description: 'The error in a few words, the same each time.' }),
     status: Type.Integer({ description: 'The HTTP status.' }),
-    error: Type.String({ description: 'The name to program against. New ones may be added.' }),
+    error: Type.String({ description: 'The name of the error, for use in programs. New names may be added.' }),
+    error_code: Type.String({
+      description:
+        'The same name in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
+    }),
     request_id: Type.String({ description: 'Identifies the request in the server log.' }),
-    detail: Type.String({ description: 'What happened this time.' }),
+    timestamp: Type.String({ format: 'date-time', description: 'When the request arrived, in UTC.' }),
+    message: Type.String({ description: 'The same as `detail`.' }),
+    detail: Type.String({ description: 'What happened in this case.' }),
     errors: Type.Optional(
       Type.Array(
         Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),

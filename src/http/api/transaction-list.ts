@@ -1,5 +1,5 @@
-// The transactions of an end user as a JSON document: a page of them, or all of them, read and written in bounded pieces as
-// the client reads, so that memory stays flat. The caller decides when each piece is read.
+// Writes the transactions of an end user as a JSON document: a page or the whole list. A long list is read and written
+// in bounded pieces as the client reads, so memory use stays constant. The caller schedules the read of each piece.
 
 import { Readable } from 'node:stream';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
@@ -11,16 +11,19 @@ import { invalidCursor, writeCursor } from './cursor.ts';
 import type { ListRequest, PageAsked } from './list-request.ts';
 import { transactionText } from './replies.ts';
 
-/** Transactions in one read: 0.7 ms on SQLite, little enough to block nothing else, and enough that its overhead is small. */
+/**
+ * Transactions per read. It takes 0.7 ms on SQLite: short enough not to delay other requests, and long enough that the
+ * overhead is small.
+ */
 export const READ_TRANSACTIONS = 240;
 
-/** Runs a read, immediately or when its turn comes. */
+/** Runs a read, immediately or once the reads queued before it are done. */
 export type InTurn = <Page>(read: () => Promise<Page>) => Promise<Page>;
 
 /** Which transactions to list: a time range, and the range of ids that it implies. */
 interface Bounds {
   readonly from: Instant;
-  /** The last instant that is listed. */
+  /** Inclusive upper bound. */
   readonly until: Instant;
   readonly ids: IdRange;
 }
@@ -32,7 +35,7 @@ interface Writing extends Bounds {
   readonly inTurn: InTurn;
 }
 
-/** @returns the pieces of the document if it is a page or a short list, else a stream of it */
+/** @returns the pieces of the document for a page or a short list, else a stream */
 export async function transactionList(
   store: Pick<LedgerStore, 'transactions'>,
   request: ListRequest,
@@ -49,8 +52,8 @@ export async function transactionList(
 }
 
 /**
- * Reads one transaction before the page, which was listed last and must be there, or the cursor is of another list; and one
- * behind it, to learn whether there are more.
+ * Reads one more transaction at each end of the page. The one before the page is the last of the previous page; if it
+ * is missing, the cursor belongs to another list. The one after the page shows whether there are more.
  */
 async function pageOf(
   writing: Writing | null,
@@ -73,7 +76,7 @@ async function pageOf(
   return Array.fromAsync(documentOf(request, chunked(listed), `],"next_cursor":${cursor ? `"${cursor}"` : null}}`));
 }
 
-/** @returns null if no transaction can be within them */
+/** @returns null if no transaction can be in the range */
 function boundsOf({ from, to, page }: ListRequest): Bounds | null {
   const earliest = from ?? 0;
   const before = (to ?? INSTANT_MAX + 1) - 1;
@@ -109,9 +112,10 @@ async function* documentOf(
 }
 
 /**
- * Renewals that are due and not stored come first: a transaction is stored only after the renewals that were due before it.
+ * Yields the transactions, newest first. Due renewals that are not stored yet come first, since a transaction is stored
+ * only after the renewals that were due before it.
  *
- * @param wanted how many at least
+ * @param wanted the minimum number of transactions to yield, if there are as many
  */
 async function* transactionsOf(
   writing: Writing,
@@ -132,7 +136,7 @@ async function* transactionsOf(
   }
 }
 
-/** Renewals that are due and not stored, newest first. */
+/** Due renewals that are not stored yet, newest first. */
 function* renewalsWithin({ from, until }: Bounds, { state, now }: TransactionPage): Generator<Transaction> {
   for (const renewal of dueTransactions(state, Math.min(now, until))) {
     if (renewal.createdAt < from) return;

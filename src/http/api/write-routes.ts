@@ -1,4 +1,5 @@
-// The four calls that write: a request becomes a command, an outcome becomes a response. No rule of the ledger is here.
+// The four calls that write: converts a request to a command, and an outcome to a response. Contains no rules of the
+// ledger.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest, FastifySchema } from 'fastify';
 import { type CommitResult, type GroupCommit, NotBegun } from '../../batching/group-commit.ts';
@@ -48,22 +49,25 @@ export function writeRoutes(app: FastifyInstance, options: WriteRoutesOptions): 
 
 type EndUserRequest = FastifyRequest<{ Body: schemas.StopCycleRequest }>;
 
-/** The end user and the sender of a command. */
+/** The end user, the actor and the idempotency key of a command. */
 function issuedBy(request: EndUserRequest): Omit<StopCycle, 'kind'> {
   const { account, endUser } = endUserOf(request, request.body);
   return { account, endUser, actor: request.caller.actor, idempotency: idempotencyOf(request) };
 }
 
-/** Printable ASCII. The quotes of the draft, if a client sends them, are part of the key. */
+/** Printable ASCII. If a client sends the key in quotes, as the draft requires, the quotes are part of the key. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
-/** Node joins two of these headers with it. Looking at them one by one would copy all headers. */
+/**
+ * Node joins two of these headers with this separator. `headersDistinct` is read only if it occurs, since that copies
+ * all headers.
+ */
 const JOINED_BY = ', ';
 
 /**
  * Reads https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header
  *
- * @returns null if the request has none
+ * @returns null if the request has no key
  * @throws InvalidRequest
  */
 function idempotencyOf(request: FastifyRequest): Idempotency | null {
@@ -88,7 +92,7 @@ function cycleOf({ endUser }: StartCycle | StopCycle, { cycle }: Accepted): stri
   return JSON.stringify(cycleObject(endUser, cycle as Cycle));
 }
 
-/** The command is canceled if the client disconnects before it is begun. */
+/** Submits a command and sends the response. The command is canceled if the client disconnects before it is begun. */
 function submit<Asked extends WriteCommand>(
   commit: GroupCommit,
   request: FastifyRequest,

@@ -1,4 +1,4 @@
-// How the authenticator looks keys up, and stores their uses in the background.
+// How the authenticator looks up API keys, and stores their uses in the background.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -19,12 +19,12 @@ function setUp(t: TestContext) {
     find: async (hash: string): Promise<ApiKey | null> => {
       store.lookUps += 1;
       await store.waitFor;
-      if (store.fails) throw new Error('the store is away');
+      if (store.fails) throw new Error('the store is unavailable');
       const index = SECRETS.findIndex((secret) => hashOf(secret) === hash);
       return index < 2 && !store.revoked ? { id: index + 1, account: 1, scope: 'write' } : null;
     },
     recordUses: async (ids: readonly number[]) => {
-      if (store.fails) throw new Error('the store is away');
+      if (store.fails) throw new Error('the store is unavailable');
       noted.push(ids);
     },
   } as unknown as KeyStore;
@@ -41,10 +41,10 @@ function setUp(t: TestContext) {
   return { authenticator, store, use, pass };
 }
 
-test('uses of keys are stored together within a second, and again only after a minute', async (t) => {
+test('uses of API keys are stored together within a second, and further uses of a key only after a minute', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
   for (let times = 0; times < 5; times++) await Promise.all([use(0), use(1)]);
-  assert.deepEqual(store.noted, [], 'not within the request');
+  assert.deepEqual(store.noted, [], 'uses are not stored during the request');
   await pass(1_000);
   assert.deepEqual(store.noted, [[1, 2]]);
   for (let second = 0; second < 58; second++) {
@@ -59,7 +59,7 @@ test('uses of keys are stored together within a second, and again only after a m
   await authenticator.stop();
 });
 
-test('uses of invalid keys are not stored', async (t) => {
+test('uses of invalid API keys are not stored', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
   assert.equal(await use(2), null);
   await pass(3_000);
@@ -67,7 +67,7 @@ test('uses of invalid keys are not stored', async (t) => {
   assert.deepEqual(store.noted, []);
 });
 
-test('a use that cannot be stored fails no request, and the next one is stored', async (t) => {
+test('a use that cannot be stored does not fail a request, and the next use is stored', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
   assert.equal((await use(0))?.id, 1);
   store.fails = true;
@@ -81,14 +81,14 @@ test('a use that cannot be stored fails no request, and the next one is stored',
   await authenticator.stop();
 });
 
-test('the last uses are stored when the authenticator stops', async (t) => {
+test('the last uses of API keys are stored when the authenticator stops', async (t) => {
   const { authenticator, store, use } = setUp(t);
   await use(1);
   await authenticator.stop();
   assert.deepEqual(store.noted, [[2]]);
 });
 
-test('requests that arrive while their key is looked up share the look-up', async (t) => {
+test('requests that arrive while their API key is looked up share the look-up', async (t) => {
   const { store, use, pass } = setUp(t);
   const answers = await Promise.all([use(0), use(1), use(0), use(2), use(0), use(2)]);
   assert.deepEqual(
@@ -97,13 +97,13 @@ test('requests that arrive while their key is looked up share the look-up', asyn
   );
   assert.equal(store.lookUps, 3);
   assert.equal((await use(0))?.id, 1);
-  assert.equal(store.lookUps, 3, 'it is fresh');
+  assert.equal(store.lookUps, 3, 'the result is still fresh');
   await pass(FRESH_MS);
   await Promise.all(Array.from({ length: 100 }, () => use(0)));
-  assert.equal(store.lookUps, 4, 'one for all that come when it is not');
+  assert.equal(store.lookUps, 4, 'one look-up for all requests after the result has expired');
 });
 
-test('requests do not wait for a look-up that has taken longer than its result is valid', async (t) => {
+test('requests do not wait for a look-up that has taken longer than its result would be valid', async (t) => {
   const { store, use, pass } = setUp(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   store.waitFor = promise;
@@ -119,7 +119,7 @@ test('requests do not wait for a look-up that has taken longer than its result i
   );
 });
 
-test('a look-up that fails fails the requests that share it, and no later ones', async (t) => {
+test('a failed look-up fails the requests that share it and no later requests', async (t) => {
   const { store, use } = setUp(t);
   store.fails = true;
   const results = await Promise.allSettled([use(0), use(0)]);
@@ -132,7 +132,7 @@ test('a look-up that fails fails the requests that share it, and no later ones',
   assert.equal(store.lookUps, 2);
 });
 
-test('the key of a connection is looked up again after half a second, and refused once it is revoked', async (t) => {
+test('the API key that a connection uses is looked up again after half a second, and is refused once it is revoked', async (t) => {
   const { authenticator, store, pass } = setUp(t);
   const latest = { ...NO_KEY };
   const ask = async (index: number) => authenticator.authenticate(`Bearer ${SECRETS[index]}`, latest);
@@ -141,7 +141,7 @@ test('the key of a connection is looked up again after half a second, and refuse
   await pass(FRESH_MS);
   assert.equal((await ask(0))?.id, 1);
   assert.equal(store.lookUps, 2);
-  assert.equal((await ask(1))?.id, 2, 'another key on it is that other key');
+  assert.equal((await ask(1))?.id, 2, 'another key on the same connection is looked up separately');
   store.revoked = true;
   await pass(FRESH_MS);
   assert.equal(await ask(0), null);

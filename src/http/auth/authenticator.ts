@@ -9,16 +9,16 @@ import type { KeyStore } from '../../store/key-store.ts';
 
 export const FRESH_MS = 500;
 
-/** Keys in memory. If more are in use, those looked up first are dropped and looked up again. */
+/** Maximum number of cached keys. If more are in use, the oldest entries are dropped and looked up again. */
 export const REMEMBERED_MAX = 10_000;
 
-/** How long a stored use stands for the following ones. */
+/** Minimum time between two stored uses of a key. */
 const USE_MS = 60_000;
 
-/** Of two headers, which Node joins with a comma and a space, neither counts. */
+/** Does not match two headers, which Node joins with a comma and a space. */
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** The caller, and its name in postings. */
+/** The API key of a request, and its name in postings. */
 export interface Caller extends ApiKey {
   readonly actor: Actor;
 }
@@ -28,11 +28,11 @@ interface KnownKey {
   readonly checkedAtMs: number;
 }
 
-/** The latest valid key of a connection, so that the same one is not hashed again. */
+/** The latest valid key of a connection, remembered so that the same header is not hashed again. */
 export interface LatestKey {
   authorization: string;
   hash: string;
-  /** 0 while there is none. */
+  /** 0 until a key was valid. */
   account: number;
 }
 
@@ -43,11 +43,11 @@ interface LookUp {
 
 export class Authenticator {
   readonly #apiKeys: KeyStore;
-  /** By hash. */
+  /** Cached keys by hash. */
   readonly #known = new Map<string, KnownKey>();
   /** Look-ups in progress, by hash: requests with the same key share one. */
   readonly #lookUps = new Map<string, LookUp>();
-  /** By key, when a use was last collected. */
+  /** When a use of each key was last collected, by the id of the key. */
   readonly #notedAtMs = new Map<number, number>();
   /** Keys with a use that is not stored yet. */
   readonly #used = new Set<number>();
@@ -60,22 +60,22 @@ export class Authenticator {
     this.#apiKeys = apiKeys;
   }
 
-  /** Begins to store uses. */
+  /** Starts to store uses in the background. */
   start(): void {
     this.#storing.start();
   }
 
-  /** Stores the uses that are left. */
+  /** Stops the background job, and stores the remaining uses. */
   async stop(): Promise<void> {
     await this.#storing.stop();
     await this.#storeUses();
   }
 
   /**
-   * The key of a request, without a promise if it is in memory; null for one that is missing, malformed, unknown or
-   * revoked. All four must be answered alike, so that an attacker does not learn which it is.
+   * Returns the key of a request, without a promise if it is cached; null if it is missing, malformed, unknown or
+   * revoked. All four must get the same response, so that an attacker cannot tell them apart.
    *
-   * @param latest of the same connection
+   * @param latest the latest key of the same connection, which is updated
    * @throws StoreFault (rejects) when the key cannot be looked up
    */
   authenticate(authorization: string | undefined, latest: LatestKey): Caller | null | Promise<Caller | null> {
@@ -91,7 +91,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests share a look-up, unless it takes longer than its result would be valid. */
+  /** Requests share a look-up, unless it has already taken longer than its result is valid. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
@@ -130,13 +130,13 @@ export class Authenticator {
     try {
       await this.#apiKeys.recordUses(ids);
     } catch {
-      // The last use of a key is shown to the minute, and no request depends on it.
+      // The last use of a key is only displayed, to the minute; no request depends on it.
       for (const id of ids) this.#notedAtMs.delete(id);
     }
   }
 }
 
-/** The hash of the key in the header; null if the header has another form. */
+/** The hash of the key in the header; null if the header is malformed. */
 function secretHashOf(authorization: string): string | null {
   const secret = BEARER.exec(authorization)?.[1];
   return secret !== undefined && isWellFormed(secret) ? hashOf(secret) : null;

@@ -1,4 +1,4 @@
-// Serves /metrics on its own port, so that a firewall can keep it from API clients. Every other path gets 404.
+// Serves /metrics on its own port, so that a firewall can hide it from API clients. Every other path gets 404.
 
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
@@ -9,7 +9,7 @@ export interface MetricsAddress {
   readonly port: number;
 }
 
-/** @throws what `listen` throws if the address is in use */
+/** @throws the error of `listen`, such as when the address is in use */
 export async function serveMetrics(metrics: Registry, { host, port }: MetricsAddress): Promise<Server> {
   const server = createServer(async (request, response) => {
     const isMetrics = request.url?.split('?', 1)[0] === '/metrics';

@@ -1,22 +1,29 @@
-// What /metrics says of the ledger, group commit and the renewal job. They count in plain numbers, and are asked when the
-// metrics are scraped. Labels never contain client input, so the number of series is fixed.
+// The metrics of the ledger, group commit and the renewal job. These count in plain numbers, which are read when the
+// metrics are scraped. Labels never contain client input, and the number of series is bounded.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from '../../batching/group-commit.ts';
 import type { RenewalJob } from '../../batching/renewal-job.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
+import { CreditMetrics } from './credit-metrics.ts';
 
 export interface Measured {
+  /** The version of Scrip. */
+  readonly version: string;
   readonly ledger: LedgerStore;
   readonly commit: GroupCommit;
   readonly renewalJob: RenewalJob;
   readonly inFlight: FairShare;
 }
 
-export function collectMetrics(registry: Registry, { ledger, commit, renewalJob, inFlight }: Measured): void {
+export function collectMetrics(registry: Registry, { version, ledger, commit, renewalJob, inFlight }: Measured): void {
   collectDefaultMetrics({ register: registry });
   const registers = [registry];
+  const build = { name: 'scrip_build_info', help: 'Always 1; the label is the version', labelNames: ['version'] };
+  new Gauge({ ...build, registers }).set({ version }, 1);
+  const credits = new CreditMetrics(registry);
+  commit.onAccepted = (command) => credits.count(command);
   const { counts } = commit;
   const gauge = (name: string, help: string, read: () => number) => {
     const metric: Gauge = new Gauge({ name, help, registers, collect: () => metric.set(read()) });

@@ -1,7 +1,7 @@
-// The routes for operators and tools: health, readiness, metrics, the API description and the pages of problems. They need
-// no API key, and reveal nothing about an account.
+// The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the descriptions of
+// problems. They need no API key. The metrics identify accounts and keys by number; no other route reveals anything
+// about an account.
 
-import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import type { LedgerStore } from '../../store/ledger-store.ts';
@@ -11,7 +11,7 @@ import { PROBLEMS, type ProblemCode } from '../problems.ts';
 export interface OperatorRoutesOptions {
   readonly ledger: LedgerStore;
   readonly metrics: Registry;
-  /** Whether the metrics have a port of their own, and are not served here. */
+  /** Whether the metrics are served on a separate port instead. */
   readonly metricsElsewhere?: boolean;
   readonly isDraining: () => boolean;
 }
@@ -42,21 +42,4 @@ export async function operatorRoutes(app: FastifyInstance, options: OperatorRout
     const { status, title, remedy } = PROBLEMS[error as ProblemCode];
     return reply.send({ error, status, title, remedy });
   });
-
-  await app.register(swaggerUi, {
-    routePrefix: '/docs',
-    staticCSP: DOCS_CSP,
-    uiConfig: {
-      layout: 'BaseLayout',
-      docExpansion: 'list',
-      defaultModelsExpandDepth: 0,
-      supportedSubmitMethods: [],
-      validatorUrl: null,
-    },
-    theme: { title: 'Scrip API' },
-  });
 }
-
-/** Nothing from other origins. The script of the page sets styles, hence `unsafe-inline` for these. */
-const DOCS_CSP =
-  "default-src 'self'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";

@@ -1,4 +1,4 @@
-// A span for each request. These hooks are added only if traces are sent.
+// Records a span for each request. The hooks are added only if tracing is on.
 
 import type { FastifyInstance } from 'fastify';
 import type { RequestTrace, Tracer } from '../../tracing/tracer.ts';

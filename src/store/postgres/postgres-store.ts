@@ -1,5 +1,5 @@
-// The store for several processes and machines: PostgreSQL. Writes go through a few lanes, a connection each; reads through
-// connections of their own, always to the primary.
+// The PostgreSQL store, for several processes and machines. Each lane writes on its own connection; reads use separate
+// connections, always to the primary.
 
 import type { Stores } from '../stores.ts';
 import { type PostgresOptions, servingPool } from './pool/connection-pool.ts';
@@ -7,18 +7,22 @@ import { Heartbeat } from './pool/heartbeat.ts';
 import { postgresKeyStore } from './reads/api-keys.ts';
 import { PostgresConsoleStore } from './reads/console-reads.ts';
 import { PostgresLedgerStore } from './reads/ledger-store.ts';
+import { PostgresSummaryKeeper } from './reads/summary-keeper.ts';
 import { openLedger, refuseUnfinishedCopy } from './schema/open-ledger.ts';
 import { BatchWriter } from './writer/batch-writer.ts';
 
 const READERS = 8;
 
-/** One as a rule; another when a batch has failed that the next one had followed, and both are tried again. */
+/**
+ * A lane usually needs one connection. It needs two when it retries a failed batch together with the batch that
+ * followed it.
+ */
 const CONNECTIONS_PER_LANE = 2;
 
 /**
  * Opens the ledger in a database, creating or migrating it where needed.
  *
- * @throws CannotOpen when the server cannot be reached or trusted, or the schema is one that this version cannot read
+ * @throws CannotOpen if the server cannot be reached, its settings are unsafe, or this version cannot use the schema
  */
 export function openPostgresStore(options: PostgresOptions): Promise<Stores> {
   return openLedger(servingPool(options, READERS), { ...options, create: true }, async (database) => {
@@ -33,6 +37,7 @@ export function openPostgresStore(options: PostgresOptions): Promise<Stores> {
     });
     await heartbeat.start();
     const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
-    return { ledger, keys, console: new PostgresConsoleStore(ledger) };
+    const console = new PostgresConsoleStore(ledger);
+    return { ledger, keys, console, summaries: new PostgresSummaryKeeper(ledger) };
   });
 }

@@ -1,4 +1,4 @@
-// Opens the embedded store: one SQLite file, one writer, readers beside it.
+// Opens the embedded store: one SQLite file with one writer, and separate connections for readers.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { Stores } from '../stores.ts';
@@ -13,15 +13,17 @@ import {
 import { sqliteKeyStore } from './reads/api-keys.ts';
 import { SqliteConsoleStore } from './reads/console-reads.ts';
 import { pendingPostingsOf, SqliteLedgerStore } from './reads/ledger-store.ts';
+import { SqliteSummaryKeeper } from './reads/summary-keeper.ts';
 import { LedgerClock, type WallClock } from './writer/ledger-clock.ts';
 import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledger-writer.ts';
 import type { WriterOptions } from './writer/writer.ts';
 
 /**
- * Opens the ledger in `file` for this process alone, creating it where there is none.
+ * Opens the ledger in `file` for this process only, and creates it if it does not exist.
  *
- * @param wall a clock other than the machine's; the writer then works in the caller's thread
- * @throws CannotOpen when another process has it, or it is newer, foreign, damaged or on a disk that cannot be trusted
+ * @param wall replaces the system clock; the writer then runs in the caller's thread
+ * @throws CannotOpen if another process has the file open, or the file is from a newer release, foreign, damaged or on
+ * a disk without durable writes
  */
 export async function openSqliteStore(
   file: string,
@@ -42,7 +44,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // Both threads look through the end of the journal at the same time.
+    // Meanwhile the writer's thread opens the file: both threads read the end of the journal at the same time.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);
@@ -51,6 +53,7 @@ export async function openSqliteStore(
       ledger,
       keys: sqliteKeyStore(keys, clock, (ids) => writer.recordKeyUses(ids)),
       console: new SqliteConsoleStore(ledger),
+      summaries: new SqliteSummaryKeeper(ledger),
     };
   } catch (error) {
     db?.close();

@@ -1,8 +1,8 @@
-// All postings of an account as lines of text, for a spreadsheet or another program. A store gives them out a batch at a
-// time, from one snapshot; here they become NDJSON or CSV.
+// Exports all postings of an account as NDJSON or CSV. A store reads them in batches from one snapshot.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Posting } from '../../ledger/posting.ts';
+import { csvLine } from '../csv.ts';
 import type { LedgerRow } from './ledger-copy.ts';
 
 export const EXPORT_FORMATS = ['ndjson', 'csv'] as const;
@@ -13,21 +13,21 @@ export interface ExportedPosting {
   readonly posting: Posting;
 }
 
-/** What a store knows of an account, for as long as this is open. */
+/** The postings of an account in one snapshot, until `close`. */
 export interface AccountPostings {
-  /** How many there are. */
+  /** The number of postings. */
   readonly total: number;
-  /** By end user, and within one from the first to the latest. */
+  /** Sorted by end user, and oldest first for each. */
   batches(): AsyncIterable<readonly ExportedPosting[]>;
   close(): Promise<void>;
 }
 
-/** The last end user of the account before: the rows of `account` are those behind it. */
+/** The last possible end user of the previous account. The rows of `account` come after it. */
 export function beforeAccount(account: number): EndUserKey {
   return { account: account - 1, endUser: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 }
 
-/** @param rows those behind `beforeAccount` */
+/** @param rows the rows after `beforeAccount` */
 export async function* postingsOfAccount(
   account: number,
   rows: Iterable<readonly LedgerRow[]> | AsyncIterable<readonly LedgerRow[]>,
@@ -38,7 +38,7 @@ export async function* postingsOfAccount(
   }
 }
 
-/** In the order of the columns. */
+/** The columns of an export, in order. */
 const COLUMNS = {
   end_user_id: ({ user }: ExportedPosting) => user.endUser,
   transaction_id: ({ posting }: ExportedPosting) => posting.transactionId,
@@ -52,7 +52,7 @@ const COLUMNS = {
   note: ({ posting }: ExportedPosting) => posting.note,
 };
 
-/** @returns the document in pieces, a batch each; a CSV without postings is its header */
+/** @returns the document in pieces, one for each batch; a CSV without postings has only its header */
 export async function* exportedText(
   batches: AsyncIterable<readonly ExportedPosting[]>,
   format: ExportFormat,
@@ -69,25 +69,4 @@ function ndjsonOf(exported: ExportedPosting): string {
 
 function csvOf(exported: ExportedPosting): string {
   return csvLine(Object.values(COLUMNS).map((read) => read(exported)));
-}
-
-/** RFC 4180: lines end with CRLF, and what would end a field early is quoted. */
-function csvLine(fields: readonly (string | number | null)[]): string {
-  return `${fields.map(csvField).join(',')}\r\n`;
-}
-
-function csvField(field: string | number | null): string {
-  if (typeof field === 'number') return String(field);
-  return field === null ? '' : quoted(inert(field));
-}
-
-/** Spreadsheets take text that begins like this for a formula, and run it. https://owasp.org/www-community/attacks/CSV_Injection */
-const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
-
-function inert(text: string): string {
-  return FORMULA.test(text) ? `'${text}` : text;
-}
-
-function quoted(text: string): string {
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }

@@ -1,5 +1,5 @@
-// A digest over all rows of a ledger in one order, whichever store keeps it: two ledgers are the same when their digests
-// are. Balances follow from the postings, and `scrip verify` checks them on either side.
+// A digest over all rows of a ledger in one order, independent of the store: two ledgers are equal if their digests
+// are. Balances are not included: they follow from the postings, and `scrip verify` checks them.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
@@ -16,11 +16,11 @@ export interface CopyDigest {
   readonly people: number;
   readonly endUsers: number;
   readonly postings: number;
-  /** The transaction that sorts last of all; null when there is none. */
+  /** The transaction id that sorts last; null if there are no transactions. */
   readonly latest: TransactionId | null;
 }
 
-/** @param progress called with how many postings were read since the last call */
+/** @param progress called with the number of postings read since the last call */
 export async function digestOf(source: CopySource, progress: (postings: number) => void): Promise<CopyDigest> {
   const digest = new RowDigest();
   const tableRows = await source.tableRows();
@@ -44,13 +44,13 @@ export async function digestOf(source: CopySource, progress: (postings: number) 
   };
 }
 
-/** Of accounts and API keys alone. */
+/** A digest over accounts and API keys only. */
 export function accountsDigest(tableRows: readonly TableRow[]): string {
   const rows = tableRows.filter(({ table }) => table === 'accounts' || table === 'api_keys');
   return hash('sha256', linesOf(rows).join('\n'), 'hex');
 }
 
-/** When a key was last used is left out: it changes without a change of the ledger. */
+/** Leaves out `last_used_at`, which changes without a change of the ledger. */
 function linesOf(tableRows: readonly TableRow[]): string[] {
   const lines = tableRows.map(({ table, values }) => {
     const kept = values.filter((_, index) => COPIED_TABLES[table][index] !== 'last_used_at');
@@ -63,7 +63,7 @@ class RowDigest {
   readonly counts = { endUsers: 0, postings: 0 };
   latest: TransactionId | null = null;
   readonly #hash = createHash('sha256');
-  /** Over the postings of the end user that is being read, but for those of the transaction that is being read. */
+  /** The hash chain of the current end user, without its current transaction. */
   #chain: ChainHash | null = null;
   #transaction: Posting[] = [];
 

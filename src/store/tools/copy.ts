@@ -1,8 +1,8 @@
-// Copies a whole ledger from one store to another, exactly, and checks it: end user after end user in the order of their
-// keys, then a comparison of all rows on both sides.
+// Copies a whole ledger exactly from one store to another. Copies one end user after the other in the order of their
+// keys, then compares all rows on both sides.
 //
-//   empty ──begin──▶ marked ──commit──▶ mark moved on ──same rows, both verified──▶ finished, the mark is removed
-//                      └──── killed, or failed: the same command goes on after the last end user that is complete
+//   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
+//                      └──── killed or failed: the same command resumes after the last complete end user
 
 import { AssertionError } from 'node:assert';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -13,16 +13,16 @@ import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
-/** Rows between two commits. An end user with more is committed as a whole. */
+/** The number of rows between two commits. An end user with more rows is committed as a whole. */
 const ROWS_PER_COMMIT = 5_000;
 
-/** Why a copy ended before its end, as a sentence that says what to do. */
+/** Thrown if a copy stops before its end. The message says why, and what to do. */
 export class CopyStopped extends Error {
   override readonly name = 'CopyStopped';
 }
 
 export interface CopyReport extends CopyDigest {
-  /** End users that an earlier run of the same copy had copied. */
+  /** The number of end users that an earlier run of the same copy has copied. */
   readonly resumedAfter: number;
 }
 
@@ -43,7 +43,10 @@ export async function copyLedger(
   }
 }
 
-/** A database that went away, which has no code, or a disk that is full. A broken assertion is a bug, and keeps its stack. */
+/**
+ * Whether the error comes from outside: a lost database connection, which has no code, or a full disk. A failed
+ * assertion is a bug, and keeps its stack.
+ */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
   return error.constructor === Error || 'code' in error;
@@ -104,13 +107,19 @@ async function copyEndUsers(
   if (last !== null) await destination.commit(last);
 }
 
-/** Every change of a ledger enters a posting, an account or a key, or revokes one, and nothing is ever deleted. */
+/**
+ * A text that changes whenever the ledger does: each change adds a posting, an account or a key, or revokes a key, and
+ * nothing is ever deleted.
+ */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();
   return `${accountsDigest(await source.tableRows())} ${endUsers} end users, ${postings} postings`;
 }
 
-/** No earlier than the source's, and behind every transaction: the next one sorts after all of them. */
+/**
+ * The clock for the copy: not before the clock of the source or any copied transaction, so that the next id sorts after
+ * all of them.
+ */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;
   const given = { at: instantOf(latest), sequence: sequenceOf(latest) };

@@ -1,4 +1,4 @@
-// Digests as an operator keeps them: a line each, and anything else is no file of digests.
+// The text format of digests: one line for each digest. A file with anything else is not a file of digests.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const AT = Date.UTC(2026, 1, 21, 12);
 const [digest] = new LedgerDigester([throughPosition({ at: AT, sequence: 5 })]).digests();
 assert(digest);
 
-test('A digest is read back from its line, alone and among others', () => {
+test('Digests are read back from a file with one line or several', () => {
   const line = lineOf(digest);
   assert.match(
     line,
@@ -21,7 +21,7 @@ test('A digest is read back from its line, alone and among others', () => {
   assert.deepEqual(digestsIn(`${line}\n\n${lineOf(other)}\r\n`), [digest, other]);
 });
 
-test('A text that is anything but digests is no file of digests', () => {
+test('A text with anything other than valid digests is not a file of digests', () => {
   const line = lineOf(digest);
   const texts = [
     '',
@@ -39,7 +39,7 @@ test('A text that is anything but digests is no file of digests', () => {
   for (const text of texts) assert.equal(digestsIn(text), null, text.slice(0, 80));
 });
 
-test('A position sorts behind all that was given out up to it, and before what follows', () => {
+test('The position of a digest sorts after all ids issued up to it, and before all later ids', () => {
   const through = throughPosition({ at: AT, sequence: 5 });
   assert(through < throughPosition({ at: AT, sequence: 6 }));
   assert(through < lastIdAt(AT) && lastIdAt(AT) < throughPosition({ at: AT + 1, sequence: 0 }));

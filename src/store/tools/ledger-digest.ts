@@ -1,8 +1,9 @@
-// Digests of a ledger: one line that stands for all postings up to some transaction, made of the hash chains of all end
-// users. With such a line kept elsewhere, `scrip verify` can tell later whether anything before it was changed.
+// Digests of a ledger: one line that covers all postings up to some transaction, computed from the hash chains of all
+// end users. With a digest that was kept elsewhere, `scrip verify` can detect whether any of these postings has
+// changed.
 //
-// A digest counts the renewals that were due by then and not yet stored, since they will be stored as they would have
-// been: same ids, same instants. So it does not matter when the renewal job ran.
+// A digest includes the renewals that were due and not stored yet. Their ids and instants do not depend on when they
+// are stored, so neither does the digest.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -13,23 +14,23 @@ import { settle } from '../../ledger/settle.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../../ledger/state.ts';
 import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 
-/** What all postings up to one come to. */
+/** The digest of all postings up to a transaction. */
 export interface PostingsDigest {
-  /** The ids of all later transactions sort behind this one. */
+  /** All later transaction ids sort after this one. */
   readonly through: TransactionId;
-  /** Those that have postings. */
+  /** The number of end users with postings. */
   readonly endUsers: number;
   readonly postings: number;
   readonly sha256: string;
 }
 
-/** Takes in the postings of a whole ledger: end user after end user in one order, oldest first within each. */
+/** Computes digests from the postings of a whole ledger, which must be sorted by end user and oldest first for each. */
 export class LedgerDigester {
   readonly #cuts: readonly Cut[];
   readonly #ascending: readonly Cut[];
   #endUser: EndUserFold | null = null;
 
-  /** @param through the positions up to which to make digests */
+  /** @param through the positions up to which digests are computed */
   constructor(through: readonly TransactionId[]) {
     this.#cuts = through.map((id) => new Cut(id));
     this.#ascending = this.#cuts.toSorted((a, b) => (a.through < b.through ? -1 : 1));
@@ -43,7 +44,7 @@ export class LedgerDigester {
     this.#endUser.add(posting);
   }
 
-  /** One for each of the positions, in their order. */
+  /** One digest for each position, in the given order. */
   digests(): readonly PostingsDigest[] {
     this.#endUser?.end();
     this.#endUser = null;
@@ -51,7 +52,7 @@ export class LedgerDigester {
   }
 }
 
-/** One position up to which a digest is made. */
+/** A position up to which a digest is computed. */
 class Cut {
   readonly through: TransactionId;
   readonly #hash: Hash = createHash('sha256');
@@ -62,7 +63,7 @@ class Cut {
     this.through = through;
   }
 
-  /** @param chain over the `count` postings before the cut, which lead to `state` */
+  /** @param chain the hash chain over the `count` postings before the cut, which lead to `state` */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {
     const due = settle(state, instantOf(this.through), Number.POSITIVE_INFINITY).postings;
     const postings = count + due.length;
@@ -78,7 +79,7 @@ class Cut {
   }
 }
 
-/** One end user as far as its postings were read. */
+/** The fold of the postings of one end user. */
 class EndUserFold {
   readonly user: EndUserKey;
   readonly #cuts: readonly Cut[];
@@ -114,7 +115,7 @@ class EndUserFold {
     this.#transaction = [];
   }
 
-  /** Adds to the cuts that lie before a transaction; to all that are left when there is none. */
+  /** Adds the end user to the cuts before a transaction, or to all remaining cuts if `id` is null. */
   #passBefore(id: TransactionId | null): void {
     for (let cut = this.#cuts[this.#passed]; cut && (id === null || id > cut.through); cut = this.#cuts[this.#passed]) {
       cut.add(this.user, this.#chain, this.#count, this.#state);
@@ -126,10 +127,10 @@ class EndUserFold {
 const LINE =
   /^scrip-digest-1 at=(?<at>\S+) end_users=(?<endUsers>\d{1,15}) postings=(?<postings>\d{1,15}) through=(?<through>[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}) sha256=(?<sha256>[0-9a-f]{64})$/;
 
-/** One an hour for a year, and some. */
+/** Enough for one digest an hour for a year. */
 const LINES_MAX = 10_000;
 
-/** The line in which an operator keeps a digest. */
+/** The line in which an operator stores a digest. */
 export function lineOf({ through, endUsers, postings, sha256 }: PostingsDigest): string {
   const at = instantText(through);
   return `scrip-digest-1 at=${at} end_users=${endUsers} postings=${postings} through=${through} sha256=${sha256}`;
@@ -139,7 +140,7 @@ export function instantText(through: string): string {
   return new Date(instantOf(through)).toISOString();
 }
 
-/** @returns the digests of a text, one a line; null when it is anything else */
+/** @returns the digests of a text with one digest a line; null for any other text */
 export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   if (lines.length === 0 || lines.length > LINES_MAX) return null;

@@ -1,5 +1,5 @@
-// The port for operating a ledger, beside servers that may be running on it: verify, digest, rebuild. Serving never sees
-// these. Copying a whole ledger has a port of its own (`ledger-copy.ts`).
+// The port for operating a ledger while servers may be running on it: verify, digest, rebuild. Servers do not use it.
+// The ports for copying a whole ledger are in `ledger-copy.ts`.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -7,33 +7,33 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import type { KeyStore } from '../key-store.ts';
 import type { PostingsDigest } from './ledger-digest.ts';
 
-/** How far a command has come. */
+/** The progress of a command. */
 export interface Progress {
-  /** What it is doing, such as `copying`. */
+  /** The current step, such as `copying`. */
   readonly step: string;
   readonly done: number;
   readonly total: number;
-  /** What is counted, such as `postings`. */
+  /** The unit that is counted, such as `postings`. */
   readonly unit: string;
 }
 
-/** Called now and then. */
+/** Called from time to time with the progress. */
 export type ReportProgress = (progress: Progress) => void;
 
 export interface AuditReport {
   readonly endUsers: number;
   readonly postings: number;
-  /** What is broken in the store itself, below the ledger: pages, indexes, the clock, derived tables. */
+  /** The faults of the store itself: pages, indexes, the clock, derived tables. One sentence each. */
   readonly store: readonly string[];
 }
 
 export interface LedgerTools {
-  /** Folds all postings once more, in one snapshot, and compares the result with what is stored. */
+  /** Folds all postings again in one snapshot, and compares the result with the stored rows. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   /**
    * Digests of all postings, in one snapshot.
    *
-   * @param through the positions up to which to make digests; null for all that has happened
+   * @param through the positions up to which digests are computed; null for one digest of all postings
    */
   digest(through: readonly TransactionId[] | null): Promise<readonly PostingsDigest[]>;
   /** Rebuilds the totals from the postings. */
@@ -41,19 +41,19 @@ export interface LedgerTools {
   close(): Promise<void>;
 }
 
-/** One ledger, as a store opens it for a command of an operator. Closed with `tools`. */
+/** The ports of one ledger for a command of the operator. Closed with `tools`. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;
 }
 
 export interface AuditSummary extends AuditReport {
-  /** How many places are broken, and what is wrong with one of them. */
+  /** The number of faults, and one of them as an example. */
   readonly broken: number;
   readonly example: string;
 }
 
-/** Runs an audit of which only the result matters, not each finding. */
+/** Runs an audit and returns a summary instead of all findings. */
 export async function auditSummary(
   audit: (report: (finding: Finding) => void) => AuditReport | Promise<AuditReport>,
 ): Promise<AuditSummary> {
@@ -66,11 +66,11 @@ export async function auditSummary(
   return { ...report, broken: findings + report.store.length, example: report.store[0] ?? example };
 }
 
-/** What a backup holds, as it was verified. */
+/** The content of a backup, as verified. */
 export interface BackupReport {
   readonly endUsers: number;
   readonly postings: number;
   readonly bytes: number;
-  /** The latest instant that the ledger's clock had issued; null when the ledger was still empty. */
+  /** The latest instant that the ledger has used; null for an empty ledger. */
   readonly at: Instant | null;
 }

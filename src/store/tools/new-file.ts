@@ -1,31 +1,31 @@
-// A file that is there whole or not at all: written under another name, put on stable storage, and only then given its
-// own. A file of that name which is there already is never replaced.
+// Creates a file completely or not at all: writes it under a temporary name, syncs it to stable storage, and then gives
+// it its final name. An existing file is never replaced.
 
 import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { CannotOpen } from '../store-fault.ts';
 
-/** It holds hashes of keys and what customers bought: for the eyes of its owner. */
+/** Readable only by the owner: the file contains hashes of keys and the purchases of customers. */
 export const OWNER_ONLY = 0o600;
 
-/** What file systems without hard links say of one. */
+/** The errors of file systems that do not support hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 export class NewFile implements Disposable {
   readonly file: string;
-  /** Where to write. */
+  /** The temporary file to write to. */
   readonly partial: string;
   readonly #onSignal = () => {
     this[Symbol.dispose]();
     process.exit(1);
   };
 
-  /** @throws CannotOpen when there is a file of that name, or none can be made */
+  /** @throws CannotOpen if the file exists or cannot be created */
   constructor(file: string) {
     this.file = file;
     this.partial = `${file}.partial-${process.pid}`;
     if (existsSync(file)) throw alreadyThere(file);
-    // First, so that there is no moment in which a signal leaves something behind.
+    // Install the handlers first, so that a signal never leaves the temporary file behind.
     process.once('SIGINT', this.#onSignal);
     process.once('SIGTERM', this.#onSignal);
     try {
@@ -33,16 +33,16 @@ export class NewFile implements Disposable {
     } catch (error) {
       this.#letSignalsEnd();
       throw new CannotOpen(
-        `${file} cannot be written (${(error as Error).message}); name a file in a folder of yours.`,
+        `${file} cannot be written (${(error as Error).message}); choose a folder in which you may write.`,
       );
     }
   }
 
-  /** @throws CannotOpen when a file of that name has been created meanwhile */
+  /** @throws CannotOpen if a file with that name was created meanwhile */
   publish(): void {
     syncToDisk(this.partial);
     try {
-      // Unlike a rename, a link never replaces what is there.
+      // Unlike a rename, a link never replaces an existing file.
       linkSync(this.partial, this.file);
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
@@ -54,7 +54,7 @@ export class NewFile implements Disposable {
     syncToDisk(dirname(this.file));
   }
 
-  /** Takes away what is not published. Twice is no error. */
+  /** Removes the temporary file. May be called twice. */
   [Symbol.dispose](): void {
     removeDatabase(this.partial);
     this.#letSignalsEnd();
@@ -66,12 +66,12 @@ export class NewFile implements Disposable {
   }
 }
 
-/** Also what SQLite may have left beside it. */
+/** Removes a database with the files that SQLite may have left next to it. */
 export function removeDatabase(file: string): void {
   for (const suffix of ['', '-journal', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true });
 }
 
-/** A file, or a folder with the names in it. */
+/** Syncs a file, or the entries of a folder. */
 export function syncToDisk(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
@@ -82,5 +82,5 @@ export function syncToDisk(path: string): void {
 }
 
 function alreadyThere(file: string): CannotOpen {
-  return new CannotOpen(`${file} is there already; name a file that is not.`);
+  return new CannotOpen(`${file} already exists; choose a new file.`);
 }

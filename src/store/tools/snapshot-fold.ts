@@ -8,31 +8,31 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { stateText } from '../state-text.ts';
 
 export class SnapshotFold {
-  /** Of an end user that has no more snapshots, the postings need not be folded. */
+  /** The snapshots that are not checked yet. Once there are none, further postings are not folded. */
   readonly #unchecked: Map<TransactionId, string>;
   readonly #wrong: TransactionId[] = [];
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
 
-  /** @param snapshots states as text, by the transaction behind which they are */
+  /** @param snapshots the states as text, by the transaction after which each was stored */
   constructor(snapshots: ReadonlyMap<TransactionId, string>) {
     this.#unchecked = new Map(snapshots);
   }
 
-  /** @param posting the next one of the end user, from the first one on */
+  /** @param posting the next posting of the end user, starting with the first one */
   add(posting: Posting): void {
     if (this.#unchecked.size === 0) return;
     if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction();
     this.#transaction.push(posting);
   }
 
-  /** @returns the transactions whose snapshots are not what the postings say */
+  /** @returns the transactions with snapshots that do not match the postings */
   end(): readonly TransactionId[] {
     this.#endTransaction();
     return [...this.#wrong, ...this.#unchecked.keys()];
   }
 
-  /** What violates an invariant is reported by the audit itself. */
+  /** Ignores invariant violations: the audit reports them. */
   #endTransaction(): void {
     const [first] = this.#transaction;
     if (first === undefined) return;

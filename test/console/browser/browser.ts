@@ -1,4 +1,5 @@
-// A real browser for tests: Chromium from npm, pages that collect every error, and axe, which finds accessibility problems.
+// A real browser for tests: Chromium from npm, pages that collect all errors, and axe, which finds accessibility
+// problems.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -6,7 +7,7 @@ import { createRequire } from 'node:module';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** Long enough for a busy machine, short enough that a test that hangs fails at the step where it hangs. */
+/** Long enough for a busy machine, and short enough that a hanging test fails at the step that hangs. */
 const STEP_TIMEOUT_MS = 15_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -19,8 +20,9 @@ export interface Visit {
 }
 
 /**
- * Flags that this build sets for serverless functions. With a single process, closing a page would close the browser.
- * Emulated graphics took 6.5 of 16.3 seconds of processor time for 38 pages with axe, and our pages need none.
+ * Flags that this build of Chromium sets for serverless functions. With a single process, closing a page would close
+ * the browser. Emulated graphics took 6.5 of 16.3 seconds of processor time for 38 pages with axe, and our pages need
+ * none.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -30,7 +32,7 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: await sparticuz.executablePath(), args, headless: true });
 }
 
-/** Opens a page that shares nothing with the others, not even cookies. */
+/** Opens a page that shares nothing with other pages, not even cookies. */
 export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(STEP_TIMEOUT_MS);
@@ -39,7 +41,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // Navigating away before a page has loaded aborts it; browsers do not log this.
+    // Navigating away from a page that is still loading aborts its requests, which browsers do not log.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });
@@ -51,12 +53,12 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-/** `colours` are the rules whose result depends on the colour scheme or the screen. */
+/** `colours` selects the rules with results that depend on the color scheme or the screen size. */
 export type Rules = 'all' | 'colours';
 
-/** All problems that axe finds, of any severity. */
+/** Returns all problems that axe finds, of any severity. */
 export async function axeViolations(page: Page, rules: Rules = 'all'): Promise<string[]> {
-  // The Content-Security-Policy would block a script element.
+  // Evaluate axe in the page, because the Content-Security-Policy would block a script element.
   await page.evaluate(AXE);
   return page.evaluate(async (rules) => {
     const { axe } = globalThis as unknown as {
@@ -83,7 +85,7 @@ export async function assertSound({ page, errors }: Visit, name: string, rules: 
   assert.deepEqual(await overflow(page), null, `${name} is wider than the screen`);
 }
 
-/** The element that makes the page wider than the screen, and by how much; null when nothing does. */
+/** Returns the element that makes the page wider than the screen, and by how much; null if the page fits. */
 async function overflow(page: Page): Promise<string | null> {
   return page.evaluate(`(() => {
     const { scrollWidth, clientWidth } = document.documentElement;

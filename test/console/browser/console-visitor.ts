@@ -1,4 +1,4 @@
-// A user of the console in a real browser, who finds links, buttons and fields by their labels.
+// A user of the console in a real browser. Finds links, buttons and fields by their labels.
 
 import assert from 'node:assert/strict';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -51,10 +51,10 @@ export class ConsoleVisitor {
     await this.fill('Password', PASSWORD);
     await this.fill('Account name', accountName);
     await this.press('Sign up');
-    await this.page.waitForURL(/\/console\/sign-in/);
+    await this.page.waitForURL(/\/console\/overview/);
   }
 
-  async signIn({ email }: Person): Promise<void> {
+  async signIn({ email }: Pick<Person, 'email'>): Promise<void> {
     await this.open('/console/sign-in');
     await this.fill('Email', email);
     await this.fill('Password', PASSWORD);
@@ -68,7 +68,7 @@ export class ConsoleVisitor {
     await this.fill('Name', name);
     await this.press('Create key');
     const secret = await this.page.locator('#secret').innerText();
-    assert(isWellFormed(secret), 'a new key is shown');
+    assert(isWellFormed(secret), 'the page shows the new key');
     return secret;
   }
 

@@ -1,5 +1,5 @@
-// The console end to end: a real browser and the real service on each store, by mouse, by keyboard, on a phone and without
-// JavaScript.
+// The console end to end: the real service on each store in a real browser, with the mouse, with the keyboard, on a
+// phone, and without JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -44,11 +44,10 @@ for (const [name, store] of Object.entries(STORES)) {
   describe(`Console in a browser (${name})`, () => {
     const { arrive, url } = consoleOn(store);
 
-    test('a user signs up, creates a key, finds the credits it added, adjusts them, revokes the key and signs out', async () => {
+    test('a user signs up, creates an API key, finds the credits added with it, adjusts them, revokes the key and signs out', async () => {
       const visitor = await arrive();
       const person = newPerson();
       await visitor.signUp(person);
-      await visitor.signIn(person);
       const secret = await visitor.createKey('Backend');
       await visitor.page.getByRole('button', { name: 'Copy' }).waitFor();
       const endUser = randomUUID();
@@ -59,7 +58,7 @@ for (const [name, store] of Object.entries(STORES)) {
         await visitor.page.reload();
         const text = await visitor.text();
         return text.includes('1,234') && text.includes(endUser);
-      }, 'the credits are on the overview');
+      }, 'the overview shows the credits');
 
       await visitor.follow('End users');
       await visitor.fill('Search by UUID', endUser.slice(0, 8));
@@ -77,19 +76,19 @@ for (const [name, store] of Object.entries(STORES)) {
       const adjusted = await visitor.text();
       assert.match(adjusted, /Credits subtracted\.[\s\S]*1,200 credits/);
       assert.match(adjusted, /−34[\s\S]*Counted twice, ticket 4711/);
-      assert(adjusted.includes(person.email), 'the history names the user');
+      assert(adjusted.includes(person.email), 'the history shows the user');
 
       await visitor.follow('API keys');
-      assert(!(await visitor.page.content()).includes(secret), 'the secret is shown once');
+      assert(!(await visitor.page.content()).includes(secret), 'the secret is shown only once');
       await visitor.follow('Revoke');
       await visitor.press('Revoke key');
       const revoked = performance.now();
       await visitor.page.getByText('Key revoked').waitFor();
       await eventually(
         async () => (await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 1 })) === 401,
-        'the key is refused',
+        'the revoked key is refused',
       );
-      assert(performance.now() - revoked < REVOKED_WITHIN_MS, 'a revoked key is refused within a second');
+      assert(performance.now() - revoked < REVOKED_WITHIN_MS, 'the revoked key is refused within a second');
 
       await visitor.signOut();
       await visitor.open('/console/overview');
@@ -97,7 +96,7 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.leave();
     });
 
-    test('a user of another account sees no end users and keys of this one', async () => {
+    test('a user of one account sees no end users or API keys of another account', async () => {
       const [first, second] = [await arrive(), await arrive()];
       const [ada, bob] = [newPerson(), newPerson()];
       for (const [visitor, person] of [
@@ -105,7 +104,6 @@ for (const [name, store] of Object.entries(STORES)) {
         [second, bob],
       ] as const) {
         await visitor.signUp(person);
-        await visitor.signIn(person);
       }
       const secret = await first.createKey('First key');
       const endUser = randomUUID();
@@ -125,25 +123,23 @@ for (const [name, store] of Object.entries(STORES)) {
       await second.leave();
     });
 
-    test('a double click creates one key and shows its secret', async () => {
+    test('a double click on the button creates one API key and shows its secret', async () => {
       const visitor = await arrive();
       const person = newPerson();
       await visitor.signUp(person);
-      await visitor.signIn(person);
       await visitor.follow('API keys');
       await visitor.fill('Name', 'Clicked twice');
       await visitor.page.getByRole('button', { name: 'Create key', exact: true }).dblclick();
       assert.match(await visitor.page.locator('#secret').innerText(), /^scrip_write_/);
       await visitor.follow('API keys');
-      assert.equal(await visitor.page.getByText('Clicked twice').count(), 1);
+      assert.equal(await visitor.page.locator('.strong', { hasText: 'Clicked twice' }).count(), 1);
       await visitor.leave();
     });
 
-    test('an owner invites a member by a link and removes the member after confirmation', async () => {
+    test('an owner invites a member with a link, and removes the member after a confirmation', async () => {
       const [owner, guest] = [await arrive(PHONE), await arrive(PHONE)];
       const [ada, bob] = [newPerson(), newPerson()];
       await owner.signUp(ada);
-      await owner.signIn(ada);
       await owner.follow('Members');
       await owner.press('Create invitation link');
       const link = await owner.page.locator('#invitation').innerText();
@@ -152,7 +148,7 @@ for (const [name, store] of Object.entries(STORES)) {
       await guest.fill('Email', bob.email);
       await guest.fill('Password', 'seven green bottles on a wall');
       await guest.press('Join');
-      await guest.signIn(bob);
+      await guest.page.waitForURL(/\/console\/overview/);
       await owner.follow('Members');
       await owner.page.getByRole('row', { name: bob.email }).getByRole('link', { name: 'Remove', exact: true }).click();
       assert.match(await owner.text(), new RegExp(`Remove ${bob.email}\\?`));
@@ -167,7 +163,7 @@ for (const [name, store] of Object.entries(STORES)) {
   });
 }
 
-// Display and operation do not depend on the store, so one store is enough.
+// Appearance and operation do not depend on the store, so testing on one store is enough.
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(STORES.SQLite);
 
@@ -176,15 +172,14 @@ describe('Pages of the console in a browser', () => {
     ['in dark mode', { colorScheme: 'dark' }],
     ['on a phone', PHONE],
   ] as const) {
-    test(`every page of a new account is accessible and fits the screen ${display}`, async () => {
+    test(`${display}, every page of a new account is accessible and fits the screen`, async () => {
       const visitor = await arrive(options);
       const person = newPerson();
-      for (const path of ['/console/sign-in', '/console/sign-up']) {
+      for (const path of ['/console/sign-in', '/console/sign-up', '/docs']) {
         await visitor.open(path);
         await assertSound(visitor.visited, `${path} ${display}`);
       }
       await visitor.signUp(person);
-      await visitor.signIn(person);
       await assertSound(visitor.visited, `the empty overview ${display}`);
       const secret = await visitor.createKey('Backend');
       await assertSound(visitor.visited, `the new key ${display}`);
@@ -197,7 +192,8 @@ describe('Pages of the console in a browser', () => {
         `/console/end-users/${endUser}`,
         '/console/api-keys',
         '/console/members',
-        '/console/password',
+        '/console/account',
+        '/docs',
       ]) {
         await visitor.open(path);
         await assertSound(visitor.visited, `${path} ${display}`);
@@ -209,10 +205,11 @@ describe('Pages of the console in a browser', () => {
     });
   }
 
-  test('a user signs in and adds credits by keyboard alone', async () => {
+  test('a user signs in and adds credits with only the keyboard', async () => {
     const visitor = await arrive();
     const person = newPerson();
     await visitor.signUp(person);
+    await visitor.signOut();
     const { keyboard } = visitor.page;
     await tabTo(visitor, 'Email');
     await keyboard.type(person.email);
@@ -244,7 +241,6 @@ describe('Pages of the console in a browser', () => {
     const visitor = await arrive({ javaScriptEnabled: false });
     const person = newPerson();
     await visitor.signUp(person);
-    await visitor.signIn(person);
     const secret = await visitor.createKey('Backend');
     const endUser = randomUUID();
     assert.equal(await callApi(url(), secret, '/add', { end_user_id: endUser, amount: 10 }), 200);
@@ -255,7 +251,7 @@ describe('Pages of the console in a browser', () => {
     assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
     await visitor.page.getByText('Stop the cycle').first().click();
     await visitor.press('Stop cycle');
-    assert.match(await visitor.text(), /Cycle stopped[\s\S]*1,010 credits[\s\S]*recurring, stopped/);
+    assert.match(await visitor.text(), /Cycle stopped[\s\S]*1,010 credits[\s\S]*Recurring, stopped/);
     await visitor.leave();
   });
 });
@@ -291,5 +287,5 @@ async function tabTo({ page }: ConsoleVisitor, name: string): Promise<void> {
     );
     if (focused === name) return;
   }
-  assert.fail(`${name} cannot be reached by Tab`);
+  assert.fail(`${name} cannot be reached with the Tab key`);
 }

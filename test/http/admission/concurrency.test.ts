@@ -1,4 +1,5 @@
-// Concurrent requests: no credit is spent twice or lost, and exactly one of several starts gets the cycle.
+// Concurrent requests: no credit is spent twice or lost, and exactly one of several concurrent starts creates the
+// cycle.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,14 +16,14 @@ function times<Result>(count: number, work: (index: number) => Result): Result[]
   return Array.from({ length: count }, (_, index) => work(index));
 }
 
-/** The number of answers by status. */
+/** Counts the responses by status. */
 function tally(replies: readonly Pick<Reply, 'status'>[]): Record<number, number> {
   const counts: Record<number, number> = {};
   for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-test('300 subtractions of 1 on as many connections take exactly the 100 credits that are there', async () => {
+test('300 concurrent subtractions of 1, each on its own connection, spend exactly the 100 available credits', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 60 });
   await scrip.post('/add', { end_user_id: user, amount: 40 });
@@ -35,7 +36,7 @@ test('300 subtractions of 1 on as many connections take exactly the 100 credits 
   await scrip.assertConsistent();
 });
 
-test('300 subtractions of 1, pipelined on one connection, take exactly the 100 credits that are there', async () => {
+test('300 subtractions of 1, pipelined on one connection, spend exactly the 100 available credits', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 100 });
   const connection = await RawConnection.open(scrip);
@@ -46,7 +47,7 @@ test('300 subtractions of 1, pipelined on one connection, take exactly the 100 c
   await scrip.assertConsistent();
 });
 
-test('pipelined answers come in the order of their requests', async () => {
+test('the responses to pipelined requests arrive in the order of the requests', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 1_000_000 });
   const connection = await RawConnection.open(scrip);
@@ -56,7 +57,7 @@ test('pipelined answers come in the order of their requests', async () => {
   assert.deepEqual(answered, amounts);
 });
 
-test('concurrent subtractions of different amounts never take more than the balance', async () => {
+test('concurrent subtractions of different amounts never spend more than the balance', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 1_000 });
   const replies = await Promise.all(
@@ -72,7 +73,7 @@ test('concurrent subtractions of different amounts never take more than the bala
   await scrip.assertConsistent();
 });
 
-test('all of 200 concurrent additions count', async () => {
+test('200 concurrent additions all add their credits', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(200, (index) => scrip.post('/add', { end_user_id: user, amount: index + 1 })),
@@ -84,7 +85,7 @@ test('all of 200 concurrent additions count', async () => {
   await scrip.assertConsistent();
 });
 
-test('of 100 concurrent starts exactly one starts a cycle, and the others get that one in their answers', async () => {
+test('exactly one of 100 concurrent starts creates a cycle, and the responses to the others contain that cycle', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(100, (index) => scrip.post('/start-cycle', { end_user_id: user, amount: index + 1 })),
@@ -97,7 +98,7 @@ test('of 100 concurrent starts exactly one starts a cycle, and the others get th
   assert.equal(active_balance_by_cycle.length, 1);
 });
 
-test('50 concurrent replacements each grant their credits once, and leave one active cycle', async () => {
+test('each of 50 concurrent replacements grants its credits once, and one active cycle remains', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(50, () => scrip.post('/start-cycle', { end_user_id: user, amount: 10, on_active: 'replace' })),
@@ -112,7 +113,7 @@ test('50 concurrent replacements each grant their credits once, and leave one ac
   await scrip.assertConsistent();
 });
 
-test('concurrent stops answer the same canceled cycle', async () => {
+test('concurrent stops return the same canceled cycle', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 10 });
   const replies = await Promise.all(times(20, () => scrip.post('/stop-cycle', { end_user_id: user })));
@@ -120,7 +121,7 @@ test('concurrent stops answer the same canceled cycle', async () => {
   assert.equal(replies[0]?.body.status, 'canceled');
 });
 
-test('a read that is sent after the answer to a write sees the write', async () => {
+test('a read that is sent after the response to a write sees the write', async () => {
   const user = someone();
   for (let amount = 1; amount <= 30; amount++) {
     await scrip.post('/add', { end_user_id: user, amount: 1 });

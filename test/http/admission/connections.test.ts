@@ -1,5 +1,5 @@
-// The bounds of connections: how many there are, how long parts of a request may take to arrive, how long an answer may be
-// left unread, how many headers a request may have, and how long a stop waits. The times are shorter here than in use.
+// The limits of connections: their number, the time for a request to arrive, the time that a response may stay unread,
+// the number of headers, and the time that a stop waits. The tests use shorter times than the service.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -24,7 +24,7 @@ function withHeaders(count: number): string {
   return `GET /healthz HTTP/1.1\r\nHost: scrip\r\n${others}\r\n`;
 }
 
-/** A connection that is served. */
+/** Opens a connection and gets a response on it. */
 async function served(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(HEALTH);
@@ -32,7 +32,7 @@ async function served(scrip: Scrip): Promise<RawConnection> {
   return connection;
 }
 
-test('MAX_CONNECTIONS are served, and the first request on a further one is refused by that name and closes it', async (t) => {
+test('on a connection beyond MAX_CONNECTIONS, the first request gets Overloaded, which names the setting, and the connection is closed', async (t) => {
   const scrip = await start(t, { connectionsMax: 10 });
   const open = await Promise.all(Array.from({ length: 10 }, () => served(scrip)));
   const user = someone();
@@ -45,7 +45,10 @@ test('MAX_CONNECTIONS are served, and the first request on a further one is refu
   assert.deepEqual([refused.headers.get('connection'), refused.headers.get('retry-after')], ['close', '1']);
   assert.equal(await further.untilClosed(), '');
   for (const { socket } of open.slice(5)) socket.destroy();
-  await eventually(async () => (await sendRaw(scrip, HEALTH)).headers.get('connection') !== 'close', 'there is room');
+  await eventually(
+    async () => (await sendRaw(scrip, HEALTH)).headers.get('connection') !== 'close',
+    'a new connection is accepted again',
+  );
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
@@ -58,7 +61,7 @@ test('beyond MAX_CONNECTIONS, /healthz, /readyz and /metrics still respond, and 
   }
 });
 
-test('far beyond MAX_CONNECTIONS a connection is closed without a response', async (t) => {
+test('far beyond MAX_CONNECTIONS, a connection is closed without a response', async (t) => {
   const scrip = await start(t, { connectionsMax: 1 });
   await served(scrip);
   await Promise.all(Array.from({ length: SURPLUS_CONNECTIONS_MAX }, () => RawConnection.open(scrip)));
@@ -69,7 +72,7 @@ test('far beyond MAX_CONNECTIONS a connection is closed without a response', asy
   assert.equal(further.bytesRead, 0);
 });
 
-test('headers that do not arrive in time get RequestTimeout, and the connection is closed', async (t) => {
+test('a request whose headers do not arrive in time gets RequestTimeout, and the connection is closed', async (t) => {
   const scrip = await start(t, { headersTimeoutMs: 300, connectionsCheckMs: 50 });
   const [slow, quick] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
   slow.send(HEALTH.slice(0, -2));
@@ -82,7 +85,7 @@ test('headers that do not arrive in time get RequestTimeout, and the connection 
   await slow.untilClosed();
 });
 
-test('a body that does not arrive in time gets RequestTimeout, and changes nothing', async (t) => {
+test('a request whose body does not arrive in time gets RequestTimeout and changes nothing', async (t) => {
   const scrip = await start(t, { headersTimeoutMs: 200, requestTimeoutMs: 400, connectionsCheckMs: 50 });
   const user = someone();
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -98,7 +101,7 @@ test('a body that does not arrive in time gets RequestTimeout, and changes nothi
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('an idle connection is closed after its idle time, not before', async (t) => {
+test('an idle connection is closed after the idle timeout, not before', async (t) => {
   const scrip = await start(t, { keepAliveMs: 500 });
   const connection = await RawConnection.open(scrip);
   const started = performance.now();
@@ -108,7 +111,7 @@ test('an idle connection is closed after its idle time, not before', async (t) =
   assert(performance.now() - started >= 450);
 });
 
-test('100 headers are accepted, and 101 are HeadersTooLarge, however short they are', async (t) => {
+test('a request with 100 headers is accepted, and one with 101 gets HeadersTooLarge, however short they are', async (t) => {
   const scrip = await start(t);
   assert.equal((await sendRaw(scrip, withHeaders(100))).status, 200);
   for (const count of [101, 3_000]) {
@@ -118,7 +121,7 @@ test('100 headers are accepted, and 101 are HeadersTooLarge, however short they 
   }
 });
 
-test('an idempotency key behind thousands of headers is refused with them, not dropped', async (t) => {
+test('a request with an idempotency key after thousands of headers is refused, and not executed without the key', async (t) => {
   const scrip = await start(t);
   const user = someone();
   const many = 'a:\r\n'.repeat(2_100);
@@ -129,7 +132,7 @@ test('an idempotency key behind thousands of headers is refused with them, not d
 });
 
 for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
-  test(`two hosts, the second as ${second}, are BadRequest, and nothing changes`, async (t) => {
+  test(`a request with two Host headers, the second as ${second}, gets BadRequest and changes nothing`, async (t) => {
     const scrip = await start(t);
     const user = someone();
     const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -139,7 +142,7 @@ for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
   });
 }
 
-/** The server's sockets in this process, by the ports of their clients. */
+/** The sockets of the server, which runs in this process, by the ports of their clients. */
 const serverEnds = new Map<number | undefined, Socket>();
 subscribe('net.server.socket', (message) => {
   const { socket } = message as { socket: Socket };
@@ -150,10 +153,10 @@ function otherEndOf({ socket }: RawConnection): Socket | undefined {
   return serverEnds.get(socket.localPort);
 }
 
-/** Requests for some 100 KB each. */
+/** How many documents of about 100 KB the client requests. */
 const ASKED = 200;
 
-/** Asks for more than the buffers in between hold, and reads none of it. */
+/** Requests more than the buffers between server and client can hold, and reads none of it. */
 async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.socket.pause();
@@ -167,15 +170,15 @@ test('a client that reads none of its responses is disconnected once they have b
   await scrip.call('GET', '/healthz');
   const connection = await askAndNotRead(scrip);
   const started = performance.now();
-  // The client does not notice, since it reads nothing.
-  await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server has closed the connection');
+  // The client does not notice, because it reads nothing.
+  await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server closes the connection');
   const tookMs = performance.now() - started;
   assert(tookMs >= 0.9 * unreadAnswerMs && tookMs < 2 * unreadAnswerMs, `${tookMs} ms`);
   assert.equal((await scrip.call('GET', '/healthz')).status, 200);
   connection.socket.resume();
   await connection.untilClosed();
   const whole = JSON.stringify((await scrip.call('GET', '/openapi.json')).body).length * ASKED;
-  assert(connection.socket.bytesRead < whole, 'it was closed before all was sent');
+  assert(connection.socket.bytesRead < whole, 'the connection is closed before everything is sent');
 });
 
 test('a client that reads slowly gets all of its responses', async (t) => {
@@ -189,7 +192,7 @@ test('a client that reads slowly gets all of its responses', async (t) => {
   assert.equal((await connection.answers(ASKED)).length, ASKED);
 });
 
-test('a client whose response is not ready is not disconnected, however long the store takes', async (t) => {
+test('a client that waits for its response is not disconnected, however long the store takes', async (t) => {
   const scrip = await start(t, { unreadAnswerMs: 200 });
   const { resume, waiting } = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);
@@ -200,7 +203,7 @@ test('a client whose response is not ready is not disconnected, however long the
   assert.equal((await connection.answer())?.status, 200);
 });
 
-test('garbage in many pieces behind a request is answered once, after it, and leaves no listeners', async (t) => {
+test('invalid bytes in many pieces after a request get one 400, after the response to the request, and no listeners accumulate', async (t) => {
   const scrip = await start(t);
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => warnings.push(warning);
@@ -221,10 +224,10 @@ test('garbage in many pieces behind a request is answered once, after it, and le
     [200, 400],
   );
   assert.equal(await connection.untilClosed(), '');
-  assert.deepEqual(warnings, [], 'no listener for each piece');
+  assert.deepEqual(warnings, [], 'no warning about too many listeners');
 });
 
-test('a stop waits for the rest of a request until its deadline, and no longer', async (t) => {
+test('a stop waits for an incomplete request until its deadline, and no longer', async (t) => {
   const scrip = await start(t, { drainMs: 500 });
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }).slice(0, -1));

@@ -1,4 +1,4 @@
-// Clients that disconnect before they are answered: a command that is not begun by then is canceled.
+// Clients that disconnect before they get a response: commands that have not begun are canceled.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ async function statusesOf(connection: RawConnection): Promise<number[]> {
   return statuses;
 }
 
-test('a client that closes its half of the connection is disconnected, and its request is processed at most once', async () => {
+test('a client that half-closes its connection is disconnected, and its request is processed at most once', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(addition(user));
@@ -33,7 +33,7 @@ test('a client that closes its half of the connection is disconnected, and its r
   if (statuses[0] === 200) assert.equal(active_balance, 5);
 });
 
-test('a client that closes its half behind nothing, or behind an answer, is disconnected', async () => {
+test('a client that half-closes its connection without a request, or after a response, is disconnected', async () => {
   const [silent, answered] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
   answered.send(addition(someone()));
   assert.equal((await answered.answer())?.status, 200);
@@ -48,7 +48,7 @@ for (const [how, leave] of [
   ['reset', ({ socket }: RawConnection) => void socket.resetAndDestroy()],
   ['half close', ({ socket }: RawConnection) => void socket.end()],
 ] as const) {
-  test(`queued commands of clients that ${how} their connection are canceled, and no longer in flight`, async (t) => {
+  test(`queued commands of clients that ${how} their connection are canceled and no longer count as in flight`, async (t) => {
     const [first, user] = [someone(), someone()];
     const { resume, waiting } = stallWrites(t, scrip);
     const writing = scrip.post('/add', { end_user_id: first, amount: 1 });
@@ -64,7 +64,7 @@ for (const [how, leave] of [
     assert.equal((await writing).status, 200);
     assert.equal((await staying.answer())?.status, 200);
     await eventually(async () => (await inFlight()) === 0, 'nothing is in flight');
-    assert.equal((await scrip.balance(user)).active_balance, 5, 'only the client that stayed');
+    assert.equal((await scrip.balance(user)).active_balance, 5, 'only the command of the connected client is executed');
   });
 }
 

@@ -1,4 +1,5 @@
-// How many requests an account may have in flight: as many as it leaves free for others. Further ones are refused at once.
+// How many requests an account may have in flight: as many as it leaves free for others. Further requests are refused
+// at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -6,7 +7,7 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** An account that is alone may have half of them. */
+/** The limit of the service. An account that is the only one may have half of it. */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 
@@ -38,7 +39,7 @@ async function inFlight(scrip: Scrip): Promise<number> {
   return Number(/^scrip_requests_in_flight (\d+)$/m.exec(text)?.[1]);
 }
 
-test('an account with its share in flight is Overloaded with Retry-After, and another account is answered', async (t) => {
+test('an account that has its share of requests in flight gets Overloaded with Retry-After, and other accounts are served', async (t) => {
   const scrip = await start(t);
   const quietKey = await scrip.createKey('Quiet', 'write');
   const { resume, waiting } = stallWrites(t, scrip);
@@ -53,11 +54,11 @@ test('an account with its share in flight is Overloaded with Retry-After, and an
   assert.equal((await scrip.call('GET', '/healthz')).status, 200);
   assert.equal((await balance(scrip, quietKey)).status, 200);
   resume();
-  assert.deepEqual(await statusesOf(connections), Array(ALONE).fill(402), 'the requests in flight are answered');
+  assert.deepEqual(await statusesOf(connections), Array(ALONE).fill(402), 'the requests in flight get their responses');
   assert.equal((await balance(scrip)).status, 200);
 });
 
-test('beside an account that has half, a second one gets a quarter, and a third one is answered', async (t) => {
+test('while one account uses half of the limit of requests in flight, a second account may use a quarter, and a third is served', async (t) => {
   const scrip = await start(t);
   const [secondKey, thirdKey] = [await scrip.createKey('Second', 'write'), await scrip.createKey('Third', 'write')];
   const { resume, waiting } = stallWrites(t, scrip);
@@ -67,7 +68,7 @@ test('beside an account that has half, a second one gets a quarter, and a third 
   const second = await sendOn(scrip, ALONE, subtraction(scrip, secondKey));
   const answered = second.map(async (connection) => statuses.push((await connection.answer())?.status));
   await waiting(ALONE + ALONE / 2);
-  await eventually(() => statuses.length === ALONE / 2, 'the others are answered');
+  await eventually(() => statuses.length === ALONE / 2, 'the other requests get their responses');
   assert.deepEqual(statuses, Array(ALONE / 2).fill(503));
   assert.equal((await balance(scrip, thirdKey)).status, 200);
   resume();
@@ -76,33 +77,33 @@ test('beside an account that has half, a second one gets a quarter, and a third 
   assert.deepEqual(statuses.slice(ALONE / 2), Array(ALONE / 2).fill(402));
 });
 
-/** Half of a request, and how its client gives up. */
+/** The first part of a request, and how its client gives up. */
 const HALVES: readonly (readonly [
   name: string,
   half: (whole: string) => string,
   giveUp: (client: RawConnection) => void,
 ])[] = [
-  ['leave in the middle of a body', (whole) => whole.slice(0, -10), ({ socket }) => void socket.destroy()],
+  ['disconnect in the middle of a body', (whole) => whole.slice(0, -10), ({ socket }) => void socket.destroy()],
   [
     'send a broken body',
     (whole) => whole.replace(/Content-Length[\s\S]*/, 'Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n'),
-    (connection) => connection.send('this is no chunk\r\n\r\nthis is no chunk\r\n\r\n'),
+    (connection) => connection.send('not a chunk\r\n\r\nnot a chunk\r\n\r\n'),
   ],
 ];
 
 for (const [name, half, giveUp] of HALVES) {
-  test(`clients that ${name} are no longer in flight`, async (t) => {
+  test(`requests of clients that ${name} no longer count as in flight`, async (t) => {
     const scrip = await start(t);
     await balance(scrip);
     const clients = await sendOn(scrip, ALONE, half(subtraction(scrip)));
-    await eventually(async () => (await balance(scrip)).status === 503, 'half a request is in flight');
+    await eventually(async () => (await balance(scrip)).status === 503, 'incomplete requests are in flight');
     clients.forEach(giveUp);
     await eventually(async () => (await inFlight(scrip)) === 0, 'nothing is in flight');
     assert.equal((await balance(scrip)).status, 200);
   });
 }
 
-/** How each changes a whole request, and the status of the answer. */
+/** How to change a valid request, and the status that it then gets. */
 const REFUSED: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
   ['without a key', (request) => request.replace(/Authorization.*\r\n/, ''), 401],
   ['without a host', (request) => request.replace(/Host.*\r\n/, ''), 400],
@@ -112,7 +113,7 @@ const REFUSED: readonly (readonly [name: string, change: (request: string) => st
   ['with a path that cannot be decoded', (request) => request.replace('/subtract', '/%zz'), 400],
 ];
 
-test('refused requests are not in flight', async (t) => {
+test('refused requests do not count as in flight', async (t) => {
   const scrip = await start(t);
   for (const [name, change, status] of REFUSED) {
     assert.equal((await sendRaw(scrip, change(subtraction(scrip)))).status, status, name);

@@ -1,4 +1,4 @@
-// The bounds of a request's size, and of what thousands of pipelined requests cost.
+// The size limits of a request, and the cost of thousands of pipelined requests.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** An addition of exactly `bytes` bytes. */
+/** Returns the body of an addition, padded to exactly `bytes` bytes. */
 function paddedTo(bytes: number, user: string): string {
   return `{"end_user_id":"${user}","amount":5}`.padEnd(bytes);
 }
@@ -26,7 +26,7 @@ function chunked(path: string, body: string): string {
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunks.join('')}0\r\n\r\n`;
 }
 
-test('a body of 64 KiB is accepted, and one byte more is PayloadTooLarge', async () => {
+test('a body of 64 KiB is accepted, and one byte more gets PayloadTooLarge', async () => {
   const user = someone();
   assert.equal((await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX, user) })).status, 200);
   const tooLarge = await scrip.call('POST', '/add', { body: paddedTo(BODY_BYTES_MAX + 1, user) });
@@ -34,12 +34,12 @@ test('a body of 64 KiB is accepted, and one byte more is PayloadTooLarge', async
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('an invalid body of 64 KiB is answered with the field that is wrong', async () => {
+test('the response to an invalid body of 64 KiB names the invalid field', async () => {
   const body = `{"end_user_id":"${someone()}","amount":5,"note":"${'x'.repeat(60_000)}"}`.padEnd(BODY_BYTES_MAX);
   assertFieldRefused(await scrip.call('POST', '/add', { body }), '/note');
 });
 
-test('a chunked body without a length may have 64 KiB, too', async () => {
+test('a chunked body without a length may also have 64 KiB', async () => {
   const user = someone();
   const fits = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX, user)));
   assert.equal(fits.status, 200, fits.text);
@@ -48,20 +48,20 @@ test('a chunked body without a length may have 64 KiB, too', async () => {
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('a body whose announced length is too large is refused before it arrives', async () => {
+test('a request with a Content-Length beyond the limit is refused before its body arrives', async () => {
   const head = postText(scrip, '/add', {}).replace(/Content-Length: 2[\s\S]*/, 'Content-Length: 10000000000\r\n\r\n');
   const reply = await sendRaw(scrip, head);
   assert.deepEqual([reply.status, reply.body.error], [413, 'PayloadTooLarge']);
 });
 
-test('the body of a GET may have 64 KiB, too', async () => {
+test('the body of a GET may also have 64 KiB', async () => {
   const body = `{"end_user_id":"${someone()}"}`;
   assert.equal((await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX) })).status, 200);
   const tooLarge = await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX + 1) });
   assertProblem(tooLarge, 'PayloadTooLarge', 413);
 });
 
-test('headers beyond 16 KiB are HeadersTooLarge, and the connection is closed', async () => {
+test('a request with headers beyond 16 KiB gets HeadersTooLarge, and the connection is closed', async () => {
   const connection = await RawConnection.open(scrip);
   connection.send(`GET /healthz HTTP/1.1\r\nHost: scrip\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`);
   const reply = await connection.answer();
@@ -72,11 +72,11 @@ test('headers beyond 16 KiB are HeadersTooLarge, and the connection is closed', 
   assert.equal((await sendRaw(scrip, fits)).status, 200);
 });
 
-/** Some ten times what Node parses before it can be paused. */
+/** About ten times as many as Node parses before it can be paused. */
 const PIPELINED = 3_000;
 
 for (const store of ['a running store', 'a store that stalls for a while']) {
-  test(`${PIPELINED} requests that one connection pipelines to ${store} are all answered, in bounded memory`, async (t) => {
+  test(`${PIPELINED} requests that are pipelined on one connection to ${store} all get responses, in bounded memory`, async (t) => {
     const user = someone();
     const credits = PIPELINED / 3;
     await scrip.post('/add', { end_user_id: user, amount: credits });
@@ -95,10 +95,12 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
   });
 }
 
-/** MiB for all answers, in the server and in the client of this process. Measured: under 60. */
+/** The growth for all responses in MiB, in this process with both the server and the client. Measured: under 60. */
 const MEMORY_GROWTH_MAX = 160;
 
-/** @returns a function that stops the watch, and returns the MiB by which the memory of this process grew at most */
+/**
+ * @returns a function that stops the measurement and returns the largest growth of the memory of this process in MiB
+ */
 function watchMemory(): () => number {
   const before = process.memoryUsage().rss;
   let most = before;

@@ -1,5 +1,5 @@
-// Many clients that read long lists, and what other requests wait for meanwhile: counted in pages, not in milliseconds.
-// A list that is written a page at a time is the same document, byte for byte.
+// Many clients read long lists while other requests wait. The waits are counted in pages, not in milliseconds. A list
+// that is sent page by page is the same document, byte for byte, as if it were sent whole.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -13,11 +13,11 @@ import { EVERYTHING } from '../../store/temporary-ledger.ts';
 import { RawConnection } from '../raw-connection.ts';
 import { eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 
-/** Pages behind the first one. */
+/** The number of pages after the first. */
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** A read of an end user replays the postings of a batch until they are flushed. */
+/** Few, because reading an end user replays the postings of a batch until they are flushed. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;
@@ -47,7 +47,10 @@ const asked = (path: string, endUser: string, header = '') =>
   `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n${header}\r\n`;
 const list = (header = '') => asked('/get-all-user-transactions', user, header);
 
-/** Connections that are accepted already: Node accepts one new connection in a turn of the event loop. */
+/**
+ * Opens connections and waits until the server has accepted them: Node accepts one connection per turn of the event
+ * loop.
+ */
 async function connections(count: number): Promise<RawConnection[]> {
   const opened = await Promise.all(Array.from({ length: count }, () => RawConnection.open(scrip)));
   for (const connection of opened) {
@@ -57,7 +60,7 @@ async function connections(count: number): Promise<RawConnection[]> {
   return opened;
 }
 
-/** Where each page that is read begins, in order, but for the first ones of lists. */
+/** Records the start of each page that is read, in order, except for the first pages of lists. */
 function watchPages(t: TestContext): string[] {
   const { ledger } = scrip.service.stores;
   const transactions = ledger.transactions.bind(ledger);
@@ -91,22 +94,22 @@ test('a balance waits for a few pages while many clients read long lists', async
   }
   const during = waits.slice();
   await Promise.all(readers.map((reader) => reader.untilClosed()));
-  assert(Math.max(...during) <= 3 * PAGES_AT_ONCE, `pages that were read before a balance was: ${during}`);
-  assert(during.length >= READERS / 4, `balances were read between the pages: ${during.length}`);
+  assert(Math.max(...during) <= 3 * PAGES_AT_ONCE, `pages read before each balance: ${during}`);
+  assert(during.length >= READERS / 4, `only ${during.length} balances were read between the pages`);
 });
 
-test('the next of several pipelined lists is read when the one before is sent', async (t) => {
+test('of several pipelined list requests, each list is read only after the previous list has been sent', async (t) => {
   const pages = watchPages(t);
   const connection = await RawConnection.open(scrip);
   connection.send(list().repeat(4) + list('Connection: close\r\n'));
   const text = await connection.untilClosed();
   assert.equal(text.match(/"transaction_id"/g)?.length, 5 * TRANSACTIONS);
   const once = pages.slice(0, pages.length / 5);
-  assert.equal(new Set(once).size, 5, 'all pages of a list');
+  assert.equal(new Set(once).size, 5, 'a list has five further pages');
   assert.deepEqual(pages, [once, once, once, once, once].flat());
 });
 
-test('no page is read for clients that have disconnected, and nothing is logged as an error', async (t) => {
+test('no more pages are read for clients that have disconnected, and no error is logged', async (t) => {
   const pages = watchPages(t);
   const readers = await connections(READERS);
   for (const reader of readers) reader.send(list());
@@ -119,7 +122,7 @@ test('no page is read for clients that have disconnected, and nothing is logged 
   assert.deepEqual(complaints, []);
 });
 
-test('a list is the same document wherever its pages meet', async () => {
+test('a list is the same document, wherever the boundaries of its pages are', async () => {
   const ends = [1, 2, 3].map((pages) => pages * READ_TRANSACTIONS);
   for (const count of [1, ...ends.flatMap((end) => [end - 1, end, end + 1])]) {
     const endUser = someone();

@@ -1,4 +1,4 @@
-// Bytes that are not an HTTP request: they are answered with a problem document, and affect only their connection.
+// Bytes that are not a valid HTTP request get a problem document, and affect only their own connection.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -20,19 +20,16 @@ const BAD_REQUESTS: readonly (readonly [name: string, bytes: string])[] = [
   ['a method that does not exist', 'SPEND /add HTTP/1.1\r\nHost: scrip\r\n\r\n'],
   ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: scrip\r\n: x\r\n\r\n'],
   ['a null byte in a header', 'GET /healthz HTTP/1.1\r\nHost: scrip\r\nX: a\0b\r\n\r\n'],
-  ['a length that is no number', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: x\r\n\r\n'],
+  ['a length that is not a number', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: x\r\n\r\n'],
   ['a negative length', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: -1\r\n\r\n'],
   ['two lengths', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}'],
   [
-    'a length beside chunks',
+    'a length and chunks',
     'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
+  ['an unknown transfer encoding', 'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: x\r\n\r\n{}'],
   [
-    'an encoding of the transfer that is not known',
-    'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: x\r\n\r\n{}',
-  ],
-  [
-    'an encoding of the transfer that only ends like one',
+    'a transfer encoding whose name ends in "chunked"',
     'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: xchunked\r\n\r\n{}',
   ],
   ['a request line without a version', 'GET /healthz\r\nHost: scrip\r\n\r\n'],
@@ -40,19 +37,19 @@ const BAD_REQUESTS: readonly (readonly [name: string, bytes: string])[] = [
 ];
 
 for (const [name, bytes] of BAD_REQUESTS) {
-  test(`${name} is answered with the problem BadRequest, and the connection is closed`, async () => {
+  test(`a client that sends ${name} gets BadRequest, and the connection is closed`, async () => {
     const connection = await RawConnection.open(scrip);
     connection.send(Buffer.from(bytes, 'latin1'));
     const reply = await connection.answer();
-    assert(reply, 'there is an answer');
+    assert(reply, 'the client gets a response');
     assertProblem({ ...reply, headers: Object.fromEntries(reply.headers) }, 'BadRequest', 400);
     assert.equal(reply.headers.get('connection'), 'close');
-    assert.equal(await connection.untilClosed(), '', 'it is answered once');
+    assert.equal(await connection.untilClosed(), '', 'the client gets only one response');
     assert.equal((await scrip.call('GET', '/healthz')).status, 200);
   });
 }
 
-test('a request line without a version is refused, and changes nothing', async () => {
+test('a request line without a version is refused and changes nothing', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).replace(' HTTP/1.1', ''));
@@ -61,7 +58,7 @@ test('a request line without a version is refused, and changes nothing', async (
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('an expectation that cannot be met is answered with a problem document', async () => {
+test('a request with an unknown Expect header gets a problem document', async () => {
   const reply = await sendRaw(scrip, 'GET /healthz HTTP/1.1\r\nHost: scrip\r\nExpect: a-miracle\r\n\r\n');
   assert.equal(reply.headers.get('content-type'), 'application/problem+json');
   assert.equal(reply.body.status, reply.status);
@@ -79,13 +76,13 @@ test('a client that sends Expect: 100-continue gets 100 Continue', async () => {
 });
 
 for (const path of ['/%zz', '/add/%zz', '/get-active-balance/%e0%a4%a', '/%']) {
-  test(`${path}, which cannot be decoded, is the problem BadRequest`, async () => {
+  test(`a request for ${path}, which cannot be decoded, gets BadRequest`, async () => {
     assertProblem(await scrip.call('GET', path), 'BadRequest', 400);
     assertProblem(await scrip.call('POST', path, { body: {} }), 'BadRequest', 400);
   });
 }
 
-test('a very long path is answered with a short problem document', async () => {
+test('a request for a very long path gets a short problem document', async () => {
   for (const path of [`/${'x'.repeat(10_000)}`, `/problems/${'x'.repeat(10_000)}`]) {
     const reply = await scrip.call('GET', path);
     assert.equal(reply.headers['content-type'], 'application/problem+json');
@@ -93,18 +90,18 @@ test('a very long path is answered with a short problem document', async () => {
   }
 });
 
-test('a valid request is not answered with the problem of the bytes behind it', async () => {
+test('a valid request does not get the problem document for invalid bytes after it', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(`${postText(scrip, '/add', { end_user_id: user, amount: 5 })}this is no request\r\n\r\n`);
-  // Its own answer or none: a 400 would mean that nothing was changed.
+  // The request may get its own response or none. A 400 would mean that it changed nothing.
   const reply = await connection.answer();
   await connection.untilClosed();
   const { active_balance } = await scrip.balance(user);
-  assert.deepEqual([reply?.status ?? 200, active_balance], [200, 5], reply?.text ?? 'no answer');
+  assert.deepEqual([reply?.status ?? 200, active_balance], [200, 5], reply?.text ?? 'no response');
 });
 
-test('valid requests are answered before the problem in the body of the next', async () => {
+test('valid requests get their responses before the problem document for a broken body after them', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -120,7 +117,7 @@ test('an HTTP/1.0 request needs no Host header', async () => {
   assert.equal((await sendRaw(scrip, 'GET /healthz HTTP/1.0\r\n\r\n')).status, 200);
 });
 
-test('a body that ends early moves no credits', async () => {
+test('a request whose body ends early moves no credits', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: user, amount: 5 }).slice(0, -1));
@@ -129,7 +126,7 @@ test('a body that ends early moves no credits', async () => {
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('behind a body that is not JSON, the next request on the connection is processed', async () => {
+test('after a request with a body that is not JSON, the next request on the connection is processed', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -144,7 +141,7 @@ test('behind a body that is not JSON, the next request on the connection is proc
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-/** Requests whose answer closes the connection although the next request has arrived. */
+/** Requests with a response that closes the connection, although the next request has already arrived. */
 const CLOSING: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
   ['a missing host', (request) => request.replace(/Host.*\r\n/, ''), 400],
   [
@@ -155,12 +152,12 @@ const CLOSING: readonly (readonly [name: string, change: (request: string) => st
 ];
 
 for (const [name, change, status] of CLOSING) {
-  test(`behind an answer that closes the connection, to ${name}, no request is processed`, async () => {
+  test(`after the response to ${name}, which closes the connection, no pipelined request is processed`, async () => {
     const user = someone();
     const connection = await RawConnection.open(scrip);
     const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
     connection.send(addition + change(addition) + addition + addition);
-    assert.equal((await connection.answer())?.status, 200, 'the request before it is processed');
+    assert.equal((await connection.answer())?.status, 200, 'the request before is processed');
     const reply = await connection.answer();
     assert.deepEqual([reply?.status, reply?.headers.get('connection')], [status, 'close']);
     assert.equal(await connection.untilClosed(), '');

@@ -1,5 +1,5 @@
-// Requests that a client sends on one connection without waiting for the answers: they are processed one after the other,
-// and cost others no more than if the client had waited.
+// Requests that a client sends on one connection without waiting for the responses. They are processed one after the
+// other, and delay other clients no more than if the client had waited.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -18,7 +18,7 @@ const read = (path: string, endUser: string) =>
   `GET ${path}?end_user_id=${endUser} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
 const balance = (endUser: string) => read('/get-active-balance', endUser);
 
-test('a read that is pipelined behind a write is answered with the state after it', async () => {
+test('a read that is pipelined after a write returns the state after the write', async () => {
   for (let round = 0; round < 20; round++) {
     const user = someone();
     const connection = await RawConnection.open(scrip);
@@ -32,7 +32,7 @@ test('a read that is pipelined behind a write is answered with the state after i
   }
 });
 
-test('a write that is pipelined behind a read does not overtake it, however long the read takes', async () => {
+test('a write that is pipelined after a read does not overtake the read, however long the read takes', async () => {
   const user = someone();
   const { ledger } = scrip.service.stores;
   const load = ledger.load.bind(ledger);
@@ -50,7 +50,7 @@ test('a write that is pipelined behind a read does not overtake it, however long
   assert.deepEqual([balanceBefore?.body.active_balance, added?.status], [0, 200]);
 });
 
-test('of 500 requests on one connection one is processed at a time', async (t) => {
+test('500 pipelined requests on one connection are processed one at a time', async (t) => {
   const { resume, waiting } = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);
   connection.send(addition(someone()).repeat(500));
@@ -62,7 +62,7 @@ test('of 500 requests on one connection one is processed at a time', async (t) =
   assert.deepEqual([...new Set(statuses)], [200]);
 });
 
-test('pipelined requests of all sizes are answered in their order, and bytes behind them that are not HTTP with a 400', async () => {
+test('pipelined requests of different sizes get responses in order, and invalid bytes after them get a 400', async () => {
   const users = Array.from({ length: 400 }, someone);
   const requests = users.map((end_user_id, index) => {
     const fields = JSON.stringify({ end_user_id, amount: index + 1 });
@@ -79,7 +79,7 @@ test('pipelined requests of all sizes are answered in their order, and bytes beh
   assert.equal(await connection.answer(), null);
 });
 
-test('while 20 connections pipeline 2,000 requests, another account is answered as if each sent one at a time', async () => {
+test('while 20 connections pipeline 2,000 requests, another account waits no longer than if each connection sent one request at a time', async () => {
   const quietKey = await scrip.createKey('Quiet', 'write');
   const quiet = async () =>
     (await scrip.get('/get-active-balance', { end_user_id: someone() }, { key: quietKey })).status;
@@ -96,10 +96,10 @@ test('while 20 connections pipeline 2,000 requests, another account is answered 
     between += 1;
   }
   await answered;
-  assert(between > 20, `only ${between} answers while 2,000 requests were processed`);
+  assert(between > 20, `only ${between} responses while 2,000 requests were processed`);
 });
 
-test('while 300 connections that are new pipeline hundreds of requests each, another client is answered in between', async () => {
+test('while 300 new connections pipeline hundreds of requests each, another client gets responses in between', async () => {
   assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
   const loud = await Promise.all(Array.from({ length: 300 }, () => RawConnection.open(scrip)));
   const requests = 'GET /nothing HTTP/1.1\r\nHost: scrip\r\n\r\n'.repeat(300);
@@ -111,6 +111,6 @@ test('while 300 connections that are new pipeline hundreds of requests each, ano
     assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
     between += 1;
   }
-  assert(between >= 10, `only ${between} answers before the first connection had all of its own`);
-  await eventually(() => answered === 300, 'all are answered in the end');
+  assert(between >= 10, `only ${between} responses before the first connection had all of its responses`);
+  await eventually(() => answered === 300, 'all requests get responses');
 });

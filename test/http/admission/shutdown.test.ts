@@ -1,5 +1,5 @@
-// Stopping, as SIGTERM does it: requests in flight are answered, no connection is accepted, and idle connections do not delay
-// it.
+// When the service stops, as after a SIGTERM, requests in flight get responses, new connections are not accepted, and
+// idle connections do not delay the stop.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { postText, RawConnection } from '../raw-connection.ts';
 import { assertProblem, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** Far below the ten seconds that a stop may take. */
+/** Far less than the ten seconds that a stop may take. */
 const SOON_MS = 2_000;
 
 let folder: string;
@@ -31,14 +31,14 @@ beforeEach(async () => {
 afterEach(() => scrip.stop());
 after(() => rm(folder, { recursive: true }));
 
-/** How long stopping takes. */
+/** Stops the service and returns how long that takes. */
 async function stopTime(): Promise<number> {
   const started = performance.now();
   await scrip.service.stop();
   return performance.now() - started;
 }
 
-/** The balance after another start. */
+/** Returns the balance after a restart. */
 async function balanceAfterRestart(user: string): Promise<number> {
   const next = await startScrip({ file });
   const { active_balance } = await next.balance(user);
@@ -46,7 +46,7 @@ async function balanceAfterRestart(user: string): Promise<number> {
   return active_balance;
 }
 
-test('requests in flight are answered with Connection: close, and are in the ledger afterwards', async (t) => {
+test('when the service stops, requests in flight get responses with Connection: close and are in the ledger afterwards', async (t) => {
   const user = someone();
   const stalled = stallWrites(t, scrip);
   const connections = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(scrip)));
@@ -58,13 +58,13 @@ test('requests in flight are answered with Connection: close, and are in the led
   for (const connection of connections) {
     const reply = await connection.answer();
     assert.deepEqual([reply?.status, reply?.headers.get('connection')], [200, 'close']);
-    assert.equal(await connection.answer(), null, 'and then the connection is closed');
+    assert.equal(await connection.answer(), null, 'the connection is closed after the response');
   }
   await stopping;
   assert.equal(await balanceAfterRestart(user), 100);
 });
 
-test('a service that is stopping accepts no connection', async (t) => {
+test('a stopping service accepts no connections', async (t) => {
   const stalled = stallWrites(t, scrip);
   const waiting = await RawConnection.open(scrip);
   waiting.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }));
@@ -88,7 +88,8 @@ test('idle and silent connections do not delay a stop', async () => {
   }
   const took = await stopTime();
   assert(took < SOON_MS, `${took} ms`);
-  for (const connection of [...silent, ...idle]) assert.equal(await connection.answer(), null, 'it is closed');
+  for (const connection of [...silent, ...idle])
+    assert.equal(await connection.answer(), null, 'the connection is closed');
 });
 
 test('connections that clients have closed do not delay a stop', async (t) => {
@@ -106,7 +107,7 @@ test('connections that clients have closed do not delay a stop', async (t) => {
   assert(took < SOON_MS, `${took} ms`);
 });
 
-test('a request that has half arrived is answered when its other half arrives', async () => {
+test('a request that has partly arrived when the service stops gets a response once the rest arrives', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -121,7 +122,7 @@ test('a request that has half arrived is answered when its other half arrives', 
   assert.equal(await balanceAfterRestart(user), 5);
 });
 
-test('a service that is stopping is alive and not ready', async () => {
+test('a stopping service is alive but not ready', async () => {
   const [alive, ready] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
   alive.send('GET /healthz HTTP/1.1\r\nHost: scrip\r\n');
   ready.send('GET /readyz HTTP/1.1\r\nHost: scrip\r\n');
@@ -136,7 +137,7 @@ test('a service that is stopping is alive and not ready', async () => {
   await stopping;
 });
 
-test('requests that were pipelined before a stop are all answered', async (t) => {
+test('requests that were pipelined before a stop all get responses', async (t) => {
   const user = someone();
   const stalled = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);
@@ -151,7 +152,7 @@ test('requests that were pipelined before a stop are all answered', async (t) =>
   assert.deepEqual([answered, await balanceAfterRestart(user)], [10, 50]);
 });
 
-test('stopping twice has the effect of stopping once', async () => {
+test('stopping a service twice has the same effect as stopping it once', async () => {
   const first = scrip.service.stop();
   const second = scrip.service.stop();
   assert.equal(first, second);
@@ -160,7 +161,7 @@ test('stopping twice has the effect of stopping once', async () => {
   assert.equal(scrip.log.filter((line) => line.includes('Scrip stopped')).length, 1);
 });
 
-test('a ledger that was stopped can be opened again at once, and a running one cannot', async () => {
+test('the ledger of a stopped service can be opened again at once, and that of a running service cannot', async () => {
   await assert.rejects(startScrip({ file }), { name: 'CannotOpen' });
   await scrip.service.stop();
   const next = await startScrip({ file });

@@ -1,5 +1,5 @@
-// Adding, spending and reading credits, as a client sees it: fields, formats, defaults and burn order. Cycles that renew
-// have a file of their own.
+// Adding, spending and reading credits as a client does: fields, formats, defaults and burn order. Cycles that renew
+// are in cycles.test.ts and renewal.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -19,7 +19,7 @@ after(() => scrip.stop());
 const later = (milliseconds: number) => clock.set(clock.now + milliseconds);
 const timestamp = (instant: number) => new Date(instant).toISOString();
 
-test('an addition answers 200 with the end user and the amount, and nothing else', async () => {
+test('an addition returns 200 with only the end user and the amount', async () => {
   const user = someone();
   const reply = await scrip.post('/add', { end_user_id: user, amount: 100, validity_days: 7 });
   assert.equal(reply.status, 200);
@@ -27,7 +27,7 @@ test('an addition answers 200 with the end user and the amount, and nothing else
   assert.deepEqual(reply.body, { end_user_id: user, amount: 100 });
 });
 
-test('a subtraction answers 200 with the end user and the credits subtracted, and nothing else', async () => {
+test('a subtraction returns 200 with only the end user and the subtracted credits', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 100 });
   const reply = await scrip.post('/subtract', { end_user_id: user, amount: 30 });
@@ -37,7 +37,7 @@ test('a subtraction answers 200 with the end user and the credits subtracted, an
   assert.equal((await scrip.balance(user)).active_balance, 70);
 });
 
-test('the balance shows the end user, each cycle and the sum, with timestamps in UTC milliseconds', async () => {
+test('a balance contains the end user, each cycle and the sum, with timestamps in UTC with milliseconds', async () => {
   const user = someone();
   clock.set('2026-11-21T08:00:00.000Z');
   await scrip.post('/add', { end_user_id: user, amount: 100, validity_days: 7 });
@@ -61,7 +61,7 @@ test('the balance shows the end user, each cycle and the sum, with timestamps in
   });
 });
 
-test('the transactions are positive for additions and negative for subtractions, newest first', async () => {
+test('the list of transactions has positive amounts for additions and negative amounts for subtractions, newest first', async () => {
   const user = someone();
   clock.set('2026-11-22T08:00:00.123Z');
   await scrip.post('/add', { end_user_id: user, amount: 100, validity_days: 7 });
@@ -82,7 +82,7 @@ test('the transactions are positive for additions and negative for subtractions,
   assert.equal(reply.body.end_user_id, user);
 });
 
-test('transaction ids are UUIDs of version 4 that sort by creation, within one millisecond too', async () => {
+test('transaction IDs are version 4 UUIDs that sort by creation, even within one millisecond', async () => {
   const user = someone();
   for (let count = 0; count < 10; count++) {
     await scrip.post('/add', { end_user_id: user, amount: 10 });
@@ -107,12 +107,12 @@ test('credits are valid for 31 days when validity_days is absent or null', async
 });
 
 for (const [name, days] of [
-  ['past the year 9999', '2912400'],
+  ['a validity past the year 9999', '2912400'],
   ['2^53 days', '9007199254740992'],
   ['10^30 days', `1${'0'.repeat(30)}`],
   ['a number of 400 digits', '9'.repeat(400)],
 ] as const) {
-  test(`validity has no upper limit: ${name} ends at the last instant that can be written`, async () => {
+  test(`validity has no upper limit: with ${name}, credits end at the last instant that can be written`, async () => {
     const user = someone();
     const reply = await scrip.call('POST', '/add', {
       body: `{"end_user_id":"${user}","amount":5,"validity_days":${days}}`,
@@ -125,7 +125,7 @@ for (const [name, days] of [
   });
 }
 
-test('the last number of days before the year 10000 is exact', async () => {
+test('the longest validity that ends before the year 10000 ends exactly after that number of days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });
@@ -133,7 +133,7 @@ test('the last number of days before the year 10000 is exact', async () => {
   assert.equal(entry?.cycle_end, timestamp(clock.now + days * DAY_MS));
 });
 
-test('all six endpoints answer under /v1 too, on the same ledger', async () => {
+test('all six endpoints also work under /v1, on the same ledger', async () => {
   const user = someone();
   const fields = { end_user_id: user };
   assert.equal((await scrip.post('/v1/add', { ...fields, amount: 10 })).status, 200);
@@ -148,7 +148,7 @@ test('all six endpoints answer under /v1 too, on the same ledger', async () => {
   assert.equal((await scrip.balance(user)).active_balance, 26);
 });
 
-test('a UUID is the same end user in upper case and in lower case', async () => {
+test('a UUID in upper case is the same end user as in lower case', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user.toUpperCase(), amount: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 4 });
@@ -161,7 +161,7 @@ test('a UUID is the same end user in upper case and in lower case', async () => 
   );
 });
 
-test('any UUID can be an end user, whatever its version', async () => {
+test('any UUID can be an end user, whichever its version', async () => {
   for (const user of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']) {
     assert.equal((await scrip.post('/add', { end_user_id: user, amount: 3 })).status, 200);
     assert.equal((await scrip.balance(user)).active_balance, 3);
@@ -187,7 +187,7 @@ test('an unknown end user has no credits and no transactions, and reading them s
   assert.equal((await scrip.audit()).endUsers, known);
 });
 
-test('the oldest credits are spent first, even when younger ones end sooner', async () => {
+test('the oldest credits are spent first, even if newer credits end sooner', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10, validity_days: 90 });
   later(1);
@@ -210,7 +210,7 @@ test('the oldest credits are spent first, even when younger ones end sooner', as
   ]);
 });
 
-test('cycles are listed oldest first, whenever they end', async () => {
+test('the cycles of a balance are listed oldest first, whenever they end', async () => {
   const user = someone();
   const starts: string[] = [];
   for (const days of [5, 90, 1, 31]) {
@@ -222,7 +222,7 @@ test('cycles are listed oldest first, whenever they end', async () => {
   assert.deepEqual(listed, starts);
 });
 
-test('credits that were added in one millisecond are spent in the order in which they came', async () => {
+test('credits added within one millisecond are spent in the order in which they were added', async () => {
   const user = someone();
   for (const amount of [1, 2, 3]) await scrip.post('/add', { end_user_id: user, amount, validity_days: amount });
   await scrip.post('/subtract', { end_user_id: user, amount: 2 });
@@ -230,7 +230,7 @@ test('credits that were added in one millisecond are spent in the order in which
   assert.deepEqual(left, [0, 1, 3]);
 });
 
-test('a subtraction over several cycles is one transaction, which expires with the last of them', async () => {
+test('a subtraction from several cycles is one transaction, which expires with the cycle that ends last', async () => {
   const user = someone();
   const start = clock.now;
   for (const days of [10, 30, 20, 40]) {
@@ -255,7 +255,7 @@ test('a subtraction of the whole balance is accepted, and one credit more is ref
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('credits can be spent until the instant before their end, and not at it', async () => {
+test('credits can be spent until the instant before their end, but not at their end', async () => {
   const user = someone();
   const end = clock.now + DAY_MS;
   await scrip.post('/add', { end_user_id: user, amount: 10, validity_days: 1 });
@@ -269,7 +269,7 @@ test('credits can be spent until the instant before their end, and not at it', a
   assert.equal(spent.body.available, 0);
 });
 
-test('a used-up cycle stays in the list until its end; an ended one leaves it, and both stay in the transactions', async () => {
+test('a used-up cycle stays in the balance until its end, and the transactions of an ended cycle stay in the list', async () => {
   const user = someone();
   const start = clock.now;
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: 1 });
@@ -294,7 +294,7 @@ test('a used-up cycle stays in the list until its end; an ended one leaves it, a
   );
 });
 
-test('one end user can hold 2^53−1 credits, exactly', async () => {
+test('an end user can have exactly 2^53−1 credits', async () => {
   const user = someone();
   const most = Number.MAX_SAFE_INTEGER;
   const reply = await scrip.post('/add', { end_user_id: user, amount: most });

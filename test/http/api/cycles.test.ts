@@ -1,5 +1,5 @@
-// Cycles that renew, as a client sees them: starting, stopping and replacing them, and the credits that remain after each.
-// Renewals are in `renewal.test.ts`.
+// Cycles that renew, as a client sees them: starting, stopping and replacing them, and which credits remain afterwards.
+// Renewals are in renewal.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -19,13 +19,13 @@ const start = (user: string, amount: number, more: Record<string, unknown> = {})
   scrip.post('/start-cycle', { end_user_id: user, amount, ...more });
 const stop = (user: string) => scrip.post('/stop-cycle', { end_user_id: user });
 
-/** The remaining credits, type and status of each cycle, oldest first. */
+/** Returns the remaining credits, type and status of each cycle, oldest first. */
 async function cyclesOf(user: string): Promise<string[]> {
   const { active_balance_by_cycle } = await scrip.balance(user);
   return active_balance_by_cycle.map((entry) => `${entry.amount} ${entry.cycle_type} ${entry.status}`);
 }
 
-test('a started cycle is answered with 200 and all its fields; only created_at has no suffix', async () => {
+test('starting a cycle returns 200 with all fields of the cycle, of which only created_at has no time zone suffix', async () => {
   const user = someone();
   clock.set('2026-11-20T08:00:00.123Z');
   const reply = await start(user, 500, { validity_days: 30 });
@@ -42,7 +42,7 @@ test('a started cycle is answered with 200 and all its fields; only created_at h
   });
 });
 
-test('timestamps always have three digits of milliseconds', async () => {
+test('the timestamps of a cycle always have three digits of milliseconds', async () => {
   const user = someone();
   clock.set('2026-11-21T08:00:00.000Z');
   const { body } = await start(user, 500);
@@ -57,7 +57,7 @@ test('a cycle is valid for 31 days when validity_days is absent or null', async 
   }
 });
 
-test('a cycle of 10^30 days ends at the last instant that can be written, and can be stopped', async () => {
+test('a cycle of 10^30 days ends at the last instant that can be written and can be stopped', async () => {
   const user = someone();
   const reply = await scrip.call('POST', '/start-cycle', {
     body: `{"end_user_id":"${user}","amount":5,"validity_days":1${'0'.repeat(30)}}`,
@@ -67,7 +67,7 @@ test('a cycle of 10^30 days ends at the last instant that can be written, and ca
   assert.equal((await stop(user)).body.status, 'canceled');
 });
 
-test('a running cycle is shown in the balance as recurring and active', async () => {
+test('a balance shows an active cycle as recurring and active', async () => {
   const user = someone();
   const { body } = await start(user, 50);
   assert.deepEqual((await scrip.balance(user)).active_balance_by_cycle, [
@@ -82,7 +82,7 @@ test('a running cycle is shown in the balance as recurring and active', async ()
   ]);
 });
 
-test('a second start is refused with the current cycle in the answer, and grants nothing', async () => {
+test('a second start is refused with the active cycle in the response and grants nothing', async () => {
   const user = someone();
   const first = await start(user, 50);
   clock.advance(5);
@@ -93,7 +93,7 @@ test('a second start is refused with the current cycle in the answer, and grants
   assert.equal((await scrip.transactions(user)).length, 1);
 });
 
-test('a stop answers with the current cycle, canceled, and its credits stay usable until its end', async () => {
+test('a stop returns the current cycle as canceled, and its credits stay usable until its end', async () => {
   const user = someone();
   const started = await start(user, 50, { validity_days: 1 });
   clock.advance(1_000);
@@ -119,7 +119,7 @@ test('a stop moves no credits and is not listed as a transaction', async () => {
   assert.deepEqual(await scrip.transactions(user), before);
 });
 
-test('stopping twice answers the same, until the end of the cycle', async () => {
+test('stopping a cycle twice returns the same response until the end of the cycle', async () => {
   const user = someone();
   const { body } = await start(user, 50, { validity_days: 1 });
   const first = await stop(user);
@@ -132,14 +132,14 @@ test('stopping twice answers the same, until the end of the cycle', async () => 
   assertProblem(await stop(user), 'CycleNotFound', 404);
 });
 
-test('credits of /add are not a cycle that can be stopped', async () => {
+test('credits from /add are not a cycle that can be stopped', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   assertProblem(await stop(user), 'CycleNotFound', 404);
   assert.deepEqual(await cyclesOf(user), ['10 one-time active']);
 });
 
-test('after a stop a new cycle can start at once, beside the remaining credits of the old one', async () => {
+test('after a stop, a new cycle can start at once, and the remaining credits of the old cycle stay usable', async () => {
   const user = someone();
   await start(user, 50);
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });
@@ -153,7 +153,7 @@ test('after a stop a new cycle can start at once, beside the remaining credits o
   assert.deepEqual(await cyclesOf(user), ['0 recurring canceled', '60 recurring active']);
 });
 
-test('a start that replaces cancels the old cycle and starts the new one in one step', async () => {
+test('a start with on_active: replace cancels the old cycle and starts the new one in one step', async () => {
   const user = someone();
   const old = await start(user, 50, { validity_days: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });
@@ -175,7 +175,7 @@ test('a start that replaces cancels the old cycle and starts the new one in one 
     [70, -20, 50],
   );
   clock.set(Date.parse(old.body.current_cycle_end));
-  assert.deepEqual(await cyclesOf(user), ['70 recurring active'], 'the old cycle is over and not renewed');
+  assert.deepEqual(await cyclesOf(user), ['70 recurring active'], 'the old cycle has ended and is not renewed');
 });
 
 test('on_active: replace starts a cycle when there is none to replace', async () => {
@@ -192,7 +192,7 @@ test('a replacement that is refused leaves the old cycle running', async () => {
   assert.deepEqual((await cyclesOf(user)).at(-1), '50 recurring active');
 });
 
-test('a stop stops the active cycle, not one that was stopped before', async () => {
+test('a stop stops the active cycle, not a cycle that was stopped before', async () => {
   const user = someone();
   await start(user, 50);
   await start(user, 70, { on_active: 'replace' });
@@ -202,7 +202,7 @@ test('a stop stops the active cycle, not one that was stopped before', async () 
   assert.deepEqual((await stop(user)).body, stopped.body);
 });
 
-test('the status of an entry is never null, whatever kind of cycle it is', async () => {
+test('each kind of cycle has a status in the balance', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   await start(user, 50);

@@ -1,5 +1,5 @@
-// Every error that a client can get: its name, its status and its members. Names and statuses are repeated here, since
-// clients program against them.
+// Every error that a client can get: its name, its status and its members. The test repeats names and statuses, because
+// clients depend on them.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -27,7 +27,7 @@ after(() => scrip.stop());
 const WRITES = ['/add', '/subtract', '/start-cycle', '/stop-cycle'];
 const READS = ['/get-active-balance', '/get-all-user-transactions'];
 
-test('InsufficientFunds is 402, with the credits requested, available and missing', async () => {
+test('a subtraction beyond the balance gets 402 InsufficientFunds with the credits requested, available and missing', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 30 });
   const reply = await scrip.post('/subtract', { end_user_id: user, amount: 100 });
@@ -36,7 +36,7 @@ test('InsufficientFunds is 402, with the credits requested, available and missin
   assert.deepEqual({ requested, available, shortfall }, { requested: 100, available: 30, shortfall: 70 });
 });
 
-test('BalanceTooLarge is 422, with the credits that can still be added', async () => {
+test('an addition beyond the maximum balance gets 422 BalanceTooLarge with the credits that can still be added', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: MOST - 10 });
   for (const path of ['/add', '/start-cycle']) {
@@ -49,7 +49,7 @@ test('BalanceTooLarge is 422, with the credits that can still be added', async (
   assert.equal((await scrip.balance(user)).active_balance, MOST);
 });
 
-test('an addition that would leave too little room for the next renewal is BalanceTooLarge', async () => {
+test('an addition that leaves too little room for the next renewal gets BalanceTooLarge', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: MOST - 10, validity_days: 1 });
   await scrip.post('/subtract', { end_user_id: user, amount: 1_000 });
@@ -59,11 +59,23 @@ test('an addition that would leave too little room for the next renewal is Balan
   assert.equal((await scrip.post('/add', { end_user_id: user, amount: 11, validity_days: 1 })).status, 200);
 });
 
-test('CycleNotFound is 404', async () => {
+test('HEAD on a read returns the same status and content type as GET, without the body', async () => {
+  const user = someone();
+  await scrip.post('/add', { end_user_id: user, amount: 30 });
+  for (const path of READS) {
+    const get = await scrip.call('GET', `${path}?end_user_id=${user}`);
+    const head = await scrip.call('HEAD', `${path}?end_user_id=${user}`);
+    assert.deepEqual([head.status, head.text], [200, '']);
+    assert.equal(head.headers['content-type'], get.headers['content-type']);
+    assert.equal((await scrip.call('HEAD', path)).status, 422);
+  }
+});
+
+test('stopping without an active cycle gets 404 CycleNotFound', async () => {
   assertProblem(await scrip.post('/stop-cycle', { end_user_id: someone() }), 'CycleNotFound', 404);
 });
 
-test('CycleAlreadyActive is 409, with the current cycle', async () => {
+test('starting a second cycle gets 409 CycleAlreadyActive with the active cycle', async () => {
   const user = someone();
   const { body } = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   const reply = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
@@ -72,7 +84,7 @@ test('CycleAlreadyActive is 409, with the current cycle', async () => {
 });
 
 for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothing', '/problems/constructor']) {
-  test(`NotFound is 404: there is nothing at ${path}`, async () => {
+  test(`a request for ${path}, which does not exist, gets 404 NotFound`, async () => {
     assertProblem(await scrip.call('GET', path), 'NotFound', 404);
     assertProblem(await scrip.call('POST', path, { body: {} }), 'NotFound', 404);
   });
@@ -80,21 +92,22 @@ for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothin
 
 for (const prefix of ['', '/v1']) {
   for (const path of [...WRITES, ...READS]) {
-    test(`MethodNotAllowed is 405, with the methods of ${prefix}${path}`, async () => {
+    test(`another method on ${prefix}${path} gets 405 MethodNotAllowed with the allowed methods`, async () => {
       const taken = WRITES.includes(path) ? 'POST' : 'GET';
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
         if (method === taken) continue;
         const reply = await scrip.call(method, prefix + path);
         assertProblem(reply, 'MethodNotAllowed', 405);
-        assert.equal(reply.headers.allow, taken, method);
+        assert.equal(reply.headers.allow, taken === 'GET' ? 'GET, HEAD' : taken, method);
       }
+      if (taken === 'GET') return;
       const head = await scrip.call('HEAD', prefix + path);
       assert.deepEqual([head.status, head.headers.allow, head.text], [405, taken, '']);
     });
   }
 }
 
-test('MethodNotAllowed also applies to the paths for operators', async () => {
+test('DELETE on a path for operators gets 405 MethodNotAllowed', async () => {
   for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
     const reply = await scrip.call('DELETE', path);
     assertProblem(reply, 'MethodNotAllowed', 405);
@@ -110,13 +123,13 @@ const REQUIRED: readonly (readonly [path: string, fields: readonly string[]])[] 
 ];
 
 for (const [path, fields] of REQUIRED) {
-  test(`InvalidField is 422: ${path} names each field that is missing`, async () => {
+  test(`${path} without its fields gets 422 InvalidField, which names each missing field`, async () => {
     const reply = await scrip.post(path, {});
     for (const field of fields) assertFieldRefused(reply, `/${field}`);
     assert.equal(reply.body.errors.length, fields.length);
   });
 
-  test(`InvalidField is 422: ${path} names a field that it does not know`, async () => {
+  test(`${path} with an unknown field gets 422 InvalidField, which names the field`, async () => {
     const user = someone();
     const known = { end_user_id: user, ...(fields.includes('amount') ? { amount: 5 } : {}) };
     for (const unknown of ['validity_day', 'Amount', 'account', '', 'constructor', 'toString', 'hasOwnProperty']) {
@@ -124,10 +137,10 @@ for (const [path, fields] of REQUIRED) {
       assertFieldRefused(reply, `/${unknown}`);
       assert.equal(reply.body.errors.length, 1);
     }
-    assert.equal((await scrip.transactions(user)).length, 0, 'nothing happened');
+    assert.equal((await scrip.transactions(user)).length, 0, 'nothing changed');
   });
 
-  test(`InvalidField is 422: ${path} accepts nothing in the query string`, async () => {
+  test(`${path} with fields in the query string gets 422 InvalidField`, async () => {
     const known = { end_user_id: someone(), ...(fields.includes('amount') ? { amount: 5 } : {}) };
     assertFieldRefused(await scrip.post(`${path}?trace=1`, known), '/trace');
     assertFieldRefused(await scrip.post(`${path}?amount=5`, known), '/amount');
@@ -135,12 +148,12 @@ for (const [path, fields] of REQUIRED) {
   });
 }
 
-test('InvalidField names every field that is wrong, not only the first', async () => {
+test('InvalidField names every invalid field, not only the first', async () => {
   const reply = await scrip.post('/start-cycle', { end_user_id: 'x', amount: 0, validity_days: 0, on_active: 'stop' });
   for (const field of ['end_user_id', 'amount', 'validity_days', 'on_active']) assertFieldRefused(reply, `/${field}`);
 });
 
-test('a body with thousands of unknown fields is refused in a short answer', async () => {
+test('a body with thousands of unknown fields is refused with a short response', async () => {
   const fields = Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`f${index}`, 1]));
   const reply = await scrip.post('/stop-cycle', fields);
   assertProblem(reply, 'InvalidField', 422);
@@ -162,7 +175,7 @@ const OTHER_TYPES = [
 ];
 
 for (const path of WRITES) {
-  test(`UnsupportedMediaType is 415: ${path} accepts application/json and no other type, nor two`, async () => {
+  test(`${path} with a content type other than application/json, or with two, gets 415 UnsupportedMediaType`, async () => {
     const user = someone();
     const body = JSON.stringify({ end_user_id: user, ...(path === '/stop-cycle' ? {} : { amount: 5 }) });
     for (const type of OTHER_TYPES) {
@@ -175,11 +188,11 @@ for (const path of WRITES) {
       const reply = await sendRaw(scrip, request);
       assert.deepEqual([reply.status, reply.body.error], [415, 'UnsupportedMediaType'], types);
     }
-    assert.equal((await scrip.transactions(user)).length, 0, 'nothing happened');
+    assert.equal((await scrip.transactions(user)).length, 0, 'nothing changed');
   });
 }
 
-test('UnsupportedMediaType is 415: compressed bodies are refused', async () => {
+test('a compressed body gets 415 UnsupportedMediaType', async () => {
   const user = someone();
   const plain = JSON.stringify({ end_user_id: user, amount: 5 });
   for (const [encoding, body] of [
@@ -193,6 +206,8 @@ test('UnsupportedMediaType is 415: compressed bodies are refused', async () => {
     assertProblem(reply, 'UnsupportedMediaType', 415);
   }
   assert.equal((await scrip.transactions(user)).length, 0);
+  const identity = await scrip.call('POST', '/add', { body: plain, headers: { 'content-encoding': 'Identity' } });
+  assert.equal(identity.status, 200, 'identity means no compression');
 });
 
 test('application/json may be written in any case and with parameters', async () => {
@@ -203,7 +218,7 @@ test('application/json may be written in any case and with parameters', async ()
   }
 });
 
-test('the type of each problem is a page with its meaning and what to do', async () => {
+test('the type of each problem is the URL of a page that explains it and what to do', async () => {
   const user = someone();
   const replies = [
     await scrip.post('/subtract', { end_user_id: user, amount: 1 }),
@@ -228,7 +243,7 @@ test('the type of each problem is a page with its meaning and what to do', async
   }
 });
 
-test('every name of the published list has a page', async () => {
+test('every error in the published list has a page', async () => {
   const published = {
     InvalidJson: 400,
     Unauthorized: 401,
@@ -253,7 +268,7 @@ test('every name of the published list has a page', async () => {
   }
 });
 
-test('each problem has a request id of its own', async () => {
+test('each problem document has a unique request ID', async () => {
   const replies = await Promise.all(Array.from({ length: 50 }, () => scrip.call('GET', '/nothing')));
   assert.equal(new Set(replies.map(({ body }) => body.request_id)).size, 50);
 });
@@ -265,7 +280,7 @@ const FAULTS: readonly (readonly [code: FaultCode, status: number])[] = [
 ];
 
 for (const [code, status] of FAULTS) {
-  test(`${code} is ${status} on every write; its reason is in the log once, and not in the answer`, async () => {
+  test(`a store fault ${code} returns ${status} on every write, and its reason is logged once and not in the response`, async () => {
     const reason = `disk 7 of ${someone()} is on fire`;
     const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
     try {
@@ -274,26 +289,34 @@ for (const [code, status] of FAULTS) {
         const reply = await scrip.post(path, { end_user_id: someone(), ...amount });
         assertProblem(reply, code, status);
         const invites = status === 503 && code !== 'OutcomeUnknown';
-        assert.equal(reply.headers['retry-after'], invites ? '1' : undefined, 'a retry could do it twice');
+        assert.equal(
+          reply.headers['retry-after'],
+          invites ? '1' : undefined,
+          'no Retry-After if a retry could execute the write twice',
+        );
         assert(!reply.text.includes(reason), reply.text);
       }
     } finally {
       write.mock.restore();
     }
-    assert.equal((await scrip.post('/add', { end_user_id: someone(), amount: 1 })).status, 200, 'and then all is well');
+    assert.equal(
+      (await scrip.post('/add', { end_user_id: someone(), amount: 1 })).status,
+      200,
+      'writes succeed after the fault',
+    );
     assert.equal(
       scrip.log.filter((line) => line.includes(reason)).length,
       1,
-      'said when it begins, not at each request',
+      'the reason is logged once, not for each request',
     );
     assert(
       scrip.log.some((line) => line.includes('writes are succeeding again')),
-      'and when it is over',
+      'the end of the fault is logged',
     );
   });
 }
 
-test('StoreUnavailable is 503 on reads, and when a key cannot be looked up', async () => {
+test('reads get 503 StoreUnavailable if the store fails, also if looking up the API key fails', async () => {
   const unread = () => Promise.reject(new StoreFault('StoreUnavailable', 'no such disk'));
   const { ledger, keys } = scrip.service.stores;
   const newKey = await scrip.createKey('Acme', 'write');
@@ -314,7 +337,7 @@ test('StoreUnavailable is 503 on reads, and when a key cannot be looked up', asy
   assert.equal((await scrip.get(READS[0] as string, { end_user_id: someone() }, { key: newKey })).status, 200);
 });
 
-test('an unexpected error is Internal, and its message is in the log only', async () => {
+test('an unexpected error returns Internal, and its message is only in the log', async () => {
   const broken = mock.method(scrip.service.stores.ledger, 'load', () =>
     Promise.reject(new TypeError('x is not a function')),
   );

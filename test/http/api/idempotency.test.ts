@@ -1,4 +1,5 @@
-// Idempotency keys as a client sees them: a repeated request gets the same answer, byte for byte, and takes effect once.
+// Idempotency keys as a client sees them: a repeated request takes effect once and gets the same response, byte for
+// byte.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -17,10 +18,10 @@ const send = (path: string, key: string, fields: Record<string, unknown>): Promi
 
 function assertReplayed(reply: Reply, first: Reply): void {
   assert.equal(reply.status, first.status);
-  assert.equal(reply.text, first.text, 'byte for byte');
+  assert.equal(reply.text, first.text, 'the response is the same byte for byte');
   assert.equal(reply.headers['content-type'], first.headers['content-type']);
   assert.equal(reply.headers['idempotent-replayed'], 'true');
-  assert.equal(first.headers['idempotent-replayed'], undefined, 'the first one is no replay');
+  assert.equal(first.headers['idempotent-replayed'], undefined, 'the first response is not a replay');
 }
 
 const ACCEPTED: readonly (readonly [path: string, fields: Record<string, unknown>])[] = [
@@ -34,7 +35,7 @@ const ACCEPTED: readonly (readonly [path: string, fields: Record<string, unknown
 
 for (const prefix of ['', '/v1']) {
   for (const [path, fields] of ACCEPTED) {
-    test(`${prefix}${path} ${JSON.stringify(fields)} with a key takes effect once, and its answer is repeated`, async () => {
+    test(`${prefix}${path} ${JSON.stringify(fields)} with an idempotency key takes effect once, and a repeated request gets the same response`, async () => {
       const user = someone();
       await scrip.post('/start-cycle', { end_user_id: user, amount: 100 });
       if (path === '/start-cycle' && fields.on_active === undefined)
@@ -49,7 +50,7 @@ for (const prefix of ['', '/v1']) {
   }
 }
 
-test('a refusal is repeated with its request_id, even once the request would be accepted', async () => {
+test('repeating a refused request returns the same refusal and request_id, even if it would now be accepted', async () => {
   const user = someone();
   const first = await send('/subtract', 'k', { end_user_id: user, amount: 5 });
   assertProblem(first, 'InsufficientFunds', 402);
@@ -69,7 +70,7 @@ test('a refusal is repeated with its request_id, even once the request would be 
   assert.equal((await scrip.balance(user)).active_balance, 55);
 });
 
-test('an idempotency key with another request is refused and changes nothing, and the response to the first one is kept', async () => {
+test('reusing an idempotency key for another request is refused and changes nothing, and the first request can still be repeated', async () => {
   const user = someone();
   const first = await send('/add', 'k', { end_user_id: user, amount: 10 });
   for (const [path, fields] of [
@@ -104,7 +105,7 @@ test('an idempotency key belongs to one account and one end user', async () => {
   }
 });
 
-test('a request that the ledger did not decide stores nothing, so that its key can be used again', async () => {
+test('an invalid or failed request stores no idempotency record, so its key can be used again', async () => {
   const user = someone();
   assertFieldRefused(await send('/add', 'k', { end_user_id: user, amount: 0 }), '/amount');
   assertProblem(await scrip.post('/add', '{', { headers: { 'idempotency-key': 'k' } }), 'InvalidJson', 400);
@@ -117,13 +118,13 @@ test('a request that the ledger did not decide stores nothing, so that its key c
     const reply = await send('/add', 'k', { end_user_id: user, amount: 1 });
     write.mock.restore();
     assertProblem(reply, code, 503);
-    assert.equal(reply.headers['retry-after'], '1', 'with a key it can always be sent again');
+    assert.equal(reply.headers['retry-after'], '1', 'a request with an idempotency key can always be retried');
   }
   const reply = await send('/add', 'k', { end_user_id: user, amount: 1 });
   assert.deepEqual([reply.status, reply.headers['idempotent-replayed']], [200, undefined]);
 });
 
-test('an invalid idempotency key is refused, and named', async () => {
+test('an invalid idempotency key is refused, and the response names the header', async () => {
   const user = someone();
   for (const key of ['', 'x'.repeat(256), 'tab\there', 'é'])
     assertFieldRefused(await send('/add', key, { end_user_id: user, amount: 1 }), 'Idempotency-Key');
@@ -132,7 +133,7 @@ test('an invalid idempotency key is refused, and named', async () => {
   assert.equal((await scrip.balance(user)).active_balance, 4);
 });
 
-test('two Idempotency-Key headers are refused, however they are spelled', async () => {
+test('a request with two Idempotency-Key headers is refused, whatever their case', async () => {
   const user = someone();
   const body = JSON.stringify({ end_user_id: user, amount: 1 });
   const reply = await sendRaw(
@@ -145,7 +146,7 @@ test('two Idempotency-Key headers are refused, however they are spelled', async 
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('100 requests at once with one idempotency key have one effect, and one response', async () => {
+test('100 requests at once with one idempotency key have one effect and get the same response', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 1000 });
   const replies = await Promise.all(

@@ -1,4 +1,4 @@
-// The OpenAPI document compared with the service: its routes exist, and the answers match its schemas.
+// The OpenAPI document compared with the service: its routes exist, and the responses match its schemas.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -75,13 +75,13 @@ after(() => scrip.stop());
 
 function operation(path: string): Operation {
   const found = document.paths[path]?.[METHODS[path] as string];
-  assert(found, `${path} is described`);
+  assert(found, `the OpenAPI document does not describe ${path}`);
   return found;
 }
 
-/** Resolves a reference: `#/a/b` is the member b of the member a. */
+/** Resolves a reference: `#/a/b` is the member `b` of the member `a`. */
 function pointedAt(ref: string): unknown {
-  assert(ref.startsWith('#/'), `${ref} is in the document itself`);
+  assert(ref.startsWith('#/'), `${ref} points outside the document`);
   return ref
     .slice(2)
     .split('/')
@@ -96,7 +96,7 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document has version 3.1 and describes the six endpoints, each with its one method', () => {
+test('the OpenAPI document has version 3.1 and describes the six endpoints with one method each', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);
@@ -104,12 +104,12 @@ test('the OpenAPI document has version 3.1 and describes the six endpoints, each
   assert.deepEqual(Object.fromEntries(methods), METHODS);
 });
 
-test('each operation has a name of its own, a summary, and asks for an API key as a bearer token', () => {
+test('each operation in the OpenAPI document has a unique ID and a summary, and requires an API key as a bearer token', () => {
   const operations = Object.keys(METHODS).map(operation);
   assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, 6);
   for (const { operationId, summary, security } of operations) {
     assert.notEqual(summary, '', operationId);
-    assert.equal(security, undefined, 'what holds for all is not taken back');
+    assert.equal(security, undefined, 'no operation overrides the security of the document');
   }
   assert.equal(document.security.length, 1);
   const [scheme] = Object.keys(document.security[0] ?? {});
@@ -142,11 +142,12 @@ const ON_SOME: readonly (readonly [error: string, status: number, paths: readonl
   ['OutcomeUnknown', 503, ['/add', '/subtract', '/start-cycle', '/stop-cycle']],
 ];
 
-test('each operation lists the errors that it answers with, by name and under their status', () => {
+test('each operation in the OpenAPI document lists the errors that it returns, by name and status', () => {
   for (const path of Object.keys(METHODS)) {
     const { responses } = operation(path);
     const named = (error: string, status: number) => responses[status]?.description.includes(`\`${error}\``) ?? false;
-    for (const [error, status] of Object.entries(EVERYWHERE)) assert(named(error, status), `${path} lists ${error}`);
+    for (const [error, status] of Object.entries(EVERYWHERE))
+      assert(named(error, status), `${path} does not list ${error}`);
     for (const [error, status, paths] of ON_SOME)
       assert.equal(named(error, status), paths.includes(path), `${path} and ${error}`);
     for (const [status, { content }] of Object.entries(responses)) {
@@ -156,15 +157,16 @@ test('each operation lists the errors that it answers with, by name and under th
   }
 });
 
-/** Asserts that the document has this answer, that it matches its schema, and that it has no further member. */
+/** Asserts that the document describes this response, that it matches its schema, and that it has no other members. */
 function assertAsDescribed(path: string, reply: Reply): void {
   const [type = ''] = (reply.headers['content-type'] ?? '').split(';');
   const schema = operation(path).responses[reply.status]?.content[type]?.schema;
-  assert(schema?.$ref, `${path} describes ${reply.status} as ${type}: ${reply.text}`);
+  assert(schema?.$ref, `${path} does not describe ${reply.status} as ${type}: ${reply.text}`);
   const validate = ajv.compile({ $ref: `openapi${schema.$ref}` });
   assert(validate(reply.body), `${path} ${reply.status}: ${ajv.errorsText(validate.errors)} in ${reply.text}`);
   const described = Object.keys((pointedAt(schema.$ref) as Schema).properties ?? {});
-  for (const member of Object.keys(reply.body)) assert(described.includes(member), `${path} describes ${member}`);
+  for (const member of Object.keys(reply.body))
+    assert(described.includes(member), `${path} does not describe ${member}`);
 }
 
 test('successful responses match their schemas in the OpenAPI document', async () => {
@@ -247,13 +249,13 @@ test('the service accepts the requests that the OpenAPI document accepts, and no
   const seen = new Set<boolean>();
   for (const [path, fields] of requests) {
     const { requestBody } = operation(path);
-    assert(requestBody?.required, `${path} needs a body`);
+    assert(requestBody?.required, `${path} requires a body`);
     const validate = ajv.compile(requestBody.content['application/json']?.schema ?? false);
     const isTaken = (await scrip.post(path, fields)).status === 200;
     assert.equal(validate(fields), isTaken, `${path} ${JSON.stringify(fields)}`);
     seen.add(isTaken);
   }
-  assert.equal(seen.size, 2, 'some are taken and some are not');
+  assert.equal(seen.size, 2, 'some requests are accepted and some are not');
 });
 
 test('the OpenAPI document describes the fields of the reads as query parameters', () => {
@@ -272,7 +274,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
 
 test('the OpenAPI document describes the list of transactions with and without pages, and responses match both', async () => {
   const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
-  assert.deepEqual(Object.keys(examples ?? {}), ['all', 'page']);
+  assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all']);
   const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });
   for (const { value } of Object.values(examples ?? {})) assert(validate(value), ajv.errorsText(validate.errors));
   const end_user_id = someone();

@@ -1,4 +1,4 @@
-// Pages of transactions, and transactions between two instants.
+// Pages of transactions, and transactions in a range of time.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -19,7 +19,7 @@ const DAY = 86_400_000;
 
 const clock = new MovableClock(BEGIN);
 let scrip: Scrip;
-/** With ten transactions, an hour apart. */
+/** An end user with ten transactions, an hour apart. */
 const user = someone();
 let all: readonly TransactionBody[];
 
@@ -50,7 +50,7 @@ async function cursorAfter(limit: number, fields: Readonly<Record<string, string
   return cursor;
 }
 
-/** Follows the cursors from the first page on. */
+/** Reads all pages by following the cursors. */
 async function walk(fields: Readonly<Record<string, string>>): Promise<TransactionBody[]> {
   const { limit = '1' } = fields;
   const seen: TransactionBody[] = [];
@@ -63,12 +63,12 @@ async function walk(fields: Readonly<Record<string, string>>): Promise<Transacti
 
 describe('limit', () => {
   for (const limit of [1, 3, 5, 9, 10, 11, 1_000]) {
-    test(`pages of ${limit} are the list, each transaction once`, async () => {
+    test(`pages of ${limit} transactions together are the whole list`, async () => {
       assert.deepEqual(await walk({ limit: String(limit) }), all);
     });
   }
 
-  test('a page has next_cursor, which is null on the last page, and the whole list has none', async () => {
+  test('a page has next_cursor, which is null on the last page, and a list without paging does not have it', async () => {
     assert.deepEqual(Object.keys(await page({ limit: '9' })), ['end_user_id', 'transactions', 'next_cursor']);
     assert.equal(typeof (await page({ limit: '9' })).next_cursor, 'string');
     for (const limit of ['10', '11']) assert.equal((await page({ limit })).next_cursor, null);
@@ -76,43 +76,43 @@ describe('limit', () => {
       assert.deepEqual(Object.keys(await page(fields)), ['end_user_id', 'transactions']);
   });
 
-  test('an unknown end user has one empty page', async () => {
+  test('for an unknown end user, the first page is empty and the last', async () => {
     const end_user_id = someone();
     const { body } = await scrip.get(PATH, { end_user_id, limit: '5' });
     assert.deepEqual(body, { end_user_id, transactions: [], next_cursor: null });
   });
 
-  test('limit is a number from 1 to 1000 in digits, or is refused', async () => {
+  test('a limit in the query string that is not a number from 1 to 1000 in digits is refused', async () => {
     const wrong = ['0', '1001', '-1', '1.5', '1e2', '', ' 5', '+5', '0x5', '٥', 'five', 'null', 'NaN', '9'.repeat(400)];
     for (const limit of wrong) assertFieldRefused(await ask({ limit }), '/limit');
     assertFieldRefused(await scrip.call('GET', `${PATH}?end_user_id=${user}&limit=5&limit=5`), '/limit');
   });
 
-  test('in a JSON body limit is a number, or is refused', async () => {
+  test('a limit in a JSON body that is not a number from 1 to 1000 is refused', async () => {
     const body = (limit: unknown) => scrip.call('GET', PATH, { body: { end_user_id: user, limit } });
     assert.equal((await body(3)).body.transactions.length, 3);
     for (const limit of ['3', null, true, [3], {}, 0, 1001, 2.5, -3]) assertFieldRefused(await body(limit), '/limit');
-    for (const text of ['3.0', '3e0', '1e400', '-0'])
+    for (const text of ['3.5', '3e-1', '1e400', '-0'])
       assertFieldRefused(
         await scrip.call('GET', PATH, { body: `{"end_user_id":"${user}","limit":${text}}` }),
         '/limit',
       );
   });
 
-  test('limit may be in the query string and in the body if both are the same', async () => {
+  test('a limit both in the query string and in the body is refused unless both are the same', async () => {
     const both = (limit: unknown) => scrip.call('GET', `${PATH}?limit=3`, { body: { end_user_id: user, limit } });
     assert.equal((await both(3)).body.transactions.length, 3);
     for (const limit of [4, '3', null]) assertFieldRefused(await both(limit), '/limit');
   });
 
-  test('the balance has no limit', async () => {
+  test('a balance request with limit, cursor, from or to is refused', async () => {
     for (const field of ['limit', 'cursor', 'from', 'to'])
       assertFieldRefused(await scrip.get('/get-active-balance', { end_user_id: user, [field]: '1' }), `/${field}`);
   });
 });
 
 describe('cursor', () => {
-  test('without a limit, a page has 100', async () => {
+  test('with a cursor and no limit, a page has up to 100 transactions', async () => {
     const [many, amount] = [someone(), 1];
     await Promise.all(Array.from({ length: 150 }, () => scrip.post('/add', { end_user_id: many, amount })));
     const list = await scrip.transactions(many);
@@ -124,7 +124,7 @@ describe('cursor', () => {
     assert.equal((rest.body as Page).next_cursor, null);
   });
 
-  test('a cursor works twice, in a body, with either case of the UUID, below /v1, and with every key of the account', async () => {
+  test('a cursor works repeatedly, in a body, with the UUID in upper case, under /v1, and with every API key of the account', async () => {
     const cursor = await cursorAfter(4);
     const replies = [
       await ask({ cursor }),
@@ -135,7 +135,7 @@ describe('cursor', () => {
     for (const { status, body } of replies) assert.deepEqual([status, body.transactions], [200, all.slice(4)]);
   });
 
-  test('transactions that are written meanwhile do not move a page', async () => {
+  test('transactions that are written between two pages do not shift the second page', async () => {
     const busy = someone();
     for (let amount = 1; amount <= 4; amount++) await scrip.post('/add', { end_user_id: busy, amount });
     const { body } = await scrip.get(PATH, { end_user_id: busy, limit: '2' });
@@ -147,7 +147,7 @@ describe('cursor', () => {
     );
   });
 
-  test('a renewal that is computed for one page and stored before the next is shown once', async () => {
+  test('a renewal that is not stored at the first page and stored at the next is listed once', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(5 * DAY);
@@ -161,7 +161,7 @@ describe('cursor', () => {
 
   const refused = (reply: Reply) => assertFieldRefused(reply, '/cursor');
 
-  test('a cursor that was not given out is refused', async () => {
+  test('a cursor that Scrip did not issue is refused', async () => {
     const cursor = await cursorAfter(4);
     const bytes = Buffer.from(cursor, 'base64url');
     const wrong = [
@@ -194,7 +194,7 @@ describe('cursor', () => {
     refused(await scrip.call('GET', `${PATH}?end_user_id=${user}&cursor=${cursor}&cursor=${cursor}`));
   });
 
-  test('a cursor of another end user, or of the same one in another account, is refused', async () => {
+  test('a cursor of another end user, or of the same UUID in another account, is refused', async () => {
     const cursor = await cursorAfter(4);
     const other = someone();
     await scrip.post('/add', { end_user_id: other, amount: 5 });
@@ -217,7 +217,7 @@ describe('from and to', () => {
   const at = (index: number) => all[index]?.created_at as string;
   const moved = (timestamp: string, ms: number) => new Date(Date.parse(timestamp) + ms).toISOString();
 
-  test('from is the first instant that is listed, to the first that is not', async () => {
+  test('the list contains transactions from the instant from, inclusive, to the instant to, exclusive', async () => {
     const cases: readonly (readonly [fields: Record<string, string>, first: number, end: number])[] = [
       [{ from: at(3) }, 0, 4],
       [{ from: moved(at(3), 1) }, 0, 3],
@@ -236,11 +236,11 @@ describe('from and to', () => {
       assert.deepEqual((await page(fields)).transactions, expected, JSON.stringify(fields));
       assert.deepEqual(await walk({ ...fields, limit: '2' }), expected, JSON.stringify(fields));
       const { body } = await scrip.call('GET', PATH, { body: { end_user_id: user, ...fields } });
-      assert.deepEqual(body.transactions, expected, 'in a body');
+      assert.deepEqual(body.transactions, expected, 'the same fields in a body');
     }
   });
 
-  test('an instant may be written in any zone, without seconds, and finer than the ledger', async () => {
+  test('from and to may be in any time zone, without seconds, or more precise than a millisecond', async () => {
     const same = [
       '2026-11-20T10:00Z',
       '2026-11-20T10:00:00Z',
@@ -255,7 +255,7 @@ describe('from and to', () => {
     assert.deepEqual((await page({ to: micro('001') })).transactions, all.slice(3));
   });
 
-  test('renewals that are due and not yet stored are listed between from and to as if they were stored', async () => {
+  test('renewals that are due but not stored are listed between from and to like stored ones', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(6 * DAY);
@@ -267,7 +267,7 @@ describe('from and to', () => {
     }
   });
 
-  test('from and to must be instants with a time zone; if not, the problem names the field', async () => {
+  test('a from or to that is not an instant with a time zone is refused, and the problem names the field', async () => {
     const wrong = [
       '',
       '5',
@@ -304,16 +304,16 @@ describe('from and to', () => {
       ['/from', '/to'],
     );
     const lost = await scrip.call('GET', `${PATH}?end_user_id=${user}&from=2026-11-20T08:00:00+02:00`);
-    assert.match(lost.body.detail, /%2B/, 'a plus sign that became a space is named');
+    assert.match(lost.body.detail, /%2B/, 'the problem explains a plus sign that was decoded as a space');
   });
 
-  test('from later than to is refused', async () => {
+  test('a from that is later than to is refused', async () => {
     const reply = await ask({ from: at(3), to: at(4) });
     assertFieldRefused(reply, '/from');
     assert.match(reply.body.detail, /`to`/);
   });
 
-  test('a cursor includes from and to: the same ones may be sent again, and others are refused', async () => {
+  test('a cursor contains from and to: sending it with the same values is accepted, and with other values refused', async () => {
     const bounds = { from: at(8), to: at(1) };
     const cursor = await cursorAfter(3, bounds);
     const expected = all.slice(5, 9);

@@ -1,5 +1,5 @@
-// Renewals: periods follow each other at their boundary, however late they are read, and no clock reverts them. The
-// tests move the clock of the machine; the renewal job runs as usual.
+// Renewals: each period begins where the previous one ends, however late it is read, and moving the clock back reverts
+// nothing. The tests move the clock of the machine; the renewal job runs as usual.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -24,7 +24,7 @@ const startCycle = (user: string, amount: number, days: number) =>
   scrip.post('/start-cycle', { end_user_id: user, amount, validity_days: days });
 const subtract = (user: string, amount: number) => scrip.post('/subtract', { end_user_id: user, amount });
 
-/** Resolves when the renewal job has stored all that is due. */
+/** Waits until the renewal job has stored all due renewals. */
 async function renewedInBackground({ service }: Scrip): Promise<void> {
   await eventually(async () => (await service.stores.ledger.due(1)).length === 0, 'all renewals are stored');
 }
@@ -49,7 +49,7 @@ test('a period lasts until the instant before its end, and the next one begins a
   assert.equal((await entry())[0]?.cycle_start, timestamp(end + 30 * DAY_MS));
 });
 
-test('unused credits of a period are not carried over, and the next one has the full amount', async () => {
+test('unused credits of a period are not carried over, and the next period has the full amount', async () => {
   const user = someone();
   await startCycle(user, 100, 1);
   await subtract(user, 99);
@@ -60,7 +60,7 @@ test('unused credits of a period are not carried over, and the next one has the 
   assertProblem(await subtract(user, 1), 'InsufficientFunds', 402);
 });
 
-test('a renewal is one more positive transaction, at the boundary, however late it is noticed', async () => {
+test('a renewal is a positive transaction at the boundary of the periods, however late it is stored', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -75,7 +75,7 @@ test('a renewal is one more positive transaction, at the boundary, however late 
   ]);
 });
 
-test('a cycle that is stopped after renewals is the current period, created when it was first started', async () => {
+test('stopping a cycle after renewals returns the current period, with the creation time of the first', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -92,7 +92,7 @@ test('a cycle that is stopped after renewals is the current period, created when
   } as unknown);
 });
 
-test('a start beside a cycle that has renewed is refused with the current period', async () => {
+test('a start while a renewed cycle is active is refused with the current period', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -112,10 +112,10 @@ test('a canceled cycle is not renewed at its end', async () => {
   await renewedInBackground(scrip);
   assert.equal((await scrip.balance(user)).active_balance, 0);
   assert.equal((await scrip.transactions(user)).length, 1);
-  assert.equal((await scrip.transactions(other)).length, 4, 'while others are renewed');
+  assert.equal((await scrip.transactions(other)).length, 4, 'other cycles are renewed');
 });
 
-test('older credits are spent before those of a new period, and those before younger ones', async () => {
+test('credits that are older than a period are spent before it, and newer credits after it', async () => {
   const user = someone();
   await startCycle(user, 10, 1);
   clock.advance(HOUR_MS);
@@ -134,7 +134,7 @@ test('older credits are spent before those of a new period, and those before you
   ]);
 });
 
-test('ten missed years of daily periods are listed on the next request, each at its boundary, and the same once they are stored', async () => {
+test('after ten years without requests, daily renewals are listed at their boundaries, before and after they are stored', async () => {
   const [asked, left] = [someone(), someone()];
   const start = clock.now;
   for (const user of [asked, left]) await startCycle(user, 10, 1);
@@ -166,7 +166,7 @@ test('ten missed years of daily periods are listed on the next request, each at 
   await scrip.assertConsistent();
 });
 
-test('an end user with fifty missed years of daily periods does not delay others', async (t) => {
+test('an end user with fifty years of due daily renewals does not delay other end users', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-behind-'));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');
@@ -178,7 +178,7 @@ test('an end user with fifty missed years of daily periods does not delay others
   await first.post('/add', { end_user_id: neighbour, amount: 10, validity_days: 100_000 });
   await first.stop();
 
-  // On the machine's own clock, with the writer in its own thread: other end users must not wait.
+  // With the clock of the machine, the writer runs in its own thread: other end users must not wait.
   const second = await startScrip({ file });
   t.after(() => second.stop());
   const order: string[] = [];
@@ -193,7 +193,7 @@ test('an end user with fifty missed years of daily periods does not delay others
   assert.equal((await second.transactions(behind)).length, days + 2);
 });
 
-test('a service that was down for ten years shows the same as one that was always running', async (t) => {
+test('a service that was down for ten years shows the same balances and transactions as one that was always running', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-downtime-'));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');
@@ -226,7 +226,7 @@ test('a service that was down for ten years shows the same as one that was alway
   for (const service of [woken, watcher]) await service.assertConsistent();
 });
 
-test('a clock that jumps back revives no credits, renews nothing twice, and times never go backwards', async () => {
+test('after the clock jumps back, no credits are revived, nothing is renewed twice, and timestamps never decrease', async () => {
   const user = someone();
   const start = clock.now;
   await scrip.post('/add', { end_user_id: user, amount: 50, validity_days: 1 });
@@ -241,7 +241,7 @@ test('a clock that jumps back revives no credits, renews nothing twice, and time
     assert.deepEqual(await scrip.balance(user), before);
     assertProblem(await subtract(user, 8), 'InsufficientFunds', 402);
   }
-  assert.equal((await scrip.post('/add', { end_user_id: user, amount: 1 })).status, 200, 'and it continues to work');
+  assert.equal((await scrip.post('/add', { end_user_id: user, amount: 1 })).status, 200, 'additions still succeed');
   assert.equal((await subtract(user, 2)).status, 200);
   const list = await scrip.transactions(user);
   assert.deepEqual(
@@ -256,7 +256,7 @@ test('a clock that jumps back revives no credits, renews nothing twice, and time
   await scrip.assertConsistent();
 });
 
-test('a clock that jumped back while the service was down revives no credits', async (t) => {
+test('after the clock jumps back while the service is down, no credits are revived', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-jump-'));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');
@@ -266,7 +266,7 @@ test('a clock that jumped back while the service was down revives no credits', a
   t.after(() => first.stop());
   await first.post('/add', { end_user_id: user, amount: 50, validity_days: 1 });
   jumping.advance(DAY_MS);
-  assert.equal((await first.balance(user)).active_balance, 0, 'a reader has seen that it is over');
+  assert.equal((await first.balance(user)).active_balance, 0, 'a read returns that the credits have expired');
   await first.stop();
   jumping.advance(-HOUR_MS);
   const second = await startScrip({ clock: jumping, file });

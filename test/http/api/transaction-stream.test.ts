@@ -1,5 +1,5 @@
-// The list of an end user with 100,000 transactions: complete, newest first, in bounded memory, and without harm when the
-// client disconnects in the middle.
+// The list of an end user with 100,000 transactions: it is complete, newest first, sent in bounded memory, and a client
+// may disconnect in the middle.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, type TestContext, test } from 'node:test';
@@ -18,22 +18,22 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** Room for as many unread lists of one account, and for as many other requests. */
+/** Room for the unread lists of all slow readers in one account, and for as many other requests. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
-/** All lists have 1,000,000; the buffers of the kernel take up to 270,000. */
+/** In transactions. All lists together have 1,000,000; the buffers of the kernel take up to 270,000. */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;
 const user = someone();
 
-/** MiB. Measured: none, and 148 when each list was complete before it was sent. */
+/** In MiB. Measured: no growth, and 148 MiB when each list was complete before it was sent. */
 const MEMORY_GROWTH_MAX = 48;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Written through the store: the tests are about reading. */
+/** The transactions are written through the store, because only reading is tested. */
 before(async () => {
   scrip = await startScrip({ limits: LIMITS });
   const { ledger, keys } = scrip.service.stores;
@@ -56,7 +56,7 @@ after(() => scrip.stop());
 const requestText = () =>
   `GET /get-all-user-transactions?end_user_id=${user} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
 
-/** A client that reads the beginning of the list, and then nothing more. */
+/** Opens a client that reads the beginning of the list and then nothing more. */
 async function slowReader(): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(requestText());
@@ -67,14 +67,14 @@ async function slowReader(): Promise<RawConnection> {
 
 const look = () => scrip.get('/get-active-balance', { end_user_id: someone() });
 
-/** Memory that is in use once garbage is collected. */
+/** Collects garbage and returns the memory that is still in use. */
 function memoryInUse(): number {
   collectGarbage();
   const { heapUsed, external } = process.memoryUsage();
   return heapUsed + external;
 }
 
-/** Counts the pages that are read. A mock would keep every page. */
+/** Counts the pages that are read. A mock would keep every page in memory. */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -87,7 +87,7 @@ function countPages(test: TestContext): () => number {
   return () => count;
 }
 
-test('a list has all 100,000 transactions, newest first, each once', async () => {
+test('a list contains each of 100,000 transactions once, newest first', async () => {
   const reply = await scrip.get('/get-all-user-transactions', { end_user_id: user });
   assert.equal(reply.status, 200);
   const { transactions } = reply.body;
@@ -100,7 +100,7 @@ test('a list has all 100,000 transactions, newest first, each once', async () =>
   for (let index = 1; index < ids.length; index++) assert((ids[index - 1] as string) > (ids[index] as string));
 });
 
-test('for clients that read slowly, pages are read as late as they are needed', async (t) => {
+test('for clients that read slowly, pages are read only when they are needed', async (t) => {
   const before = memoryInUse();
   const pages = countPages(t);
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
@@ -115,7 +115,7 @@ test('for clients that read slowly, pages are read as late as they are needed', 
   for (const { socket } of readers) socket.destroy();
 });
 
-test('a list is in flight until it is read, or its client disconnects', async (t) => {
+test('a request for a list counts as in flight until the client has read the list or disconnects', async (t) => {
   const { resume, waiting } = stallWrites(t, scrip);
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   const writers = await Promise.all(Array.from({ length: SLOW_READERS }, () => RawConnection.open(scrip)));
@@ -128,7 +128,7 @@ test('a list is in flight until it is read, or its client disconnects', async (t
   for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
 });
 
-test('unread long lists are bounded in bytes: the next one is Overloaded, and short answers are not', async () => {
+test('the unread bytes of long lists are limited: the next list gets Overloaded, and short responses do not', async () => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   assertProblem(await scrip.get('/get-all-user-transactions', { end_user_id: user }), 'Overloaded', 503);
   assert.equal((await look()).status, 200);
@@ -139,7 +139,7 @@ test('unread long lists are bounded in bytes: the next one is Overloaded, and sh
   );
 });
 
-test('credits that move while a list is read are not in it', async () => {
+test('a list does not contain transactions that are made while it is read', async () => {
   const connection = await slowReader();
   const other = someone();
   await scrip.post('/subtract', { end_user_id: user, amount: 1 });
@@ -160,14 +160,14 @@ test('no more pages are read for a client that disconnects in the middle, and ot
     const seen = pages();
     await sleep(100);
     return pages() === seen;
-  }, 'nothing is read for those who have left');
+  }, 'no pages are read for disconnected clients');
   const someoneElse = someone();
   assert.equal((await scrip.post('/add', { end_user_id: someoneElse, amount: 5 })).status, 200);
   assert.equal((await scrip.balance(someoneElse)).active_balance, 5);
   assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1);
 });
 
-/** Makes the store fail once a list has begun. */
+/** Makes the store fail after a list has begun. */
 function failInTheMiddle(): StoreFault {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -179,19 +179,19 @@ function failInTheMiddle(): StoreFault {
   return fault;
 }
 
-test('a list breaks off when the store fails in the middle, so that a part is not taken for the whole', async () => {
+test('if the store fails in the middle of a list, the connection is reset, so that a client cannot mistake a part for the whole', async () => {
   failInTheMiddle();
   await assert.rejects(scrip.get('/get-all-user-transactions', { end_user_id: user }), { code: 'ECONNRESET' });
   mock.restoreAll();
-  assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1, 'and the next list is whole');
+  assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1, 'the next list is complete');
 });
 
-test('the reason why a list broke off is in the log', async () => {
+test('if the store fails in the middle of a list, the reason is logged', async () => {
   const fault = failInTheMiddle();
   await scrip.get('/get-all-user-transactions', { end_user_id: user }).catch(() => {});
   mock.restoreAll();
   assert(
     scrip.log.some((line) => line.includes(fault.message)),
-    'the operator finds the reason',
+    'the log contains the reason',
   );
 });

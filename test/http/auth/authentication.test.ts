@@ -1,5 +1,5 @@
-// Authentication: one answer for every invalid key, scopes, accounts that see nothing of each other, and keys that appear
-// nowhere but where they were shown once.
+// Authentication: the same response for every invalid key, scopes, accounts that see nothing of each other, and keys
+// that appear nowhere except where they are shown once.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -21,10 +21,10 @@ const READS = ['/get-active-balance', '/get-all-user-transactions'];
 async function revoke(secret: string): Promise<void> {
   const { keys: apiKeys } = scrip.service.stores;
   const key = await apiKeys.find(hashOf(secret));
-  assert(key && (await apiKeys.revoke(key.id)), 'the key was there to be revoked');
+  assert(key && (await apiKeys.revoke(key.id)), 'the key exists and is revoked');
 }
 
-/** Headers without a valid key. */
+/** Returns headers that contain no valid key. */
 async function unauthorized(): Promise<[name: string, headers: string][]> {
   const key = scrip.writeKey;
   const revoked = await scrip.createKey('Acme', 'write');
@@ -35,23 +35,23 @@ async function unauthorized(): Promise<[name: string, headers: string][]> {
     ['no key', 'Authorization: Bearer\r\n'],
     ['no scheme', `Authorization: ${key}\r\n`],
     ['another scheme', `Authorization: Basic ${Buffer.from(`${key}:`).toString('base64')}\r\n`],
-    ['a scheme that only begins alike', `Authorization: BearerX ${key}\r\n`],
-    ['something after the key', `Authorization: Bearer ${key} x\r\n`],
+    ['a scheme that begins with Bearer', `Authorization: BearerX ${key}\r\n`],
+    ['text after the key', `Authorization: Bearer ${key} x\r\n`],
     ['two keys in one header', `Authorization: Bearer ${key}, Bearer ${key}\r\n`],
     ['the same header twice', `Authorization: Bearer ${key}\r\nAuthorization: Bearer ${key}\r\n`],
     ['a second header of another key', `Authorization: Bearer ${key}\r\naUTHORIZATION: Bearer x\r\n`],
-    ['a key that was never made', `Authorization: Bearer ${apiKeySecret('write', randomBytes(SECRET_BYTES))}\r\n`],
+    ['a key that was never created', `Authorization: Bearer ${apiKeySecret('write', randomBytes(SECRET_BYTES))}\r\n`],
     ['a mistyped key', `Authorization: Bearer ${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}\r\n`],
     ['a key in the wrong case', `Authorization: Bearer ${key.toUpperCase()}\r\n`],
     ['half a key', `Authorization: Bearer ${key.slice(0, 20)}\r\n`],
-    ['a key of great length', `Authorization: Bearer ${'x'.repeat(8_000)}\r\n`],
-    ['a key beyond ASCII', 'Authorization: Bearer sch\u00fcssel\r\n'],
+    ['a very long key', `Authorization: Bearer ${'x'.repeat(8_000)}\r\n`],
+    ['a key with characters beyond ASCII', 'Authorization: Bearer sch\u00fcssel\r\n'],
     ['a revoked key', `Authorization: Bearer ${revoked}\r\n`],
-    ['a key in a header of another name', `X-Api-Key: ${key}\r\n`],
+    ['a key in another header', `X-Api-Key: ${key}\r\n`],
   ];
 }
 
-test('the answer is the same whatever is wrong with a key, so that an attacker does not learn what', async () => {
+test('every invalid API key gets the same response, so that an attacker does not learn what is wrong with it', async () => {
   const user = someone();
   const bodies = new Set<string>();
   const body = JSON.stringify({ end_user_id: user, amount: 5 });
@@ -63,15 +63,15 @@ test('the answer is the same whatever is wrong with a key, so that an attacker d
     const wrapped = { ...reply, headers: Object.fromEntries(reply.headers) };
     assertProblem(wrapped, 'Unauthorized', 401);
     assert.match(reply.headers.get('www-authenticate') ?? '', /^Bearer\b/, name);
-    const { request_id, ...rest } = reply.body;
-    assert.notEqual(request_id, undefined);
+    const { request_id, timestamp, ...rest } = reply.body;
+    assert(request_id !== undefined && timestamp !== undefined);
     bodies.add(JSON.stringify([rest, [...reply.headers.keys()].sort()]));
   }
   assert.equal(bodies.size, 1, [...bodies].join('\n'));
   assert.equal((await scrip.transactions(user)).length, 0);
 });
 
-test('each of the six calls requires a key, with and without /v1', async () => {
+test('each of the six endpoints requires an API key, with and without /v1', async () => {
   for (const prefix of ['', '/v1']) {
     for (const path of WRITES)
       assertProblem(
@@ -84,7 +84,7 @@ test('each of the six calls requires a key, with and without /v1', async () => {
   }
 });
 
-test('a request without a key is Unauthorized whatever else is wrong with it', async () => {
+test('a request without an API key gets Unauthorized, whatever else is wrong with it', async () => {
   for (const [body, type] of [
     ['{', 'application/json'],
     ['{"x":1}', 'application/json'],
@@ -96,7 +96,7 @@ test('a request without a key is Unauthorized whatever else is wrong with it', a
   }
 });
 
-test('a key in the query string or in the body is not accepted', async () => {
+test('an API key in the query string or in the body is not accepted', async () => {
   const user = someone();
   const key = scrip.writeKey;
   for (const query of [`api_key=${key}`, `authorization=Bearer%20${key}`, `access_token=${key}`]) {
@@ -115,7 +115,7 @@ test('the authentication scheme Bearer is case-insensitive (RFC 9110)', async ()
   }
 });
 
-test('a key with the scope read can read, and cannot write', async () => {
+test('an API key with the scope read can read and cannot write', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   await scrip.post('/start-cycle', { end_user_id: user, amount: 10 });
@@ -133,7 +133,7 @@ test('a key with the scope read can read, and cannot write', async () => {
   assert.deepEqual([await scrip.balance(user), await scrip.transactions(user)], before);
 });
 
-test('an account cannot see, spend, stop or change the credits that another account keeps for the same end user', async () => {
+test('an account cannot see, spend, stop or change the credits of the same end user in another account', async () => {
   const user = someone();
   const ours = { key: scrip.writeKey };
   const theirs = { key: await scrip.createKey('Globex', 'write') };
@@ -156,7 +156,7 @@ test('an account cannot see, spend, stop or change the credits that another acco
   assert.deepEqual([await scrip.balance(user), await scrip.transactions(user)], before);
 });
 
-test('the keys of one account see the same end users', async () => {
+test('all API keys of an account see the same end users', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 100 });
   const second = await scrip.createKey('Acme', 'write');
@@ -164,28 +164,32 @@ test('the keys of one account see the same end users', async () => {
   assert.equal(seen.body.active_balance, 100);
 });
 
-test('a key works as soon as it is made, and stops within a second of its revocation, while it is in use', async () => {
+test('an API key works as soon as it is created, and a key in use is refused within a second of its revocation', async () => {
   const key = await scrip.createKey('Acme', 'read');
   const use = () => scrip.get('/get-active-balance', { end_user_id: someone() }, { key });
   assert.equal((await use()).status, 200);
   await revoke(key);
-  await eventually(async () => (await use()).status === 401, 'the revoked key stops', 1_000);
+  await eventually(async () => (await use()).status === 401, 'the revoked key is refused', 1_000);
   for (let time = 0; time < 3; time++) assertProblem(await use(), 'Unauthorized', 401);
-  assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200, 'others still work');
+  assert.equal(
+    (await scrip.get('/get-active-balance', { end_user_id: someone() })).status,
+    200,
+    'other keys still work',
+  );
 });
 
-test('a key that is in use keeps working when it is looked up again', async () => {
+test('an API key in use keeps working when it is looked up again', async () => {
   const until = performance.now() + 800;
   while (performance.now() < until)
     assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
 });
 
-test('the routes for operators need no key', async () => {
+test('the routes for operators need no API key', async () => {
   for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json', '/docs', '/problems/Forbidden'])
     assert.equal((await scrip.call('GET', path, { key: null })).status, 200, path);
 });
 
-/** Sends the key in every place where it can end up by mistake. */
+/** Sends the key in every place where a client could put it by mistake. */
 async function scatter(key: string): Promise<void> {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 5 }, { key });
@@ -209,7 +213,7 @@ async function scatter(key: string): Promise<void> {
   );
 }
 
-/** Makes requests with the key fail, so that something is logged. */
+/** Makes requests with the key fail, so that they are logged. */
 async function breakThings(key: string): Promise<void> {
   const { ledger: store } = scrip.service.stores;
   const failing = () => Promise.reject(new StoreFault('Internal', 'broken for the test'));
@@ -225,18 +229,18 @@ async function breakThings(key: string): Promise<void> {
   leaving.socket.destroy();
 }
 
-test('no line of the log contains a key, at any level, wherever the key was sent and whatever failed', async () => {
+test('no log line at any level contains an API key, wherever in a request the key was sent and whatever failed', async () => {
   const key = await scrip.createKey('Acme', 'write');
   await scatter(key);
   await breakThings(key);
   await scrip.call('GET', '/healthz', { key });
   const text = scrip.log.join('');
-  assert.match(text, /broken for the test/, 'the log is being read at all');
+  assert.match(text, /broken for the test/, 'the log is captured');
   const random = key.split('_')[2] as string;
   for (const part of [key, random, random.slice(0, 16), random.slice(-16)]) assert(!text.includes(part));
 });
 
-test('the list of keys shows no key', async () => {
+test('the list of API keys does not contain their secrets', async () => {
   const listed = JSON.stringify(await scrip.service.stores.keys.list());
   for (const key of [scrip.writeKey, scrip.readKey]) assert(!listed.includes((key.split('_')[2] as string).slice(8)));
 });

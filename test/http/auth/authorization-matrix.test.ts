@@ -1,8 +1,8 @@
-// Every route with every kind of key: of which account, with which scope, valid or revoked. The list of routes is the
-// server's own, so that a route without a row here fails the test. What members and owners may do in the console is in
-// test/console/permissions.test.ts.
+// Tests every route with every kind of API key: its own or another account, each scope, valid or revoked. The server
+// lists its routes, so a route that is missing in the table fails the test. What members and owners may do in the
+// console is in test/console/permissions.test.ts.
 //
-// Each check is made of the service, and then of a service that is broken in the way that the check must find.
+// Each check also runs against a service with a broken authenticator, which it must catch.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -20,21 +20,18 @@ const BOTH = (paths: readonly string[]) => ['', '/v1'].flatMap((prefix) => paths
 const WRITES = BOTH(['/add', '/subtract', '/start-cycle', '/stop-cycle']);
 const READS = BOTH(['/get-active-balance', '/get-all-user-transactions']);
 const OPERATORS = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/problems/:error'];
-const DOCS = ['', '/json', '/yaml', '/static/index.html', '/static/swagger-initializer.js', '/static/*'];
 
-/** The callers that each route accepts. */
+/** Who may call each route. */
 const ROWS = new Map<string, Scope | Who>([
   ...WRITES.map((path) => [`POST ${path}`, 'write'] as const),
-  ...READS.map((path) => [`GET ${path}`, 'read'] as const),
+  ...READS.flatMap((path) => [`GET ${path}`, `HEAD ${path}`].map((name) => [name, 'read'] as const)),
   ...OPERATORS.flatMap((path) => [`GET ${path}`, `HEAD ${path}`].map((name) => [name, 'anyone'] as const)),
-  ...DOCS.map((path) => [`GET /docs${path}`, 'anyone'] as const),
-  ['HEAD /docs/static/*', 'anyone'],
   ...Object.entries(PERMISSIONS).flatMap(([name, who]) =>
     [name, name.replace(/^GET/, 'HEAD')].map((each) => [each, who] as const),
   ),
 ]);
 
-/** How the routes of the API answer each kind of key, for a request that is valid otherwise. */
+/** The status that each kind of key gets on the routes of the API, for an otherwise valid request. */
 const KINDS: readonly (readonly [kind: string, read: number, write: number])[] = [
   ['none', 401, 401],
   ['malformed', 401, 401],
@@ -49,10 +46,10 @@ const KINDS: readonly (readonly [kind: string, read: number, write: number])[] =
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
 let scrip: Scrip;
-/** The credits of the account at the start. */
+/** The end user of the account that the tests use. */
 const user = someone();
 const keys = new Map<string, string | null>();
-/** The key with the scope `write`, to make one that is almost the same. */
+/** The random bytes of the `write` key, from which similar keys are made. */
 const secretBytes = randomBytes(SECRET_BYTES);
 
 before(async () => {
@@ -77,13 +74,13 @@ before(async () => {
   keys.set('write', write);
   keys.set('read of another', await scrip.createKey('Other Ltd', 'read'));
   keys.set('write of another', await scrip.createKey('Other Ltd', 'write'));
-  // A key that is in use stops within a second of its revocation.
+  // A revoked key that is in use may work for up to a second.
   await sleep(1_100);
 });
 afterEach(() => mock.restoreAll());
 after(() => scrip.stop());
 
-/** The service with a broken authentication. */
+/** Replaces the result of authentication, to break the service. */
 function withAuthenticator(change: (found: ApiKey | null, authorization?: string) => ApiKey | null): void {
   const { authenticate } = Authenticator.prototype;
   mock.method(Authenticator.prototype, 'authenticate', async function (this: Authenticator, authorization?: string) {
@@ -115,21 +112,21 @@ async function stateOf(endUser: string): Promise<string> {
   return `${balance?.text} ${list?.text}`;
 }
 
-/** Routes without a row, and rows without a route. */
+/** Returns routes without a row and rows without a route. */
 function unmatched(routes: readonly string[]): string[] {
   return [...routes.filter((name) => !ROWS.has(name)), ...[...ROWS.keys()].filter((name) => !routes.includes(name))];
 }
 
-test('every route has a row with its callers, and every row has a route', () => {
+test('every route of the server has a row in the authorization matrix, and every row has a route', () => {
   const { routes } = scrip.service;
-  assert(routes.length > 60, 'it is the real list');
+  assert(routes.length > 60, 'the list of routes is complete');
   assert.deepEqual(unmatched(routes), []);
   for (const added of ['GET /accounts', 'POST /metrics', 'DELETE /add', 'GET /console/everything', 'GET /v2/add'])
-    assert.deepEqual(unmatched([...routes, added]), [added], 'a new route is found');
-  assert.deepEqual(unmatched(routes.slice(1)), [routes[0]], 'one that is gone is found');
+    assert.deepEqual(unmatched([...routes, added]), [added], 'a new route without a row is found');
+  assert.deepEqual(unmatched(routes.slice(1)), [routes[0]], 'a row without a route is found');
 });
 
-/** The routes that accept or refuse a caller wrongly. */
+/** Calls all routes with all kinds of keys and returns the wrong responses. */
 async function deviations(): Promise<string[]> {
   const found: string[] = [];
   const before = await stateOf(user);
@@ -139,15 +136,15 @@ async function deviations(): Promise<string[]> {
       if (status !== (READS.includes(path) ? read : write)) found.push(`${kind}: ${path} ${status}`);
     }
   }
-  if ((await stateOf(user)) !== before) found.push('something was changed');
+  if ((await stateOf(user)) !== before) found.push('the credits changed');
   return found;
 }
 
-test('each route of the API accepts the keys with its scope, and no other', async () => {
+test('each route of the API accepts only keys with its scope', async () => {
   assert.deepEqual(await deviations(), []);
 });
 
-test('control: a service that ignores scopes, or accepts any key, is found', async () => {
+test('control: the authorization test catches a service that ignores scopes or accepts any key', async () => {
   const someKey = await acme();
   withAuthenticator((found) => found && { ...found, scope: 'write' });
   const unscoped = await deviations();
@@ -165,7 +162,7 @@ test('control: a service that ignores scopes, or accepts any key, is found', asy
   assert((await deviations()).some((each) => each.startsWith('revoked write: ')));
 });
 
-/** What one account sees or changes of an end user of another, and what it is refused of its own. */
+/** Returns what another account can see or change of an end user, and which requests for its own end user fail. */
 async function leaks(): Promise<string[]> {
   const found: string[] = [];
   const endUser = someone();
@@ -177,38 +174,39 @@ async function leaks(): Promise<string[]> {
     for (const path of READS) {
       const mine = (await ask(path, key, endUser)).text;
       const unheard = someone();
-      if (mine !== (await ask(path, key, unheard)).text.replaceAll(unheard, endUser)) found.push(`${path} shows it`);
+      if (mine !== (await ask(path, key, unheard)).text.replaceAll(unheard, endUser))
+        found.push(`${path} shows the credits`);
     }
   }
   const refused = await ask('/subtract', other, endUser);
-  if (refused.body.available !== 0) found.push('/subtract tells of it');
-  if ((await ask('/stop-cycle', other, endUser)).status !== 404) found.push('/stop-cycle finds it');
+  if (refused.body.available !== 0) found.push('/subtract reveals the balance');
+  if ((await ask('/stop-cycle', other, endUser)).status !== 404) found.push('/stop-cycle finds the cycle');
   for (const path of WRITES.filter((path) => path.startsWith('/v1') || path !== '/stop-cycle')) {
     const { status } = await ask(path, other, endUser);
-    if (status !== 200 && status !== 409) found.push(`${path} ${status}: not even for its own`);
+    if (status !== 200 && status !== 409) found.push(`${path} ${status} for its own end user`);
   }
-  if ((await stateOf(endUser)) !== before) found.push('something was changed');
+  if ((await stateOf(endUser)) !== before) found.push('the credits changed');
   return found;
 }
 
-test('a key of another account works with its own end users, and never sees these', async () => {
+test('an API key works with the end users of its account and never sees those of another account', async () => {
   assert.deepEqual(await leaks(), []);
 });
 
-test('control: a service that does not take the account from the key is found', async () => {
+test('control: the authorization test catches a service that ignores the account of a key', async () => {
   const { account } = await acme();
   withAuthenticator((found) => found && { ...found, account });
   const found = await leaks();
   for (const each of [
-    '/get-active-balance shows it',
-    '/subtract tells of it',
-    '/stop-cycle finds it',
-    'something was changed',
+    '/get-active-balance shows the credits',
+    '/subtract reveals the balance',
+    '/stop-cycle finds the cycle',
+    'the credits changed',
   ])
     assert(found.includes(each), `${each}: ${found}`);
 });
 
-test('no key opens a page of the console, and public pages need none', async () => {
+test('no API key opens a page of the console, and public pages need no key', async () => {
   for (const [name, who] of ROWS) {
     if (who === 'read' || who === 'write') continue;
     const statuses = new Set<number>();
@@ -221,7 +219,7 @@ test('no key opens a page of the console, and public pages need none', async () 
   }
 });
 
-test('a separate port for the metrics needs no key, and serves nothing else', async (t) => {
+test('a separate port for the metrics needs no API key and serves nothing else', async (t) => {
   const { console: settings, ...config } = readConfig({});
   const service = await startService({
     ...config,
@@ -232,7 +230,7 @@ test('a separate port for the metrics needs no key, and serves nothing else', as
     metricsPort: 0,
   });
   t.after(() => service.stop());
-  assert.deepEqual(unmatched(service.routes), ['GET /metrics', 'HEAD /metrics'], 'the service has all the others');
+  assert.deepEqual(unmatched(service.routes), ['GET /metrics', 'HEAD /metrics'], 'the main port has all other routes');
   for (const name of scrip.service.routes) {
     const [method = '', path = ''] = name.split(' ');
     for (const key of ['write', 'unknown'].map((kind) => keys.get(kind))) {
@@ -265,10 +263,10 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/** Far below the difference of a comparison character by character, and above the noise of a busy machine. */
+/** Far less than a comparison character by character would cause, and more than the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
-/** How much longer a refusal takes for a key that is right but for its end than for any other: the median of many pairs. */
+/** Measures how much longer refusing an almost correct key takes than refusing any other: the median of many pairs. */
 async function timeDifference(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));
   const far = apiKeySecret('write', secretBytes.with(0, (secretBytes[0] as number) ^ 0x80));
@@ -279,7 +277,7 @@ async function timeDifference(): Promise<number> {
     return performance.now() - start;
   };
   for (let pair = 0; pair < PAIRS; pair++) {
-    // Alternating, since the second of two may be faster.
+    // Alternate the order, because the second of two requests may be faster.
     const [first, second] = pair % 2 === 0 ? [near, far] : [far, near];
     const difference = (await timed(first)) - (await timed(second));
     differences.push(pair % 2 === 0 ? difference : -difference);
@@ -287,15 +285,15 @@ async function timeDifference(): Promise<number> {
   return differences.sort((a, b) => a - b)[PAIRS / 2] as number;
 }
 
-test('the time of a refusal does not depend on how much of a key is right', async () => {
+test('the time to refuse an API key does not depend on how much of the key is right', async () => {
   const asked = mock.method(scrip.service.stores.keys, 'find');
   assert(Math.abs(await timeDifference()) < DIFFERENCE_MS_MAX);
-  assert.equal(asked.mock.callCount(), 2 * PAIRS, 'both are whole keys, and looked up');
+  assert.equal(asked.mock.callCount(), 2 * PAIRS, 'both keys are well-formed and looked up');
   for (const { arguments: given } of asked.mock.calls)
-    assert.match(given[0], /^[0-9a-f]{64}$/, 'by their SHA-256 alone');
+    assert.match(given[0], /^[0-9a-f]{64}$/, 'keys are looked up by their SHA-256');
 });
 
-test('control: a service that compares a key character by character is found', async () => {
+test('control: the timing test catches a service that compares keys character by character', async () => {
   const right = keys.get('write') as string;
   withAuthenticator((found, authorization) => {
     const secret = authorization?.slice('Bearer '.length) ?? '';

@@ -1,4 +1,4 @@
-// The rate limit of a key: off unless it is set, shown in every answer, and nothing changes beyond it.
+// The rate limit of an API key: off unless it is set, shown in every response, and requests beyond it change nothing.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
@@ -9,7 +9,7 @@ import { assertProblem, type Reply, type Scrip, someone, startScrip } from '../r
 const BURST = 4;
 
 let scrip: Scrip;
-/** A key that has not called yet. */
+/** A new key for each test. */
 let key: string;
 before(async () => {
   scrip = await startScrip({ rateLimit: { perSecond: 1, burst: BURST } });
@@ -24,7 +24,8 @@ const add = (endUser = someone(), headers = {}) =>
 
 function standing({ headers }: Reply): { remaining: number; reset: number } {
   assert.equal(headers['ratelimit-policy'], `"key";q=${BURST};w=${BURST}`);
-  const [, remaining, reset] = /^"key";r=(\d+);t=(\d+)$/.exec(String(headers.ratelimit)) ?? assert.fail('it says so');
+  const [, remaining, reset] =
+    /^"key";r=(\d+);t=(\d+)$/.exec(String(headers.ratelimit)) ?? assert.fail('no RateLimit header');
   return { remaining: Number(remaining), reset: Number(reset) };
 }
 
@@ -34,7 +35,7 @@ async function spend(): Promise<Reply[]> {
   return replies;
 }
 
-test('each response says how many requests a key has left; beyond the limit it is TooManyRequests, and nothing changes', async () => {
+test('each response contains how many requests the key has left, and requests beyond the limit get TooManyRequests and change nothing', async () => {
   const replies = await spend();
   assert.deepEqual(
     replies.map(({ status }) => status),
@@ -52,7 +53,7 @@ test('each response says how many requests a key has left; beyond the limit it i
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('a request after the seconds in `Retry-After` is accepted', async () => {
+test('a request is accepted after the seconds in Retry-After', async () => {
   await spend();
   const refused = await add();
   assert.equal(refused.status, 429);
@@ -60,7 +61,7 @@ test('a request after the seconds in `Retry-After` is accepted', async () => {
   assert.equal((await add()).status, 200);
 });
 
-test('refused commands, invalid requests and requests without the scope count, and their answers have the requests left', async () => {
+test('refused, invalid and forbidden requests count towards the rate limit, and their responses contain the requests left', async () => {
   const subtraction = { end_user_id: someone(), amount: 1 };
   assert.deepEqual(standing(await scrip.post('/subtract', subtraction, { key })).remaining, 3);
   assert.deepEqual(standing(await scrip.post('/add', { amount: 'x' }, { key })).remaining, 2);
@@ -71,20 +72,20 @@ test('refused commands, invalid requests and requests without the scope count, a
   assert.equal(standing(forbidden).remaining, 3);
 });
 
-test('all paths share the limit of a key, with /v1 and reads', async () => {
+test('reads and writes, with and without /v1, share the rate limit of an API key', async () => {
   await spend();
   for (const path of ['/get-active-balance', '/v1/get-active-balance', '/get-all-user-transactions'])
     assertProblem(await scrip.get(path, { end_user_id: someone() }, { key }), 'TooManyRequests', 429);
   assertProblem(await scrip.post('/v1/add', { end_user_id: someone(), amount: 1 }, { key }), 'TooManyRequests', 429);
 });
 
-test('each key of an account has its own limit', async () => {
+test('each API key of an account has its own rate limit', async () => {
   await spend();
   key = await scrip.createKey('Acme', 'write');
   assert.equal((await add()).status, 200);
 });
 
-test('a request without a valid key counts for no key, and its answer has no limit', async () => {
+test('a request without a valid API key counts towards no rate limit, and its response has no RateLimit header', async () => {
   for (let count = 0; count < 20; count++) {
     const reply = await scrip.post('/add', {}, { key: `${key.slice(0, -1)}x` });
     assert.equal(reply.status, 401);
@@ -97,7 +98,7 @@ test('the routes for operators are not rate-limited', async () => {
   for (let count = 0; count < 20; count++) assert.equal((await scrip.call('GET', '/healthz', { key })).status, 200);
 });
 
-test('a request beyond the limit stores nothing under its idempotency key', async () => {
+test('a request beyond the rate limit stores no idempotency record', async () => {
   const user = someone();
   const headers = { 'idempotency-key': 'order-1' };
   await spend();
@@ -108,7 +109,7 @@ test('a request beyond the limit stores nothing under its idempotency key', asyn
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('without RATE_LIMIT there is no limit, and no answer has its headers', async (t) => {
+test('without RATE_LIMIT there is no limit, and responses have no RateLimit headers', async (t) => {
   const unlimited = await startScrip();
   t.after(() => unlimited.stop());
   for (let count = 0; count < 100; count++) {
@@ -118,7 +119,7 @@ test('without RATE_LIMIT there is no limit, and no answer has its headers', asyn
   }
 });
 
-test('RATE_LIMIT_BURST is RATE_LIMIT unless it is set', () => {
+test('RATE_LIMIT_BURST defaults to RATE_LIMIT', () => {
   assert.equal(readConfig({}).rateLimit, null);
   assert.deepEqual(readConfig({ RATE_LIMIT: '50' }).rateLimit, { perSecond: 50, burst: 50 });
   assert.deepEqual(readConfig({ RATE_LIMIT: '50', RATE_LIMIT_BURST: '200' }).rateLimit, { perSecond: 50, burst: 200 });

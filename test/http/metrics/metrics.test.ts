@@ -1,5 +1,5 @@
-// Metrics and the request log: counts by route and status, batches, store errors and renewals, the separate metrics port,
-// one log line per request, and no client input in any of them.
+// Metrics and the request log: counts by route and status, batches, store errors and renewals, the separate metrics
+// port, one log line per request, and no client input in metrics or logs.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -9,6 +9,7 @@ import { type Config, readConfig } from '../../../src/config.ts';
 import { type Service, startService } from '../../../src/service.ts';
 import { createApiKey } from '../../../src/store/key-store.ts';
 import { StoreFault } from '../../../src/store/store-fault.ts';
+import { VERSION } from '../../../src/version.ts';
 import { temporaryFolder } from '../../store/temporary-ledger.ts';
 import { eventually, someone } from '../running-service.ts';
 
@@ -39,10 +40,10 @@ async function scrape(url: string): Promise<Map<string, number>> {
   return new Map(samples.map((line) => [line.slice(0, line.lastIndexOf(' ')), Number(line.split(' ').at(-1))]));
 }
 
-function post({ service, secret }: Running, path: string, fields: unknown): Promise<Response> {
+function post({ service, secret }: Running, path: string, fields: unknown, headers = {}): Promise<Response> {
   return fetch(service.url + path, {
     method: 'POST',
-    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${secret}`, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(fields),
   });
 }
@@ -75,6 +76,37 @@ test('/metrics counts each request once, by route and status', async (t) => {
   assert.equal(metrics.get('scrip_request_duration_seconds_bucket{le="+Inf",route="/add"}'), 3);
   const seconds = metrics.get('scrip_request_duration_seconds_sum{route="/add"}') ?? 0;
   assert(seconds > 0 && seconds < 5, `three requests took ${seconds} s`);
+});
+
+test('/metrics contains the version of Scrip', async (t) => {
+  const metrics = await scrape(`${(await start(t)).service.url}/metrics`);
+  assert.equal(metrics.get(`scrip_build_info{version="${VERSION}"}`), 1);
+});
+
+test('/metrics counts the credits of accepted requests by account and key, and counts a repeated request once', async (t) => {
+  const running = await start(t);
+  const { keys } = running.service.stores;
+  const other = { ...running, secret: await createApiKey(keys, { accountName: 'Bell', scope: 'write' }) };
+  const second = { ...running, secret: await createApiKey(keys, { accountName: 'Acme', scope: 'write' }) };
+  const user = someone();
+  const once = { 'idempotency-key': 'payment 1' };
+  for (let times = 0; times < 2; times++)
+    assert.equal((await post(running, '/add', { end_user_id: user, amount: 100 }, once)).status, 200);
+  assert.equal((await post(running, '/subtract', { end_user_id: user, amount: 130 })).status, 402);
+  await post(second, '/start-cycle', { end_user_id: user, amount: 1_000 });
+  await post(second, '/subtract', { end_user_id: user, amount: 130 });
+  await post(other, '/add', { end_user_id: user, amount: 7 });
+  const counted = [...(await scrape(`${running.service.url}/metrics`))].filter(([name]) =>
+    name.startsWith('scrip_cred'),
+  );
+  assert.deepEqual(Object.fromEntries(counted), {
+    'scrip_credits_granted_total{account="1",key="1"}': 100,
+    'scrip_credits_granted_total{account="1",key="3"}': 1_000,
+    'scrip_credits_granted_total{account="2",key="2"}': 7,
+    'scrip_credits_spent_total{account="1",key="1"}': 0,
+    'scrip_credits_spent_total{account="1",key="3"}': 130,
+    'scrip_credits_spent_total{account="2",key="2"}': 0,
+  });
 });
 
 test('/metrics has histograms of batch size and commit duration with cumulative buckets', async (t) => {
@@ -126,7 +158,7 @@ test('scrip_renewal_lag_seconds grows while renewals fail and resets once none i
   await eventually(async () => (await lag()) < 1.5, 'the lag resets');
 });
 
-test('with METRICS_PORT, /metrics is served on that port only, and nothing else is', async (t) => {
+test('with METRICS_PORT, /metrics is served only on that port, and that port serves nothing else', async (t) => {
   const { service } = await start(t, { metricsPort: 0 });
   const { metricsUrl, url } = service;
   assert(metricsUrl);
@@ -139,7 +171,7 @@ test('with METRICS_PORT, /metrics is served on that port only, and nothing else 
   await assert.rejects(fetch(metricsUrl));
 });
 
-test('a start fails if the metrics port is in use, and closes the ledger again', async (t) => {
+test('the service fails to start if the metrics port is in use, and closes the ledger again', async (t) => {
   const { service } = await start(t);
   const path = join(temporaryFolder(), 'scrip.db');
   const taken = Number(new URL(service.url).port);
@@ -178,7 +210,7 @@ test('with REQUEST_LOG, each request is one log line with the request_id of its 
   for (const { ms } of lines) assert(ms >= 0 && ms < 5_000);
 });
 
-/** A marker that is put into every part of a request and must not appear in any output. */
+/** Text that the test puts into every part of a request and that must not appear in any output. */
 const CANARY = 'canary-7f3a91';
 
 test('nothing that a client sends appears in the log or in the metrics', async (t) => {
@@ -223,7 +255,7 @@ test('nothing that a client sends appears in the log or in the metrics', async (
   await send('GET', `/get-active-balance?end_user_id=${someone()}`, { ...everywhere, ...authorized });
   mock.restoreAll();
   const metrics = await (await fetch(`${service.url}/metrics`)).text();
-  assert(log.length > 60, 'the requests were logged');
+  assert(log.length > 60, 'the requests are logged');
   for (const text of [...log, metrics]) {
     assert(!text.toLowerCase().includes(CANARY), text);
     assert(!text.includes(secret), text);

@@ -1,4 +1,4 @@
-// The OpenAPI document of a running service, and its operations, errors and schemas for the tests.
+// For the tests: the OpenAPI document of a running service, with its operations, errors and schemas.
 
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -25,6 +25,7 @@ export interface Operation {
 }
 
 export interface OpenApi {
+  readonly servers: readonly { readonly url: string; readonly description: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly schemas: Readonly<Record<string, { readonly properties?: Record<string, unknown> }>>;
@@ -49,7 +50,7 @@ export function operationsOf({ paths }: OpenApi): readonly Described[] {
   );
 }
 
-/** The errors of the document by name, each with its example. */
+/** Returns the errors in the document by name, each with its example. */
 export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   const errors = new Map<string, unknown>();
   for (const { operation } of operationsOf(document)) {
@@ -61,13 +62,13 @@ export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   return errors;
 }
 
-/** Makes validators of schemas, with references into the document. */
+/** Returns a function that makes validators of schemas with references into the document. */
 export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
   ajv.addFormat('date-time', (text) => !Number.isNaN(Date.parse(text)) && text.endsWith('Z'));
   ajv.addFormat('uri-reference', (text) => URL.canParse(text, 'http://scrip'));
-  // Each member of an example must be described.
+  // Make undescribed members of examples invalid.
   const schemas = Object.entries(document.components.schemas);
   const closed = Object.fromEntries(
     schemas.map(([name, schema]) => [name, schema.properties ? { additionalProperties: false, ...schema } : schema]),

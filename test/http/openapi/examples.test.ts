@@ -1,12 +1,20 @@
-// The examples of the OpenAPI document: there is one of each request, answer and error, each matches its schema, and the
-// service accepts and answers what they show.
+// The examples in the OpenAPI document: each request, response and error has one, each example matches its schema, and
+// the service accepts the example requests and returns the example responses.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 import { PROBLEMS, type ProblemCode } from '../../../src/http/problems.ts';
 import { type FaultCode, StoreFault } from '../../../src/store/store-fault.ts';
-import { type Scrip, someone, startScrip } from '../running-service.ts';
-import { documentOf, errorsOf, type OpenApi, operationsOf, validatorsOf } from './described-service.ts';
+import { MovableClock, type Reply, type Scrip, someone, startScrip } from '../running-service.ts';
+import {
+  type Described,
+  documentOf,
+  errorsOf,
+  type OpenApi,
+  type Operation,
+  operationsOf,
+  validatorsOf,
+} from './described-service.ts';
 
 let scrip: Scrip;
 let document: OpenApi;
@@ -16,7 +24,7 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-/** Requests with these errors reach no operation. */
+/** The errors of requests that match no operation. */
 const BEFORE_ANY_OPERATION: readonly ProblemCode[] = ['NotFound', 'MethodNotAllowed', 'ExpectationFailed'];
 
 function assertFits(schema: unknown, example: unknown, what: string): void {
@@ -24,28 +32,31 @@ function assertFits(schema: unknown, example: unknown, what: string): void {
   assert(validate(example), `${what}: ${JSON.stringify(validate.errors)}`);
 }
 
-test('each operation has an example of its request and its answer, which match their schemas', () => {
+test('each operation has examples of its request and its response, which match their schemas', () => {
   for (const { path, operation } of operationsOf(document)) {
     const body = operation.requestBody?.content['application/json'];
     if (body) assertFits(body.schema, body.example, `the request of ${path}`);
     for (const { name, schema, example } of operation.parameters ?? [])
       if (name === 'end_user_id') assertFits(schema, example, `${name} of ${path}`);
-    assert(body || operation.parameters?.some(({ name }) => name === 'end_user_id'), `${path} shows what it takes`);
+    assert(
+      body || operation.parameters?.some(({ name }) => name === 'end_user_id'),
+      `${path} has an example of its request`,
+    );
     const answer = operation.responses[200]?.content['application/json'];
     const shown = answer?.examples ? Object.values(answer.examples).map(({ value }) => value) : [answer?.example];
     for (const example of shown) {
-      assert(example, `${path} shows what it answers`);
-      assertFits(answer?.schema, example, `the answer of ${path}`);
+      assert(example, `${path} has an example of its response`);
+      assertFits(answer?.schema, example, `the response of ${path}`);
     }
   }
 });
 
-test('each operation has an example of each of its errors, which matches its schema and status', () => {
+test('each operation has an example for each of its errors, which matches its schema and status', () => {
   for (const { path, operation } of operationsOf(document)) {
     for (const [status, { content }] of Object.entries(operation.responses)) {
       if (status === '200') continue;
       const { schema, examples = {} } = content['application/problem+json'] ?? assert.fail(`${path} ${status}`);
-      assert.notDeepEqual(Object.keys(examples), [], `${path} shows what ${status} is`);
+      assert.notDeepEqual(Object.keys(examples), [], `${path} has an example for ${status}`);
       for (const [error, { value }] of Object.entries(examples)) {
         assertFits(schema, value, `${error} of ${path}`);
         const { title } = PROBLEMS[error as ProblemCode];
@@ -58,35 +69,104 @@ test('each operation has an example of each of its errors, which matches its sch
   }
 });
 
-test('each error is shown by some operation, except those of requests that reach none', () => {
+test('each error has an example in some operation, except errors of requests that match no operation', () => {
   const shown = new Set([...errorsOf(document).keys(), ...BEFORE_ANY_OPERATION]);
   assert.deepEqual([...shown].sort(), Object.keys(PROBLEMS).sort());
 });
 
-test('the service accepts the example requests, and answers as the examples show', async () => {
-  const mask = (text: string, endUser: string) =>
-    text.replaceAll(endUser, '<end user>').replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, '<instant>');
-  const shownUser = (text: string) => text.replaceAll('5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', '<end user>');
-  const endUser = someone();
-  await scrip.post('/add', { end_user_id: endUser, amount: 30 });
-  for (const path of ['/add', '/subtract', '/start-cycle', '/stop-cycle']) {
-    const operation = document.paths[path]?.post ?? assert.fail(`${path} is described`);
-    const request = operation.requestBody?.content['application/json']?.example as Record<string, unknown>;
-    const reply = await scrip.post(path, { ...request, end_user_id: endUser });
-    assert.equal(reply.status, 200, reply.text);
-    const shown = JSON.stringify(operation.responses[200]?.content['application/json']?.example);
-    assert.equal(mask(reply.text, endUser), shownUser(mask(shown, endUser)), path);
+/** Returns the parameters that have an example, by name. */
+function parametersOf({ parameters = [] }: Operation, place: string): Record<string, string> {
+  const shown = parameters.filter((parameter) => parameter.in === place && parameter.example !== undefined);
+  return Object.fromEntries(shown.map(({ name, example }) => [name, String(example)]));
+}
+
+function send(scrip: Scrip, { method, path, operation }: Described): Promise<Reply> {
+  const body = operation.requestBody?.content['application/json']?.example;
+  const query = new URLSearchParams(parametersOf(operation, 'query'));
+  const headers = parametersOf(operation, 'header');
+  return scrip.call(method.toUpperCase(), `${path}?${query}`, body === undefined ? { headers } : { body, headers });
+}
+
+/** Masks IDs, because they are random, and cursors, because they contain IDs. */
+function withoutIds(answer: unknown): string {
+  return JSON.stringify(answer).replaceAll(/"(transaction_id|next_cursor)":"[^"]+"/g, '"$1":"…"');
+}
+
+test('the example requests, sent in order to a new ledger with all their parameters, get exactly the example responses', async () => {
+  const clock = new MovableClock('2026-11-20T08:00:00.123Z');
+  const fresh = await startScrip({ clock });
+  try {
+    for (const described of operationsOf(document)) {
+      const reply = await send(fresh, described);
+      assert.equal(reply.status, 200, `${described.path}: ${reply.text}`);
+      const answer = described.operation.responses[200]?.content['application/json'];
+      const [shown] = answer?.examples ? Object.values(answer.examples).map(({ value }) => value) : [answer?.example];
+      assert.equal(withoutIds(reply.body), withoutIds(shown), described.path);
+      clock.advance(1_000);
+    }
+  } finally {
+    await fresh.stop();
   }
 });
 
-test('the reads are described with a query string and without a body, since many tools cannot send one', () => {
+test('the example requests succeed on a new ledger at any time, even if they are sent twice', async () => {
+  const fresh = await startScrip();
+  try {
+    for (const round of [1, 2])
+      for (const described of operationsOf(document)) {
+        const reply = await send(fresh, described);
+        assert.equal(reply.status, 200, `${described.path} in round ${round}: ${reply.text}`);
+      }
+  } finally {
+    await fresh.stop();
+  }
+});
+
+test('each of the optional example parameters of a list may be omitted', async () => {
+  const { get = assert.fail() } = document.paths['/get-all-user-transactions'] ?? {};
+  const { end_user_id = '', ...optional } = parametersOf(get, 'query');
+  assert.deepEqual(
+    Object.keys(optional),
+    ['limit', 'from', 'to'],
+    'cursor has no example, because no service would accept it',
+  );
+  for (let chosen = 0; chosen < 2 ** 3; chosen++) {
+    const some = Object.entries(optional).filter((_, index) => chosen & (1 << index));
+    const reply = await scrip.get('/get-all-user-transactions', { end_user_id, ...Object.fromEntries(some) });
+    assert.equal(reply.status, 200, reply.text);
+  }
+});
+
+test('each write operation has a different idempotency key in its example', () => {
+  const writes = operationsOf(document).filter(({ method }) => method === 'post');
+  const keys = writes.map(({ operation }) => parametersOf(operation, 'header')['Idempotency-Key']);
+  assert.equal(new Set(keys).size, 4);
+  assert(!keys.includes(undefined));
+});
+
+test('the servers in the OpenAPI document have descriptions, and absolute URLs if PUBLIC_URL is set', async () => {
+  const relative = [
+    { url: '/', description: 'Scrip' },
+    { url: '/v1', description: 'Scrip, with the version of the API in the path' },
+  ];
+  assert.deepEqual(document.servers, relative);
+  const published = await startScrip({ console: { publicUrl: 'https://credits.example' } });
+  try {
+    const urls = (await documentOf(published)).servers.map(({ url }) => url);
+    assert.deepEqual(urls, ['https://credits.example', 'https://credits.example/v1']);
+  } finally {
+    await published.stop();
+  }
+});
+
+test('the OpenAPI document describes reads with a query string and without a body, because many tools cannot send a body', () => {
   for (const { method, path, operation } of operationsOf(document).filter(({ method }) => method === 'get')) {
     assert.equal(operation.requestBody, undefined, `${method} ${path}`);
     assert.equal(operation.parameters?.find(({ name }) => name === 'end_user_id')?.in, 'query');
   }
 });
 
-test('answers have the headers that the document describes', async () => {
+test('responses have the headers that the OpenAPI document describes', async () => {
   const headersOf = (path: string, status: number) =>
     Object.keys(document.paths[path]?.post?.responses[status]?.headers ?? {});
   const fields = { end_user_id: someone(), amount: 1 };

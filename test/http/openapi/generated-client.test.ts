@@ -1,5 +1,5 @@
-// A client is generated from the OpenAPI document by a standard generator. A program that is compiled against it calls the
-// running service, and gets each answer and each error with its type.
+// Generates a client from the OpenAPI document with a standard generator. A program that is compiled against the client
+// calls the running service and gets typed responses and errors.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -65,13 +65,13 @@ async function run(program: string, args: readonly string[] = [], env: NodeJS.Pr
   return stdout;
 }
 
-test('a program against a generated client compiles with all strictness', async () => {
+test('a program that uses a generated client compiles in strict mode', async () => {
   const options = '--noEmit --strict --target esnext --module nodenext --allowImportingTsExtensions --skipLibCheck';
   const types = ['--typeRoots', join(MODULES, '@types'), '--types', 'node'];
   await run(COMPILER, [...options.split(' '), ...types, 'program.ts']);
 });
 
-test('a generated client adds, subtracts, reads, starts and stops, and gets the details of a refusal', async () => {
+test('a program with a generated client adds, subtracts and reads credits, starts and stops a cycle, and gets the details of a refusal', async () => {
   const endUser = someone();
   const stdout = await run('program.ts', [], {
     SCRIP_URL: scrip.url,
@@ -87,5 +87,5 @@ test('a generated client adds, subtracts, reads, starts and stops, and gets the 
     refusal: { error: 'InsufficientFunds', status: 402, requested: 5000, available: 1070, shortfall: 3930 },
   });
   const { active_balance } = await scrip.balance(endUser);
-  assert.equal(active_balance, 1070, 'the service has done what the client said');
+  assert.equal(active_balance, 1070, 'the requests of the client took effect');
 });

@@ -1,5 +1,5 @@
-// Lints the OpenAPI document with the strictest rules of the linter, for generators of clients in other languages. The linter
-// runs offline. Broken documents show that it finds faults.
+// Lints the OpenAPI document with the strictest rules of a linter, for the sake of client generators in other
+// languages. The linter runs offline. Broken documents check that it finds errors.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** The findings of the linter, a rule and a place each. */
+/** Returns the findings of the linter, each with its rule and place. */
 async function complaintsAbout(described: unknown): Promise<readonly string[]> {
   const file = join(folder, 'openapi.json');
   await writeFile(file, JSON.stringify(described));
@@ -36,28 +36,28 @@ async function complaintsAbout(described: unknown): Promise<readonly string[]> {
     timeout: 60_000,
   });
   const { stdout } = await linted.catch((error) => error as { stdout: string });
-  assert.notEqual(stdout, '', 'the linter has run');
+  assert.notEqual(stdout, '', 'the linter printed its result');
   const { problems } = JSON.parse(stdout) as {
     problems: { ruleId: string; message: string; location: { pointer?: string }[] }[];
   };
   return problems.map(({ ruleId, message, location }) => `${ruleId} at ${location[0]?.pointer}: ${message}`);
 }
 
-/** The document with `from` replaced by `to`. */
+/** Returns the document with `from` replaced by `to`. */
 function replaced(from: string, to: string): unknown {
   const text = JSON.stringify(document);
-  assert(text.includes(from), `the document has ${from}`);
+  assert(text.includes(from), `the document does not contain ${from}`);
   return JSON.parse(text.replaceAll(from, to));
 }
 
-test('the strict linter finds nothing in the OpenAPI document', async () => {
+test('the OpenAPI document passes the linter with its strictest rules', async () => {
   assert.deepEqual(await complaintsAbout(document), []);
 });
 
-test('control: the linter of the OpenAPI document finds a broken reference, an example of the wrong shape and an operation without a name', async () => {
+test('control: the linter of the OpenAPI document reports a broken reference, an example that does not match its schema and an operation without an ID', async () => {
   const broken: readonly (readonly [rule: string, described: unknown])[] = [
     ['no-unresolved-refs', replaced('#/components/schemas/Addition', '#/components/schemas/Sum')],
-    ['no-invalid-media-type-examples', replaced('"active_balance":970', '"active_balance":"970"')],
+    ['no-invalid-media-type-examples', replaced('"active_balance":1070', '"active_balance":"1070"')],
     ['operation-operationId', replaced('"operationId"', '"x-name"')],
     ['operation-4xx-problem-details-rfc7807', replaced('application/problem+json', 'application/json')],
   ];
@@ -65,7 +65,7 @@ test('control: the linter of the OpenAPI document finds a broken reference, an e
     const complaints = await complaintsAbout(described);
     assert(
       complaints.some((complaint) => complaint.startsWith(`${rule} `)),
-      `${rule} among ${complaints.join('; ')}`,
+      `${rule} is not among ${complaints.join('; ')}`,
     );
   }
 });

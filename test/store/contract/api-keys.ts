@@ -1,9 +1,10 @@
-// Contract tests for API keys: their accounts, what is kept of them, and that a revoked one is not found.
+// Contract tests for API keys: their accounts, what is stored about them, and revocation.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../../src/accounts/api-key.ts';
 
+import { OPERATOR } from '../../../src/store/key-store.ts';
 import type { Contract } from '../store-contract.ts';
 
 const secretOf = (scope: 'read' | 'write') => apiKeySecret(scope, randomBytes(SECRET_BYTES));
@@ -26,12 +27,12 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(new Set([account, other, one.account, third.account]).size, 4);
   });
 
-  it('A hash of no API key is not found', async ({ keys }) => {
+  it('A hash that belongs to no API key is not found', async ({ keys }) => {
     assert.equal(await keys.find(hashOf(secretOf('write'))), null);
     assert.equal(await keys.find(''), null);
   });
 
-  it('A revoked API key is not found, and the others of its account are', async ({ keys }) => {
+  it('A revoked API key is not found, and other API keys of its account still are', async ({ keys }) => {
     const [revoked, kept] = [secretOf('write'), secretOf('write')];
     const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
     const beside = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: kept });
@@ -40,7 +41,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual(await keys.find(hashOf(kept)), beside);
   });
 
-  it('Revoking an API key twice changes nothing, and an unknown one cannot be revoked', async (ledger) => {
+  it('Revoking an API key again changes nothing, and an unknown API key cannot be revoked', async (ledger) => {
     const { keys } = ledger;
     const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: secretOf('write') });
     await keys.revoke(id);
@@ -55,7 +56,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.revoke(id + 1), false);
   });
 
-  it('The list of API keys has the revoked ones too, and no secret', async ({ keys }) => {
+  it('The list of API keys includes revoked keys and contains no secret', async ({ keys }) => {
     const given = (await keys.list()).length;
     const [first, second] = [secretOf('read'), secretOf('write')];
     const one = await keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: first });
@@ -75,11 +76,11 @@ export function apiKeyContract({ it }: Contract): void {
         [two.id, two.account, 'write', 'Babbage & Co', true],
       ],
     );
-    assert(first.startsWith((listed[0]?.hint ?? '?').slice(0, -1)), 'the hint is how the key begins');
+    assert(first.startsWith((listed[0]?.hint ?? '?').slice(0, -1)), 'the hint is the beginning of the key');
     for (const secret of [first, second]) assert(!JSON.stringify(listed).includes(secret.slice(-20)));
   });
 
-  it('API keys and revocations are there when the ledger is opened again', async (ledger) => {
+  it('API keys and revocations are still there after the ledger is reopened', async (ledger) => {
     const [kept, revoked] = [secretOf('read'), secretOf('write')];
     const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: kept });
     const { id } = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
@@ -89,7 +90,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await ledger.keys.find(hashOf(revoked)), null);
   });
 
-  it('A secret belongs to one API key', async ({ keys }) => {
+  it('A second API key with the same secret cannot be created', async ({ keys }) => {
     const secret = secretOf('write');
     const key = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret });
     await assert.rejects(keys.create({ accountName: 'Babbage & Co', scope: 'write', secret }));
@@ -98,10 +99,10 @@ export function apiKeyContract({ it }: Contract): void {
     assert(!names.includes('Babbage & Co'));
     const another = secretOf('write');
     await keys.create({ accountName: 'Babbage & Co', scope: 'write', secret: another });
-    assert.notEqual((await keys.find(hashOf(another)))?.account, key.account, 'the failure left nothing behind');
+    assert.notEqual((await keys.find(hashOf(another)))?.account, key.account, 'the failed attempt stored nothing');
   });
 
-  it('An API key has the name that it was given, or none', async ({ keys }) => {
+  it('An API key has the name from its creation, or an empty name', async ({ keys }) => {
     const name = 'Backend „Köln“, 2026'.padEnd(100, '·');
     const { id } = await keys.create({
       accountName: 'Lovelace Ltd',
@@ -118,7 +119,10 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
   });
 
-  it('An API key is created for an account by its number, and not for an unknown one', async ({ keys, account }) => {
+  it('An API key can be created for the number of an account, but not for an unknown number', async ({
+    keys,
+    account,
+  }) => {
     const secret = secretOf('write');
     const key = await keys.createFor(account, { scope: 'write', secret, name: 'second' });
     assert.equal(key?.account, account);
@@ -130,7 +134,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual(await keys.list(), before);
   });
 
-  it('An account lists and revokes its own API keys only', async ({ keys, account, other }) => {
+  it('An account can list and revoke only its own API keys', async ({ keys, account, other }) => {
     const secret = secretOf('write');
     const key = await keys.createFor(account, { scope: 'write', secret });
     assert(key !== null);
@@ -139,13 +143,28 @@ export function apiKeyContract({ it }: Contract): void {
     assert(listed.some(({ id }) => id === key.id));
     assert(!(await keys.list(other)).some(({ id }) => id === key.id));
     assert.deepEqual(await keys.list(4_040), []);
-    assert.equal(await keys.revoke(key.id, other), false);
+    assert.equal(await keys.revoke(key.id, { account: other, by: 'user:2' }), false);
     assert.deepEqual(await keys.find(hashOf(secret)), key);
-    assert.equal(await keys.revoke(key.id, account), true);
+    assert.equal(await keys.revoke(key.id, { account, by: 'user:1' }), true);
     assert.equal(await keys.find(hashOf(secret)), null);
   });
 
-  it('The last uses of API keys are recorded, for several at once, and for no other', async (ledger) => {
+  it('The list of API keys shows who created each key and who revoked it first', async (ledger) => {
+    const { account, keys } = ledger;
+    const made = async (by?: string) =>
+      (await keys.createFor(account, { scope: 'read', secret: secretOf('read'), ...(by ? { by } : {}) }))?.id ?? 0;
+    const [own, foreign] = [await made('user:1'), await made()];
+    await keys.revoke(own, { account, by: 'user:2' });
+    await keys.revoke(own, { account, by: 'user:3' });
+    await keys.revoke(foreign);
+    await ledger.reopen();
+    const listed = new Map((await ledger.keys.list(account)).map((key) => [key.id, [key.createdBy, key.revokedBy]]));
+    assert.deepEqual(listed.get(own), ['user:1', 'user:2']);
+    assert.deepEqual(listed.get(foreign), [OPERATOR, OPERATOR]);
+    assert.equal((await ledger.keys.list(account))[0]?.revokedBy, null);
+  });
+
+  it('The last use of several API keys can be recorded at once, without changing other keys', async (ledger) => {
     const { account } = ledger;
     const keys = await Promise.all(
       [1, 2, 3].map(() => ledger.keys.createFor(account, { scope: 'read', secret: secretOf('read') })),

@@ -1,5 +1,4 @@
-// Contract tests for what a chart of the balance is drawn from: a state and the postings behind it, which lead to what the end
-// user has.
+// Contract tests for the data of a balance chart: a state, and the postings after it, which lead to the present cycles.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../src/ledger/apply.ts';
@@ -12,11 +11,11 @@ import { CHART_CYCLES_MAX, CHART_POSTINGS_MAX, type ChartHistory } from '../../.
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { balanceOf, EndUser } from '../temporary-ledger.ts';
 
-/** More transactions than lie between two snapshots, several times over. */
+/** Enough transactions for several snapshots. */
 const ROUNDS = 450;
 
 export function chartContract({ it, itInTime }: Contract): void {
-  it('The postings of a chart, applied to its state, lead to what the end user has', async (ledger) => {
+  it('Applying the postings of a balance chart to its state gives the present cycles of the end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const beside = new EndUser(ledger.other, 1);
     const instants: Instant[] = [];
@@ -31,7 +30,7 @@ export function chartContract({ it, itInTime }: Contract): void {
     for (const since of [0, ...instants]) await assertLeadsToPresent(ledger, ada, since);
   });
 
-  itInTime('A chart has exactly the postings from its first instant on', async (ledger) => {
+  itInTime('A balance chart contains exactly the postings since its first instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 1), ada.startCycle(20, 2)]);
@@ -53,28 +52,31 @@ export function chartContract({ it, itInTime }: Contract): void {
     assert.deepEqual((await since(ledger.wall + 1))[1], []);
   });
 
-  itInTime('A chart shows the balance that a reader was shown at each instant', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    const shown: [at: Instant, balance: number][] = [];
-    await ledger.write([ada.startCycle(50, 3)]);
-    for (let round = 0; round < 200; round++) {
-      ledger.wall += round % 7 === 0 ? DAY_MS : HOUR_MS;
-      if (round % 3 === 0) await ledger.write([ada.add(5, 2), ada.subtract(4)]);
-      if (round % 41 === 0) await ledger.write([ada.stopCycle(), ada.startCycle(30, 2)]);
-      shown.push([ledger.wall, await balanceOf(ledger, ada)]);
-    }
-    const since = (shown[60] as [Instant, number])[0];
-    const chart = await chartOf(ledger, ada, since);
-    const steps = balanceSteps(chart, { from: chart.since, to: chart.now });
-    for (const [at, balance] of shown.slice(60))
-      assert.equal(steps.findLast((step) => step.at <= at)?.balance, balance, new Date(at).toISOString());
-  });
+  itInTime(
+    'A balance chart shows, for each instant, the balance that a read returned at that instant',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      const shown: [at: Instant, balance: number][] = [];
+      await ledger.write([ada.startCycle(50, 3)]);
+      for (let round = 0; round < 200; round++) {
+        ledger.wall += round % 7 === 0 ? DAY_MS : HOUR_MS;
+        if (round % 3 === 0) await ledger.write([ada.add(5, 2), ada.subtract(4)]);
+        if (round % 41 === 0) await ledger.write([ada.stopCycle(), ada.startCycle(30, 2)]);
+        shown.push([ledger.wall, await balanceOf(ledger, ada)]);
+      }
+      const since = (shown[60] as [Instant, number])[0];
+      const chart = await chartOf(ledger, ada, since);
+      const steps = balanceSteps(chart, { from: chart.since, to: chart.now });
+      for (const [at, balance] of shown.slice(60))
+        assert.equal(steps.findLast((step) => step.at <= at)?.balance, balance, new Date(at).toISOString());
+    },
+  );
 
   itInTime(
-    'A chart from before a renewal that was entered late has the credits that have ended since',
+    'A balance chart includes credits that ended between the instant of a renewal and its late entry',
     async (ledger) => {
       const start = ledger.wall;
-      // So many that some of their renewals would be followed by a snapshot.
+      // So many end users that some of their renewals would be followed by a snapshot.
       const users = Array.from({ length: 400 }, (_, index) => new EndUser(ledger.account, index));
       await ledger.write(users.map((user) => user.add(7, 2)));
       await ledger.write(users.map((user) => user.startCycle(5, 1)));
@@ -88,7 +90,7 @@ export function chartContract({ it, itInTime }: Contract): void {
     },
   );
 
-  it('Of more postings than a chart has, it has the latest, in whole transactions, and says since when', async (ledger) => {
+  it('A balance chart is limited to the latest postings in whole transactions, and reports the instant of the first one', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1)]);
     for (let batch = 0; batch < 6; batch++) {
@@ -105,7 +107,7 @@ export function chartContract({ it, itInTime }: Contract): void {
     await assertLeadsToPresent(ledger, ada, 0);
   });
 
-  it('An end user with more cycles than a chart can show has none', async (ledger) => {
+  it('An end user with more cycles than the limit of a balance chart has no chart', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     for (let left = CHART_CYCLES_MAX; left > 0; left -= 500)
       await ledger.write(Array.from({ length: Math.min(left, 500) }, () => ada.add(1)));
@@ -114,7 +116,7 @@ export function chartContract({ it, itInTime }: Contract): void {
     assert.equal(await ledger.console.chartHistory(ada.key, 0), null);
   });
 
-  it('An end user that was never given anything has an empty chart', async (ledger) => {
+  it('An unknown end user has an empty balance chart', async (ledger) => {
     const { state, postings } = await chartOf(ledger, new EndUser(ledger.account, 404), 0);
     assert.deepEqual([state.cycles, postings], [[], []]);
   });

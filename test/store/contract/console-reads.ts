@@ -1,9 +1,16 @@
-// Contract tests for what the console reads of one account, page by page. Its totals are in `overview.ts`, its charts in
-// `charts.ts`.
+// Contract tests for the reads of the console: account names, recent activity and histories. Totals are in
+// `overview.ts`, charts in `charts.ts`.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ConsoleStore, HistoryTransaction } from '../../../src/store/console-store.ts';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { idsBetween } from '../../../src/ledger/transaction-id.ts';
+import {
+  type ConsoleStore,
+  type HistoryRequest,
+  type HistoryTransaction,
+  NAMED_CYCLES_MAX,
+} from '../../../src/store/console-store.ts';
 import { InvalidCursor } from '../../../src/store/store-fault.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, noted } from '../temporary-ledger.ts';
@@ -19,138 +26,41 @@ export function consoleReadContract(contract: Contract): void {
 }
 
 function endUserContract({ it }: Contract): void {
-  it('An account has its name, and an unknown one has none', async ({ console, account, other }) => {
+  it('The name of an account can be read, and an unknown account has none', async ({ console, account, other }) => {
     assert.equal(await console.nameOf(account), 'first');
     assert.equal(await console.nameOf(other), 'second');
     assert.equal(await console.nameOf(UNKNOWN_ACCOUNT), null);
   });
-
-  it('End users are listed in the order of their UUIDs, with their latest activity, page by page', async (ledger) => {
-    const { account, other } = ledger;
-    const people = [7, 3, 250, 1, 16].map((index) => new EndUser(account, index));
-    await ledger.write([
-      ...people.map((user) => user.add(5)),
-      new EndUser(other, 2).add(1),
-      new EndUser(UNKNOWN_ACCOUNT, 4).add(1),
-    ]);
-    const all = people.map(({ key }) => key.endUser).sort();
-    for (const state of ['fresh', 'changed', 'opened again'] as const) {
-      if (state === 'changed') await ledger.write([new EndUser(account, 3).subtract(1)]);
-      if (state === 'opened again') await ledger.reopen();
-      for (const limit of [1, 2, 4, 5, 100])
-        assert.deepEqual(await endUsersOf(ledger.console, account, limit), all, `${limit} at a time, ${state}`);
-      const { endUsers } = await ledger.console.endUsers(account, { after: null, prefix: '', limit: 100 });
-      for (const { endUser, latestActivity } of endUsers) {
-        const { transactions } = await ledger.transactions({ account, endUser }, { limit: 1 });
-        assert.equal(latestActivity, transactions[0]?.createdAt);
-      }
-    }
-  });
-
-  it('The lowest and the highest UUID are listed as others are', async (ledger) => {
-    const { console, account } = ledger;
-    const people = ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff'];
-    await ledger.write(people.map((uuid) => new EndUser(account, uuid).add(5)));
-    for (const limit of [1, 2]) assert.deepEqual(await endUsersOf(console, account, limit), people);
-  });
-
-  it('End users are found by how their UUIDs begin', async (ledger) => {
-    const { console, account } = ledger;
-    await ledger.write([1, 2, 0xfe].map((index) => new EndUser(account, index).add(5)));
-    const found = async (prefix: string, after: string | null = null) => {
-      const { endUsers } = await console.endUsers(account, { after, prefix, limit: 10 });
-      return endUsers.map(({ endUser }) => Number.parseInt(endUser.slice(-4), 16));
-    };
-    const whole = new EndUser(account, 0xfe).key.endUser;
-    assert.deepEqual(await found('0'), [1, 2, 0xfe]);
-    assert.deepEqual(await found('00000000-0000-4'), [1, 2, 0xfe]);
-    assert.deepEqual(await found(whole.slice(0, -2)), [1, 2, 0xfe]);
-    assert.deepEqual(await found(whole.slice(0, -1)), [0xfe]);
-    assert.deepEqual(await found(whole.toUpperCase()), [0xfe]);
-    assert.deepEqual(await found('0', new EndUser(account, 1).key.endUser), [2, 0xfe]);
-    for (const unknown of ['1', `${whole.slice(0, -2)}ff`, `${whole}0`, 'ada', '%', "'"])
-      assert.deepEqual(await found(unknown), [], unknown);
-    const last = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
-    assert.deepEqual(await found('', last), []);
-    assert.deepEqual(await found('0', last), []);
-  });
-
-  it('An end user that was refused everything is not listed', async (ledger) => {
-    const { account } = ledger;
-    const [refused, given] = [new EndUser(account, 1), new EndUser(account, 2)];
-    const keyed = { ...refused.subtract(5), idempotency: { key: 'k', requestId: '1' } };
-    await ledger.write([refused.subtract(5), keyed, refused.stopCycle(), refused.settle(), given.add(1)]);
-    for (const isReopened of [false, true]) {
-      if (isReopened) await ledger.reopen();
-      assert.deepEqual(await endUsersOf(ledger.console, account, 10), [given.key.endUser]);
-      assert.deepEqual((await ledger.console.recent(account, 10)).length, 1);
-    }
-  });
-
-  it('A cursor that no list of end users has given out is refused', async (ledger) => {
-    const { console, account } = ledger;
-    await ledger.write([new EndUser(account, 1).add(5)]);
-    for (const after of ['', '0', "'; --", '00000000-0000-4000-8000-00000000000', '../..', '\u0000'])
-      await assert.rejects(console.endUsers(account, { after, prefix: '', limit: 10 }), InvalidCursor);
-    assert.equal(ledger.trouble(), null);
-  });
 }
 
 function recentContract({ it }: Contract): void {
-  it('The latest transactions of an account are those of all its end users, and of no other account', async (ledger) => {
+  it('The recent activity of an account lists each end user once, so that a busy end user cannot fill it', async (ledger) => {
     const { account, other } = ledger;
-    const people = Array.from({ length: 4 }, (_, index) => new EndUser(account, index));
-    const [ada, bob] = people as [EndUser, EndUser];
-    for (let round = 1; round <= 5; round++) {
-      await later(ledger);
-      await ledger.write(people.map((user) => user.add(round)));
-      await ledger.write(Array.from({ length: 90 }, (_, index) => new EndUser(other, index).add(1)));
-    }
+    const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];
+    await ledger.write([ada.add(9), new EndUser(other, 1).add(7)]);
     await later(ledger);
-    await ledger.write([ada.startCycle(9), ada.stopCycle()]);
+    await ledger.write([eve.add(5), eve.startCycle(4), eve.stopCycle()]);
     await later(ledger);
-    await ledger.write([bob.subtract(10)]);
-    const added = [5, 4, 3, 2, 1].flatMap((amount) => Array(4).fill(`add ${amount}`));
-    const expected = ['subtract -10', 'stop-cycle 0', 'start-cycle 9', ...added];
-    for (const isConsumed of [false, true]) {
-      if (isConsumed) await ledger.consumeFeed();
-      for (const limit of [1, 3, 22, 100]) {
-        const recent = await ledger.console.recent(account, limit);
-        const names = recent.map(({ kind, amount }) => `${kind} ${amount}`);
-        assert.deepEqual(names, expected.slice(0, limit), isConsumed ? 'consumed' : 'not consumed');
-        const ids = recent.map(({ id }) => id);
-        assert.deepEqual(ids, ids.toSorted().toReversed());
-      }
+    await ledger.write([bob.add(1_000)]);
+    for (let round = 0; round < 5; round++) await ledger.write(Array.from({ length: 100 }, () => bob.subtract(1)));
+    await later(ledger);
+    await ledger.write([noted(ada.add(1), 'why'), ada.subtract(10)]);
+    await ledger.consumeFeed();
+    const expected = ['subtract -10 of 1', 'subtract -1 of 2', 'stop-cycle 0 of 3'];
+    for (const limit of [1, 2, 3, 100]) {
+      const recent = await ledger.console.recent(account, limit);
+      const names = recent.map(({ kind, amount, endUser }) => `${kind} ${amount} of ${Number(endUser.at(-1))}`);
+      assert.deepEqual(names, expected.slice(0, limit));
     }
     const [latest] = await ledger.console.recent(account, 1);
-    const [listed] = (await ledger.transactions(bob.key, { limit: 1 })).transactions;
-    assert.deepEqual(latest, { ...listed, note: null, endUser: bob.key.endUser });
+    const [listed] = (await ledger.transactions(ada.key, { limit: 1 })).transactions;
+    assert.deepEqual(latest, { ...listed, note: null, endUser: ada.key.endUser });
     assert.deepEqual(await ledger.console.recent(UNKNOWN_ACCOUNT, 10), []);
-  });
-
-  it('The latest transactions are found in a part of the feed that was consumed and in the rest', async (ledger) => {
-    const { account, other } = ledger;
-    const [ada, eve] = [new EndUser(account, 1), new EndUser(other, 1)];
-    const amounts: number[] = [];
-    for (let round = 1; round <= 60; round++) {
-      await later(ledger);
-      await ledger.write([ada.add(round), ...Array.from({ length: round % 5 }, () => eve.add(1))]);
-      amounts.unshift(round);
-      if (round % 20 === 7) await ledger.consumeFeed();
-      if (round % 6 !== 1) continue;
-      for (const limit of [1, 5, 100]) {
-        const recent = await ledger.console.recent(account, limit);
-        assert.deepEqual(
-          recent.map(({ amount }) => amount),
-          amounts.slice(0, limit),
-        );
-      }
-    }
   });
 }
 
-function historyContract({ it }: Contract): void {
-  it('A history has what each transaction drew on, its actor, and the stops', async (ledger) => {
+function historyContract({ it, itInTime }: Contract): void {
+  it('The history of an end user shows the postings and the actor of each transaction, including stops', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'user:12');
     await ledger.write([ada.add(10, 5), ada.startCycle(10, 9), ada.subtract(15), ada.stopCycle()]);
     const { transactions, next } = await ledger.console.history(ada.key, FIRST_PAGE);
@@ -171,7 +81,7 @@ function historyContract({ it }: Contract): void {
     assert.equal(next, null);
   });
 
-  it('Pages of a history hold each transaction once and whole, whatever is written meanwhile', async (ledger) => {
+  it('Pages of a history contain each transaction once and whole, for any page size', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(1), ada.add(1), ada.subtract(3), ada.startCycle(5), ada.stopCycle()]);
     await ledger.write([ada.add(4), ada.subtract(7)]);
@@ -187,7 +97,7 @@ function historyContract({ it }: Contract): void {
     }
   });
 
-  it('A cursor that no history has given out, or one of another end user, shows nothing', async (ledger) => {
+  it('An invalid cursor of a history is refused, and the cursor of another end user shows none of its transactions', async (ledger) => {
     const [ada, eve] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(5), ada.add(6), eve.add(7), eve.add(8)]);
     const { next } = await ledger.console.history(ada.key, { from: null, limit: 1 });
@@ -200,7 +110,82 @@ function historyContract({ it }: Contract): void {
     assert.equal(ledger.trouble(), null);
   });
 
-  it('An end user that was never given anything has no history', async (ledger) => {
+  itInTime('A history can be limited to one kind of transaction and to a range of time', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const begin = ledger.wall;
+    for (let day = 0; day < 20; day++) {
+      await ledger.write([ada.add(10, 30), ada.subtract(1), ada.subtract(2)]);
+      if (day === 7) await ledger.write([ada.startCycle(50, 5)]);
+      ledger.wall += DAY_MS;
+    }
+    const { transactions: all } = await ledger.console.history(ada.key, FIRST_PAGE);
+    const days = (from: number, to: number) => idsBetween(begin + from * DAY_MS, begin + to * DAY_MS - 1);
+    const wanted: readonly (Partial<HistoryRequest> & { count: number })[] = [
+      { kind: 'add', count: 20 },
+      { kind: 'start-cycle', count: 1 },
+      { kind: 'renew', count: 2 },
+      { kind: 'stop-cycle', count: 0 },
+      { within: days(3, 5), count: 6 },
+      { within: days(3, 5), kind: 'subtract', count: 4 },
+      { within: days(0, 1), kind: 'start-cycle', count: 0 },
+      { within: days(-9, 0), count: 0 },
+      { within: days(20, 90), count: 0 },
+    ];
+    for (const { count, ...request } of wanted) {
+      const { kind, within } = request;
+      const expected = all.filter(
+        (one) => (!kind || one.kind === kind) && (!within || (one.id >= within.first && one.id <= within.last)),
+      );
+      assert.equal(expected.length, count, JSON.stringify(request));
+      for (const limit of [1, 3, 100])
+        assert.deepEqual((await historyPages(ledger.console, ada, limit, request)).flat(), expected);
+    }
+  });
+
+  it('A page of a history of one kind reads a bounded number of postings, and may therefore be empty', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(9), ada.add(100_000)]);
+    for (let batch = 0; batch < 14; batch++) await ledger.write(Array.from({ length: 400 }, () => ada.subtract(1)));
+    const pages = await historyPages(ledger.console, ada, 100, { kind: 'add' });
+    assert.deepEqual(
+      pages.map((page) => page.map(({ amount }) => amount)),
+      [[], [100_000, 9]],
+    );
+  });
+
+  it('A history includes the type, amount and validity of every cycle that it names', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.add(10, 5), ada.startCycle(20, 9), ada.subtract(15)]);
+    await ledger.write(Array.from({ length: 5 }, () => ada.subtract(1)));
+    await ledger.write([ada.startCycle(40, 7, 'replace'), ada.subtract(11), ada.add(3, 2)]);
+    for (const limit of [1, 3, 100]) {
+      for (let from: string | null = null; ; ) {
+        const page = await ledger.console.history(ada.key, { from, limit });
+        for (const { postings } of page.transactions)
+          for (const { cycleId } of postings) assert(page.openings.has(cycleId), `limit ${limit}`);
+        const named = [...page.openings.values()].map(
+          ({ type, amount, validityDays }) => `${type} ${amount} ${validityDays}`,
+        );
+        const possible = ['one-time 10 5', 'recurring 20 9', 'recurring 40 7', 'one-time 3 2'];
+        if (limit === 100) assert.deepEqual(named.toSorted(), possible.toSorted());
+        else assert(named.every((name) => possible.includes(name)));
+        if (page.next === null) break;
+        from = page.next;
+      }
+    }
+  });
+
+  it('A history includes the terms of only the first few cycles of a subtraction from many cycles', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(1)));
+    await ledger.write([ada.subtract(1_500)]);
+    const { transactions, openings } = await ledger.console.history(ada.key, { from: null, limit: 1 });
+    assert.equal(transactions[0]?.postings.length, 1_500);
+    const first = transactions[0]?.postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId);
+    assert.deepEqual([...openings.keys()].toSorted(), first);
+  });
+
+  it('An unknown end user has an empty history', async (ledger) => {
     const { key } = new EndUser(ledger.account, 404);
     const { state, transactions, next } = await ledger.console.history(key, FIRST_PAGE);
     assert.deepEqual([state.cycles, transactions, next], [[], [], null]);
@@ -208,7 +193,7 @@ function historyContract({ it }: Contract): void {
 }
 
 function noteContract({ it }: Contract): void {
-  it('A note is kept with its transaction, and with no other', async (ledger) => {
+  it('A note is stored with its own transaction only', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1, 'user:12');
     const long = `${'ü'.repeat(499)}🦉`;
@@ -231,39 +216,27 @@ function noteContract({ it }: Contract): void {
       ['start-cycle', null],
       ['add', 'goodwill, ticket 4711'],
     ]);
-    const recent = await ledger.console.recent(account, 10);
-    assert.deepEqual(
-      recent.map(({ kind, note }) => [kind, note]),
-      notes,
-    );
+    await ledger.consumeFeed();
+    const [recent] = await ledger.console.recent(account, 10);
+    assert.deepEqual([recent?.kind, recent?.note], notes[0]);
   });
 }
 
-/** What different end users do in the same millisecond has no order. */
+/** Moves the clock, because transactions of different end users in the same millisecond have no order. */
 async function later(ledger: ContractLedger): Promise<void> {
   ledger.wall += 1_000;
   await sleep(2);
-}
-
-async function endUsersOf(console: ConsoleStore, account: number, limit: number): Promise<string[]> {
-  const all: string[] = [];
-  for (let after: string | null = null; ; ) {
-    const { endUsers, next } = await console.endUsers(account, { after, prefix: '', limit });
-    all.push(...endUsers.map(({ endUser }) => endUser));
-    assert(endUsers.length > 0 || next === null);
-    if (next === null) return all;
-    after = next;
-  }
 }
 
 async function historyPages(
   console: ConsoleStore,
   { key }: EndUser,
   limit: number,
+  request: Partial<HistoryRequest> = {},
 ): Promise<(readonly HistoryTransaction[])[]> {
   const pages = [];
   for (let from: string | null = null; ; ) {
-    const page = await console.history(key, { from, limit });
+    const page = await console.history(key, { ...request, from, limit });
     pages.push(page.transactions);
     if (page.next === null) return pages;
     from = page.next;

@@ -1,4 +1,4 @@
-// Contract tests for digests: one that was taken stands for what had happened by then, whatever happens afterwards.
+// Contract tests for digests: a digest covers everything that happened before, and does not change afterwards.
 
 import assert from 'node:assert/strict';
 import type { WriteCommand } from '../../../src/ledger/command.ts';
@@ -20,12 +20,12 @@ async function digestOf(ledger: ContractLedger): Promise<PostingsDigest> {
 }
 
 function stability({ it, itInTime }: Contract): void {
-  it('A ledger in which nothing has happened has a digest', async (ledger) => {
+  it('A ledger without postings has a digest', async (ledger) => {
     const digest = await digestOf(ledger);
     assert.deepEqual([digest.endUsers, digest.postings, digest.sha256], [0, 0, EMPTY]);
   });
 
-  it('A digest stands for what had happened, and not for what has happened since', async (ledger) => {
+  it('A digest covers all earlier postings and no later ones', async (ledger) => {
     const [ada, bob, eve] = [1, 2, 3].map((index) => new EndUser(ledger.account, index)) as [EndUser, EndUser, EndUser];
     await ledger.write([ada.add(10), ada.add(20), ada.startCycle(5), bob.add(1)]);
     await ledger.write([ada.subtract(32), noted(ada.add(2), 'goodwill')]);
@@ -40,10 +40,14 @@ function stability({ it, itInTime }: Contract): void {
     await ledger.write([bob.subtract(1), ada.startCycle(3)]);
     await ledger.reopen();
     assert.deepEqual(await ledger.digest([second.through, first.through]), [second, first]);
-    assert.deepEqual(digestsIn([first, second].map(lineOf).join('\n')), [first, second], 'as a file keeps them');
+    assert.deepEqual(
+      digestsIn([first, second].map(lineOf).join('\n')),
+      [first, second],
+      'digests can be read back from a file',
+    );
   });
 
-  it('A digest that is taken while the ledger is written to is found the same later', async (ledger) => {
+  it('A digest that is taken during writes has the same value when it is computed again later', async (ledger) => {
     const users = Array.from({ length: 20 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.add(100_000)));
     const digests: PostingsDigest[] = [];
@@ -56,20 +60,20 @@ function stability({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.digest(digests.map(({ through }) => through)), digests);
   });
 
-  itInTime('A digest is the same before and after the renewals that were due are entered', async (ledger) => {
+  itInTime('A digest is the same before and after due renewals are entered', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.startCycle(10, 1), bob.startCycle(7, 2)]);
     ledger.wall += 3 * DAY_MS + 1;
     await ledger.write([new EndUser(ledger.account, 3).add(1)]);
     ledger.wall += 1;
     const digest = await digestOf(ledger);
-    assert.equal(digest.postings, 2 + 3 + 1 + 1, 'renewals that are due count');
+    assert.equal(digest.postings, 2 + 3 + 1 + 1, 'due renewals count');
     ledger.wall += 2 * DAY_MS;
     await ledger.write([ada.stopCycle(), bob.subtract(3)]);
     assert.deepEqual(await ledger.digest([digest.through]), [digest]);
   });
 
-  itInTime('A digest through an instant can be taken at any later time', async (ledger) => {
+  itInTime('A digest up to an instant can be computed at any later time', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 2), ada.subtract(3)]);
     const instants = [ledger.wall, ledger.wall + DAY_MS, ledger.wall + 2 * DAY_MS, ledger.wall + 2 * DAY_MS + 1];

@@ -1,5 +1,5 @@
-// Contract tests for the feed: every posting reaches a consumer, those of each end user in the order in which they happened,
-// and what the consumer makes of each part counts once.
+// Contract tests for the feed: a consumer gets every posting, the postings of each end user in order, and each part
+// counts once in the totals.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../../src/events/totals.ts';
@@ -10,11 +10,11 @@ import type { Contract, ContractLedger } from '../store-contract.ts';
 import { EndUser, problemsOf } from '../temporary-ledger.ts';
 import { totalOf } from './overview.ts';
 
-/** Remembers what it was given. */
+/** Records the postings that it gets. */
 class RecordingConsumer implements FeedConsumer {
   readonly name = 'totals';
   readonly parts: (readonly FeedPosting[])[] = [];
-  /** Whether it fails the next time. */
+  /** Whether the next call fails. */
   isFailing = false;
 
   derive(each: Iterable<FeedPosting>) {
@@ -24,7 +24,7 @@ class RecordingConsumer implements FeedConsumer {
     return TOTALS.derive(postings);
   }
 
-  /** Of one end user, in the order in which they came, without those that came again. */
+  /** The postings of one end user in the order of arrival, without repetitions. */
   of({ key }: EndUser): string[] {
     const own = this.parts.flat().filter(({ user }) => user.endUser === key.endUser && user.account === key.account);
     return [...new Set(own.map(({ posting }) => nameOf(posting)))];
@@ -35,7 +35,7 @@ function nameOf(posting: { transactionId: string; cycleId: string; period: numbe
   return [posting.transactionId, posting.cycleId, posting.period, posting.amount].join(' ');
 }
 
-/** All postings of an end user, oldest first; of one transaction in the order of their cycles. */
+/** All postings of an end user, oldest first; within a transaction in the order of the cycles. */
 async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const names: string[] = [];
   for (let from: string | null = null; ; ) {
@@ -47,13 +47,13 @@ async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<str
   }
 }
 
-/** The postings of one transaction have no order among them. */
+/** Sorts the postings within each transaction, because they have no order. */
 function inTransactions(names: readonly string[]): string[] {
   const transactionOf = (name: string) => name.slice(0, 36);
   return names.map((name, index) => {
     const first = names.findIndex((other) => transactionOf(other) === transactionOf(name));
     const same = names.filter((other) => transactionOf(other) === transactionOf(name)).sort();
-    return same[index - first] ?? 'apart from its transaction';
+    return same[index - first] ?? 'separate from its transaction';
   });
 }
 
@@ -61,7 +61,7 @@ function peopleOf({ account, other }: ContractLedger): EndUser[] {
   return Array.from({ length: 12 }, (_, index) => new EndUser(index % 3 ? account : other, index));
 }
 
-/** One batch of all kinds of commands. */
+/** Writes one batch of random commands of all kinds. */
 async function writeSome(ledger: ContractLedger, people: readonly EndUser[], random: Random): Promise<void> {
   const commands = Array.from({ length: 1 + random.below(12) }, () => {
     const user = random.pick(people);
@@ -88,7 +88,7 @@ export function feedContract(contract: Contract): void {
 }
 
 function order({ it }: Contract): void {
-  it('The feed has each posting of each end user, in the order in which they happened', async (ledger) => {
+  it('The feed contains all postings of each end user in order', async (ledger) => {
     const people = peopleOf(ledger);
     const random = new Random(11);
     const consumer = new RecordingConsumer();
@@ -101,10 +101,10 @@ function order({ it }: Contract): void {
     await ledger.consumeFeed(consumer);
     for (const user of people)
       assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
-    assert.deepEqual(problemsOf(await ledger.audit()), [], 'the totals are what the postings say');
+    assert.deepEqual(problemsOf(await ledger.audit()), [], 'the totals match the postings');
   });
 
-  it('The feed has what is written while it is consumed', async (ledger) => {
+  it('The feed contains the postings that are written while it is consumed', async (ledger) => {
     const people = peopleOf(ledger);
     const random = new Random(12);
     const consumer = new RecordingConsumer();
@@ -123,7 +123,7 @@ function order({ it }: Contract): void {
       assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
   });
 
-  it('A transaction over more cycles than a part of the feed has postings counts once', async (ledger) => {
+  it('A transaction with more postings than a part of the feed counts once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.consumeFeed();
     for (let batch = 0; batch < 5; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
@@ -134,7 +134,7 @@ function order({ it }: Contract): void {
 }
 
 function failures({ it }: Contract): void {
-  it('A consumer that fails gets the same part again, and it counts once', async (ledger) => {
+  it('A consumer that fails gets the same part of the feed again, and the part counts once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const consumer = new RecordingConsumer();
     await ledger.write([ada.add(10), ada.subtract(3)]);
@@ -143,7 +143,7 @@ function failures({ it }: Contract): void {
     await ledger.write([ada.add(20), ada.subtract(4)]);
     consumer.isFailing = true;
     for (let times = 0; times < 2; times++) await assert.rejects(ledger.store.feed.consume(consumer));
-    assert.equal(ledger.trouble(), null, 'a consumer that fails stops no write');
+    assert.equal(ledger.trouble(), null, 'a failed consumer does not stop writes');
     await ledger.write([ada.subtract(2)]);
     consumer.isFailing = false;
     const [failed] = consumer.parts;
@@ -158,7 +158,7 @@ function failures({ it }: Contract): void {
     assert.deepEqual([added, spent, transactions], [30n, 9n, 5]);
   });
 
-  it('A part that is consumed twice at the same time counts once', async (ledger) => {
+  it('A part of the feed that is consumed several times at once counts once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
     const consume = () => ledger.store.feed.consume(TOTALS).catch(() => false);
@@ -170,7 +170,7 @@ function failures({ it }: Contract): void {
 }
 
 function positions({ it }: Contract): void {
-  it('A consumer continues from its position when the ledger is opened again', async (ledger) => {
+  it('A consumer continues from its position after the ledger is reopened', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
     await ledger.consumeFeed();
@@ -188,7 +188,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(consumer.parts.flat(), []);
   });
 
-  it('A consumer gets nothing from the feed when nothing is new', async (ledger) => {
+  it('A consumer gets nothing from the feed if nothing is new', async (ledger) => {
     const consumer = new RecordingConsumer();
     assert.equal(await ledger.store.feed.consume(consumer), false);
     assert.deepEqual(consumer.parts.flat(), []);
@@ -197,7 +197,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(consumer.parts.flat(), [], 'a refusal leaves no posting');
   });
 
-  it('Totals that are rebuilt are what they were, and continue to count', async (ledger) => {
+  it('Rebuilt totals are the same as before, and continue to count', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.startCycle(20), ada.subtract(110)]);
     await ledger.consumeFeed();
@@ -211,7 +211,7 @@ function positions({ it }: Contract): void {
     assert.equal((await ledger.console.overview(ledger.account, { days: 3 })).outstanding, before.outstanding + 1n);
   });
 
-  it('Totals that are rebuilt while they catch up are what the postings say', async (ledger) => {
+  it('Totals that are rebuilt while they catch up match the postings', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.subtract(1)]);
     await ledger.consumeFeed();

@@ -1,4 +1,5 @@
-// Contract tests for idempotency keys: one key, one effect, one outcome, for as long as the records are kept.
+// Contract tests for idempotency keys: requests with the same key have one effect and one outcome until the record
+// expires.
 
 import assert from 'node:assert/strict';
 import { ACCEPTED, type Outcome, type WriteCommand } from '../../../src/ledger/command.ts';
@@ -15,14 +16,14 @@ export function idempotencyContract(contract: Contract): void {
 }
 
 function replays({ it }: Contract): void {
-  it('A command with a key has one effect, and its outcome is replayed when it is sent again', async (ledger) => {
+  it('A command with a key has one effect, and its outcome is replayed if it is sent again', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.write([keyed(ada.add(10), 'a', 'first')]), [ACCEPTED]);
     assert.deepEqual(await ledger.write([keyed(ada.add(10), 'a', 'second')]), [replayed(ACCEPTED, 'first')]);
     assert.deepEqual(await historyOf(ledger, ada), ['+10 add']);
   });
 
-  it('A key that comes several times in one batch has one effect, between commands without a key', async (ledger) => {
+  it('Equal commands with the same key in one batch have one effect, also between commands without a key', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const batch = [ada.add(5), keyed(ada.subtract(3), 'k', '1'), keyed(ada.subtract(3), 'k', '2'), ada.subtract(1)];
     assert.deepEqual(await ledger.write([...batch, keyed(ada.subtract(3), 'k', '3')]), [
@@ -35,7 +36,7 @@ function replays({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 1);
   });
 
-  it('A refusal is replayed too, also when the request would be accepted by then', async (ledger) => {
+  it('A refusal is replayed too, even if the request could be accepted now', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.write([ada.add(100)]);
@@ -44,7 +45,7 @@ function replays({ it }: Contract): void {
     assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'other', '3')]), [ACCEPTED]);
   });
 
-  it('The cycle of a replayed outcome is as it was, whatever has happened to it since', async (ledger) => {
+  it('A replayed outcome shows the cycle as it was, whatever has happened to it since', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [started] = await ledger.write([keyed(ada.startCycle(30, 7), 'start', '1')]);
     const [stopped] = await ledger.write([keyed(ada.stopCycle(), 'stop', '2'), ada.subtract(10)]);
@@ -56,7 +57,7 @@ function replays({ it }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), ['-10 subtract', '+30 start-cycle']);
   });
 
-  it('Outcomes are replayed when the ledger is opened again', async (ledger) => {
+  it('Outcomes are still replayed after the ledger is reopened', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10), 'k', '1'), keyed(ada.subtract(11), 'l', '2')]);
     await ledger.reopen();
@@ -67,7 +68,7 @@ function replays({ it }: Contract): void {
     ]);
   });
 
-  it('A key that is sent many times at once has one effect', async (ledger) => {
+  it('A command that is sent many times at once with the same key has one effect', async (ledger) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.add(100)));
     const writes = Array.from({ length: 20 }, (_, index) =>
@@ -79,7 +80,7 @@ function replays({ it }: Contract): void {
     for (const user of users) assert.equal(await balanceOf(ledger, user), 100 - 2 * 7);
   });
 
-  it('Each of hundreds of keys of many end users is found, in one batch and one by one', async (ledger) => {
+  it('Hundreds of keys of several end users are found, in one batch and one by one', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) => [1, 2, 3].map((index) => new EndUser(one, index)));
     const commands = Array.from({ length: 600 }, (_, index) => {
       const user = users[index % users.length] as EndUser;
@@ -98,7 +99,7 @@ function replays({ it }: Contract): void {
 }
 
 function keys({ it }: Contract): void {
-  it('A key with another request is refused, and stays the key of the first', async (ledger) => {
+  it('A used key with another request is refused, and still belongs to the first request', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10, 31), 'k', '1')]);
     const others = [ada.add(11, 31), ada.add(10, 30), ada.subtract(10), ada.startCycle(10, 31), ada.stopCycle()];
@@ -111,7 +112,7 @@ function keys({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 10);
   });
 
-  it('A key belongs to one account and one end user', async (ledger) => {
+  it('The same key is another key for another account or another end user', async (ledger) => {
     const { account, other } = ledger;
     const users = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
     const commands = users.map((user, index) => keyed(user.add(10 + index), 'k', String(index)));
@@ -119,13 +120,13 @@ function keys({ it }: Contract): void {
     for (const [index, user] of users.entries()) assert.equal(await balanceOf(ledger, user), 10 + index);
   });
 
-  it('Another API key of the account gets the outcome of the first', async (ledger) => {
+  it('A request that is repeated with another API key of the account gets the first outcome', async (ledger) => {
     await ledger.write([keyed(new EndUser(ledger.account, 1, 'key:1').add(10), 'k', '1')]);
     const [outcome] = await ledger.write([keyed(new EndUser(ledger.account, 1, 'key:2').add(10), 'k', '2')]);
     assert.deepEqual(outcome, replayed(ACCEPTED, '1'));
   });
 
-  it('A key may be any printable text of up to 255 characters', async (ledger) => {
+  it('An idempotency key may be any printable text of up to 255 characters', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const texts = [' ', `"quoted\\", {NULL}'`, 'NULL', 'x'.repeat(255), '%_', 'a', 'A', '0', '00', '{}', '☃'];
     const alike = ['\u00e9', 'e\u0301'];
@@ -136,7 +137,7 @@ function keys({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), texts.length + alike.length);
   });
 
-  it('A key that was refused for an unknown end user is kept without listing it', async (ledger) => {
+  it('The key of a refused request for an unknown end user is recorded without creating the end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.reopen();
@@ -161,7 +162,7 @@ async function areReplayed(ledger: ContractLedger, commands: readonly WriteComma
 function retention({ itInTime }: Contract): void {
   const retention = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-  itInTime('Records of grants are kept for one retention, those of other writes for another', async (ledger) => {
+  itInTime('Idempotency records of grants and of other writes have separate retentions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100, 400)]);
     const start = ledger.wall;
@@ -173,9 +174,13 @@ function retention({ itInTime }: Contract): void {
       await ledger.deleteExpiredRecords(retention);
     };
     await sweepAt(start + DAY_MS);
-    assert.deepEqual(await areReplayed(ledger, first), [true, true, true, true], 'kept until a day is over');
+    assert.deepEqual(
+      await areReplayed(ledger, first),
+      [true, true, true, true],
+      'records are kept until a day is over',
+    );
     await sweepAt(start + DAY_MS + 1);
-    // Requests whose records are gone are decided again, and recorded again.
+    // Requests without a record are decided and recorded again.
     assert.deepEqual(await areReplayed(ledger, first), [true, true, false, false]);
     await sweepAt(start + 30 * DAY_MS);
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [true, true]);
@@ -183,7 +188,7 @@ function retention({ itInTime }: Contract): void {
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [false, false]);
   });
 
-  itInTime('Expired records are deleted whichever end user they belong to, and later ones are kept', async (ledger) => {
+  itInTime('Expired idempotency records of all end users are deleted, and later records are not', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) =>
       Array.from({ length: 30 }, (_, index) => new EndUser(one, index)),
     );
@@ -198,11 +203,11 @@ function retention({ itInTime }: Contract): void {
     await ledger.deleteExpiredRecords({ grantsMs: HOUR_MS, othersMs: HOUR_MS });
     assert.deepEqual(new Set(await areReplayed(ledger, young)), new Set([true]));
     assert.deepEqual(new Set(await areReplayed(ledger, old)), new Set([false]));
-    assert.deepEqual(new Set(await areReplayed(ledger, old)), new Set([true]), 'and are recorded again');
+    assert.deepEqual(new Set(await areReplayed(ledger, old)), new Set([true]), 'the requests were recorded again');
   });
 
   itInTime(
-    'What is deleted stays deleted, and what is kept is found, when the ledger is opened again',
+    'After the ledger is reopened, deleted idempotency records stay deleted and the others are found',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(100, 400)]);
@@ -219,7 +224,7 @@ function retention({ itInTime }: Contract): void {
       ledger.wall += 29 * DAY_MS;
       await ledger.load(ada.key);
       await ledger.deleteExpiredRecords(retention);
-      // The second ones, and what was recorded again, are two days younger than the grants of the first.
+      // The records of `second`, and those that were recorded again, are two days younger than the grants of `first`.
       assert.deepEqual(await areReplayed(ledger, first), [false, false, false, false]);
       assert.deepEqual(await areReplayed(ledger, second), [true, true, false, false]);
     },

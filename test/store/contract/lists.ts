@@ -1,5 +1,5 @@
-// Contract tests for lists across renewals: a reader that comes back with the last transaction that it was shown finds the
-// rest of the list as it was, whatever is written, becomes due or is entered late in between. Random histories; a failure
+// Contract tests for lists across renewals: a reader that continues from a transaction of a list sees the rest of the
+// list unchanged, whatever was written, became due or was entered late in between. The histories are random; a failure
 // prints the seed that repeats it.
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ import { EndUser, EVERYTHING } from '../temporary-ledger.ts';
 export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 export const RUNS = Number(process.env.RUNS ?? 25);
 
-/** What may happen: a batch of commands, a time that passes, or both. */
+/** One step of a random history: time passes, then a batch of commands is written. Either may be missing. */
 export interface Step {
   readonly ms: number;
   readonly kinds: readonly ('add' | 'subtract' | 'start' | 'stop' | 'settle' | 'many')[];
@@ -39,7 +39,7 @@ export async function take(ledger: ContractLedger, ada: EndUser, { ms, kinds }: 
   if (commands.length > 0) await ledger.write(commands);
 }
 
-/** What a reader shows within a range, latest first: due renewals, then what is stored. */
+/** The transactions that a reader sees within a range, latest first: due renewals, then stored transactions. */
 async function listed(
   ledger: ContractLedger,
   { key }: EndUser,
@@ -50,16 +50,16 @@ async function listed(
   const due = dueTransactions(page.state, Math.min(page.now, instantOf(within.last)));
   const all = [...due.filter(({ id }) => id >= within.first && id <= within.last), ...page.transactions];
   while (page.next !== null) {
-    assert.equal(page.transactions.length, limit, 'a page is full when another follows');
+    assert.equal(page.transactions.length, limit, 'a page is full if another page follows');
     page = await ledger.transactions(key, { from: page.next, limit, within });
-    assert(page.transactions.length > 0, 'only a list of nothing has an empty page');
+    assert(page.transactions.length > 0, 'only an empty list has an empty page');
     all.push(...page.transactions);
   }
   return all;
 }
 
 export function listContract({ itInTime }: Contract): void {
-  itInTime('A list is the same from any of its transactions on, whatever happens meanwhile', async (ledger) => {
+  itInTime('From each of its transactions on, a list stays the same, whatever happens meanwhile', async (ledger) => {
     let users = 0;
     let seen = 0;
     const walk = fc.asyncProperty(
@@ -69,7 +69,7 @@ export function listContract({ itInTime }: Contract): void {
       async (before, between, late) => {
         const ada = new EndUser(ledger.account, ++users);
         for (const each of before) await take(ledger, ada, each);
-        // What becomes due now is stored between two pages, or never.
+        // Renewals that become due now are stored between two pages, or never.
         ledger.wall += late;
         const all = await listed(ledger, ada, 1_000);
         const ids = all.map(({ id }) => id);
@@ -88,7 +88,7 @@ export function listContract({ itInTime }: Contract): void {
     assert(seen > RUNS, `${seen} transactions were listed again`);
   });
 
-  itInTime('A list between two instants has what happened between them, stored or due', async (ledger) => {
+  itInTime('A list between two instants contains all transactions between them, stored or due', async (ledger) => {
     const walk = fc.asyncProperty(
       fc.array(step, { minLength: 1, maxLength: 10 }),
       fc.array(fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: -1, max: 1 })), { minLength: 1, maxLength: 5 }),
@@ -111,7 +111,7 @@ export function listContract({ itInTime }: Contract): void {
     await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
   });
 
-  itInTime('Years of renewals that were shown are the same once they are stored, a part at a time', async (ledger) => {
+  itInTime('Years of due renewals stay the same in a list while they are stored a part at a time', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(5), ada.startCycle(10, 1)]);
     ledger.wall += 3 * 365 * DAY_MS;
@@ -119,7 +119,7 @@ export function listContract({ itInTime }: Contract): void {
     assert.equal(dueCount(state, now), 3 * 365);
     const all = await listed(ledger, ada, 100);
     assert.equal(all.length, 2 + 3 * 365);
-    // More than one batch may enter: the oldest come first.
+    // One batch may not enter all of them: the oldest come first.
     await ledger.write([ada.settle()]);
     assert.deepEqual(await listed(ledger, ada, 300), all);
     ledger.wall += 5 * DAY_MS;

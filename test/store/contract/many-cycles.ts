@@ -1,4 +1,5 @@
-// Contract tests for end users with many open cycles. SQLite also runs them with 10,000, which takes some seconds.
+// Contract tests for end users with many open cycles. SQLite also runs them with 10,000 cycles, which takes a few
+// seconds.
 
 import assert from 'node:assert/strict';
 import { ACCEPTED } from '../../../src/ledger/command.ts';
@@ -9,7 +10,7 @@ import type { TestLedger } from '../test-ledger.ts';
 const ADDED_AT_ONCE = 500;
 
 export function manyCyclesContract({ it }: Contract): void {
-  it('An end user with 2,000 open cycles is spent oldest first, and its pages are right', (ledger) =>
+  it('The 2,000 open cycles of an end user are spent oldest first, and its pages of transactions are correct', (ledger) =>
     assertManyCyclesRight(ledger, 2_000));
 }
 

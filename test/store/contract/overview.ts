@@ -1,5 +1,5 @@
-// Contract tests for what the console shows of a whole account: totals by day that are exact, also past 64 bits, up to an
-// instant that is named.
+// Contract tests for the overview of an account in the console: daily totals that are exact, even beyond 64 bits, and
+// that are complete up to a reported instant.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
@@ -13,18 +13,19 @@ const UNKNOWN_ACCOUNT = 4_040;
 
 export function overviewContract(contract: Contract): void {
   sums(contract);
+  actors(contract);
   days(contract);
   lag(contract);
 }
 
-/** When all that was written is counted. */
+/** The overview after everything written is counted. */
 async function overviewOf(ledger: ContractLedger, account: number, request = DAYS): Promise<Overview> {
   await ledger.consumeFeed();
   return ledger.console.overview(account, request);
 }
 
 function sums({ it }: Contract): void {
-  it('An overview of an account in which nothing happened is of zeros, today last', async (ledger) => {
+  it('The overview of an account without transactions has only zeros, and its last day is today', async (ledger) => {
     const { asOf, outstanding, days } = await ledger.console.overview(ledger.account, DAYS);
     assert.deepEqual([outstanding, days.length], [0n, 30]);
     assert.equal(days.at(-1)?.day, asOf - (asOf % DAY_MS));
@@ -36,7 +37,7 @@ function sums({ it }: Contract): void {
     );
   });
 
-  it('An overview adds up what happened in its account alone', async (ledger) => {
+  it('An overview adds up the transactions of its own account only', async (ledger) => {
     const { account, other } = ledger;
     const people = Array.from({ length: 60 }, (_, index) => new EndUser(account, index));
     await ledger.write(people.map((user, index) => user.add(100, 10 + (index % 7))));
@@ -58,13 +59,13 @@ function sums({ it }: Contract): void {
     assert.equal((await overviewOf(ledger, UNKNOWN_ACCOUNT)).outstanding, 0n);
   });
 
-  it('A subtraction over several cycles, and a stop, count as one transaction and as none', async (ledger) => {
+  it('A subtraction from several cycles counts as one transaction, and a stop as none', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.startCycle(3), ada.subtract(6), ada.stopCycle()]);
     assert.equal(totalOf((await overviewOf(ledger, ledger.account)).days).transactions, 4);
   });
 
-  it('Totals are exact past 64 bits, also in a ledger that is opened again', async (ledger) => {
+  it('Totals are exact beyond 64 bits, also after the ledger is reopened', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 1_100 }, (_, index) => new EndUser(account, index));
     for (let from = 0; from < people.length; from += 100)
@@ -81,45 +82,70 @@ function sums({ it }: Contract): void {
   });
 }
 
-function days({ itInTime }: Contract): void {
-  itInTime('Each day has what was added, started, spent and renewed in it, and what expired', async (ledger) => {
+function actors({ it }: Contract): void {
+  it('An overview shows the totals of each actor, and can show the days of a single actor', async (ledger) => {
     const { account } = ledger;
-    const [ada, bob] = [new EndUser(account, 1), new EndUser(account, 2)];
-    await ledger.write([ada.add(100, 2), bob.startCycle(10, 1)]);
-    ledger.wall += DAY_MS;
-    await ledger.write([bob.settle(), ada.subtract(30)]);
-    ledger.wall += DAY_MS;
-    await ledger.write([bob.settle(), bob.stopCycle(), bob.subtract(4)]);
-    ledger.wall += DAY_MS + HOUR_MS;
-    await ledger.write([ada.add(5, 1)]);
-    const { asOf, outstanding, days } = await overviewOf(ledger, account, { days: 4 });
-    assert.equal(asOf, ledger.wall);
-    assert.equal(outstanding, 5n);
-    const today = NOON - (NOON % DAY_MS);
-    const none = { added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n };
-    assert.deepEqual(days, [
-      { ...none, day: today, added: 100n, started: 10n, transactions: 2 },
-      { ...none, day: today + DAY_MS, spent: 30n, expired: 10n, renewed: 10n, transactions: 2 },
-      { ...none, day: today + 2 * DAY_MS, spent: 4n, expired: 80n, renewed: 10n, transactions: 2 },
-      { ...none, day: today + 3 * DAY_MS, added: 5n, expired: 6n, transactions: 1 },
+    const [byKey, byUser] = [new EndUser(account, 1, 'key:1'), new EndUser(account, 1, 'user:7')];
+    await ledger.write([byKey.add(100), byKey.subtract(30), byKey.startCycle(50), byUser.add(7), byKey.subtract(1)]);
+    await ledger.consumeFeed();
+    const all = await ledger.console.overview(account, { days: 2 });
+    assert.deepEqual(all.actors, [
+      { actor: 'key:1', granted: 150n, spent: 31n, transactions: 4 },
+      { actor: 'user:7', granted: 7n, spent: 0n, transactions: 1 },
     ]);
-    const [yesterday] = (await ledger.console.overview(account, { days: 2 })).days;
-    assert.deepEqual(yesterday, days[2]);
+    const one = await ledger.console.overview(account, { days: 2, actor: 'user:7' });
+    const { added, spent, expired, transactions } = totalOf(one.days);
+    assert.deepEqual([added, spent, expired, transactions], [7n, 0n, 0n, 1]);
+    assert.deepEqual([one.actors, one.outstanding], [all.actors, all.outstanding]);
+    assert.deepEqual(totalOf((await ledger.console.overview(account, { days: 2, actor: 'key:9' })).days), totalOf([]));
   });
+}
 
-  itInTime('Credits count until the hour is over in which they end, and have expired then', async (ledger) => {
-    const { account } = ledger;
-    ledger.wall = NOON + 15 * 60_000;
-    await ledger.write([new EndUser(account, 1).add(10, 1)]);
-    const at = async (wall: number) => {
-      ledger.wall = wall;
-      const { outstanding, days } = await overviewOf(ledger, account, { days: 2 });
-      return [outstanding, totalOf(days).expired];
-    };
-    assert.deepEqual(await at(NOON + DAY_MS), [10n, 0n]);
-    assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS - 1), [10n, 0n]);
-    assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS), [0n, 10n]);
-  });
+function days({ itInTime }: Contract): void {
+  itInTime(
+    'Each day of an overview shows the credits added, started, spent, renewed and expired on that day',
+    async (ledger) => {
+      const { account } = ledger;
+      const [ada, bob] = [new EndUser(account, 1), new EndUser(account, 2)];
+      await ledger.write([ada.add(100, 2), bob.startCycle(10, 1)]);
+      ledger.wall += DAY_MS;
+      await ledger.write([bob.settle(), ada.subtract(30)]);
+      ledger.wall += DAY_MS;
+      await ledger.write([bob.settle(), bob.stopCycle(), bob.subtract(4)]);
+      ledger.wall += DAY_MS + HOUR_MS;
+      await ledger.write([ada.add(5, 1)]);
+      const { asOf, outstanding, days } = await overviewOf(ledger, account, { days: 4 });
+      assert.equal(asOf, ledger.wall);
+      assert.equal(outstanding, 5n);
+      const today = NOON - (NOON % DAY_MS);
+      const none = { added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n };
+      assert.deepEqual(days, [
+        { ...none, day: today, added: 100n, started: 10n, transactions: 2 },
+        { ...none, day: today + DAY_MS, spent: 30n, expired: 10n, renewed: 10n, transactions: 2 },
+        { ...none, day: today + 2 * DAY_MS, spent: 4n, expired: 80n, renewed: 10n, transactions: 2 },
+        { ...none, day: today + 3 * DAY_MS, added: 5n, expired: 6n, transactions: 1 },
+      ]);
+      const [yesterday] = (await ledger.console.overview(account, { days: 2 })).days;
+      assert.deepEqual(yesterday, days[2]);
+    },
+  );
+
+  itInTime(
+    'Credits count as outstanding until the end of the hour in which they end, and then as expired',
+    async (ledger) => {
+      const { account } = ledger;
+      ledger.wall = NOON + 15 * 60_000;
+      await ledger.write([new EndUser(account, 1).add(10, 1)]);
+      const at = async (wall: number) => {
+        ledger.wall = wall;
+        const { outstanding, days } = await overviewOf(ledger, account, { days: 2 });
+        return [outstanding, totalOf(days).expired];
+      };
+      assert.deepEqual(await at(NOON + DAY_MS), [10n, 0n]);
+      assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS - 1), [10n, 0n]);
+      assert.deepEqual(await at(NOON + DAY_MS + HOUR_MS), [0n, 10n]);
+    },
+  );
 
   itInTime('A renewal that is entered late counts on the day on which it was due', async (ledger) => {
     const { account } = ledger;
@@ -142,7 +168,7 @@ function days({ itInTime }: Contract): void {
 }
 
 function lag({ itInTime }: Contract): void {
-  itInTime('An overview names the instant up to which everything is counted', async (ledger) => {
+  itInTime('An overview reports the instant up to which everything is counted', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     const [first, second] = [ledger.wall, ledger.wall + HOUR_MS];
@@ -150,14 +176,17 @@ function lag({ itInTime }: Contract): void {
     ledger.wall = second;
     await ledger.write([ada.add(20)]);
     const before = await ledger.console.overview(account, DAYS);
-    assert(before.asOf <= first, `nothing is counted at ${before.asOf - first} ms behind the first addition`);
+    assert(
+      before.asOf <= first,
+      `the overview claims to be complete up to ${before.asOf - first} ms after the first addition`,
+    );
     assert.equal(before.outstanding, 0n);
     await ledger.consumeFeed();
     const all = await ledger.console.overview(account, DAYS);
     assert.deepEqual([all.outstanding, all.asOf], [30n, second]);
     ledger.wall += HOUR_MS;
     const quiet = await ledger.console.overview(account, DAYS);
-    assert.equal(quiet.asOf, ledger.wall, 'as long as nothing happens, everything is counted');
+    assert.equal(quiet.asOf, ledger.wall, 'everything is counted as long as nothing happens');
     await ledger.write([ada.subtract(1)]);
     const behind = await ledger.console.overview(account, DAYS);
     assert(behind.asOf >= second && behind.asOf <= ledger.wall);
@@ -165,13 +194,16 @@ function lag({ itInTime }: Contract): void {
     await ledger.consumeFeed();
     await ledger.withTools((tools) => tools.rebuildTotals());
     const { asOf, outstanding } = await ledger.console.overview(account, DAYS);
-    assert(outstanding === 29n || asOf <= first, 'rebuilt totals are not there before they are counted');
+    assert(
+      outstanding === 29n || asOf <= first,
+      'an overview does not claim to be complete while the totals are rebuilt',
+    );
   });
 }
 
 type Totals = Omit<OverviewDay, 'day'>;
 
-/** All days together. */
+/** The sums over all days. */
 export function totalOf(days: readonly OverviewDay[]): Totals {
   const none: Totals = { added: 0n, started: 0n, spent: 0n, expired: 0n, renewed: 0n, transactions: 0 };
   return days.reduce(

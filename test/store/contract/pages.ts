@@ -1,4 +1,4 @@
-// Contract tests for pages: whole transactions, each once, latest first, whatever is written meanwhile.
+// Contract tests for pages: each transaction is on one page, whole, latest first, whatever is written meanwhile.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
@@ -9,7 +9,10 @@ import type { Contract } from '../store-contract.ts';
 import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
-/** What `fill` leaves: some subtractions draw on one cycle, some on several, and stops lie between and on top. */
+/**
+ * The transactions that `fill` makes, latest first. Some subtractions draw on one cycle, some on several. There are
+ * stops in between and at the end, which are not listed.
+ */
 const FILLED = [
   '-1 subtract',
   '+6 start-cycle',
@@ -37,7 +40,7 @@ export function pageContract({ it, itInTime }: Contract): void {
   });
 
   for (const limit of [1, 2, 3, FILLED.length - 1, FILLED.length, FILLED.length + 1]) {
-    it(`Pages of ${limit} transactions hold each transaction once and whole`, async (ledger) => {
+    it(`Pages of ${limit} transactions contain each transaction once and whole`, async (ledger) => {
       const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
       await fill(ledger, ada);
       await ledger.write([beside.add(1), ada.add(3), beside.add(1)]);
@@ -50,7 +53,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     });
   }
 
-  it('A next page continues where the last one ended, whatever is written meanwhile', async (ledger) => {
+  it('The next page of transactions continues where the previous one ended, whatever is written meanwhile', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const all = await transactionsOf(ledger, ada);
@@ -66,7 +69,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.equal((await transactionsOf(ledger, ada)).length, all.length + 8);
   });
 
-  it('A page that is asked for twice is the same', async (ledger) => {
+  it('A page of transactions is the same when it is read again', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -76,7 +79,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual([twice.transactions, twice.next], [once.transactions, once.next]);
   });
 
-  it('A cursor of one end user shows no transaction of its owner to another end user', async (ledger) => {
+  it('A read of one end user with the cursor of another shows no transaction of the other', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -90,37 +93,34 @@ export function pageContract({ it, itInTime }: Contract): void {
     }
   });
 
-  itInTime(
-    'A range of ids holds all transactions in it and no other, whatever the size of the pages',
-    async (ledger) => {
-      const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
-      await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
-      // Enough for several snapshots on the way.
-      for (let round = 0; round < 300; round++) {
-        ledger.wall += (round % 3) * 1_000;
-        const commands = [ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)];
-        await ledger.write(round % 4 === 0 ? commands : commands.slice(0, 3));
-      }
-      ledger.wall += 40 * DAY_MS;
-      await ledger.write([ada.add(1)]);
-      const all = await transactionsOf(ledger, ada);
-      assert(all.length > 300);
-      for (const [index, last] of [...all.entries()].filter(([index]) => index % 43 === 0)) {
-        const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
-        const within = { first: first.id, last: last.id };
-        const expected = all.slice(index, all.indexOf(first) + 1);
-        for (const limit of [1 + (index % 30), 1_000])
-          assert.deepEqual((await pagesOf(ledger, ada, limit, within)).flat(), expected);
-        const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
-        const between = idsBetween(first.createdAt, last.createdAt);
-        assert.deepEqual((await pagesOf(ledger, ada, 1_000, between)).flat(), sameTime);
-        const page = await ledger.transactions(ada.key, { limit: 1, within });
-        assert.deepEqual(page.transactions, [last]);
-      }
-    },
-  );
+  itInTime('A range of ids contains exactly the transactions in it, for any page size', async (ledger) => {
+    const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
+    await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
+    // Enough transactions for several snapshots.
+    for (let round = 0; round < 300; round++) {
+      ledger.wall += (round % 3) * 1_000;
+      const commands = [ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)];
+      await ledger.write(round % 4 === 0 ? commands : commands.slice(0, 3));
+    }
+    ledger.wall += 40 * DAY_MS;
+    await ledger.write([ada.add(1)]);
+    const all = await transactionsOf(ledger, ada);
+    assert(all.length > 300);
+    for (const [index, last] of [...all.entries()].filter(([index]) => index % 43 === 0)) {
+      const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
+      const within = { first: first.id, last: last.id };
+      const expected = all.slice(index, all.indexOf(first) + 1);
+      for (const limit of [1 + (index % 30), 1_000])
+        assert.deepEqual((await pagesOf(ledger, ada, limit, within)).flat(), expected);
+      const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
+      const between = idsBetween(first.createdAt, last.createdAt);
+      assert.deepEqual((await pagesOf(ledger, ada, 1_000, between)).flat(), sameTime);
+      const page = await ledger.transactions(ada.key, { limit: 1, within });
+      assert.deepEqual(page.transactions, [last]);
+    }
+  });
 
-  it('A range that begins or ends between two transactions, or within one, lists whole transactions', async (ledger) => {
+  it('A range of ids lists whole transactions, also if it begins or ends between two transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);
@@ -135,13 +135,13 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await listed(second.id, before), [2]);
     assert.deepEqual(await listed(behind, fourth.id), [4]);
     assert.deepEqual(await listed(behind, behind), []);
-    assert.deepEqual(await listed(fourth.id, second.id), [], 'a range that is turned around is empty');
+    assert.deepEqual(await listed(fourth.id, second.id), [], 'a reversed range is empty');
   });
 
-  it('A range in which nothing happened is empty', async (ledger) => {
+  it('A range of ids without transactions is empty', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
-    assert.deepEqual(await pagesOf(ledger, ada, 3, within), [[]], 'of an end user without transactions');
+    assert.deepEqual(await pagesOf(ledger, ada, 3, within), [[]], 'an end user without transactions');
     await fill(ledger, ada);
     const at = (await transactionsOf(ledger, ada)).map(({ createdAt }) => createdAt);
     const [latest, earliest] = [Math.max(...at), Math.min(...at)];
@@ -149,7 +149,7 @@ export function pageContract({ it, itInTime }: Contract): void {
       assert.deepEqual(await pagesOf(ledger, ada, 3, empty), [[]]);
   });
 
-  itInTime('Each page comes with what is due at the same moment', async (ledger) => {
+  itInTime('Each page of transactions comes with the renewals that are due at the same instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.startCycle(5, 2), ada.subtract(12)]);
     for (const days of [0, 1, 2, 7]) {
@@ -167,7 +167,7 @@ export function pageContract({ it, itInTime }: Contract): void {
   });
 }
 
-/** The id with the next or the last random digits. */
+/** The id with the next or the previous random digits. */
 function shifted(id: string, by: 1 | -1): string {
   const tail = BigInt(`0x${id.slice(24)}`) + BigInt(by);
   assert(tail >= 0n && tail < 2n ** 48n, 'one of 2^48 ids has no neighbour');

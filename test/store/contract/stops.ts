@@ -1,4 +1,4 @@
-// Contract tests for `stop-cycle`, also where there is nothing to stop any more.
+// Contract tests for `stop-cycle`, also without an active cycle.
 
 import assert from 'node:assert/strict';
 import { ACCEPTED, type Outcome } from '../../../src/ledger/command.ts';
@@ -9,7 +9,7 @@ import { balanceOf, EndUser, historyOf } from '../temporary-ledger.ts';
 const NOT_FOUND: Outcome = { refused: 'CycleNotFound' };
 
 export function stopContract({ it, itInTime }: Contract): void {
-  it('A stop responds with the cycle, and so does a second stop; without a cycle it is refused', async (ledger) => {
+  it('Stopping a cycle once or twice returns the canceled cycle, and stopping without a cycle is refused', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.startCycle(30, 7), ada.subtract(10), bob.add(5)]);
     const [active] = (await ledger.load(ada.key)).state.cycles;
@@ -17,12 +17,12 @@ export function stopContract({ it, itInTime }: Contract): void {
     const stopped: Outcome = { refused: null, cycle: { ...active, status: 'canceled' } };
     assert.deepEqual(await ledger.write([ada.stopCycle()]), [stopped]);
     assert.deepEqual(await ledger.write([ada.stopCycle(), bob.stopCycle()]), [stopped, NOT_FOUND]);
-    assert.equal(await balanceOf(ledger, ada), 20, 'its credits stay until its end');
+    assert.equal(await balanceOf(ledger, ada), 20, 'the credits remain until the cycle ends');
     const [started] = await ledger.write([ada.startCycle(5, 7)]);
     assert.equal(started?.refused, null, 'after a stop a new cycle may start at once');
   });
 
-  it('A second stop shows what was spent of the cycle since the first, and stores nothing', async (ledger) => {
+  it('A second stop returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.subtract(12)]);
     const before = await ledger.audit();
@@ -32,7 +32,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).postings, before.postings);
   });
 
-  it('A cycle that was stopped and followed by another is not found by a later stop', async (ledger) => {
+  it('A stop does not find a stopped cycle after another cycle was started', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [, , second] = await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 7)]);
     assert(second?.refused === null && second.cycle);
@@ -49,7 +49,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     );
   });
 
-  itInTime('A stopped cycle keeps its credits to its end, and is not renewed there', async (ledger) => {
+  itInTime('The credits of a stopped cycle remain until its end, and the cycle is not renewed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1)]);
@@ -74,7 +74,7 @@ export function stopContract({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'When the cycle that was stopped last is over, a stop finds none, also not one stopped before',
+    'After the last stopped cycle has ended, a stop finds no cycle, not even one that was stopped earlier and ends later',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 1), ada.stopCycle()]);
@@ -83,7 +83,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     },
   );
 
-  itInTime('A stop of a cycle whose renewals are due stops the latest period, after its renewals', async (ledger) => {
+  itInTime('A stop of a cycle with due renewals enters the renewals and stops the latest period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);

@@ -1,5 +1,5 @@
-// Contract tests for time: what ends, what renews, what a reader may show of it, and that the ledger's time never goes
-// backwards.
+// Contract tests for time: expiry, renewals before and after they are stored, catching up on missed renewals, and that
+// the time of the ledger never goes backwards.
 
 import assert from 'node:assert/strict';
 import { cyclesAt } from '../../../src/ledger/balance.ts';
@@ -10,7 +10,7 @@ import { dueTransactions } from '../../../src/ledger/settle.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { balanceOf, EndUser, historyOf, transactionsOf } from '../temporary-ledger.ts';
 
-/** A store enters a thousand periods or more in one batch; these are more than any should. */
+/** More missed periods than any store should enter in one batch. */
 const TEN_YEARS_DAYS = 3_653;
 const ROUNDS_MAX = 100;
 
@@ -31,14 +31,14 @@ function endings({ itInTime }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 15);
     assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
     ledger.wall = start + DAY_MS;
-    assert.equal((await ledger.load(ada.key)).state.cycles.length, 1, 'a cycle that ends now is over');
+    assert.equal((await ledger.load(ada.key)).state.cycles.length, 1, 'a cycle that ends now has ended');
     const refused: Outcome = { refused: 'InsufficientFunds', requested: 6, available: 5 };
     assert.deepEqual(await ledger.write([ada.subtract(6)]), [refused]);
   });
 }
 
 function renewals({ itInTime }: Contract): void {
-  itInTime('A cycle renews at its end exactly, and leftover credits are not carried over', async (ledger) => {
+  itInTime('A cycle renews exactly at its end, and remaining credits are not carried over', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
@@ -46,14 +46,14 @@ function renewals({ itInTime }: Contract): void {
     assert.deepEqual(await ledger.write([ada.settle()]), [ACCEPTED]);
     assert.deepEqual(await historyOf(ledger, ada), ['-4 subtract', '+10 start-cycle']);
     ledger.wall = start + DAY_MS;
-    assert.equal(await balanceOf(ledger, ada), 10, 'a reader needs no renewal to be stored');
+    assert.equal(await balanceOf(ledger, ada), 10, 'a reader sees a renewal that is not stored yet');
     assert.deepEqual(await ledger.write([ada.subtract(10)]), [ACCEPTED]);
     const [, renewal] = await transactionsOf(ledger, ada);
     assert.equal(renewal?.kind, 'renew');
     assert.deepEqual([renewal?.createdAt, renewal?.expiresAt], [start + DAY_MS, start + 2 * DAY_MS]);
   });
 
-  itInTime('Periods that were missed are entered at their own instants', async (ledger) => {
+  itInTime('Missed renewals are entered with the instants at which they were due', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1), ada.subtract(1)]);
@@ -71,7 +71,7 @@ function renewals({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'A cycle that renews is one cycle with one id, spent behind what was added in its last period',
+    'A renewed cycle has the same id, and is spent after credits that were added during its previous period',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(10, 2)]);
@@ -89,36 +89,39 @@ function renewals({ itInTime }: Contract): void {
         ],
       );
       assert.equal(start?.kind, 'renew');
-      assert.notEqual(cycles[1]?.id, start.id, 'the id of a cycle is that of the transaction that started it');
+      assert.notEqual(cycles[1]?.id, start.id, 'the id of a cycle is the id of the transaction that started it');
     },
   );
 
-  itInTime('Renewals are due from the end on, the longest overdue first, as many as are asked for', async (ledger) => {
-    const { account, other } = ledger;
-    const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
-    const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
-    const start = ledger.wall;
-    await ledger.write([weekly.startCycle(1, 7), twoDays.startCycle(1, 2), daily.startCycle(1, 1)]);
-    await ledger.write([stopped.startCycle(1, 1), stopped.stopCycle(), oneTime.add(1, 1)]);
-    await ledger.write([eternal.startCycle(1, VALIDITY_DAYS_MAX)]);
-    const dueAt = async (instant: number, limit = 10) => {
-      ledger.wall = instant;
-      return ledger.due(limit);
-    };
-    assert.deepEqual(await dueAt(start + DAY_MS - 1), []);
-    assert.deepEqual(await dueAt(start + DAY_MS), [daily.key]);
-    assert.deepEqual(await dueAt(start + 2 * DAY_MS - 1), [daily.key]);
-    assert.deepEqual(await dueAt(start + 7 * DAY_MS), [daily.key, twoDays.key, weekly.key]);
-    const two = await dueAt(start + 7 * DAY_MS, 2);
-    assert.equal(two.length, 2);
-    assert.deepEqual(two[0], daily.key);
-    assert.deepEqual(await ledger.write([daily.settle(), weekly.subtract(1)]), [ACCEPTED, ACCEPTED]);
-    assert.deepEqual(await ledger.due(), [twoDays.key], 'an end user that is settled is not due');
-    await ledger.write([twoDays.settle()]);
-    assert.deepEqual(await ledger.due(), []);
-  });
+  itInTime(
+    'End users are due from the end of a period on, and listed longest overdue first, up to a limit',
+    async (ledger) => {
+      const { account, other } = ledger;
+      const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
+      const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
+      const start = ledger.wall;
+      await ledger.write([weekly.startCycle(1, 7), twoDays.startCycle(1, 2), daily.startCycle(1, 1)]);
+      await ledger.write([stopped.startCycle(1, 1), stopped.stopCycle(), oneTime.add(1, 1)]);
+      await ledger.write([eternal.startCycle(1, VALIDITY_DAYS_MAX)]);
+      const dueAt = async (instant: number, limit = 10) => {
+        ledger.wall = instant;
+        return ledger.due(limit);
+      };
+      assert.deepEqual(await dueAt(start + DAY_MS - 1), []);
+      assert.deepEqual(await dueAt(start + DAY_MS), [daily.key]);
+      assert.deepEqual(await dueAt(start + 2 * DAY_MS - 1), [daily.key]);
+      assert.deepEqual(await dueAt(start + 7 * DAY_MS), [daily.key, twoDays.key, weekly.key]);
+      const two = await dueAt(start + 7 * DAY_MS, 2);
+      assert.equal(two.length, 2);
+      assert.deepEqual(two[0], daily.key);
+      assert.deepEqual(await ledger.write([daily.settle(), weekly.subtract(1)]), [ACCEPTED, ACCEPTED]);
+      assert.deepEqual(await ledger.due(), [twoDays.key], 'an end user that is settled is not due');
+      await ledger.write([twoDays.settle()]);
+      assert.deepEqual(await ledger.due(), []);
+    },
+  );
 
-  itInTime('A cycle that is started by a later batch is found when it is due', async (ledger) => {
+  itInTime('A cycle that a later batch starts is found when it is due', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(10), bob.add(10)]);
     await ledger.write([ada.subtract(1)]);
@@ -133,7 +136,7 @@ function renewals({ itInTime }: Contract): void {
     assert.deepEqual(await ledger.due(), [ada.key]);
   });
 
-  itInTime('Looking for what is due moves no clock', async (ledger) => {
+  itInTime('Listing due end users does not advance the time of the ledger', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.add(10, 1)]);
@@ -144,14 +147,14 @@ function renewals({ itInTime }: Contract): void {
   });
 }
 
-/** What a reader shows of an end user, latest first: due renewals, then what is stored. */
+/** The transactions of an end user that a reader sees, latest first: due renewals, then stored transactions. */
 async function shownOf(ledger: ContractLedger, { key }: EndUser): Promise<readonly Transaction[]> {
   const { state, now, transactions } = await ledger.transactions(key);
   return [...dueTransactions(state, now), ...transactions];
 }
 
 function shownRenewals({ itInTime }: Contract): void {
-  itInTime('A renewal that was shown is not taken back by a write that is on its way', async (ledger) => {
+  itInTime('A running write is never stored before a renewal that a read has already shown', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(100, 1)]);
     const shown: (readonly Transaction[])[] = [];
@@ -161,7 +164,7 @@ function shownRenewals({ itInTime }: Contract): void {
       const read = () => reads.push(shownOf(ledger, ada).then((list) => shown.push(list)));
       const first = ledger.write([ada.subtract(1)]);
       const second = round % 3 === 0 ? ledger.write([ada.subtract(2), ada.add(1, 9)]) : null;
-      // The day ends while they are on their way.
+      // The day ends while the writes are running.
       ledger.wall += 1;
       for (let times = 0; times <= round % 4; times++) read();
       const third = round % 2 === 0 ? ledger.write([ada.subtract(3)]) : null;
@@ -175,10 +178,11 @@ function shownRenewals({ itInTime }: Contract): void {
     }
     await ledger.write([ada.settle()]);
     const all = await transactionsOf(ledger, ada);
-    for (const list of shown) assert.deepEqual(list, all.slice(all.length - list.length), 'nothing comes in between');
+    for (const list of shown)
+      assert.deepEqual(list, all.slice(all.length - list.length), 'nothing is inserted into a list that was shown');
   });
 
-  itInTime('Every read shows the period that is due, with what was spent before its end', async (ledger) => {
+  itInTime('Every read shows a due renewal, and the subtractions before it in the previous period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(100, 1), ada.subtract(30)]);
     ledger.wall += DAY_MS;
@@ -208,37 +212,40 @@ function shownRenewals({ itInTime }: Contract): void {
 }
 
 function catchingUp({ itInTime }: Contract): void {
-  itInTime('Ten years of missed days delay no other end user, and are entered in several batches', async (ledger) => {
-    const { account, other } = ledger;
-    const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
-    const start = ledger.wall;
-    await ledger.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
-    ledger.wall = start + TEN_YEARS_DAYS * DAY_MS + 1;
-    const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
-    const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
-    assert.deepEqual(await ledger.write(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
-    assert.equal(await balanceOf(ledger, slow), 5, 'a reader sees the last period, stored or not');
-    const [subtracted, refused] = await askUntilDecided(ledger, slow);
-    assert.deepEqual(subtracted, ACCEPTED);
-    assert.deepEqual(refused, { refused: 'InsufficientFunds', requested: 4, available: 3 });
-    const [subtraction, ...rest] = await transactionsOf(ledger, slow);
-    assert.equal(subtraction?.amount, -2);
-    assert.deepEqual(
-      rest.map(({ createdAt }) => (createdAt - start) / DAY_MS),
-      Array.from({ length: TEN_YEARS_DAYS + 1 }, (_, day) => TEN_YEARS_DAYS - day),
-    );
-    assert.equal(await balanceOf(ledger, slow), 3);
-    assert.equal(await balanceOf(ledger, quick), 4);
-    assert.deepEqual(await ledger.due(), []);
-  });
+  itInTime(
+    'Ten years of missed daily renewals are entered in several batches, and delay no other end user',
+    async (ledger) => {
+      const { account, other } = ledger;
+      const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
+      const start = ledger.wall;
+      await ledger.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
+      ledger.wall = start + TEN_YEARS_DAYS * DAY_MS + 1;
+      const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
+      const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
+      assert.deepEqual(await ledger.write(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
+      assert.equal(await balanceOf(ledger, slow), 5, 'a reader sees the latest period, stored or not');
+      const [subtracted, refused] = await askUntilDecided(ledger, slow);
+      assert.deepEqual(subtracted, ACCEPTED);
+      assert.deepEqual(refused, { refused: 'InsufficientFunds', requested: 4, available: 3 });
+      const [subtraction, ...rest] = await transactionsOf(ledger, slow);
+      assert.equal(subtraction?.amount, -2);
+      assert.deepEqual(
+        rest.map(({ createdAt }) => (createdAt - start) / DAY_MS),
+        Array.from({ length: TEN_YEARS_DAYS + 1 }, (_, day) => TEN_YEARS_DAYS - day),
+      );
+      assert.equal(await balanceOf(ledger, slow), 3);
+      assert.equal(await balanceOf(ledger, quick), 4);
+      assert.deepEqual(await ledger.due(), []);
+    },
+  );
 
-  itInTime('One batch enters a bounded number of missed periods, whatever its commands are', async (ledger) => {
+  itInTime('One batch enters a bounded number of missed periods, whatever its commands', async (ledger) => {
     const users = Array.from({ length: 10 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.startCycle(5, 1)));
     ledger.wall += 400 * DAY_MS;
     let entered = users.length;
     for (let round = 0; (await ledger.due()).length > 0; round++) {
-      assert(round < ROUNDS_MAX, 'each batch enters some');
+      assert(round < ROUNDS_MAX, 'each batch enters some periods');
       const outcomes = await ledger.write(users.map((user) => user.settle()));
       const { postings } = await ledger.audit();
       assert(postings - entered <= 2_000, `one batch entered ${postings - entered} periods`);
@@ -248,7 +255,7 @@ function catchingUp({ itInTime }: Contract): void {
     assert.equal(entered, users.length * 401);
   });
 
-  itInTime('A ledger that is closed while it catches up continues where it was', async (ledger) => {
+  itInTime('A ledger that is closed while it catches up on renewals continues after it is reopened', async (ledger) => {
     const slow = new EndUser(ledger.account, 1);
     await ledger.write([slow.startCycle(5, 1)]);
     ledger.wall += TEN_YEARS_DAYS * DAY_MS;
@@ -260,17 +267,17 @@ function catchingUp({ itInTime }: Contract): void {
   });
 }
 
-/** Subtracts 2 and then 4 credits. */
+/** Subtracts 2 and then 4 credits, and repeats the batch until it is decided. */
 async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<readonly (Outcome | null)[]> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const outcomes = await ledger.write([slow.subtract(2), slow.subtract(4)]);
     if (outcomes[0] !== null) return outcomes;
-    assert.equal(outcomes[1], null, 'a later command of the batch is not decided before');
+    assert.equal(outcomes[1], null, 'a later command of the batch is not decided earlier');
   }
   throw new Error(`not decided after ${ROUNDS_MAX} batches`);
 }
 
-/** What may have seen the later time before the clock is set back. */
+/** Operations that see the later time before the clock is set back. */
 const WITNESSES: readonly (readonly [
   what: string,
   look: (ledger: ContractLedger, ada: EndUser) => Promise<unknown>,
@@ -284,7 +291,7 @@ const WITNESSES: readonly (readonly [
 function backwards({ it, itInTime }: Contract): void {
   for (const [what, look] of WITNESSES)
     for (const isReopened of [false, true]) {
-      const when = isReopened ? 'the ledger is opened again with an earlier clock' : 'the clock is set back';
+      const when = isReopened ? 'the ledger is reopened with an earlier clock' : 'the clock is set back';
       itInTime(`Credits that ${what} found expired do not come back when ${when}`, async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1)]);
@@ -298,7 +305,7 @@ function backwards({ it, itInTime }: Contract): void {
       });
     }
 
-  itInTime('Transactions stay in order when the clock is set back, or stands still', async (ledger) => {
+  itInTime('Transactions stay in order if the clock is set back or does not advance', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     for (const step of [0, 5, -1_000, 0, -DAY_MS, 3]) {
@@ -315,7 +322,7 @@ function backwards({ it, itInTime }: Contract): void {
     assert.deepEqual(created, [0, 0, ...Array(12).fill(5)]);
   });
 
-  itInTime('A renewal is not undone by a clock that is set back', async (ledger) => {
+  itInTime('Setting the clock back does not undo a renewal', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 1), ada.subtract(7)]);
     ledger.wall += DAY_MS;
@@ -325,7 +332,7 @@ function backwards({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.write([ada.subtract(10)]), [ACCEPTED]);
   });
 
-  it('A ledger that is opened again holds what it held', async (ledger) => {
+  it('A reopened ledger has the same content as before', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(10), ada.startCycle(20), bob.add(5), ada.subtract(13), bob.subtract(1)]);
     const before = [await transactionsOf(ledger, ada), await transactionsOf(ledger, bob)];

@@ -1,5 +1,4 @@
-// Contract tests for `write` and for the reads beside it: the outcome of each command and what it leaves behind, alone and in
-// a batch.
+// Contract tests for `write` and the reads after it: the outcome and the effect of each command, alone and in a batch.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
@@ -12,7 +11,7 @@ import { balanceOf, EndUser, historyOf, transactionsOf } from '../temporary-ledg
 const COMB = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOTHING_THERE: Outcome = { refused: 'InsufficientFunds', requested: 1, available: 0 };
 
-/** Room in the largest batch that group commit makes. */
+/** The size of the largest batch that group commit makes. */
 const BATCH_COMMANDS = 512;
 
 export function writeContract(contract: Contract): void {
@@ -23,7 +22,7 @@ export function writeContract(contract: Contract): void {
 }
 
 function additionsAndSubtractions({ it }: Contract): void {
-  it('Added credits are one cycle and one transaction', async (ledger) => {
+  it('An addition makes one cycle and one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'key:77');
     assert.deepEqual(await ledger.write([ada.add(100, 10)]), [ACCEPTED]);
     const { now, state } = await ledger.load(ada.key);
@@ -37,7 +36,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     ]);
   });
 
-  it('A subtraction drains the cycle that started first, and is one transaction', async (ledger) => {
+  it('A subtraction drains the cycle that started first, and makes one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 300), ada.add(10, 10), ada.add(10, 20)]);
     assert.deepEqual(await ledger.write([ada.subtract(15)]), [ACCEPTED]);
@@ -45,7 +44,11 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.deepEqual(remains(cycles), [0, 5, 10]);
     const [subtraction] = await transactionsOf(ledger, ada);
     assert.equal(subtraction?.amount, -15);
-    assert.equal(subtraction?.expiresAt, cycles[0]?.end, 'it expires with the last of the cycles that it drew on');
+    assert.equal(
+      subtraction?.expiresAt,
+      cycles[0]?.end,
+      'a subtraction expires with the last of the cycles that it draws on',
+    );
   });
 
   it('A subtraction may take the whole balance, and one credit more is refused and changes nothing', async (ledger) => {
@@ -58,7 +61,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  it('An end user that was never given anything has nothing, and asking leaves no trace', async (ledger) => {
+  it('An unknown end user has no credits, and refused requests do not create it', async (ledger) => {
     const unknown = new EndUser(ledger.account, 404);
     assert.deepEqual((await ledger.load(unknown.key)).state.cycles, []);
     const { state, transactions, next } = await ledger.transactions(unknown.key, { limit: 1 });
@@ -67,17 +70,17 @@ function additionsAndSubtractions({ it }: Contract): void {
     const { endUsers, postings } = await ledger.audit();
     assert.deepEqual({ endUsers, postings }, { endUsers: 0, postings: 0 });
     await ledger.write([new EndUser(ledger.account, 1).add(1)]);
-    assert.equal((await ledger.audit()).endUsers, 1, 'an end user with credits does leave a trace');
+    assert.equal((await ledger.audit()).endUsers, 1, 'an addition creates the end user');
   });
 
-  it('A store that works has no trouble, also after refusals', async (ledger) => {
+  it('A store reports no trouble after a refusal', async (ledger) => {
     await ledger.write([new EndUser(ledger.account, 1).subtract(1)]);
     assert.equal(ledger.trouble(), null);
   });
 }
 
 function limits({ it }: Contract): void {
-  it('Credits past 2^53−1 are refused with the room that is left, and that much is accepted', async (ledger) => {
+  it('Credits beyond 2^53−1 are refused with the available room, and exactly that amount is accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(5)]);
     const tooLarge = { refused: 'BalanceTooLarge', requested: 6, available: 5 };
@@ -85,7 +88,7 @@ function limits({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), AMOUNT_MAX);
   });
 
-  it('Amounts of 2^53−1 are kept to the credit, also when the ledger is opened again', async (ledger) => {
+  it('Amounts of 2^53−1 are exact, also after the ledger is reopened', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(AMOUNT_MAX - 1), bob.startCycle(AMOUNT_MAX)]);
     await ledger.reopen();
@@ -95,7 +98,7 @@ function limits({ it }: Contract): void {
     assert.deepEqual(await ledger.write([ada.subtract(1), bob.subtract(AMOUNT_MAX)]), [ACCEPTED, ACCEPTED]);
   });
 
-  it('The longest validity ends at the last instant', async (ledger) => {
+  it('A cycle with the maximum validity ends at the last instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1, VALIDITY_DAYS_MAX), ada.startCycle(2, VALIDITY_DAYS_MAX)]);
     const { cycles } = (await ledger.load(ada.key)).state;
@@ -107,7 +110,7 @@ function limits({ it }: Contract): void {
 }
 
 function starts({ it }: Contract): void {
-  it('A start responds with the cycle, and a second start is refused with the same cycle', async (ledger) => {
+  it('A start returns the cycle, and a second start is refused with the same cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const started = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     assert.deepEqual((await ledger.load(ada.key)).state.cycles, [started]);
@@ -119,7 +122,7 @@ function starts({ it }: Contract): void {
     assert.equal((await transactionsOf(ledger, ada))[0]?.id, id);
   });
 
-  it('A cycle is replaced in one step, and what was left of it can still be spent', async (ledger) => {
+  it('A replacement stops the old cycle in the same step, and the remaining credits of the old cycle can still be spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const first = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const second = cycleIn(await ledger.write([ada.startCycle(40, 7, 'replace')]));
@@ -129,7 +132,7 @@ function starts({ it }: Contract): void {
     assert.deepEqual(await ledger.write([ada.subtract(70)]), [ACCEPTED]);
   });
 
-  it('A replacement that is refused leaves the active cycle as it was', async (ledger) => {
+  it('A refused replacement does not change the active cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const active = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const outcomes = await ledger.write([ada.startCycle(AMOUNT_MAX, 7, 'replace')]);
@@ -140,7 +143,7 @@ function starts({ it }: Contract): void {
 }
 
 function batches({ it }: Contract): void {
-  it('The commands of a batch are decided in order, each after those before it', async (ledger) => {
+  it('The commands of a batch are decided in order, and each sees the effects of earlier ones', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const outcomes = await ledger.write([
       ada.subtract(1),
@@ -165,7 +168,7 @@ function batches({ it }: Contract): void {
     assert.deepEqual(await ledger.write([ada.subtract(1)]), [NOTHING_THERE]);
   });
 
-  it('In a batch of many end users a refusal changes nothing for the others', async (ledger) => {
+  it('In a batch of many end users, a refusal does not affect the others', async (ledger) => {
     const { account, other } = ledger;
     const people = Array.from({ length: BATCH_COMMANDS / 4 }, (_, index) =>
       index % 2 ? new EndUser(account, index) : new EndUser(other, index),
@@ -188,7 +191,7 @@ function batches({ it }: Contract): void {
     }
   });
 
-  it('A batch in which everything is refused changes nothing', async (ledger) => {
+  it('A batch of refused commands changes nothing', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(5)]);
     const outcomes = await ledger.write([ada.subtract(6), bob.subtract(1), bob.stopCycle()]);
@@ -213,7 +216,7 @@ function batches({ it }: Contract): void {
     assert.equal((await ledger.load(theirs.key)).state.cycles.length, 1);
   });
 
-  it('Transactions have ids of their own that sort as they happened, also within a batch', async (ledger) => {
+  it('Transactions have unique ids that sort in the order of the transactions, also within a batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     for (let batch = 0; batch < 5; batch++)
       await ledger.write([

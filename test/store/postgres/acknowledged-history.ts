@@ -1,5 +1,5 @@
-// What a client of the ledger knows after a disaster: which writes got a response, and which. Every write moves an amount
-// that no other write moves, so its effect can be recognized, once, twice or not at all.
+// Records which response each write got, and compares that with the ledger after a disaster. Every write has a unique
+// amount, so that its effect can be found once, twice or not at all.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** How often the effect of a write may be found, by its response. */
+/** How many times the effect of a write may be found, for each response. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
@@ -23,7 +23,7 @@ const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   Internal: [0],
 };
 
-/** Writes are spread over this many end users at a time, and over new ones after this many writes. */
+/** Each `WRITES_PER_GENERATION` writes are spread over `END_USERS` new end users. */
 const END_USERS = 64;
 const WRITES_PER_GENERATION = 1_000;
 
@@ -48,7 +48,7 @@ export class History {
     return counts.filter((text) => !text.startsWith('0 ')).join(', ');
   }
 
-  /** Writes once, and remembers the response. Two of three writes add, so that some subtractions are refused. */
+  /** Makes one write and records the response. Two of three writes are additions; some subtractions are refused. */
   async write(submit: (command: Command) => Promise<CommitResult>): Promise<Answer> {
     const serial = this.#answers.push(null) - 1;
     const user = this.#userOf(serial);
@@ -59,7 +59,7 @@ export class History {
   }
 
   /**
-   * What is wrong with the ledger, given the responses to its writes, a sentence each.
+   * Compares the ledger with the responses to its writes, and audits it. Returns a sentence for each problem.
    *
    * @param url of the database, for the audit
    */
@@ -69,11 +69,11 @@ export class History {
     for (const [serial, answer] of this.#answers.entries()) {
       const times = found.get(serial) ?? 0;
       found.delete(serial);
-      if (answer === null) faults.push(`write ${serial} was never answered`);
+      if (answer === null) faults.push(`write ${serial} got no response`);
       else if (!TIMES[answer].includes(times))
-        faults.push(`write ${serial} was ${answer}, and is there ${times} times`);
+        faults.push(`write ${serial} was ${answer} but is stored ${times} times`);
     }
-    for (const serial of found.keys()) faults.push(`write ${serial} is there, and was never sent`);
+    for (const serial of found.keys()) faults.push(`write ${serial} is stored but was never sent`);
     return [...faults, ...problemsOf(await auditBeside(url))];
   }
 
@@ -100,13 +100,13 @@ export class History {
 }
 
 export interface Load {
-  /** Resolves when this many more writes than now are acknowledged. */
+  /** Resolves when `more` further writes are acknowledged. */
   acknowledged(more: number, withinMs?: number): Promise<void>;
-  /** Resolves when all that was begun has its response. */
+  /** Stops the load, and resolves when all writes in flight have a response. */
   stop(): Promise<void>;
 }
 
-/** Writes through group commit until it is stopped, with reads beside it that may fail and must not throw anything else. */
+/** Writes through group commit until it is stopped. Also reads; a read may only fail with `StoreUnavailable`. */
 export function startLoad(store: LedgerStore, history: History, commit = new GroupCommit(store)): Load {
   const submit = (command: Command) => new Promise<CommitResult>((resolve) => commit.submit(command, resolve));
   let isStopped = false;
@@ -132,7 +132,7 @@ export function startLoad(store: LedgerStore, history: History, commit = new Gro
       const goal = acknowledged + more;
       const deadline = performance.now() + withinMs;
       while (acknowledged < goal) {
-        if (performance.now() > deadline) throw new Error(`no ${more} writes went through within ${withinMs} ms`);
+        if (performance.now() > deadline) throw new Error(`${more} writes were not acknowledged within ${withinMs} ms`);
         await sleep(5);
       }
     },

@@ -1,5 +1,5 @@
-// What the audit of a database says of rows that were changed by hand, and that it reports nothing that is in order: the
-// clock of the database may be set back while processes write.
+// The audit of a PostgreSQL database: it reports rows that were changed by hand, and accepts correct rows even if the
+// clock of the database was set back while processes write.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -33,7 +33,7 @@ interface Edited {
   run(sql: string): Promise<unknown>;
 }
 
-/** A ledger of two end users, whose tables have lost their CHECKs. */
+/** Runs `work` on a ledger of two end users without CHECK constraints. */
 async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<void> {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
@@ -50,7 +50,8 @@ async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<v
 }
 
 const PAST: readonly (readonly [table: string, column: string, value: string, invariant: Finding['invariant']])[] = [
-  // The first integer past 2^53−1, the first that a number does not hold, the largest, and below zero as well.
+  // The first integer above 2^53−1, the first that a JavaScript number cannot represent, the largest, and a negative
+  // one.
   ['cycles', 'remaining', '9007199254740992', 1],
   ['cycles', 'remaining', '9007199254740993', 1],
   ['cycles', 'remaining', '9223372036854775807', 1],
@@ -73,26 +74,56 @@ for (const [table, column, value, invariant] of PAST) {
     }));
 }
 
-/** Rows that are changed by hand, and what the audit says of them. */
+/** Changes by hand, and the problem that the audit reports. */
 const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp])[] = [
-  ['a total of a day', 'UPDATE scrip.daily_totals SET credits = credits + 1', /^the totals of account 1 \(.*day/],
-  ['a total of an hour', 'DELETE FROM scrip.expiry_totals', /^the totals of account 1 \(hour \d+\) lack \d+ credits/],
+  ['a changed daily total', 'UPDATE scrip.daily_totals SET credits = credits + 1', /^the totals of account 1 \(.*day/],
+  [
+    'a missing expiry total',
+    'DELETE FROM scrip.expiry_totals',
+    /^the totals of account 1 \(hour \d+\) lack \d+ credits/,
+  ],
+  [
+    'a changed balance of a summary',
+    'UPDATE scrip.end_user_summaries SET balance = balance + 1',
+    /^the summaries of account 1 are wrong: its end user \S+ is not what its postings say;/,
+  ],
+  [
+    'a changed expiry of a summary',
+    'UPDATE scrip.end_user_summaries SET expires_at = expires_at - 1',
+    /^the summaries of/,
+  ],
+  [
+    'a changed latest activity of a summary',
+    'UPDATE scrip.end_user_summaries SET latest_activity = 1',
+    /^the summaries of/,
+  ],
+  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /is not what its postings say;/],
+  [
+    'a summary of an end user that does not exist',
+    'UPDATE scrip.end_user_summaries SET account = 7',
+    /^2 end_user_summaries are/,
+  ],
+  [
+    'a changed number of end users',
+    'UPDATE scrip.end_user_counts SET end_users = end_users + 1',
+    /its counts are not what/,
+  ],
   ['a cycle without postings', 'UPDATE scrip.cycles SET account = 7', /^2 cycles are stored, and 0 belong to/],
   [
-    'a snapshot',
+    'a wrong snapshot',
     `INSERT INTO scrip.snapshots SELECT bucket, account, end_user, transaction_id, '[]' FROM scrip.postings`,
     /^the snapshot of account 1, end user .* is not what its postings say$/,
   ],
   [
-    'a clock at no instant',
+    'a clock with an invalid instant',
     'UPDATE scrip.clock SET at = 9007199254740993',
-    /^the clock of the ledger is at no instant$/,
+    /^the clock of the ledger has an invalid instant$/,
   ],
-  ['a clock that is missing', 'DELETE FROM scrip.clock', /^the clock of the ledger is missing$/],
+  ['a missing clock', 'DELETE FROM scrip.clock', /^the clock of the ledger is missing$/],
 ];
 
 for (const [what, sql, sentence] of TAMPERED) {
-  test(`The audit of a database reports ${what} that was changed by hand`, () =>
+  test(`The audit of a database reports ${what}`, () =>
     withoutChecks(async ({ ledger, run }) => {
       await run(sql);
       const { store } = await ledger.audit();
@@ -103,7 +134,7 @@ for (const [what, sql, sentence] of TAMPERED) {
     }));
 }
 
-test('`scrip verify` says which end user has a number past 2^53−1 in a database, and ends with 1', () =>
+test('`scrip verify` names the end user with a number above 2^53−1 in a database, and exits with 1', () =>
   withoutChecks(async ({ url, run }) => {
     const environment = { DATABASE_URL: url, DATABASE_ACCEPT_UNSAFE: 'yes' };
     const whole = await scrip(['verify'], environment);
@@ -115,7 +146,7 @@ test('`scrip verify` says which end user has a number past 2^53−1 in a databas
     assert.match(stdout, /Verification failed: \d+ problems found\. 2 end users and 3 postings checked\.\n$/);
   }));
 
-test('A posting that was written before the database clock was set back is no finding of another process', async (t) => {
+test('The audit of another process accepts a posting that was written before the database clock was set back', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -129,7 +160,7 @@ test('A posting that was written before the database clock was set back is no fi
   }
 });
 
-test('The audit of a database reports a posting that is later than any process has seen', async (t) => {
+test('The audit of a database reports a posting that is later than the clock of the ledger', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   await ledger.write([ada.add(1), bob.add(1)]);

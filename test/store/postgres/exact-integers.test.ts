@@ -1,5 +1,6 @@
-// Credits in PostgreSQL are 64-bit integers, of which JavaScript holds those within 2^53−1 exactly. The largest survive,
-// and one past them, which no CHECK lets in, stops the ledger rather than being rounded.
+// Credits in PostgreSQL are 64-bit integers, but JavaScript represents only integers up to 2^53−1 exactly. Amounts up
+// to that limit are exact. The CHECK constraints reject larger numbers; if one is stored anyway, the ledger stops
+// instead of rounding it.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -17,7 +18,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** The first integer that a number does not tell from the one before it. */
+/** The first integer that a JavaScript number cannot represent. */
 const INEXACT = '9007199254740993';
 
 const ada = new EndUser(1, 1);
@@ -32,7 +33,7 @@ async function withLedger(work: (ledger: TestLedger, run: (sql: string) => Promi
   }
 }
 
-test('Amounts of 2^53−1 are stored, read, listed and spent to the credit in PostgreSQL', () =>
+test('Amounts of 2^53−1 are stored, read, listed and spent exactly in PostgreSQL', () =>
   withLedger(async (ledger, run) => {
     const bob = new EndUser(1, 2);
     await ledger.write([ada.add(AMOUNT_MAX), bob.startCycle(AMOUNT_MAX), bob.subtract(AMOUNT_MAX)]);
@@ -44,7 +45,7 @@ test('Amounts of 2^53−1 are stored, read, listed and spent to the credit in Po
     assert.deepEqual(stored.rows, [{ amount: '9007199254740991' }]);
   }));
 
-test('PostgreSQL itself refuses amounts past 2^53−1', () =>
+test('PostgreSQL itself rejects amounts above 2^53−1', () =>
   withLedger(async (ledger, run) => {
     await ledger.write([ada.add(5)]);
     for (const column of ['amount', 'remaining'])
@@ -52,7 +53,7 @@ test('PostgreSQL itself refuses amounts past 2^53−1', () =>
     assert.equal(await balanceOf(ledger, ada), 5);
   }));
 
-/** What finds the number first. */
+/** The operation that finds the number first. */
 const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) => Promise<unknown>])[] = [
   ['a write', (ledger) => ledger.write([ada.subtract(1)])],
   ['a read of a balance', (ledger) => ledger.load(ada.key)],
@@ -61,7 +62,7 @@ const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) =>
 ];
 
 for (const [finder, look] of FINDERS) {
-  test(`A number past 2^53−1 in PostgreSQL that ${finder} finds stops the ledger, and is not rounded`, () =>
+  test(`A number above 2^53−1 in PostgreSQL that ${finder} finds stops the ledger, and is not rounded`, () =>
     withLedger(async (ledger, run) => {
       await ledger.write([ada.add(5)]);
       for (const column of ['amount', 'remaining'])
@@ -72,7 +73,7 @@ for (const [finder, look] of FINDERS) {
       const stopped = (error: unknown) => error instanceof StoreFault && error.code === 'Internal';
       await assert.rejects(look(ledger), stopped);
       assert.match(ledger.trouble() ?? '', /2\^53/);
-      await assert.rejects(ledger.write([new EndUser(1, 2).add(1)]), stopped, 'for all end users');
+      await assert.rejects(ledger.write([new EndUser(1, 2).add(1)]), stopped, 'writes of other end users fail too');
       await assert.rejects(ledger.load(ada.key), stopped);
       await assert.rejects(ledger.transactions(ada.key), stopped);
     }));

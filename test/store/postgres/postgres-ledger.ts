@@ -1,6 +1,6 @@
-// PostgreSQL databases as ledgers of tests: on the database's own clock, or on one that the test moves. For that the store
-// asks a table for the time, and the test's time is written there before each call. The store's heartbeat reads no clock, so
-// that it does not disturb this.
+// PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. In the second
+// case, the store reads the time from a table, and the time of the test is written there before each call. The
+// heartbeat of the store reads no clock, so it does not interfere.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -14,12 +14,12 @@ import type { PostgresServer } from './postgres-server.ts';
 
 const OPTIONS = { lanes: 4, prepared: true, citus: null, acceptUnsafe: true } as const;
 
-/** Those of most tests, with what a test changes. */
+/** The options of most tests, with the changes of a test. */
 export function optionsFor(url: string, change: Partial<PostgresOptions> = {}): PostgresOptions {
   return { ...OPTIONS, ...change, url };
 }
 
-/** On the database's own clock. */
+/** A ledger with the clock of the database. */
 export function pluggedDatabase(url: string, change: Partial<PostgresOptions> = {}): PluggedLedger {
   const options = optionsFor(url, change);
   return {
@@ -41,9 +41,14 @@ export function pluggedOnMovedClock(
     ...plugged,
     async open() {
       await clock.show();
-      const { ledger, keys, console } = await plugged.open();
+      const { ledger, keys, console, summaries } = await plugged.open();
       const feed = clock.before(ledger.feed);
-      return { ledger: { ...clock.before(ledger), feed }, keys: clock.before(keys), console: clock.before(console) };
+      return {
+        ledger: { ...clock.before(ledger), feed },
+        keys: clock.before(keys),
+        console: clock.before(console),
+        summaries: clock.before(summaries),
+      };
     },
     async openTools() {
       await clock.show();
@@ -58,7 +63,7 @@ export async function openFor(t: TestContext, url: string, change: Partial<Postg
   return closedAfter(t, await TestLedger.open(async () => pluggedDatabase(url, change)));
 }
 
-/** The same, on a clock that the test moves. */
+/** The same with a clock that the test sets. */
 export async function openOnMovedClock(t: TestContext, url: string, wall: () => Instant): Promise<TestLedger> {
   return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
 }
@@ -76,7 +81,7 @@ export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOpti
   };
 }
 
-/** An audit beside the stores that may have the database open. */
+/** Audits a database while stores may have it open. */
 export async function auditBeside(url: string): Promise<Audited> {
   const { tools } = await openPostgresTools(optionsFor(url), { create: false });
   return await auditOf(tools).finally(() => tools.close());
@@ -90,7 +95,7 @@ function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
   return ledger;
 }
 
-/** What is written fails at COMMIT. */
+/** The changes that fail at COMMIT. */
 const FAILING = ['INSERT ON scrip.postings', 'INSERT OR DELETE ON scrip.idempotency_records'];
 
 async function failCommits(url: string, isFailing: boolean): Promise<void> {
@@ -113,7 +118,7 @@ async function failCommits(url: string, isFailing: boolean): Promise<void> {
 
 const TEST_NOW = '(SELECT at FROM public.test_clock)';
 
-/** Of methods that are no promises. */
+/** The names of methods that do not return a promise. */
 const IMMEDIATE = new Set(['trouble', 'of']);
 
 class TestClock {
@@ -128,7 +133,7 @@ class TestClock {
     this.#wall = wall;
   }
 
-  /** The same port, each of whose methods is called after the test's time has been written down. */
+  /** The same port, but each method first writes the time of the test to the table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

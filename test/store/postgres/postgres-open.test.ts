@@ -1,5 +1,5 @@
-// Opening a ledger in PostgreSQL: a server that may lose what it confirmed is refused, a schema of another version too,
-// and however many open at once, the schema is made once.
+// Opening a ledger in PostgreSQL: a server that may lose confirmed writes is refused, and so is a schema of another
+// version. The schema is created once, even if several processes open the database at once.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -51,7 +51,7 @@ describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
     `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; set this to on, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
 
-  test('a server with synchronous_commit off is refused unless the risk is accepted', async () => {
+  test('a PostgreSQL server with synchronous_commit off is refused unless the risk is accepted', async () => {
     const url = await server.createDatabase();
     await server.query(`ALTER DATABASE ${nameOf(url)} SET synchronous_commit = off`);
     await assert.rejects(open(url), cannotOpen(refused('synchronous_commit = off')));
@@ -61,7 +61,7 @@ describe('a PostgreSQL server that may lose confirmed writes', () => {
     await close(stores);
   });
 
-  test('a server with fsync off is refused unless the loss is accepted, and nothing is made there before', async () => {
+  test('a PostgreSQL server with fsync off is refused unless the risk is accepted, and nothing is created before that', async () => {
     const unsafe = await PostgresServer.start({ fsync: 'off' });
     try {
       const url = await unsafe.createDatabase();
@@ -74,13 +74,13 @@ describe('a PostgreSQL server that may lose confirmed writes', () => {
     }
   });
 
-  test('a server with its usual settings is opened', async () => {
+  test('a PostgreSQL server with default settings is accepted', async () => {
     await close(await open(await server.createDatabase()));
   });
 });
 
 describe('the schema of a ledger in PostgreSQL', () => {
-  test('a ledger with a newer schema is refused, and left as it is', async () => {
+  test('a ledger with a newer schema is refused and not changed', async () => {
     const url = await server.createDatabase();
     await close(await open(url));
     const latest = (await migrationsOf(url)).at(-1) as number;
@@ -91,7 +91,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.deepEqual(await migrationsOf(url), [latest, latest + 1]);
   });
 
-  test('a ledger from before the first release is refused, and left as it is', async () => {
+  test('a ledger from before the first release is refused and not changed', async () => {
     const url = await server.createDatabase();
     await server.query(
       `CREATE SCHEMA scrip; CREATE TABLE scrip.migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL);
@@ -115,7 +115,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.equal((await migrationsOf(url)).length, 1);
   });
 
-  test('a ledger that is opened again keeps what it holds', async () => {
+  test('a reopened ledger in PostgreSQL still has its content', async () => {
     const url = await server.createDatabase();
     for (const balance of [5, 10]) {
       const stores = await open(url);
@@ -125,7 +125,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     }
   });
 
-  test('a command that only looks makes no ledger in an empty database', async () => {
+  test('a command that does not create ledgers changes nothing in an empty database', async () => {
     const url = await server.createDatabase();
     await assert.rejects(
       openPostgresTools(safe(url), { create: false }),
@@ -136,12 +136,12 @@ describe('the schema of a ledger in PostgreSQL', () => {
   });
 });
 
-test('a PostgreSQL server that cannot be reached is named as the reason why a ledger cannot be opened', async () => {
+test('opening a ledger on a PostgreSQL server that cannot be reached fails with a message about PostgreSQL', async () => {
   const refusal = cannotOpen(/^PostgreSQL cannot be used \(.*DATABASE_URL/);
   await assert.rejects(open('postgres://postgres@127.0.0.1:1/scrip'), refusal);
 });
 
-test('an API key made by a command beside a server on PostgreSQL is valid at once, and no longer when revoked', async () => {
+test('an API key that a command creates or revokes on PostgreSQL takes effect in a running server at once', async () => {
   const url = await server.createDatabase();
   const running = await open(url);
   const beside = await openPostgresTools(safe(url), { create: false });
@@ -153,7 +153,7 @@ test('an API key made by a command beside a server on PostgreSQL is valid at onc
   await Promise.all([close(running), beside.tools.close()]);
 });
 
-test('API keys made by three processes on PostgreSQL at once have numbers of their own, and share one account', async () => {
+test('API keys that three processes create at once on PostgreSQL have unique numbers and share one account', async () => {
   const url = await server.createDatabase();
   const processes = await Promise.all([1, 2, 3].map(() => open(url)));
   const create = (keys: KeyStore) => {

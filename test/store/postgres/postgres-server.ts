@@ -1,6 +1,6 @@
-// A real PostgreSQL for the tests, from npm: a cluster of its own in a temporary folder, on a port of its own. It does
-// not run as root, so when the tests do, it is started as a user without rights. What is the same for all clusters of a
-// run is made once and kept in the folder of the run: an empty cluster, and the programs where they have to be copied.
+// A real PostgreSQL for the tests, from npm: each server has its own cluster in a temporary folder and its own port.
+// PostgreSQL refuses to run as root, so tests that run as root start it as an unprivileged user. The folder of the test
+// run has an empty cluster to copy, and a copy of the programs if one is needed.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,7 +26,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { RUN_FOLDER } from '../../run-folder.ts';
 
-/** Of the user that has no rights. */
+/** The id of an unprivileged user. */
 const UNPRIVILEGED_ID = 65_534;
 const isRoot = process.getuid?.() === 0;
 const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
@@ -40,12 +40,12 @@ export class PostgresServer {
   readonly #emptyLedgers: string[] = [];
   #process: ChildProcess | null = null;
 
-  /** A new cluster, running. */
+  /** Creates and starts a new cluster. */
   static async start(settings: Readonly<Record<string, string>> = {}): Promise<PostgresServer> {
     const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
     if (RUN_FOLDER === undefined) server.#initialise(server.data);
     else {
-      // It takes a second of a core to make one, and a twentieth to copy it.
+      // Creating a cluster takes a second of processor time, copying one a twentieth of that.
       const empty = madeOnce('postgres-cluster', (folder) => server.#initialise(join(folder, 'data')));
       server.#copyData(join(empty, 'data'));
     }
@@ -54,9 +54,9 @@ export class PostgresServer {
   }
 
   /**
-   * A standby of another server, running: a copy of its data, for which it is stopped. It is called `standby`.
+   * Creates and starts a standby with the application name `standby`. The primary is stopped while its data is copied.
    *
-   * @param port at which it reaches its primary
+   * @param port the port at which the standby reaches its primary
    */
   static async standbyOf(
     primary: PostgresServer,
@@ -89,21 +89,21 @@ export class PostgresServer {
     return `postgres://postgres@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** A database of its own for one test, with nothing in it. */
+  /** Creates an empty database for one test. */
   async createDatabase(): Promise<string> {
     const name = `test_${crypto.randomUUID().replaceAll('-', '')}`;
     await this.query(`CREATE DATABASE ${name}`);
     return this.url(name);
   }
 
-  /** A database for one test that never had a ledger in it, or has one as it is when it was just made. */
+  /** A database for one test without a ledger, or with a ledger that was emptied. */
   async createLedger(): Promise<string> {
     return this.#emptyLedgers.pop() ?? (await this.createDatabase());
   }
 
   /**
-   * Ends with a ledger without connections, and whose tables are as the service makes them. Another test gets them: to drop
-   * and create them again takes PostgreSQL 190 ms, to empty them 10.
+   * Empties the tables of a ledger without open connections, for another test. That takes PostgreSQL 10 ms; dropping
+   * and creating the tables takes 190 ms.
    */
   async emptyLedger(url: string): Promise<void> {
     const database = new URL(url).pathname.slice(1);
@@ -112,7 +112,7 @@ export class PostgresServer {
       database,
     );
     const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
-    // Without the rules on what refers to what, in whatever order; the clock has one row from the beginning.
+    // `replica` turns off foreign keys, so that the order of the tables does not matter. A new clock has one row.
     await this.query(
       `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied} INSERT INTO scrip.clock VALUES (true, 0)`,
       database,
@@ -147,7 +147,7 @@ export class PostgresServer {
       if (isUp) return;
       await sleep(50);
     }
-    throw new Error(`PostgreSQL did not come up on port ${this.port}`);
+    throw new Error(`PostgreSQL did not start on port ${this.port}`);
   }
 
   /** `immediate` is a crash: nothing is finished, and the next start recovers from the log. */
@@ -178,7 +178,7 @@ export class PostgresServer {
   }
 }
 
-/** Where the programs are. Those of a checkout that only root may enter are copied to where every user may. */
+/** The folder of the programs. If only root may read it, the programs are copied to a folder for all users. */
 function nativeFolder(): string {
   const require = createRequire(import.meta.url);
   const system = platform() === 'win32' ? 'windows' : platform();
@@ -198,7 +198,7 @@ function nativeFolder(): string {
   return join(copy, 'native');
 }
 
-/** A folder that all files of this run share. When several make it at once, the first that is done gives it its name. */
+/** A folder that all files of this run share. If several files make it at once, the first finished folder is used. */
 function madeOnce(name: string, make: (folder: string) => void): string {
   const shared = join(RUN_FOLDER as string, name);
   if (existsSync(shared)) return shared;
@@ -213,7 +213,7 @@ function madeOnce(name: string, make: (folder: string) => void): string {
   return shared;
 }
 
-/** It belongs to the user that runs PostgreSQL. */
+/** A temporary folder that belongs to the user that runs PostgreSQL. */
 function temporaryFolder(parent: string): string {
   const folder = mkdtempSync(join(parent, 'scrip-postgres-'));
   if (isRoot) chownSync(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
@@ -232,7 +232,7 @@ function isOpenToAll(path: string): boolean {
   return true;
 }
 
-/** One of this machine that is not in use. */
+/** A port of this machine that is not in use. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -1,5 +1,5 @@
-// The contract of the stores, kept by PostgreSQL: with a clock that the test moves, and with the database's own in the
-// ways in which the service may be set up. Statements that are not prepared are run behind a pooler, in a file of its own.
+// Runs the contract on PostgreSQL: with a clock that the test sets, and with the clock of the database in the supported
+// configurations. Statements that are not prepared are tested in pooler.test.ts.
 
 import { after, before } from 'node:test';
 import { storeContract } from '../store-contract.ts';
@@ -9,7 +9,7 @@ import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
 before(async () => {
-  // No machine fails here. What a crash leaves is tested elsewhere.
+  // The machine does not fail here. Crashes are tested elsewhere.
   server = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => server.remove());
@@ -17,12 +17,12 @@ after(() => server.remove());
 /** A test mostly waits for the server: for a new database, and for the audit at its end. */
 const AT_ONCE = 4;
 
-/** The server is there once the tests run. */
+/** Reads `server` when a test runs, because it is not set before that. */
 const onServer =
   (...options: [Parameters<typeof newLedgerOn>[1]?, boolean?]): NewLedger =>
   (wall) =>
     newLedgerOn(server, ...options)(wall);
 
-storeContract('PostgreSQL, on a clock that is moved', onServer({}, true), 'movable', AT_ONCE);
-storeContract('PostgreSQL, on its own clock', onServer(), 'real', AT_ONCE);
-storeContract('PostgreSQL, with one lane', onServer({ lanes: 1 }), 'real', AT_ONCE);
+storeContract('PostgreSQL with a clock that the test sets', onServer({}, true), 'movable', AT_ONCE);
+storeContract('PostgreSQL with its own clock', onServer(), 'real', AT_ONCE);
+storeContract('PostgreSQL with one lane', onServer({ lanes: 1 }), 'real', AT_ONCE);

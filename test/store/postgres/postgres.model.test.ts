@@ -1,11 +1,11 @@
-// The model-based test on PostgreSQL, whose clock the test moves.
+// The model-based test on PostgreSQL, with a clock that the test sets.
 
 import { after, before } from 'node:test';
 import { modelTests } from '../../model/model-tests.ts';
 import { newLedgerOn } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
-/** A run takes a second or so: each of its hundred commands is three round trips, and the audit two hundred statements. */
+/** A run takes about a second: each of its 100 commands takes three round trips, and the audit takes 200 statements. */
 const RUNS = 15;
 
 let server: PostgresServer;

@@ -1,4 +1,4 @@
-// Scrip in this process, on a database of its own.
+// Starts Scrip in this process, on a new database.
 
 import { type Scrip, startScrip } from '../../http/running-service.ts';
 import { optionsFor } from './postgres-ledger.ts';

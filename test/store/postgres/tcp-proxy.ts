@@ -1,12 +1,12 @@
-// A network between the service and its database that can be cut, slowed down, or made to swallow everything.
+// A proxy between the service and its database that can cut connections, delay them, or swallow all data.
 
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket, connect as to } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * What becomes of bytes from the service, and of their connection from then on. `pass then …` is for a reply that is to
- * be lost: the server gets the bytes. A swallowed connection stays open on both sides but carries no data.
+ * What happens to bytes from the service, and to their connection after that. With `pass, then …`, the server gets the
+ * bytes but its reply is lost. A swallowing connection stays open on both sides but carries no data.
  */
 export type Verdict = 'pass' | 'cut' | 'pass, then cut' | 'swallow' | 'pass, then swallow';
 
@@ -17,8 +17,8 @@ interface Link {
 }
 
 /**
- * How the COMMIT of a batch is asked for: by its text, or by the name under which it was prepared. What begins its
- * transaction in the same piece, in front of it, is no batch; what begins behind it is the next one.
+ * The COMMIT of a batch, by its text or by the name of its prepared statement. If a BEGIN comes before the COMMIT in
+ * the same chunk, the transaction is not a batch. A BEGIN after the COMMIT belongs to the next batch.
  */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;
@@ -33,9 +33,9 @@ export class TcpProxy {
   /** The port that new connections go to. */
   target: number;
   delayMs = 0;
-  /** Whether new connections carry nothing. */
+  /** Whether new connections swallow all data. */
   swallowsNew = false;
-  /** Asked about all that the service sends. */
+  /** Called with everything that the service sends. */
   rule: (bytes: Buffer) => Verdict = () => 'pass';
   readonly #server: Server;
   readonly #links = new Set<Link>();
@@ -60,7 +60,7 @@ export class TcpProxy {
     return this.#links.size;
   }
 
-  /** The same database, by way of this proxy. */
+  /** The URL of the same database through this proxy. */
   url(direct: string): string {
     return Object.assign(new URL(direct), { port: String(this.port) }).href;
   }
@@ -69,7 +69,7 @@ export class TcpProxy {
     for (const link of this.#links) cut(link);
   }
 
-  /** @returns whether there was one */
+  /** @returns whether there was a connection to cut */
   cutOne(): boolean {
     const links = [...this.#links];
     const link = links[Math.floor(Math.random() * links.length)];
@@ -77,18 +77,18 @@ export class TcpProxy {
     return link !== undefined;
   }
 
-  /** From now on nothing gets through, and neither side learns of it. */
+  /** From now on no data gets through, and neither side notices. */
   swallowAll(): void {
     this.swallowsNew = true;
     for (const link of this.#links) link.isSwallowing = true;
   }
 
-  /** New connections work again. Those that swallow stay as they are. */
+  /** New connections work again. Connections that swallow data continue to do so. */
   heal(): void {
     this.swallowsNew = false;
   }
 
-  /** Applies a verdict to the next COMMIT of a batch, and to that one only; resolves when it has come. */
+  /** Applies a verdict to the next COMMIT of a batch only, and resolves when that COMMIT arrives. */
   onNextCommit(verdict: Verdict): Promise<void> {
     return new Promise((resolve) => {
       this.rule = (bytes) => {

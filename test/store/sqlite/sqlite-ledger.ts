@@ -1,4 +1,5 @@
-// SQLite files as ledgers of tests: with the writer in place on a clock that is moved, or in its thread as in service.
+// SQLite ledgers for tests: either with the writer in this thread and a clock that the test sets, or with the writer in
+// its own thread, as in the service.
 
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,13 +12,13 @@ import type { WriterOptions } from '../../../src/store/sqlite/writer/writer.ts';
 import { type Audited, auditOf, NOON, temporaryFile } from '../temporary-ledger.ts';
 import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
 
-/** Limits at which a few batches fill every generation of end users and every run of idempotency records. */
+/** Limits so small that a few batches fill every generation of end users and every run of idempotency records. */
 export const SMALL: WriterOptions = {
   cache: { endUsersMax: 2, postingsMax: 2, cyclesMax: 5, perUserMax: 3 },
   indexRunMax: 2,
 };
 
-/** @param wall absent for the machine's clock, and the writer in its thread */
+/** @param wall if absent, the clock of the machine is used, and the writer runs in its own thread */
 export function pluggedFile(
   file: string,
   wall?: () => Instant,
@@ -38,7 +39,9 @@ export function pluggedFile(
   return plugged;
 }
 
-/** What is written with a row of no account beside it, which the COMMIT finds out. Opening the file writes none of it. */
+/**
+ * Changes that also insert a row with an unknown account, so that the COMMIT fails. Opening a file makes none of them.
+ */
 const FAILING = [
   'INSERT ON postings',
   'INSERT ON idempotency_records',
@@ -60,21 +63,21 @@ function failCommits(file: string, isFailing: boolean): void {
   db.close();
 }
 
-/** A new ledger, its writer in place. */
+/** A new ledger with the writer in this thread. */
 export const inPlace =
   (options: Partial<WriterOptions> = {}): NewLedger =>
   async (wall) =>
     pluggedFile(temporaryFile(), wall, options);
 
-/** A new ledger, its writer in a thread. */
+/** A new ledger with the writer in its own thread. */
 export const inThread =
   (options: Partial<WriterOptions> = {}): NewLedger =>
   async () =>
     pluggedFile(temporaryFile(), undefined, options);
 
 /**
- * Opens a file as the service does. It is closed after the test, unless the test closes it: left open, its thread would keep
- * the tests from ending.
+ * Opens a file as the service does. It is closed after the test, because the thread of an open file would keep the test
+ * process running.
  */
 export async function openFor(t: TestContext, file: string, options: Partial<WriterOptions> = {}): Promise<TestLedger> {
   return closedAfter(
@@ -83,7 +86,7 @@ export async function openFor(t: TestContext, file: string, options: Partial<Wri
   );
 }
 
-/** Opens a file on a clock that the test moves. */
+/** Opens a file with a clock that the test sets. */
 export async function openInPlace(
   t: TestContext,
   file: string,
@@ -101,13 +104,13 @@ async function closedAfter(t: TestContext, opening: Promise<TestLedger>): Promis
   return ledger;
 }
 
-/** An audit beside a server that may have the file open. */
+/** Audits a file while a server may have it open. */
 export async function auditBeside(file: string): Promise<Audited> {
   const { tools } = openSqliteTools(file, { create: false });
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** A copy of what a crash at this moment leaves. */
+/** Copies the files that a crash at this moment would leave. */
 export function crashed(file: string, copy = temporaryFile()): string {
   for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
   return copy;

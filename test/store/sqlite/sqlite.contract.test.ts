@@ -1,12 +1,12 @@
-// The contract of the stores, kept by SQLite: with its writer in place, where the clock can be moved, also with limits that a
-// few batches reach; and with its writer in a thread, as the service runs it.
+// Runs the contract on SQLite: with the writer in this thread, where the test sets the clock, also with limits that a
+// few batches reach; and with the writer in its own thread, as in the service.
 
 import { storeContract } from '../store-contract.ts';
 import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';
 
-/** A test with a thread mostly waits for it, and for the disk. */
+/** A test with a writer thread mostly waits for that thread and for the disk. */
 const AT_ONCE = 4;
 
-storeContract('SQLite, its writer in place', inPlace(), 'movable');
-storeContract('SQLite, its writer in place, with small limits', inPlace(SMALL), 'movable');
-storeContract('SQLite, its writer in a thread', inThread(), 'real', AT_ONCE);
+storeContract('SQLite with the writer in the same thread', inPlace(), 'movable');
+storeContract('SQLite with the writer in the same thread and small limits', inPlace(SMALL), 'movable');
+storeContract('SQLite with a writer thread', inThread(), 'real', AT_ONCE);

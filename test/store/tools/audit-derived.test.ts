@@ -1,4 +1,5 @@
-// The audit of what is derived from postings or lies below them: totals, snapshots, marks, indexes, links and pages.
+// The audit of data that is derived from postings, or that stores them: totals, summaries, snapshots, marks, indexes,
+// links and pages.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -12,12 +13,12 @@ import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
 import { auditBeside, crashed, openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { ENDLESS, EndUser, makeHistory, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 
-/** An audit of so small a ledger takes milliseconds; one that takes this long, with a process around it, never ends. */
+/** An audit of such a small ledger takes milliseconds. If its process takes this long, the audit never ends. */
 const AUDIT_MS_MAX = 20_000;
 
 const [ada, eve] = [new EndUser(1, 1), new EndUser(2, 1)];
 
-/** A ledger whose totals have caught up. */
+/** A ledger with totals that have caught up. */
 let file = '';
 before(async () => {
   file = temporaryFile();
@@ -32,52 +33,69 @@ async function problemsAfter(sql: string, of = file): Promise<string> {
 
 const TAMPERED_TOTALS: readonly (readonly [what: string, sql: string])[] = [
   [
-    'A credit more in a total',
+    'A total with one credit too many',
     `UPDATE daily_totals SET credits = CAST(CAST(credits AS INTEGER) + 1 AS TEXT) WHERE kind = 'add'`,
   ],
-  ['A transaction more in a total', `UPDATE daily_totals SET transactions = transactions + 1 WHERE kind = 'subtract'`],
-  ['A total of another account', 'UPDATE daily_totals SET account = account + 7'],
-  ['A total of another day', 'UPDATE daily_totals SET day = day + 100'],
-  ['A total of another actor', `UPDATE daily_totals SET actor = actor || '0'`],
-  ['A total that is gone', `DELETE FROM daily_totals WHERE kind = 'renew'`],
-  ['A total that is too many', `INSERT INTO daily_totals VALUES (1, 20000, 'add', 'key:1', '5', 1)`],
-  ['A total that is no number', `UPDATE daily_totals SET credits = 'many' WHERE kind = 'renew'`],
-  ['Credits that end in another hour', 'UPDATE expiry_totals SET hour = hour + 1'],
   [
-    'A credit less that ends',
+    'A total with one transaction too many',
+    `UPDATE daily_totals SET transactions = transactions + 1 WHERE kind = 'subtract'`,
+  ],
+  ['A total of the wrong account', 'UPDATE daily_totals SET account = account + 7'],
+  ['A total of the wrong day', 'UPDATE daily_totals SET day = day + 100'],
+  ['A total of the wrong actor', `UPDATE daily_totals SET actor = actor || '0'`],
+  ['A missing total', `DELETE FROM daily_totals WHERE kind = 'renew'`],
+  ['An extra total', `INSERT INTO daily_totals VALUES (1, 20000, 'add', 'key:1', '5', 1)`],
+  ['A total that is not a number', `UPDATE daily_totals SET credits = 'many' WHERE kind = 'renew'`],
+  ['An expiry total of the wrong hour', 'UPDATE expiry_totals SET hour = hour + 1'],
+  [
+    'An expiry total with one credit too few',
     `UPDATE expiry_totals SET credits = CAST(CAST(credits AS INTEGER) - 1 AS TEXT) WHERE account = 2`,
   ],
-  ['Credits that end and are gone', 'DELETE FROM expiry_totals WHERE account = 2'],
-  ['Totals that are gone though they were counted', 'DELETE FROM daily_totals; DELETE FROM expiry_totals'],
-  ['Recent activity that is gone', 'DELETE FROM account_activity WHERE account = 2'],
-  ['Recent activity of another account', 'UPDATE account_activity SET account = 3 WHERE account = 2'],
-  ['Recent activity that never was', 'INSERT INTO account_activity VALUES (1, 77)'],
+  ['A missing expiry total', 'DELETE FROM expiry_totals WHERE account = 2'],
+  ['The deletion of all totals', 'DELETE FROM daily_totals; DELETE FROM expiry_totals'],
+  ['A summary with a balance that is one credit too high', 'UPDATE end_user_summaries SET balance = balance + 1'],
+  ['A summary with an expiry that is too early', 'UPDATE end_user_summaries SET expires_at = expires_at - 1'],
+  ['A summary without its expiry', 'UPDATE end_user_summaries SET expires_at = NULL'],
+  ['A summary with the wrong latest activity', 'UPDATE end_user_summaries SET latest_activity = latest_activity + 1'],
+  ['A missing summary', 'DELETE FROM end_user_summaries WHERE account = 2'],
+  [
+    'A summary of an end user that does not exist',
+    `INSERT INTO end_user_summaries VALUES (7, zeroblob(16), 1, NULL, 1, 1)`,
+  ],
+  ['A summary with the wrong latest posting', 'UPDATE end_user_summaries SET latest_posting = latest_posting - 1'],
+  ['A wrong number of end users', 'UPDATE end_user_counts SET with_credits = with_credits - 1'],
+  ['A missing number of end users', 'DELETE FROM end_user_counts WHERE account = 2'],
 ];
 
 for (const [what, sql] of TAMPERED_TOTALS) {
-  test(`${what} is found, and rebuilt from the postings`, async (t) => {
+  test(`${what} is found by the audit, and repaired by rebuilding the totals`, async (t) => {
     const copy = crashed(file);
     byHand(copy, sql);
     const audited = await auditBeside(copy);
     assert.deepEqual(audited.findings, []);
-    assert.match(audited.store.join('\n'), /totals|activity/);
+    assert.match(audited.store.join('\n'), /totals|summaries/);
     const { tools } = openSqliteTools(copy, { create: false });
     await tools.rebuildTotals();
     await tools.close();
     const ledger = await openFor(t, copy);
     const before = await ledger.console.overview(1, { days: 366 });
-    assert.equal(before.outstanding, 0n, 'they are counted again from the first posting');
+    assert.equal(before.outstanding, 0n, 'the totals are counted again from the first posting');
+    assert.equal((await ledger.console.endUserCounts(1)).endUsers, 0);
     await ledger.consumeFeed();
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 }
 
-test('The audit finds a changed amount of a period that is over by the totals alone', async () => {
+test('The audit finds a changed amount in an earlier period only by means of the totals', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
   const uncounted =
-    'DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM account_activity';
-  assert.equal(await problemsAfter(`${uncounted}; ${past}`), '', 'totals that are not counted yet know nothing of it');
+    'DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
+  assert.equal(
+    await problemsAfter(`${uncounted}; ${past}`),
+    '',
+    'totals that are not counted yet do not reveal the change',
+  );
   const digestOf = async (path: string) => {
     const { tools } = openSqliteTools(path, { create: false });
     return await tools.digest(null).finally(() => tools.close());
@@ -99,25 +117,25 @@ const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
     'UPDATE flushed SET posting = posting + 1',
     /flushed .* ahead of the journal/,
   ],
-  ['A mark of flushed postings that is gone', 'DELETE FROM flushed', /mark of flushed postings/],
+  ['A missing mark of flushed postings', 'DELETE FROM flushed', /mark of flushed postings/],
   [
-    'A consumer ahead of the journal',
+    'A position of a consumer ahead of the journal',
     'UPDATE feed_positions SET posting = posting + 100',
     /consumer .* ahead of the journal/,
   ],
   [
-    'A consumer behind what it has counted',
-    'UPDATE feed_positions SET posting = posting - 1',
+    'A position of a consumer behind the postings that it has counted',
+    `UPDATE feed_positions SET posting = posting - 1 WHERE consumer = 'totals'`,
     /^the totals of account/m,
   ],
 ];
 
 for (const [what, sql, says] of MARKS)
-  test(`${what} is found`, async () => {
+  test(`${what} is found by the audit`, async () => {
     assert.match(await problemsAfter(sql), says);
   });
 
-test('The audit finds pending balances that the mark of flushed postings passes over', async (t) => {
+test('The audit finds pending balances if the mark of flushed postings is too far ahead', async (t) => {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
   await ledger.write([ada.add(10), eve.add(5)]);
@@ -126,14 +144,14 @@ test('The audit finds pending balances that the mark of flushed postings passes 
   assert.match(await problemsAfter(skipped, path), /^3 postings are stored, and 0 belong to an end user$/m);
 });
 
-/** A ledger in which an end user has several hundred transactions, and so some snapshots. */
+/** A ledger with so many transactions of an end user that there are some snapshots. */
 async function makeSnapshots(t: TestContext): Promise<string> {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
   await ledger.write([ada.add(1_000_000), eve.add(1)]);
   const count = () => Number(readByHand(path, 'SELECT count(*) AS count FROM snapshots WHERE account = 1')[0]?.count);
   for (let written = 0; count() < 3; written += 100) {
-    assert(written < 10_000, 'each 128th transaction or so is followed by a snapshot');
+    assert(written < 10_000, 'about one of 128 transactions is followed by a snapshot');
     for (let batch = 0; batch < 100; batch++) await ledger.write([ada.subtract(1)]);
   }
   await ledger.close();
@@ -142,20 +160,20 @@ async function makeSnapshots(t: TestContext): Promise<string> {
 
 const LATER = '(SELECT max(posting) FROM snapshots WHERE account = 1)';
 const SNAPSHOTS: readonly (readonly [what: string, sql: string])[] = [
-  ['Another state in a snapshot', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
+  ['A snapshot with another state', `UPDATE snapshots SET state = '[]' WHERE posting = ${LATER}`],
   [
-    'One credit more in a snapshot',
+    'A snapshot with one credit too many',
     `UPDATE snapshots SET state = replace(state, '"active",1000000,', '"active",1000001,') WHERE posting = ${LATER}`,
   ],
   ['A snapshot of another posting', `UPDATE snapshots SET posting = posting - 1 WHERE posting = ${LATER}`],
-  ['A snapshot of a posting that is not there', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
+  ['A snapshot of a posting that does not exist', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
   [
     'A snapshot of another transaction',
     `UPDATE snapshots SET transaction_id = (SELECT max(transaction_id) FROM postings) WHERE posting = ${LATER}`,
   ],
   ['A snapshot of another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
   ['A snapshot of an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],
-  ['A snapshot that is no JSON', `UPDATE snapshots SET state = '[' WHERE posting = ${LATER}`],
+  ['A snapshot that is not JSON', `UPDATE snapshots SET state = '[' WHERE posting = ${LATER}`],
 ];
 
 test('The audit finds a snapshot that was changed by hand', async (t) => {
@@ -167,7 +185,7 @@ test('The audit finds a snapshot that was changed by hand', async (t) => {
     });
 });
 
-/** Leaves all rows as they are, and takes those of active cycles out of an index. */
+/** Removes the rows of active cycles from an index, without changing the rows. */
 function emptyIndex(path: string, index: string): void {
   const [row] = readByHand(
     path,
@@ -191,7 +209,7 @@ function emptyIndex(path: string, index: string): void {
 }
 
 for (const index of ['one_active_cycle', 'renewals_due'])
-  test(`Rows that are missing from the index ${index} are found`, async () => {
+  test(`The audit finds rows that are missing from the index ${index}`, async () => {
     const copy = crashed(file);
     emptyIndex(copy, index);
     const { findings, store } = await auditBeside(copy);
@@ -200,7 +218,7 @@ for (const index of ['one_active_cycle', 'renewals_due'])
   });
 
 for (const kind of ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle']) {
-  test(`Links between postings that turn in circles at one of kind ${kind} come to an end and are found`, async (t) => {
+  test(`The audit ends and reports a problem if a posting of the kind ${kind} is linked to itself`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);
     byHand(
@@ -218,12 +236,13 @@ for (const kind of ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle']) {
   });
 }
 
-test('The audit finds a number too large for JavaScript wherever it is', async () => {
+test('The audit finds a number too large for JavaScript in any table', async () => {
   for (const [table, column] of [
     ['postings', 'created_at'],
     ['idempotency_records', 'recorded_at'],
     ['daily_totals', 'transactions'],
     ['expiry_totals', 'hour'],
+    ['end_user_summaries', 'latest_activity'],
     ['clock', 'sequence'],
     ['balances', 'latest_posting'],
   ]) {
@@ -243,7 +262,7 @@ test('The audit finds a damaged page, or the file cannot be opened', async () =>
   }
 });
 
-test('The audit finds nothing in a correct ledger while it is written to', async (t) => {
+test('The audit finds nothing wrong in a correct ledger while it is written to', async (t) => {
   const busy = crashed(file);
   const ledger = await openFor(t, busy);
   let isOver = false;

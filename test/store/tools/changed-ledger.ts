@@ -1,4 +1,4 @@
-// A ledger file in order, its rows, and what the audit finds in a copy that was changed by hand.
+// A correct ledger file, its rows, and the audit of copies that were changed by hand.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, rmSync } from 'node:fs';
@@ -18,14 +18,14 @@ const KEYS = {
 } as const;
 
 export interface Verdict {
-  /** `account 1, end user …` for each finding, and `store` for what is broken below the end users. */
+  /** `account 1, end user …` for each finding, and `store` for problems that belong to no end user. */
   readonly names: readonly string[];
-  /** All that was found, a line each. */
+  /** All problems, one per line. */
   readonly text: string;
 }
 
 export class ChangedLedger {
-  /** In order; changes are made to copies of it. */
+  /** The correct file; only copies are changed. */
   readonly file = temporaryFile();
   readonly rows: Record<Table, Row[]> = { balances: [], postings: [], clock: [] };
 
@@ -38,16 +38,16 @@ export class ChangedLedger {
     return ledger;
   }
 
-  /** The row of this table for which all these columns are as given: there is one. */
+  /** The only row of the table with these values. */
   row(table: Table, columns: Row): Row {
     const found = this.rows[table].filter((row) =>
       Object.entries(columns).every(([name, value]) => row[name] === value),
     );
-    assert.equal(found.length, 1, `one of ${table} is ${JSON.stringify(columns)}`);
+    assert.equal(found.length, 1, `one row of ${table} has ${JSON.stringify(columns)}`);
     return found[0] as Row;
   }
 
-  /** A copy after a change. */
+  /** A changed copy of the file. */
   changed(sql: string): string {
     const copy = `${this.file}.copy`;
     for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
@@ -63,17 +63,17 @@ export class ChangedLedger {
   }
 
   /**
-   * Changes a row, and asserts that its end user is named, or the store where it belongs to no end user.
+   * Changes a row, and asserts that the audit names its end user, or the store if the row belongs to no end user.
    *
-   * @param orStore whether it is enough to name the store, as it is for a row that holds no credits
-   * @returns false when the database itself refuses the change, two rows of one key
+   * @param orStore whether it is enough that the audit names the store, as for a row without credits
+   * @returns false if the database itself rejects the change, because of a duplicate key
    */
   async assertNamed(row: Row, sql: string, { orStore = row.type === 'end-user' } = {}): Promise<boolean> {
     try {
       const { names } = await this.verdictAfter(sql);
       const owner = row.end_user ? `account ${row.account}, end user ${uuidOf(row.end_user as Uint8Array)}` : 'store';
       const isNamed = names.includes(owner) || (orStore && names.includes('store'));
-      assert(isNamed, `${sql}: ${names.length ? `named ${names}` : 'went unseen'}`);
+      assert(isNamed, `${sql}: ${names.length ? `named ${names}` : 'was not found'}`);
       return true;
     } catch (error) {
       if (/^UNIQUE constraint failed/.test((error as Error).message)) return false;
@@ -87,17 +87,17 @@ export function literal(value: SQLOutputValue | undefined): string {
   return typeof value === 'string' ? `'${value}'` : String(value);
 }
 
-/** The condition that picks out this row. */
+/** The SQL condition that selects this row. */
 export function where(table: Table, row: Row): string {
   return KEYS[table].map((column) => `${column} = ${literal(row[column])}`).join(' AND ');
 }
 
-/** The condition that picks out the rows of the same end user. */
+/** The SQL condition that selects the rows of the same end user. */
 export function whereUser({ account, end_user }: Row): string {
   return `account = ${account} AND end_user = ${literal(end_user)}`;
 }
 
-/** The same bytes but for the last bit of one. */
+/** The same bytes with one flipped bit. */
 export function flipped(bytes: SQLOutputValue | undefined, index: number): SQLOutputValue {
   const copy = Uint8Array.from(bytes as Uint8Array);
   copy[index] = (copy[index] as number) ^ 1;

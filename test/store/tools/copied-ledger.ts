@@ -1,4 +1,4 @@
-// What the tests of copies share: ledgers to copy, what tells whether two are the same, and how a copy is refused.
+// Helpers for the tests of copies: ledgers to copy, a hash to compare two ledgers, and assertions about refused copies.
 
 import assert from 'node:assert/strict';
 import { type Database, databaseAt } from '../../../src/config.ts';
@@ -18,7 +18,7 @@ export const at = (url: string): Database => databaseAt('a test', url, {});
 export const fileAt = (file: string): string => `file:${file}`;
 export const quietly = () => {};
 
-/** A file with all kinds of history, two accounts, a key that works and one that is revoked. */
+/** A file with all kinds of history, two accounts, a valid API key and a revoked one. */
 export async function makeLedger(): Promise<{ file: string; secret: string; revoked: string }> {
   const file = temporaryFile();
   const { tools, keys } = await openTools(at(fileAt(file)));
@@ -49,7 +49,7 @@ export async function auditAt(url: string): Promise<Audited> {
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** One account with `endUsers` end users of 2 postings each: an addition and a subtraction. */
+/** Creates one account with `endUsers` end users of 2 postings each: an addition and a subtraction. */
 export async function makeMany(file: string, endUsers: number): Promise<void> {
   const { keys, ledger } = await openSqliteStore(file);
   await createApiKey(keys, { accountName: 'Lovelace Ltd', scope: 'write' });
@@ -65,10 +65,10 @@ export async function makeMany(file: string, endUsers: number): Promise<void> {
 
 export const copying = (from: string, to: string) => scrip(['copy', '--from', from, '--to', to]);
 
-/** In this process: the command prints the message of an error of these classes, and nothing else. */
+/** Copies in this process. For errors of these classes, the command prints only the message. */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {
-    assert(error instanceof CopyStopped || error instanceof CannotOpen, `a sentence, not a stack: ${error.stack}`);
+    assert(error instanceof CopyStopped || error instanceof CannotOpen, `an error for the operator: ${error.stack}`);
     assert.match(error.message, says);
     return true;
   });
@@ -77,6 +77,6 @@ export async function assertRefused(from: string, to: string, says: RegExp): Pro
 export async function assertCommandRefused(from: string, to: string, says: RegExp): Promise<void> {
   const { code, stdout, stderr } = await copying(from, to);
   assert.match(stderr.trimEnd().split('\n').at(-1) as string, says);
-  assert.doesNotMatch(stderr, /\n {4}at /, 'no stack');
+  assert.doesNotMatch(stderr, /\n {4}at /, 'no stack trace');
   assert.deepEqual([code, stdout], [1, '']);
 }

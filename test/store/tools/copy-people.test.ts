@@ -1,4 +1,4 @@
-// A copy has the users of the console: they sign in to the copy as to its source, are named by their addresses, and
+// A copy includes the users of the console: they can sign in to the copy, are shown by their email addresses, and
 // invitations still work.
 
 import assert from 'node:assert/strict';
@@ -28,7 +28,7 @@ after(() => server.remove());
 
 const at = (url: string): Database => databaseAt('a test', url, {});
 
-/** Copies with nothing running, then lets `look` at the copy while it is served. */
+/** Copies while no server runs, then calls `look` while a server runs on the copy. */
 async function copied(from: Database, to: Database, look: (scrip: Scrip) => Promise<void>): Promise<number> {
   const { people } = await copyDatabase(from, to, () => {});
   const scrip = await startScrip({ database: to });
@@ -36,7 +36,7 @@ async function copied(from: Database, to: Database, look: (scrip: Scrip) => Prom
   return people;
 }
 
-test('After a copy to PostgreSQL and back to a file, users sign in, are named by their addresses, and invitations work', async () => {
+test('After a copy to PostgreSQL and back to a file, users can sign in, are shown by their email addresses, and invitations work', async () => {
   const source = at(`file:${temporaryFile()}`);
   const endUser = randomUUID();
   let scrip = await startScrip({ database: source });
@@ -49,17 +49,17 @@ test('After a copy to PostgreSQL and back to a file, users sign in, are named by
   await scrip.stop();
 
   const look = (link: string, role: string) => async (copy: Scrip) => {
-    assert.equal(await ada.isSignedIn().catch(() => false), false, 'sessions stay behind');
+    assert.equal(await ada.isSignedIn().catch(() => false), false, 'sessions are not copied');
     const owner = new Visitor(copy);
     assertGoesTo(await owner.signIn(ada.email), '/console/overview');
     const page = decode((await owner.get(`/console/end-users/${endUser}`)).text);
-    assert(page.includes(bob.email) && page.includes('Sorry'), 'the actor is named by the address');
+    assert(page.includes(bob.email) && page.includes('Sorry'), 'the actor is shown by the email address');
     const members = decode((await owner.get('/console/members')).text);
     for (const email of known) assert(members.includes(email), `${email} is a member`);
-    assert(!members.includes(other.email), 'those of another account are not');
+    assert(!members.includes(other.email), 'users of another account are not members');
     const member = new Visitor(copy);
     assertGoesTo(await member.signIn(bob.email), '/console/overview');
-    assert.equal((await member.get('/console/members')).status, 403, 'a member is no owner');
+    assert.equal((await member.get('/console/members')).status, 403, 'a member is not an owner');
     assert.equal((await new Visitor(copy).signIn(ada.email, 'not the right password')).status, 200);
     const guest = new Visitor(copy);
     const email = someEmail();
@@ -70,12 +70,12 @@ test('After a copy to PostgreSQL and back to a file, users sign in, are named by
   };
   const there = at(await server.createDatabase());
   assert.equal(await copied(source, there, look(links[0], 'member')), 3);
-  // The connections of a server are gone a moment after it.
+  // The connections of a server close a moment after its end.
   await new Promise((resolve) => setTimeout(resolve, 200));
   const back = at(`file:${temporaryFile()}`);
   assert.equal(await copied(there, back, look(links[1], 'owner')), 4);
   scrip = await startScrip({ database: back });
   const late = await new Visitor(scrip).get(links[0]);
   await scrip.stop();
-  assert.equal(late.status, 404, 'one that was used at the copy is used there and wherever that is copied');
+  assert.equal(late.status, 404, 'an invitation that was used in a copy is used in every copy of that copy');
 });

@@ -1,5 +1,5 @@
-// Copying a whole ledger from one store to another: the copy has the same rows, and nothing is copied from under a server or
-// over another ledger. On files and on a real PostgreSQL. Interrupted copies have a file of their own.
+// Copying a whole ledger from one store to another: the copy has the same rows, a ledger in use is not copied, and no
+// other ledger is overwritten. On files and on a real PostgreSQL. Interrupted copies are in interrupted-copy.test.ts.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -40,7 +40,7 @@ import {
   sha256Of,
 } from './copied-ledger.ts';
 
-/** For a group of tests, on a busy machine. */
+/** The timeout of a group of tests, on a busy machine. */
 const GROUP_MS_MAX = 240_000;
 const options = { timeout: GROUP_MS_MAX };
 
@@ -65,7 +65,7 @@ async function query(url: string, text: string): Promise<void> {
   await server.query(text, url.slice(url.lastIndexOf('/') + 1));
 }
 
-/** The connections of a process are gone a moment after it. */
+/** Waits until the connections of a process are closed, a moment after its end. */
 async function disconnected(): Promise<void> {
   await sleep(200);
 }
@@ -77,7 +77,7 @@ async function seen({ ledger, keys }: Stores): Promise<unknown> {
 }
 
 describe('copies', options, () => {
-  test('A ledger that is copied from a file to PostgreSQL, on to PostgreSQL and back to a file is the same ledger', async () => {
+  test('A ledger that is copied from a file to PostgreSQL, to another database and back to a file is the same ledger', async () => {
     const { file, secret, revoked } = await makeLedger();
     const [first, second, back] = [await server.createDatabase(), await server.createDatabase(), temporaryFile()];
     const { sha256, ...report } = await copyDatabase(at(fileAt(file)), at(first), quietly);
@@ -104,7 +104,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), second, fileAt(back)]) assert.deepEqual(problemsOf(await auditAt(url)), []);
   });
 
-  test('A copy of a file keeps its clock and the order of its postings, and its server accepts the same API key', async (t) => {
+  test('A copy of a file has the same clock and order of postings, and a server on the copy accepts the same API key', async (t) => {
     const { file, secret } = await makeLedger();
     const to = temporaryFile();
     await copyDatabase(at(fileAt(file)), at(fileAt(to)), quietly);
@@ -123,7 +123,7 @@ describe('copies', options, () => {
     assert.equal((await add(url, secret)).status, 200);
   });
 
-  test('A copy of a ledger that was killed with pending balances is the same ledger', async (t) => {
+  test('A copy of a ledger that was killed with pending balances has the same balances', async (t) => {
     const { file } = await makeLedger();
     const ledger = await openInPlace(t, file, { ...SMALL, wall: Date.now() });
     const users = Array.from({ length: 9 }, (_, index) => new EndUser(1, index));
@@ -140,7 +140,7 @@ describe('copies', options, () => {
     assert.deepEqual(await Promise.all(users.map((user) => balanceOf(copy, user))), balances);
   });
 
-  test('A copy has the idempotency records, also of refusals of unknown end users', async () => {
+  test('A copy includes the idempotency records, even of refused requests for unknown end users', async () => {
     const [file, back, database] = [temporaryFile(), temporaryFile(), await server.createDatabase()];
     const [ada, unknown] = [new EndUser(1, 1), new EndUser(2, 7)];
     const commands = (requestId: string) =>
@@ -168,7 +168,7 @@ describe('copies', options, () => {
     assert.equal(await sha256Of(to), await sha256Of(fileAt(file)));
   });
 
-  test('A copy never has an earlier clock than its source, even where that is ahead of all clocks', async () => {
+  test('The clock of a copy is never behind the clock of its source, even if the source is ahead of real time', async () => {
     const { file } = await makeLedger();
     const [there, back] = [await server.createDatabase(), temporaryFile()];
     const ahead = Date.now() + 400 * DAY_MS;
@@ -178,7 +178,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), there, fileAt(back)]) assert.equal(await clockOf(url), ahead);
   });
 
-  test('A copy of an end user with more postings than are held at once keeps their order', async (t) => {
+  test('A copy keeps the order of postings of an end user with more postings than fit one batch', async (t) => {
     const [file, there, back] = [temporaryFile(), await server.createDatabase(), temporaryFile()];
     const ledger = await openFor(t, file);
     const ada = new EndUser(1, 1);
@@ -215,7 +215,7 @@ describe('refused copies', options, () => {
     await whileServed(t, '', () => assertRefused(fileAt(file), empty, says), { DATABASE_URL: empty });
   });
 
-  test('A ledger is not copied over another one, even if that has a single API key', async () => {
+  test('A ledger is not copied over another ledger, even if the other one has only an API key', async () => {
     const { file } = await makeLedger();
     const [there, other] = [await server.createDatabase(), temporaryFile()];
     for (const url of [there, fileAt(other)]) {
@@ -246,18 +246,18 @@ describe('refused copies', options, () => {
     await tools.close();
   });
 
-  test('A ledger that is written to while it is copied is refused at the end', async () => {
+  test('A copy fails at the end if the ledger was written to while it was copied', async () => {
     const { file } = await makeLedger();
     const there = await server.createDatabase();
     let isDone = false;
     const meanwhile = () => {
-      if (!isDone) byHand(file, 'UPDATE api_keys SET revoked_at = 1 WHERE key_id = 1');
+      if (!isDone) byHand(file, `UPDATE api_keys SET revoked_at = 1, revoked_by = 'operator' WHERE key_id = 1`);
       isDone = true;
     };
     await assert.rejects(copyDatabase(at(fileAt(file)), at(there), meanwhile), /was written to while it was copied/);
   });
 
-  test('A database that is being copied cannot be written to, even by a server that the copy did not find', async () => {
+  test('A database that is being copied cannot be written to, even by a server that the copy did not detect', async () => {
     const { file } = await makeLedger();
     const there = await server.createDatabase();
     await copyDatabase(at(fileAt(file)), at(there), quietly);
@@ -268,7 +268,7 @@ describe('refused copies', options, () => {
   });
 });
 
-/** Does the work while a server runs. */
+/** Runs `work` while a server runs. */
 async function whileServed(
   t: TestContext,
   file: string,

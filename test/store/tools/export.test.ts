@@ -1,5 +1,5 @@
-// The postings of an account for a spreadsheet or another program: each once, in one snapshot, the same on both stores, as
-// NDJSON or as CSV that is safe to open in a spreadsheet.
+// Exports of the postings of an account: each posting once, from one snapshot, the same on both stores, as NDJSON or as
+// CSV that is safe to open in a spreadsheet.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -88,7 +88,7 @@ function rowsOf(text: string): string[][] {
 }
 
 describe('exports', options, () => {
-  test('An export has every posting of the account once, and is the same on both stores', async (t) => {
+  test('An export contains every posting of the account once, and is the same on both stores', async (t) => {
     const texts = await Promise.all(ledgers.map(({ url }) => exported(url, 'Lovelace Ltd', 'ndjson')));
     const [lines, others] = texts.map(linesOf) as [Line[], Line[]];
     // The order of postings within a transaction is undefined.
@@ -117,7 +117,7 @@ describe('exports', options, () => {
     );
   });
 
-  test('An export has no posting of another account', async () => {
+  test('An export contains no posting of another account', async () => {
     for (const { url } of ledgers) {
       const lines = linesOf(await exported(url, 'Ünïcode „GmbH“', 'ndjson'));
       assert.deepEqual(
@@ -140,7 +140,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('An export to a file works beside a running server, reports progress, and never replaces a file', async (t) => {
+  test('An export to a file works while a server is running, reports progress, and never replaces a file', async (t) => {
     const target = temporaryFile();
     const { tools, keys } = await openTools({ kind: 'file', path: target });
     await createApiKey(keys, { accountName: 'Acme', scope: 'write' });
@@ -155,7 +155,7 @@ describe('exports', options, () => {
     assert.match(first.stderr, new RegExp(`^exporting: ${count} of ${count} postings, 100%\n$`));
     writeFileSync(output, 'existing');
     const second = await scrip(args, ledgerAt(target));
-    assert.deepEqual([second.code, second.stderr], [1, `${output} is there already; name a file that is not.\n`]);
+    assert.deepEqual([second.code, second.stderr], [1, `${output} already exists; choose a new file.\n`]);
     assert.equal(readFileSync(output, 'utf8'), 'existing');
   });
 
@@ -224,7 +224,7 @@ async function* one<Item>(item: Item): AsyncGenerator<Item> {
 
 describe('CSV of an export', () => {
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\n=1', '＝1', '=HYPERLINK("http://x","y")']) {
-    test(`The text ${JSON.stringify(text)} in a CSV export is text to a spreadsheet, not a formula`, async () => {
+    test(`The text ${JSON.stringify(text)} in a CSV export is text for a spreadsheet, not a formula`, async () => {
       assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-2), [`'${text}`, `'${text}`]);
     });
   }

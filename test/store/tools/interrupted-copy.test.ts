@@ -1,5 +1,5 @@
-// An interrupted copy: no server runs on it, and it continues where it stopped, unless something else has changed in
-// between. To a file and to a real PostgreSQL.
+// Interrupted copies: no server starts on one, and it can be continued where it stopped, unless the source or the copy
+// has changed in between. To a file and to a real PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -15,7 +15,7 @@ import { PostgresServer } from '../postgres/postgres-server.ts';
 import { EndUser, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 import { assertRefused, at, auditAt, copying, fileAt, makeMany, quietly, sha256Of } from './copied-ledger.ts';
 
-/** For all tests, on a busy machine. */
+/** The timeout of all tests, on a busy machine. */
 const options = { timeout: 240_000 };
 
 let server: PostgresServer;
@@ -24,7 +24,10 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** End users, and the postings after which it is interrupted: one commit, of 5,000 records, is behind it by then. */
+/**
+ * The number of end users, and of postings after which the copy is interrupted. One commit of 5,000 records has been
+ * made by then.
+ */
 const INTERRUPTED_OF = 4_000;
 const INTERRUPTED_AFTER = 6_000;
 
@@ -47,7 +50,7 @@ async function query(url: string, sql: string): Promise<void> {
   await server.query(sql, url.slice(url.lastIndexOf('/') + 1));
 }
 
-/** The changes stay in the file or the database. */
+/** How a destination is created, and how a copied row is changed by hand. */
 const DESTINATIONS = [
   ['to PostgreSQL', () => server.createDatabase(), (url: string) => query(url, changed('scrip.postings', 'ctid'))],
   [
@@ -57,14 +60,14 @@ const DESTINATIONS = [
   ],
 ] as const;
 
-/** SQL that changes one of the rows that were copied. */
+/** SQL that changes one of the copied rows. */
 function changed(postings: string, key: string): string {
   return `UPDATE ${postings} SET actor = 'key:2' WHERE ${key} = (SELECT ${key} FROM ${postings} WHERE kind = 'subtract' LIMIT 1)`;
 }
 
 describe('interrupted copies', options, () => {
   for (const [what, makeDestination, change] of DESTINATIONS) {
-    test(`An interrupted copy ${what} is not served, and continues after the last complete end user`, async () => {
+    test(`An interrupted copy ${what} is not served, and can be continued after the last complete end user`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
@@ -78,7 +81,7 @@ describe('interrupted copies', options, () => {
       await assertRefused(fileAt(file), url, /holds a ledger/);
     });
 
-    test(`An interrupted copy ${what} is refused when its source was written to in between`, async () => {
+    test(`An interrupted copy ${what} cannot be continued if its source was written to in between`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
@@ -89,7 +92,7 @@ describe('interrupted copies', options, () => {
       await assertRefused(fileAt(file), url, says);
     });
 
-    test(`An interrupted copy ${what} is refused when its source has another API key`, async () => {
+    test(`An interrupted copy ${what} cannot be continued if its source has got another API key`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
@@ -99,7 +102,7 @@ describe('interrupted copies', options, () => {
       await assertRefused(fileAt(file), url, /part of a copy of another ledger, or of this one before it changed/);
     });
 
-    test(`An interrupted copy ${what} with a row that was changed by hand stays unfinished`, async () => {
+    test(`An interrupted copy ${what} cannot be completed if a copied row was changed by hand`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
@@ -109,7 +112,7 @@ describe('interrupted copies', options, () => {
     });
   }
 
-  test('A copy that was killed with -9 continues when the command is run again', async () => {
+  test('A copy that was killed with kill -9 continues when the command is run again', async () => {
     const [file, url] = [temporaryFile(), await server.createDatabase()];
     await makeMany(file, 10_000);
     const running = new Running(['copy', '--from', fileAt(file), '--to', url], {});

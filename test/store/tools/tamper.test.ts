@@ -1,5 +1,6 @@
-// Tamper evidence: an operator with the file changes what has happened, and makes everything else agree. What the audit
-// alone finds is the control; a digest that is kept elsewhere finds each change.
+// Tamper evidence: an operator with access to the file changes the history and makes everything else agree. A digest
+// that is stored elsewhere reveals every change. The audit without a digest is the control: it reveals only some
+// changes.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -29,30 +30,32 @@ const flipTail = (column: string) =>
 interface Tampering {
   readonly what: string;
   readonly sql: string;
-  /** `audit`: what must agree anyway; `totals`: the same until they are rebuilt; `digest`: nothing else. */
+  /**
+   * Besides a digest: `audit` always reveals the change, `totals` until the totals are rebuilt, `digest` nothing else.
+   */
   readonly foundBy: 'audit' | 'totals' | 'digest';
 }
 
 const TAMPERINGS: readonly Tampering[] = [
   {
-    what: 'A note that says something else',
+    what: 'A changed note',
     sql: `UPDATE postings SET note = 'x' WHERE note IS NOT NULL`,
     foundBy: 'digest',
   },
-  { what: 'A note that is gone', sql: 'UPDATE postings SET note = NULL WHERE note IS NOT NULL', foundBy: 'digest' },
+  { what: 'A removed note', sql: 'UPDATE postings SET note = NULL WHERE note IS NOT NULL', foundBy: 'digest' },
   {
-    what: 'Another random tail of a transaction',
+    what: 'A transaction id with another random tail',
     sql: `UPDATE postings SET transaction_id = ${flipTail('transaction_id')} WHERE ${LAST}`,
     foundBy: 'digest',
   },
   { what: 'Another API key as the actor', sql: `UPDATE postings SET actor = 'key:9' WHERE ${LAST}`, foundBy: 'totals' },
   {
-    what: 'A subtraction within a period that is over',
+    what: 'A changed subtraction in an earlier period',
     sql: 'UPDATE postings SET amount = amount + 1 WHERE amount = -30',
     foundBy: 'totals',
   },
   {
-    what: 'A subtraction that is gone, with its credits given back',
+    what: 'A removed subtraction with its credits given back',
     sql: `CREATE TEMP TABLE gone AS SELECT * FROM postings WHERE ${LAST};
       UPDATE balances SET latest_posting = (SELECT previous FROM gone) WHERE ${ADA} AND type = 'end-user';
       UPDATE balances SET remaining = remaining - (SELECT amount FROM gone)
@@ -61,40 +64,40 @@ const TAMPERINGS: readonly Tampering[] = [
     foundBy: 'totals',
   },
   {
-    what: 'A subtraction that is larger, with what remains',
+    what: 'A larger subtraction with matching remaining credits',
     sql: `UPDATE postings SET amount = amount - 1 WHERE ${LAST};
       UPDATE balances SET remaining = remaining - 1
         WHERE ${ADA} AND cycle_id = (SELECT cycle_id FROM postings WHERE ${LAST})`,
     foundBy: 'totals',
   },
   {
-    what: 'An end user that is missing with its whole history',
+    what: 'The removal of an end user with its whole history',
     sql: `DELETE FROM postings WHERE ${ADA}; DELETE FROM balances WHERE ${ADA}`,
     foundBy: 'totals',
   },
   {
-    what: 'Another cycle of a subtraction',
+    what: 'A subtraction from another cycle',
     sql: `UPDATE postings SET cycle_id = ${flipTail('cycle_id')} WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'Another period of a posting',
+    what: 'A posting with another period',
     sql: `UPDATE postings SET period = period + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
-  { what: 'Another kind of posting', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
+  { what: 'A posting of another kind', sql: `UPDATE postings SET kind = 'stop-cycle' WHERE ${LAST}`, foundBy: 'audit' },
   {
-    what: 'Another amount of a posting',
+    what: 'A posting with another amount',
     sql: `UPDATE postings SET amount = amount + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'Another instant of a posting',
+    what: 'A posting with another instant',
     sql: `UPDATE postings SET created_at = created_at + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
   {
-    what: 'Another end of a posting',
+    what: 'A posting with another expiry',
     sql: `UPDATE postings SET expires_at = expires_at + 1 WHERE ${LAST}`,
     foundBy: 'audit',
   },
@@ -107,10 +110,10 @@ for (const { what, sql, foundBy } of TAMPERINGS) {
     const tampered = copied(file);
     byHand(tampered, sql);
     const isFound = async () => problemsOf(await auditBeside(tampered)).length > 0;
-    assert.equal(await isFound(), foundBy !== 'digest', 'with totals as they were');
+    assert.equal(await isFound(), foundBy !== 'digest', 'with the old totals');
     await rebuildTotals(tampered);
-    assert.equal(await isFound(), foundBy === 'audit', 'with totals that were reset');
-    // Of postings that cannot have happened there is no digest.
+    assert.equal(await isFound(), foundBy === 'audit', 'with reset totals');
+    // There is no digest of postings that are impossible.
     const [later] = await digestsOf(tampered, [digest.through]).catch((error) => {
       assert(error instanceof InvariantViolation && foundBy === 'audit', error);
       return [];
@@ -119,11 +122,15 @@ for (const { what, sql, foundBy } of TAMPERINGS) {
     if (foundBy === 'audit') return;
     const ledger = await openInPlace(t, tampered, { wall: NOON + 30 * DAY_MS });
     await ledger.consumeFeed();
-    assert.deepEqual(problemsOf(await ledger.audit()), [], 'nor with totals of the changed postings');
+    assert.deepEqual(
+      problemsOf(await ledger.audit()),
+      [],
+      'the audit finds nothing wrong with totals of the changed postings',
+    );
   });
 }
 
-test('A ledger that was set back to an older backup does not agree with a later digest, and one that was written to does', async (t) => {
+test('A ledger that was replaced by an older backup does not match a later digest, and later writes do not change a digest', async (t) => {
   const grown = copied(file);
   const ledger = await openInPlace(t, grown, { wall: NOON + 30 * DAY_MS });
   const [early] = await ledger.digest();
@@ -132,12 +139,12 @@ test('A ledger that was set back to an older backup does not agree with a later 
   assert(early && late);
   const both = [early.through, late.through];
   assert.deepEqual(await ledger.digest(both), [early, late]);
-  assert.deepEqual(problemsOf(await auditBeside(file)), [], 'an older ledger is in order as well');
+  assert.deepEqual(problemsOf(await auditBeside(file)), [], 'the audit finds nothing wrong in the older ledger');
   const [same, other] = await digestsOf(file, both);
   assert.deepEqual([same, other?.sha256 === late.sha256], [early, false]);
 });
 
-test('A copy and a restored backup agree with the digest of their source, and can be written to', async (t) => {
+test('A copy and a restored backup match the digest of their source, and can be written to', async (t) => {
   const [digest] = await digestsOf(file);
   assert(digest);
   const [backup, restored, copy] = [temporaryFile(), temporaryFile(), temporaryFile()];

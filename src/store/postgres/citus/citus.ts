@@ -1,5 +1,6 @@
-// Rows distributed over machines by Citus: each bucket is a part, on one shard. Citus takes a statement that locks or
-// changes rows only if it names its bucket as a constant, and refuses some that PostgreSQL takes, such as a write within WITH.
+// Distributes rows over machines with Citus: each bucket is a part, on one shard. Citus accepts a statement that locks
+// or changes rows only if the bucket is a constant in it. It refuses some statements that PostgreSQL accepts, such as a
+// write within WITH.
 
 import { type Connection, sql } from '../pool/connection.ts';
 import { BATCH_TIMEOUTS, setLocal } from '../pool/transactions.ts';
@@ -15,7 +16,7 @@ export const CITUS: Placement = {
   parts: PARTS,
   partOf: (user) => PARTS[bucketOf(user)] as Part,
   lanes: (atOnce) => ({ count: BUCKETS, atOnce, of: bucketOf }),
-  // How its workers take other settings is not documented.
+  // Only timeouts: how the workers of Citus handle other settings is not documented.
   begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
 };
 
@@ -24,7 +25,7 @@ function partOf(bucket: number): Part {
     bucket,
     isShard: true,
     within: (table) => ` AND ${table}.bucket = ${bucket}`,
-    // It needs a table of the same shard to select from.
+    // Citus requires a table of the same shard to select from.
     insert(table, columns, types) {
       return `INSERT INTO scrip.${table} (${KEY}, ${columns})
         SELECT e.bucket, e.account, e.end_user, ${columnsOf('k', columns)}
@@ -37,7 +38,8 @@ function partOf(bucket: number): Part {
 async function distribute(connection: Connection, { spread, whole }: LedgerTables): Promise<void> {
   const placed = `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`;
   const done = new Set((await connection.rows(sql(placed))).map(([table]) => table));
-  // One machine after the other, so that no table waits for what another one does on a connection of its own.
+  // Uses one machine after the other. With parallel connections, one table could wait for locks that another connection
+  // holds.
   await connection.script(`SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`);
   for (const table of whole.filter((table) => !done.has(table)))
     await connection.script(`SELECT create_reference_table('scrip.${table}')`);

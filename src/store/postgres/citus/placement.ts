@@ -1,5 +1,5 @@
-// Where the rows are: in one database, or distributed over machines by bucket. All that differs between the two is behind
-// this interface. A transaction that writes concerns one part. In one database everything is one part.
+// Where the rows are: in one database, or distributed over machines by bucket. This interface covers all differences
+// between the two. A transaction writes to one part only. In one database, everything is one part.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
@@ -10,35 +10,42 @@ import { unnest } from '../rows/row-arrays.ts';
 
 /** Rows that one statement may lock or change. */
 export interface Part {
-  /** The bucket of those rows that belong to the part as a whole. */
+  /** The bucket in rows that belong to the part as a whole, not to an end user. */
   readonly bucket: number;
   /**
-   * Whether there are others, on other machines. No statement may then write within WITH, and the rows that are changed are
-   * counted here before COMMIT is sent. In one database the server counts them: COMMIT is sent with the writes, and the next
-   * batch may follow behind it.
+   * Whether there are other parts, on other machines. If so, no statement may write within WITH, and this process
+   * counts the changed rows before it sends COMMIT. In one database, the server counts them: COMMIT is sent with the
+   * writes, and the next batch may be sent right after it.
    */
   readonly isShard: boolean;
-  /** SQL that keeps a statement within the part, to be added to a condition: ` AND c.bucket = 5`, or nothing. */
+  /** SQL to add to a condition, which limits a statement to the part: ` AND c.bucket = 5`, or nothing. */
   within(table: string): string;
-  /** SQL that inserts rows of end users, given the arrays of their keys and of these columns. */
+  /** SQL that inserts rows of end users. Its parameters are the arrays of their keys and of these columns. */
   insert(table: string, columns: string, types: readonly string[]): string;
 }
 
 export interface LedgerTables {
-  /** Of end users, to be spread by bucket. */
+  /** Tables about end users, which are distributed by bucket. */
   readonly spread: readonly string[];
-  /** Of everything else, to be whole on every machine. One that refers to another comes behind it. */
+  /** All other tables, which every machine holds completely. A table comes after the tables that it references. */
   readonly whole: readonly string[];
 }
 
 export interface Placement {
-  /** Spreads tables over machines. Those that are spread already stay as they are. Within a transaction of the caller. */
+  /**
+   * Distributes tables over machines, within the caller's transaction. Tables that are already distributed stay as they
+   * are.
+   */
   distribute(connection: Connection, tables: LedgerTables): Promise<void>;
   readonly parts: readonly Part[];
   partOf(user: EndUserKey): Part;
-  /** A batch of one lane concerns one part. @param atOnce batches that are written at the same time */
+  /**
+   * The lanes for writes. A batch of one lane writes to one part.
+   *
+   * @param atOnce batches that are written at the same time
+   */
   lanes(atOnce: number): Lanes;
-  /** Begins the transaction of a batch. */
+  /** Statements that begin the transaction of a batch. */
   readonly begin: readonly Query[];
 }
 

@@ -10,7 +10,7 @@ import { exactInteger, type Query, sql, type TextRow, type Value } from '../pool
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 
-/** Behind the key of the end user. */
+/** The columns after the key of the end user. */
 export const RECORD_COLUMNS = 'key, request, request_id, outcome, recorded_at, is_grant';
 export const RECORD_TYPES = 'text text text text bigint boolean'.split(' ');
 
@@ -24,7 +24,7 @@ export function recordsOf(rows: readonly TextRow[]): IdempotencyRecords {
   return new Map(rows.map(recordOf).map((record) => [nameOf(record), record]));
 }
 
-/** @param row the account and the end user, and `RECORD_COLUMNS` */
+/** @param row the account, the end user and `RECORD_COLUMNS` */
 export function recordOf(row: TextRow): IdempotencyRecord {
   const [account, endUser, key, request, requestId, outcome, recordedAt] = row as readonly string[];
   return {
@@ -38,7 +38,7 @@ export function recordOf(row: TextRow): IdempotencyRecord {
   };
 }
 
-/** Of one retention, in one step: about 10 ms of the server. */
+/** Records that are deleted in one step, for each of the two retentions: about 10 ms of the server. */
 const DELETED_MAX = 1_000;
 
 /** Deletes some records of a part that are older than their retention at `now`. @returns whether there may be more */

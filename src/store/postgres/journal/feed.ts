@@ -1,6 +1,7 @@
-// The feed on PostgreSQL. Each batch leaves a row that names its transactions. A consumer takes the earliest rows, reads the
-// postings, and stores what it derives from them in the same transaction that deletes the rows. Batches do not commit in the
-// order of their instants, but those of one end user do, since each locks its row.
+// The feed on PostgreSQL. Each batch inserts a row that lists its transactions. A consumer takes the earliest rows and
+// reads their postings. One transaction deletes the rows, stores what the consumer derives from the postings, and marks
+// the summaries of their end users as stale. Batches do not commit in the order of their instants, but the batches of
+// one end user do, since each locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedConsumer, FeedPosting } from '../../feed.ts';
@@ -9,15 +10,19 @@ import { type Connection, type Query, sql, type TextRow } from '../pool/connecti
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, BY_KEY, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
+import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** Batches that are taken together, and those that share the last one's instant. */
+/** Batches that are taken together; more if several have the same instant as the last one. */
 const TAKEN_MAX = 64;
 
-/** What the feed says of a batch: its transactions, some of them more than once, as two array literals. */
+/** The columns with the transactions of a batch, as two array literals. A transaction may occur more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
-/** As in `LedgerFeed`. Of one part that has some: any, since other processes do the same. */
+/**
+ * Implements `LedgerFeed`. Takes batches from a part chosen at random among those that have any, since other processes
+ * do the same.
+ */
 export async function consume(pool: ConnectionPool, { parts }: Placement, consumer: FeedConsumer): Promise<boolean> {
   const rows = await pool.rows(sql('SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1', [consumer.name]));
   const buckets = new Set(rows.map(([bucket]) => Number(bucket)));
@@ -29,7 +34,7 @@ export async function consume(pool: ConnectionPool, { parts }: Placement, consum
 }
 
 /**
- * A part that another process works on for this consumer is left to it.
+ * Consumes some batches of a part. Does nothing if another process is working on this part for the same consumer.
  *
  * @returns whether there may be more
  */
@@ -41,18 +46,19 @@ async function consumeSome(connection: Connection, consumer: FeedConsumer, part:
     return false;
   }
   const taken = await connection.rows(take(consumer.name, part));
-  const totals = consumer.derive(await postingsNamed(connection, taken, part));
-  await connection.send([...totalsUpserts(totals, part), COMMIT]);
+  const postings = await postingsNamed(connection, taken, part);
+  const totals = consumer.derive(postings);
+  await connection.send([...totalsUpserts(totals, part), ...markStale(postings, part), COMMIT]);
   return taken.length >= TAKEN_MAX;
 }
 
-/** Locks the row of a consumer. @param option as of `FOR UPDATE` */
+/** Locks the row of a consumer. @param option an option of `FOR UPDATE` */
 export function lockConsumer(consumer: FeedConsumer['name'], { bucket }: Part, option: 'SKIP LOCKED' | ''): Query {
   const row = `SELECT 1 FROM scrip.feed_consumers WHERE bucket = ${bucket} AND consumer = $1`;
   return sql(`${row} FOR UPDATE ${option}`, [consumer]);
 }
 
-/** The earliest rows, and those that share the instant of the last one. */
+/** Deletes and returns the earliest rows, and further rows with the same instant as the last of them. */
 function take(consumer: string, { bucket }: Part): Query {
   return sql(
     `DELETE FROM scrip.feed f WHERE f.bucket = ${bucket} AND f.consumer = $1 AND f.at <= coalesce((
@@ -63,11 +69,12 @@ function take(consumer: string, { bucket }: Part): Query {
 }
 
 /**
- * Reads the postings of transactions; within a transaction of the caller. Two transactions of an account have the same id
- * only by a chance of 2^-48, and if they begin in the same millisecond.
+ * Reads the postings of transactions, within the caller's transaction. They are looked up by account and id: two
+ * transactions of an account have the same id only if they begin in the same millisecond, and then with a probability
+ * of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
- * @returns those of each end user in the order in which they happened
+ * @returns the postings; those of each end user in the order in which they happened
  */
 export async function postingsNamed(
   connection: Connection,
@@ -78,7 +85,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // Arrays rather than rows to be joined: one walk along the index instead of a search for each takes half as long.
+  // Arrays instead of a join: one scan of the index takes half as long as a search for each transaction.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p
@@ -90,7 +97,7 @@ export async function postingsNamed(
   return rows.map((row) => userPostingOf(row, integer));
 }
 
-/** Of an array literal whose elements need no quotes. */
+/** The elements of an array literal without quotes. */
 function elementsOf(literal: string | null | undefined): string {
   return (literal ?? '{}').slice(1, -1);
 }

@@ -1,4 +1,4 @@
-// Reads what an end user was like at earlier instants: a snapshot, and the postings behind it folded onto it.
+// Reads the state of an end user at earlier instants: loads a snapshot and applies the postings after it.
 
 import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -31,8 +31,8 @@ const SNAPSHOT = prepared(
 );
 
 /**
- * The postings from `since` to `now`, and the state before them; of more than `max` postings only the latest, in whole
- * transactions. Postings never change, so the state may be read after them.
+ * Reads the postings from `since` to `now`, and the state before them. If there are more than `max` postings, only the
+ * latest are returned, in whole transactions. Postings never change, so the state can be read after them.
  */
 export async function recordedSince(
   pool: ConnectionPool,
@@ -41,7 +41,7 @@ export async function recordedSince(
 ): Promise<Recorded & { readonly since: Instant }> {
   const rows = await pool.rows(LATEST([...keyOf(user), firstIdAt(since), lastIdAt(now), max + 1]));
   const latest = rows.map((row) => postingOf(row));
-  // If there are more than `max` postings, the oldest transaction read may lack some of its own.
+  // If there are more than `max` postings, some postings of the oldest transaction may be missing.
   const cut = latest.length > max ? (latest.at(-1)?.transactionId ?? null) : null;
   const postings = latest.filter(({ transactionId }) => transactionId !== cut).reverse();
   const [first] = postings;
@@ -50,7 +50,7 @@ export async function recordedSince(
   return { state, postings, since: cut === null ? since : (first?.createdAt ?? now) };
 }
 
-/** The state right behind all transactions whose ids sort before `id`. */
+/** The state after all transactions whose ids sort before `id`. */
 async function stateBefore(pool: ConnectionPool, user: EndUserKey, id: TransactionId): Promise<EndUserState> {
   const key = keyOf(user);
   const [snapshot] = await pool.rows(SNAPSHOT([...key, id]));

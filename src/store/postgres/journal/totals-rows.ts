@@ -1,4 +1,4 @@
-// Totals as rows: read, and added to what is stored.
+// Converts rows to totals, and adds totals to the stored rows.
 
 import type { PostingKind } from '../../../ledger/posting.ts';
 import type { Totals } from '../../totals.ts';
@@ -7,7 +7,7 @@ import { type Query, sql, type TextRow } from '../pool/connection.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
 
-/** SQL for the stored totals, as `totalsOf` reads them. */
+/** SQL that selects the stored totals for `totalsOf`. */
 export const DAILY_TOTALS = 'SELECT account, day, kind, actor, credits, transactions FROM scrip.daily_totals';
 export const EXPIRY_TOTALS = 'SELECT account, hour, credits FROM scrip.expiry_totals';
 
@@ -29,7 +29,7 @@ export function totalsOf(daily: readonly TextRow[], expiries: readonly TextRow[]
   };
 }
 
-/** Adds to the totals of a part. */
+/** Statements that add to the totals of a part. */
 export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] {
   const days = new RowArrays(['integer', 'integer', 'text', 'text', 'numeric', 'bigint']);
   for (const { account, day, kind, actor, credits, transactions } of daily)
@@ -42,8 +42,18 @@ export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] 
   ];
 }
 
-/** The row of the consumer is joined since Citus needs a table of the same shard to select from. */
-function upsert(table: string, key: string, sums: readonly string[], rows: RowArrays, { bucket }: Part): Query[] {
+/**
+ * Statements that add to sums by account in a part.
+ *
+ * They select from the row of the consumer, since Citus requires a table of the same shard to select from.
+ */
+export function upsert(
+  table: string,
+  key: string,
+  sums: readonly string[],
+  rows: RowArrays,
+  { bucket }: Part,
+): Query[] {
   if (rows.count === 0) return [];
   const columns = `${key}, ${sums.join(', ')}`;
   const text = `

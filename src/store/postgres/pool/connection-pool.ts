@@ -5,32 +5,35 @@ import { Connection, type ConnectionOptions, type Query, type QueryResult, type 
 
 export interface PostgresOptions {
   readonly url: string;
-  /** Batches written at the same time, each on a connection of its own. */
+  /** Batches written at the same time, each on its own connection. */
   readonly lanes: number;
-  /** Whether statements are prepared on the server; behind a pooler in transaction mode only if it keeps track of them. */
+  /**
+   * Whether statements are prepared on the server. Behind a pooler in transaction mode, this requires that the pooler
+   * tracks prepared statements.
+   */
   readonly prepared: boolean;
-  /** Whether the tables are distributed over machines by Citus; null to detect it. */
+  /** Whether Citus distributes the tables over machines; null to detect it. */
   readonly citus: boolean | null;
-  /** Whether to open a database whose settings may lose what it has confirmed. */
+  /** Whether to open a database whose settings may lose confirmed writes. */
   readonly acceptUnsafe: boolean;
-  /** SQL for another clock than the database's, for tests. */
+  /** SQL that replaces the database's clock, for tests. */
   readonly now?: string;
 }
 
-/** A server that takes longer counts as one that is down. */
+/** A server that takes longer to connect or to answer counts as down. */
 const CONNECT_TIMEOUT_MS = 2_000;
 export const ANSWER_TIMEOUT_MS = 5_000;
 
-/** By which a copy knows that another process uses a ledger. */
+/** The `application_name` by which a copy detects that another process uses the ledger. */
 export const APPLICATION_NAME = 'scrip';
 
-/** For serving: a client waits for each answer. @param max connections */
+/** A pool for serving. Steps have a timeout, since a client waits for each answer. @param max number of connections */
 export function servingPool({ url, prepared }: PostgresOptions, max: number): ConnectionPool {
   const config = { connectionString: url, max, application_name: APPLICATION_NAME };
   return new ConnectionPool(config, { isPrepared: prepared, timeoutMs: ANSWER_TIMEOUT_MS });
 }
 
-/** For commands of an operator, which take as long as they take. */
+/** A pool for operator commands, which have no timeout. */
 export function toolsPool({ url }: PostgresOptions, max: number, applicationName: string): ConnectionPool {
   const config = { connectionString: url, max, application_name: applicationName };
   return new ConnectionPool(config, { isPrepared: false, timeoutMs: 0 });
@@ -49,7 +52,7 @@ export class ConnectionPool {
     return this.#connections.get(await this.#pool.connect()) as Connection;
   }
 
-  /** Runs `work` on a connection. It is closed if that fails, which rolls back what is not committed. */
+  /** Runs `work` on a connection. If `work` fails, the connection is closed, which rolls back an open transaction. */
   async use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result> {
     const connection = await this.connect();
     let isSound = false;
@@ -77,7 +80,7 @@ export class ConnectionPool {
 
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
-  // The server may end any connection at any time; its user notices at the next statement.
+  // The server may close any connection at any time. The next statement on it then fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -1,8 +1,8 @@
-// A connection to PostgreSQL that sends steps: statements that travel together and are answered together. The driver ends
-// each statement with a Sync of its own, at which the server sends off what it has: five statements were five packets, each
-// of which woke this process. A step has one Sync, and its statements are not described, since the sender knows the columns.
-// After an error the server skips the rest of a step, and the connection is not used again: what it has prepared is not known.
-// https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver ends
+// each statement with a Sync, at which the server flushes its output: five statements were answered in five packets,
+// each of which woke this process. A step has a single Sync and no Describe, since the sender knows the columns. After
+// an error, the server skips the rest of the step, and the connection is closed, since it is unknown which statements
+// it has prepared. https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
 import type { PoolClient, Submittable, Connection as Wire } from 'pg';
@@ -11,16 +11,20 @@ export type Value = string | number | null;
 
 /** A statement with the values of its parameters. */
 export interface Query {
-  /** Under which it is prepared once per connection; empty for one that is sent as it is. */
+  /** The name under which the statement is prepared once per connection; empty if it is not prepared. */
   readonly name: string;
   readonly text: string;
   readonly values: readonly Value[];
 }
 
-/** The columns of a row as PostgreSQL writes them out. */
+/** The columns of a row in PostgreSQL's text format. */
 export type TextRow = readonly (string | null)[];
 
-/** `bigint` columns hold what a number holds exactly, or the ledger stops. @param column also a number already */
+/**
+ * Converts a `bigint` column to a number. Fails if that is not exact, which stops the ledger.
+ *
+ * @param column a text or already a number
+ */
 export function exactInteger(column: Value | undefined): number {
   const value = Number(column ?? Number.NaN);
   assert(Number.isSafeInteger(value), 'an integer of the ledger is within 2^53−1');
@@ -28,27 +32,31 @@ export function exactInteger(column: Value | undefined): number {
 }
 
 export interface QueryResult {
-  /** What was done, such as `COMMIT`. */
+  /** The name of the command, such as `COMMIT`. */
   readonly command: string;
-  /** How many rows it concerned; 0 where that means nothing. */
+  /** Number of affected or returned rows; 0 for commands without rows. */
   readonly rowCount: number;
   readonly rows: readonly TextRow[];
 }
 
-/** A statement that is sent as it is. */
+/** A statement that is not prepared. */
 export function sql(text: string, values: readonly Value[] = []): Query {
   return { name: '', text, values };
 }
 
-/** Given the values of its parameters. */
+/** Creates a query from the values of the parameters. */
 export type PreparedStatement = (values: readonly Value[]) => Query;
 
 let preparedCount = 0;
 
-/** The class of codes of notices that warn of nothing. */
+/** The class of the codes of notices that are not warnings. */
 const SUCCESS = '00';
 
-/** A statement that is prepared once per connection. @param label for logs of the server: words with underscores */
+/**
+ * A statement that is prepared once per connection.
+ *
+ * @param label appears in the logs of the server; words joined by underscores
+ */
 export function prepared(label: string, text: string): PreparedStatement {
   preparedCount += 1;
   const name = `scrip_${label}_${preparedCount}`;
@@ -58,16 +66,16 @@ export function prepared(label: string, text: string): PreparedStatement {
 export interface ConnectionOptions {
   /** Whether to prepare statements that have a name. */
   readonly isPrepared: boolean;
-  /** For the answer to a step; 0 for no limit. */
+  /** Timeout for the answer to a step; 0 for none. */
   readonly timeoutMs: number;
 }
 
 export class Connection {
   readonly #client: PoolClient;
   readonly #options: ConnectionOptions;
-  /** Names of statements. */
+  /** Names of the statements that this connection has prepared. */
   readonly #prepared = new Set<string>();
-  /** Known from the first step on. */
+  /** Null until the first step is submitted. */
   #wire: Wire | null = null;
   #unanswered = 0;
 
@@ -77,15 +85,16 @@ export class Connection {
   }
 
   /**
-   * Sends the statements in one piece, also while an earlier step is not answered yet: the server then goes on with this one
-   * without waiting.
+   * Sends the statements together as a step. Does not wait until earlier steps are answered: the server starts this
+   * step as soon as it has finished them, without a round trip in between.
    *
-   * @returns a result for each
+   * @returns a result for each statement
    * @throws (rejects) the error of the first statement that fails
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {
-      // The driver submits a step once the ones before it are answered. This one is on its way by then.
+      // The driver submits a step only once all earlier steps are answered. If there are any, this step is sent here
+      // without waiting.
       const isSent = this.#wire !== null && this.#unanswered > 0;
       if (isSent) this.#write(this.#wire as Wire, queries);
       this.#unanswered += 1;
@@ -110,7 +119,7 @@ export class Connection {
     return (result as QueryResult).rows;
   }
 
-  /** The rows of a query without parameters, some at a time; within a transaction of the caller. */
+  /** Reads the rows of a query without parameters in portions, within the caller's transaction. */
   async *cursor(name: string, text: string, rowsMax: number): AsyncGenerator<readonly TextRow[]> {
     await this.send([sql(`DECLARE ${name} CURSOR FOR ${text}`)]);
     for (;;) {
@@ -128,7 +137,7 @@ export class Connection {
   /**
    * Sends statements, the last of which is COMMIT.
    *
-   * @returns what the server warns of, in its language; null when the COMMIT is confirmed without a warning
+   * @returns the server's warning, in its language; null if the COMMIT is confirmed without a warning
    */
   async commit(queries: readonly Query[], timeoutMs?: number): Promise<string | null> {
     let warning: string | null = null;
@@ -145,12 +154,16 @@ export class Connection {
     }
   }
 
-  /** Closing a connection rolls back what is not committed. @param isSound whether it can be used again */
+  /**
+   * Returns the connection to the pool or closes it, which rolls back an open transaction.
+   *
+   * @param isSound false to close it
+   */
   release(isSound: boolean): void {
     this.#client.release(!isSound);
   }
 
-  /** Fails everything that waits on this connection: nothing gets through. */
+  /** Fails the step and closes the socket, which fails every other step on this connection. */
   #giveUp(step: Step, timeoutMs: number): void {
     step.handleError(new Error(`No answer within ${timeoutMs} ms`));
     this.#wire?.stream.destroy();
@@ -173,7 +186,7 @@ export class Connection {
   }
 }
 
-/** A query of its own kind, to which the driver hands the messages of the server. */
+/** A custom query, to which the driver passes the messages of the server. */
 type Step = Submittable & { handleError(error: Error): void };
 
 function stepOf(
@@ -193,7 +206,7 @@ function stepOf(
     handleDataRow({ fields }: { fields: TextRow }): void {
       results[answered]?.rows.push(fields);
     },
-    /** The text is such as `INSERT 0 40`, `SELECT 2` or `COMMIT`. */
+    /** The text is, for example, `INSERT 0 40`, `SELECT 2` or `COMMIT`. */
     handleCommandComplete({ text }: { text: string }): void {
       const [command = '', ...counts] = text.split(' ');
       Object.assign(results[answered] ?? {}, { command, rowCount: Number(counts.at(-1) ?? 0) });

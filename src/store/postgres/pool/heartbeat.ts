@@ -1,9 +1,9 @@
-// Once a second the server is asked whether it is there, and the latest instant that this process has given out is kept, so
-// that it still counts for the other processes and for those to come.
+// Checks once a second that the server responds, and stores the latest instant that this process has issued, so that
+// other processes, including later ones, do not issue an earlier one.
 //
-// While a synchronous standby is away, a COMMIT waits for it in the server, whether its client has given up or not. Each
-// would leave a connection behind. So once a COMMIT of this process got no answer, no further one is sent until none is
-// seen to wait: the standby confirms in the order of the log, so that a new one would wait behind those.
+// While a synchronous standby is away, each COMMIT waits for it in the server and occupies a connection, even if the
+// client has given up. So once a COMMIT of this process got no answer, no further COMMIT is sent until none is waiting
+// in the server: the standby confirms in the order of the log, so a new COMMIT would wait behind the others.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -13,37 +13,43 @@ import { faultOf } from './postgres-error.ts';
 import { BEGIN_UNPROMISED, COMMIT } from './transactions.ts';
 
 const INTERVAL_MS = 1_000;
-/** A server that takes longer counts as one that is down. */
+/** A server that takes longer to answer counts as down. */
 const ANSWER_MS = 2_000;
 
-/** Longer than a COMMIT waits while the standby is there, and shorter than this process waits for one. */
+/**
+ * A COMMIT that waits this long means that the standby is away. Longer than a COMMIT waits for a running standby, and
+ * shorter than the timeout of a COMMIT in this process.
+ */
 const STANDBY_MS = 2_000;
 
-/** Asking takes no lock. */
+/** Finds a COMMIT that waits for a standby. This query takes no lock. */
 const WAITING = sql(`
   SELECT 1 FROM pg_stat_activity
   WHERE datname = current_database() AND usename = current_user AND wait_event = 'SyncRep'
     AND state_change < clock_timestamp() - interval '${STANDBY_MS} milliseconds' LIMIT 1`);
 
-export const STANDBY_AWAY = 'no synchronous standby confirms what is written';
+export const STANDBY_AWAY = 'no synchronous standby confirms writes';
 
 export class Heartbeat {
   readonly #pool: ConnectionPool;
   readonly #clock: DatabaseClock;
   readonly #onLook: (trouble: StoreFault | null) => void;
   #timer: NodeJS.Timeout | undefined;
-  /** One at a time: while the server hangs, they would take all connections. */
+  /** The current check. Only one runs at a time: while the server hangs, more would take all connections. */
   #beating: Promise<void> | null = null;
   #isStandbySuspected = false;
 
-  /** @param onLook called with why writes cannot be expected to work, or null when they can */
+  /** @param onLook called after each check, with the reason why writes are expected to fail, or null */
   constructor(pool: ConnectionPool, clock: DatabaseClock, onLook: (trouble: StoreFault | null) => void) {
     this.#pool = pool;
     this.#clock = clock;
     this.#onLook = onLook;
   }
 
-  /** Looks at the clock first: an instant that a reader may have seen does not come back when the clock is then set back. */
+  /**
+   * Reads the clock first: if it is set back later, this process does not issue instants again that a reader may have
+   * seen.
+   */
   async start(): Promise<void> {
     this.#clock.notBefore(await this.#clock.peek(this.#pool));
     await this.#beat();
@@ -55,13 +61,15 @@ export class Heartbeat {
     await this.#beat();
   }
 
-  /** A connection was lost, and a COMMIT may have been left behind: the server is looked at now. */
+  /**
+   * Called when a connection was lost, since a COMMIT may still be waiting in the server. Checks the server at once.
+   */
   suspectStandby(): void {
     this.#isStandbySuspected = true;
     void this.#beat();
   }
 
-  /** Asks only when there is a suspicion, which ends when the server says so. */
+  /** Asks the server only if the standby is suspected to be away. The suspicion ends when no COMMIT is waiting. */
   async isStandbyAway(connection: Connection): Promise<boolean> {
     if (!this.#isStandbySuspected) return false;
     const [waiting] = await connection.send([WAITING], ANSWER_MS);
@@ -69,7 +77,7 @@ export class Heartbeat {
     return this.#isStandbySuspected;
   }
 
-  /** What goes wrong is reported, and not thrown. */
+  /** Errors are reported to `onLook`, and not thrown. */
   #beat(): Promise<void> {
     this.#beating ??= this.#pool
       .use((connection) => this.#look(connection))

@@ -1,5 +1,5 @@
-// What errors of PostgreSQL, of the driver and of the network mean to a ledger: another connection, no writes for now, or none
-// any more.
+// How errors of PostgreSQL, the driver and the network are classified: the connection is lost, the batch is refused, or
+// the ledger must stop.
 
 import assert, { AssertionError } from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,10 +16,10 @@ function fromNetwork(code: string): Error {
 }
 
 const LOST: readonly Error[] = [
-  // The operating system, a name that is not found, TLS, a stream that is gone.
+  // The operating system, DNS, TLS, and closed streams.
   ...['EPIPE', 'ECONNRESET', 'ECONNREFUSED', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN'].map(fromNetwork),
   ...['ERR_SSL_DECRYPTION_FAILED_OR_BAD_RECORD_MAC', 'ERR_STREAM_DESTROYED', 'ERR_SOCKET_CLOSED'].map(fromNetwork),
-  // The driver and its pool, which give no code.
+  // The driver and its pool: these errors have no code.
   new Error('Connection terminated'),
   new Error('Connection terminated unexpectedly'),
   new Error('Connection terminated due to connection timeout'),
@@ -29,15 +29,16 @@ const LOST: readonly Error[] = [
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('Client was closed and is not queryable'),
   new Error('Received unexpected dataRow message from backend.'),
-  // The server ends the connection, or is no primary any more; and bytes that the driver cannot read.
+  // The server ends the connection or is no longer the primary. The error without a code: bytes that the driver cannot
+  // parse.
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
   fromServer(),
 ];
 
-/** The server refuses: nothing happened, and the next batch may succeed. */
+/** The server refuses a batch: nothing was written, and the next batch may succeed. */
 const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '53100', '26000', '42P05', '42501', 'XX000'];
 
-/** What may never be. */
+/** Errors that must never happen. */
 const BROKEN: readonly unknown[] = [
   ...['23505', '23514', '22003', 'XX001', 'XX002'].map(fromServer),
   new AssertionError({ message: 'what remains is between 0 and the amount' }),
@@ -59,20 +60,20 @@ for (const error of LOST) {
 }
 
 for (const error of UNAVAILABLE.map(fromServer)) {
-  test(`on PostgreSQL, ${nameOf(error)} refuses a batch and leaves the connection sound`, () => {
+  test(`on PostgreSQL, ${nameOf(error)} means that the batch is refused, and the connection can still be used`, () => {
     assert(!isConnectionLost(error));
     assert.equal(faultOf(error).code, 'StoreUnavailable');
   });
 }
 
 for (const error of BROKEN) {
-  test(`on PostgreSQL, ${nameOf(error)} is a broken invariant or a bug, and stops the ledger`, () => {
+  test(`on PostgreSQL, ${nameOf(error)} means a broken invariant or a bug, and stops the ledger`, () => {
     assert(!isConnectionLost(error));
     assert.equal(faultOf(error).code, 'Internal');
   });
 }
 
-test('a fault of the store of PostgreSQL stays what it is when it is judged again', () => {
+test('classifying a store fault again returns the same fault', () => {
   for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
     const fault = new StoreFault(code, 'Connection terminated');
     assert.equal(faultOf(fault), fault);

@@ -1,4 +1,4 @@
-// How transactions begin and end.
+// Statements that begin and end transactions.
 
 import { prepared, type Query, sql } from './connection.ts';
 
@@ -10,21 +10,22 @@ export function setLocal(settings: Readonly<Record<string, string | number>>): Q
   return Object.entries(settings).map(([name, value]) => sql(`SET LOCAL ${name} = '${value}'`));
 }
 
-/** All that is read is of the same instant. */
+/** All reads in this transaction see the same snapshot. */
 export const BEGIN_SNAPSHOT = sql('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
 
 /**
- * For what no promise depends on: without waiting for a standby. While there is none, each of these would wait in the server
- * with its rows locked and a connection of its own, until no connection was left.
+ * Begins a transaction whose COMMIT does not wait for a standby, for writes that need not survive the loss of the
+ * primary. Otherwise, while no standby is connected, each such transaction would wait in the server with locked rows
+ * and its own connection, until no connection is left.
  */
 export const BEGIN_UNPROMISED = [sql('BEGIN'), ...setLocal({ synchronous_commit: 'local', lock_timeout: '1s' })];
 
-/** For the work of an operator, which takes as long as it takes. */
+/** Removes the timeouts of the server, for operator commands. */
 export const UNLIMITED = setLocal({ statement_timeout: 0, idle_in_transaction_session_timeout: 0 });
 
 /**
- * Of a batch. Shorter than the client's own timeout, so that it is the server that gives up and rolls back. A client that
- * vanished without a word would hold its locks for hours, until TCP gives up.
+ * Timeouts of a batch. They are shorter than the client's timeout, so that the server gives up first and rolls back.
+ * Without them, a client that vanished would hold its locks for hours, until TCP gives up.
  */
 export const BATCH_TIMEOUTS = {
   statement_timeout: '4s',
@@ -33,9 +34,9 @@ export const BATCH_TIMEOUTS = {
 };
 
 /**
- * Every row of a batch is found by its key. Left to itself PostgreSQL reads whole tables in a new database, which it takes
- * to be almost empty for up to a minute (6.4 ms for a batch of one among 20,000 end users, instead of 0.9), and plans
- * each small batch again, which costs more than the batch (530 µs of the server for a batch of four).
+ * Makes PostgreSQL look up every row of a batch by its key. By default, it scans whole tables in a new database, which
+ * it assumes to be almost empty for up to a minute (6.4 ms instead of 0.9 for a batch of one among 20,000 end users).
+ * It also plans each small batch again, which costs more than the batch (530 µs of the server for a batch of four).
  */
 export const BY_KEY = {
   plan_cache_mode: 'force_generic_plan',
@@ -45,7 +46,9 @@ export const BY_KEY = {
   enable_mergejoin: 'off',
 };
 
-/** A COMMIT that waits for a standby must not be cut short: it would then count as done without the standby. */
+/**
+ * Commits without a timeout: a COMMIT whose wait for a standby is cut short counts as committed without the standby.
+ */
 export const COMMIT_BATCH = [
   prepared('no_timeout', 'SET LOCAL statement_timeout = 0')([]),
   prepared('commit', 'COMMIT')([]),

@@ -1,4 +1,4 @@
-// API keys in PostgreSQL. A table lock gives out their numbers.
+// API keys in PostgreSQL. A table lock keeps their numbers unique.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';
@@ -24,7 +24,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
           return result;
         }),
       ),
-    /** Rows in one order, since every process does this. */
+    /** Locks the rows in a fixed order, since several processes do this and could deadlock otherwise. */
     async recordUses(ids) {
       assert(ids.every(Number.isSafeInteger), 'keys have numbers');
       const used = `key_id = ANY('{${ids}}')`;

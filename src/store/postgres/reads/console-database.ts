@@ -1,5 +1,5 @@
-// The console's connections to PostgreSQL. Tables are named with their schema, since behind a pooler in transaction mode
-// a search path does not stay with its connection.
+// The console's connections to PostgreSQL. Table names include the schema, since behind a pooler in transaction mode, a
+// search path does not persist.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';
@@ -17,7 +17,7 @@ const INTEGERS = {
   },
 } as pg.CustomTypesConfig;
 
-/** @param url of a ledger that is open already, and so has the schema of this version */
+/** @param url the URL of a ledger that is already open and therefore has the schema of this version */
 export function openPostgresConsoleDatabase(url: string): ConsoleDatabase {
   const pool = openPool({
     connectionString: url,
@@ -32,7 +32,7 @@ export function openPostgresConsoleDatabase(url: string): ConsoleDatabase {
     queries,
     alone: (work) =>
       queries.transaction().execute(async (transaction) => {
-        // It also keeps the numbers of accounts from being given out twice.
+        // The lock also prevents an account number from being assigned twice.
         await sql`LOCK TABLE scrip.accounts IN EXCLUSIVE MODE`.execute(transaction);
         return work(transaction);
       }),

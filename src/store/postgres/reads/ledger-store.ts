@@ -1,9 +1,9 @@
-// Serving from a database: writes go to the writer, reads through connections of their own. What is read of one end user is
-// its cycles, alone or with a page of what happened to it in the same snapshot. A renewal that is due and not stored yet is
-// shown only where no write can come before it any more.
+// Serves a ledger from PostgreSQL. Writes go to the batch writer; reads use separate connections. A read loads the
+// cycles of one end user, alone or with a page of its history in the same snapshot. A due renewal that is not stored
+// yet is shown only if no write can be committed before it any more.
 //
 //   read ──▶ nothing is due ──▶ shown
-//     └── a renewal is due ──▶ read again, behind any batch that concerns this end user, and before the next one ──▶ shown
+//     └── a renewal is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
 
 import { randomInt } from 'node:crypto';
 import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
@@ -33,23 +33,26 @@ import { CYCLE_COLUMNS, cycleOf, RENEWS } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import type { BatchWriter } from '../writer/batch-writer.ts';
 
-/** No id comes after this one. */
+/** No transaction id sorts after this one. */
 export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
 
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
 
-/** Given an instant that is over. */
+/** All cycles that are live at `$4` or later. `$4` is an instant in the past. */
 const LIVE = prepared('live_cycles', `${CYCLES} AND ends_at > $4 UNION ALL ${CYCLES} AND ${RENEWS} AND ends_at <= $4`);
 
 const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 
-/** A batch has the row of each of its end users locked from before its instant until it is durable. */
+/** A batch locks the row of each of its end users before it reads the clock, and until it is durable. */
 const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
 
-/** A batch takes far less, unless it waits for a standby; and a reader that waits has a connection that others need. */
+/**
+ * A batch takes far less time unless it waits for a standby. A reader should not wait longer, since it occupies a
+ * connection.
+ */
 const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
 
-/** A stop moves no credits: it is recorded, and is no transaction. */
+/** Stopping a cycle moves no credits: it has a posting, but is not listed as a transaction. */
 const PAGE = prepared(
   'page',
   `SELECT transaction_id, min(kind), sum(amount), min(created_at), max(expires_at), min(actor)
@@ -58,7 +61,10 @@ const PAGE = prepared(
    GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $7`,
 );
 
-/** `due(limit)` chooses among the `SHARES * limit` oldest renewals, or the `limit` oldest if that is below `BUCKETS`. */
+/**
+ * `due(limit)` chooses among the `SHARES * limit` oldest renewals, or among the `limit` oldest if `limit` is below
+ * `BUCKETS`.
+ */
 const SHARES = 16;
 
 interface PageRead extends LoadedEndUser {
@@ -72,9 +78,9 @@ export class PostgresLedgerStore implements LedgerStore {
   readonly close: () => Promise<void>;
   readonly #writer: BatchWriter;
   #trouble: StoreFault | null = null;
-  /** An invariant was found violated, by a write or a read: nothing is written any more. */
+  /** The invariant violation that a write or a read has found. It stops all further writes. */
   #broken: StoreFault | null = null;
-  /** Whose records are deleted next. Other processes do the same. */
+  /** The index of the part whose records are deleted next. It begins at random, since other processes do the same. */
   #deletedPart: number;
 
   constructor(database: LedgerDatabase, writer: BatchWriter, close: () => Promise<void>) {
@@ -96,7 +102,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** With all live cycles. */
+  /** Loads an end user with all of its live cycles. */
   load(user: EndUserKey): Promise<LoadedEndUser> {
     return this.attempt(async () => {
       const { pool, clock } = this.database;
@@ -116,9 +122,9 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Several processes look for due renewals and mostly get different ones, without coordination: each call takes those in
-   * some buckets, the first of which differs from call to call. The instant is computed in a subquery, since PostgreSQL does
-   * not search the index for a value that changes while the query runs.
+   * Several processes look for due renewals and mostly get different ones, without coordination, since each call begins
+   * at a random bucket. The instant is computed in a subquery, since PostgreSQL does not search an index for a value
+   * that may change while the query runs.
    */
   due(limit: number): Promise<readonly EndUserKey[]> {
     const due = `
@@ -138,7 +144,7 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Of one part in a step, until nothing is left there. */
+  /** Each step deletes records of one part, until none are left there. */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
       const { parts } = this.database.placement;
@@ -158,7 +164,7 @@ export class PostgresLedgerStore implements LedgerStore {
     else this.#trouble = trouble;
   }
 
-  /** A read that fails says nothing of writes, unless it finds an invariant violated. */
+  /** Runs a read. If it fails, writes may still work, unless the read has found an invariant violation. */
   async attempt<Result>(read: () => Promise<Result>): Promise<Result> {
     return await attempt(read).catch((fault) => {
       if (fault.code === 'Internal') this.onTrouble(fault);
@@ -167,10 +173,10 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * With the cycle that is renewed, now or later, however many cycles there are.
+   * Reads a page of rows of an end user and, in the same snapshot, the cycle that is renewed now or later: otherwise a
+   * renewal that is stored in between would be shown twice. Other cycles are not loaded.
    *
-   * @param page asks for rows that are to be of the same snapshot: a renewal that is stored in between would be in both. They
-   * begin with a transaction id, the latest first.
+   * @param page a query for rows that begin with a transaction id, the latest first
    */
   async page(user: EndUserKey, page: Query): Promise<PageRead> {
     const reading = [RENEWING(keyOf(user)), this.database.clock.query, page];
@@ -178,17 +184,17 @@ export class PostgresLedgerStore implements LedgerStore {
     return this.#shown(user, reading, results);
   }
 
-  /** @param results of `reading`; where a renewal is due, it is sent again */
+  /** @param results the results of `reading`, which is sent again if a renewal is due */
   async #shown(user: EndUserKey, reading: readonly Query[], results: readonly QueryResult[]): Promise<PageRead> {
     const read = this.#readOf(results);
     if (isSettled(read.state, read.now)) return read;
-    // The lock comes first. Nothing is written, so that no standby is waited for.
+    // Take the lock first. Nothing is written, so ROLLBACK does not wait for a standby.
     const locking = [...BEGIN_BEHIND, LOCK(keyOf(user))];
     const again = await this.database.pool.send([...locking, ...reading, ROLLBACK]);
     return this.#readOf(again.slice(locking.length));
   }
 
-  /** The instant is not before anything that is read, should the database's clock have jumped back since. */
+  /** The returned instant is never before anything that was read, even if the database's clock was set back since. */
   #readOf([cycles, clocked, page]: readonly QueryResult[]): PageRead {
     const rows = page?.rows ?? [];
     const latestId = rows[0]?.[0];
@@ -202,7 +208,7 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // The query was bounded by the latest instant that this process knew; some of its cycles may have ended since.
+    // The query used the latest instant known to this process, so some of the cycles may have ended.
     return { now, rows, state: liveState({ cycles: inBurnOrder(held) }, now) };
   }
 }

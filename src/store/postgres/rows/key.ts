@@ -1,10 +1,10 @@
-// The key of all rows of an end user. It begins with a bucket, by which the tables are distributed where there are several
-// machines. The bucket is stored with each row, so it can never change.
+// The key of an end user's rows. It begins with the bucket, by which Citus distributes the tables. The bucket is stored
+// in each row, so `bucketOf` can never change.
 
 import { crc32 } from 'node:zlib';
 import type { EndUserKey } from '../../../ledger/command.ts';
 
-/** As many machines as the tables can be spread over. */
+/** Number of buckets, and therefore of machines that the tables can be distributed over. */
 export const BUCKETS = 64;
 
 export type Key = readonly [bucket: number, account: number, endUser: string];
@@ -12,7 +12,7 @@ export type Key = readonly [bucket: number, account: number, endUser: string];
 export const KEY = 'bucket, account, end_user';
 export const KEY_TYPES = ['smallint', 'integer', 'uuid'] as const;
 
-/** SQL: a row of one end user, whose key is in the first three parameters. */
+/** SQL condition for the rows of one end user. The first three parameters are its key. */
 export const OF_END_USER = 'bucket = $1 AND account = $2 AND end_user = $3';
 
 export function bucketOf({ account, endUser }: EndUserKey): number {
@@ -23,7 +23,7 @@ export function keyOf(user: EndUserKey): Key {
   return [bucketOf(user), user.account, user.endUser];
 }
 
-/** SQL: a row of `table` is of the end user in row `k`. */
+/** SQL condition: the row of `table` belongs to the end user in row `k`. */
 export function sameKey(table: string): string {
   return `${table}.bucket = k.bucket AND ${table}.account = k.account AND ${table}.end_user = k.end_user`;
 }

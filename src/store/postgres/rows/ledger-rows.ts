@@ -1,4 +1,4 @@
-// Cycles and postings as rows.
+// Converts cycles and postings to rows and back.
 
 import type { Cycle, CycleStatus, CycleType } from '../../../ledger/cycle.ts';
 import type { Posting, PostingKind } from '../../../ledger/posting.ts';
@@ -8,21 +8,21 @@ import { exactInteger, type Value } from '../pool/connection.ts';
 export const CYCLE_COLUMNS = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
 export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint integer'.split(' ');
 
-/** SQL: a cycle is renewed, now or later. */
+/** SQL condition for cycles that are renewed, now or later. */
 export const RENEWS = `type = 'recurring' AND status = 'active'`;
 
 export const POSTING_COLUMNS =
   'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note, cycle_type, validity_days';
-/** With the end user behind them. */
+/** The columns of a posting, followed by its end user. */
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
 export const POSTING_TYPES = 'uuid uuid integer text bigint bigint bigint text text text integer'.split(' ');
 
-/** SQL: these columns of one of several tables. */
+/** SQL for columns, each prefixed with the table. */
 export function columnsOf(table: string, columns: string): string {
   return columns.replaceAll(/\w+/g, `${table}.$&`);
 }
 
-/** Reads a 64-bit integer. The audit rounds one that a number does not hold, and lets the rules say what is wrong with it. */
+/** Reads a 64-bit integer. The audit rounds integers that do not fit in a number; its rules then report them. */
 export type ReadInteger = (column: Value | undefined) => number;
 
 /** Reads a cycle as it is stored, without checking it. @param row begins with the columns of `CYCLE_COLUMNS` */

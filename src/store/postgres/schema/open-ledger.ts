@@ -1,5 +1,5 @@
-// Opens the ledger in a database: what is asked of the server before it is trusted, and of the ledger before it is used. The
-// database is brought to the schema of this version, by one process at a time.
+// Opens the ledger in a database: checks the settings of the server and the version of the schema, and migrates the
+// schema, one process at a time.
 
 import { ACCOUNT_TABLES, accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -10,16 +10,16 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/** In order; one that has been released never changes. Tables are named without their schema. */
+/** In order. A released migration never changes. Tables are named without their schema. */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
-/** The version of the first of them. Databases of lower versions were made before the first release. */
-const SCHEMA_FIRST = 7;
+/** The schema version of the first migration. Databases with a lower version were created before the first release. */
+const SCHEMA_FIRST = 9;
 
-/** The schema of this version. */
+/** The schema version that this version of Scrip uses. */
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
-/** "Scrp": the advisory lock under which one process migrates. Nothing else takes one. */
+/** "Scrp" in ASCII: the advisory lock for migrating. Nothing else takes an advisory lock. */
 const MIGRATION_LOCK = 0x53637270;
 
 type Server = Connection | ConnectionPool;
@@ -31,12 +31,12 @@ export interface LedgerDatabase {
 }
 
 export interface OpeningOptions extends PostgresOptions {
-  /** Whether a database without a ledger gets one. */
+  /** Whether to create a ledger in a database that has none. */
   readonly create: boolean;
 }
 
 /**
- * Opens the ledger after creating or migrating it where needed. The pool is closed if that fails, or if `open` does.
+ * Creates or migrates the ledger if needed, and then calls `open`. The pool is closed if either fails.
  *
  * @throws CannotOpen
  */
@@ -63,7 +63,10 @@ export async function openLedger<Opened>(
   }
 }
 
-/** A server that answers before its data is on stable storage makes every promise of Scrip void. */
+/**
+ * Refuses a server that confirms writes before they are on stable storage, since Scrip could not guarantee anything on
+ * it.
+ */
 async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   const unsafe = `SELECT name FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'`;
   const rows = await pool.rows(sql(unsafe));
@@ -74,7 +77,7 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   );
 }
 
-/** @throws CannotOpen: a part of such a ledger is missing */
+/** @throws CannotOpen if the database holds an unfinished copy, since part of the ledger is missing */
 export async function refuseUnfinishedCopy(pool: ConnectionPool): Promise<void> {
   if (!(await hasUnfinishedCopy(pool))) return;
   throw new CannotOpen('The database holds an unfinished copy; run the same `scrip copy` again to finish it.');
@@ -89,7 +92,7 @@ async function migrate(connection: Connection, placement: Placement): Promise<vo
     BEGIN; SELECT pg_advisory_xact_lock(${MIGRATION_LOCK});
     CREATE SCHEMA IF NOT EXISTS scrip; SET LOCAL search_path TO scrip, public;
     CREATE TABLE IF NOT EXISTS migrations (number integer PRIMARY KEY, applied_at timestamptz NOT NULL)`);
-  // Read again: another process may have migrated while this one waited for the lock.
+  // Read the version again: another process may have migrated while this one waited for the lock.
   const current = await schemaOf(connection);
   for (const [index, script] of MIGRATIONS.entries()) {
     const number = SCHEMA_FIRST + index;
@@ -99,7 +102,11 @@ async function migrate(connection: Connection, placement: Placement): Promise<vo
   await connection.script('COMMIT');
 }
 
-/** 0 when there is no ledger. @throws CannotOpen for a schema that this version neither has nor can migrate */
+/**
+ * The schema version; 0 if there is no ledger.
+ *
+ * @throws CannotOpen for a version that can neither be used nor migrated
+ */
 async function schemaOf(server: Server): Promise<number> {
   if (!(await hasTable(server, 'migrations'))) return 0;
   const [row] = await server.rows(sql('SELECT coalesce(max(number), 0) FROM scrip.migrations'));

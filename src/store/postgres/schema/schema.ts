@@ -1,10 +1,10 @@
-// The schema of the ledger, beside accounts and their users. Each table that is about end users has the bucket in its primary
-// key, by which it is distributed where there are several machines. Instants are milliseconds since 1970. The CHECKs refuse an
-// overdraft by themselves, whatever the code above them does.
+// The schema of the ledger, except for accounts and console users. Each table about end users has the bucket in its
+// primary key; Citus distributes the tables by it. Instants are milliseconds since 1970. The CHECK constraints prevent
+// an overdraft even if the code has a bug.
 
 import { BUCKETS } from '../rows/key.ts';
 
-/** Those of end users, distributed by bucket. */
+/** The tables about end users, distributed by bucket. */
 export const END_USER_TABLES = [
   'end_users',
   'cycles',
@@ -15,20 +15,23 @@ export const END_USER_TABLES = [
   'feed_consumers',
   'daily_totals',
   'expiry_totals',
+  'stale_end_users',
+  'end_user_summaries',
+  'end_user_counts',
 ];
 
 const USER = 'bucket smallint NOT NULL, account integer NOT NULL, end_user uuid NOT NULL';
 
 export const ledgerSchema = `
--- The row that a batch locks for each of its end users. It is never changed.
+-- A batch locks the row of each of its end users. The rows never change.
 CREATE TABLE end_users (
   ${USER},
   PRIMARY KEY (bucket, account, end_user)
 );
-CREATE INDEX end_users_by_account ON end_users (account, end_user);
 
--- Cycles, each in its latest period, clustered by end user and end: one short range of the key holds all that have not
--- ended. The fill factor leaves room on each page for the next version of a row, which then needs no new entry in any index.
+-- Cycles, each in its latest period. The key is ordered by end user and then by end, so the cycles that have not ended
+-- form one short range. The fill factor leaves room on each page for the next version of a row, which then needs no new
+-- entry in any index.
 CREATE TABLE cycles (
   ${USER},
   ends_at bigint NOT NULL CHECK (ends_at <= 253402300799999),
@@ -40,7 +43,8 @@ CREATE TABLE cycles (
   remaining bigint NOT NULL CHECK (remaining BETWEEN 0 AND amount),
   starts_at bigint NOT NULL CHECK (starts_at BETWEEN 0 AND ends_at - 1),
   validity_days integer NOT NULL CHECK (validity_days >= 1),
-  -- Behind all ids that the batch gave out which changed the row last: the end user's next ones sort behind this one.
+  -- Sorts after all ids that were assigned by the batch that last changed this row. The end user's next ids sort after
+  -- it.
   ids_through uuid NOT NULL,
   PRIMARY KEY (bucket, account, end_user, ends_at, cycle_id)
 ) WITH (fillfactor = 70);
@@ -62,7 +66,7 @@ CREATE TABLE postings (
   expires_at bigint NOT NULL CHECK (expires_at > created_at),
   actor text NOT NULL CHECK (actor <> ''),
   note text CHECK (length(note) BETWEEN 1 AND 500),
-  -- What the cycle is, where the posting opens it or a period of it.
+  -- The terms of the cycle, if the posting opens the cycle or one of its periods.
   cycle_type text CHECK (cycle_type IN ('one-time', 'recurring')),
   validity_days integer CHECK (validity_days >= 1),
   CHECK ((cycle_type IS NULL) = (validity_days IS NULL)),
@@ -70,7 +74,7 @@ CREATE TABLE postings (
 );
 CREATE INDEX postings_by_account ON postings (account, transaction_id);
 
--- The state of an end user right behind some of its transactions: where the balance at an earlier instant is found from.
+-- The state of an end user after some of its transactions. Balances at earlier instants are computed from it.
 CREATE TABLE snapshots (
   ${USER},
   transaction_id uuid NOT NULL,
@@ -78,21 +82,21 @@ CREATE TABLE snapshots (
   PRIMARY KEY (bucket, account, end_user, transaction_id)
 );
 
--- The latest instant that any process has given out, kept once a second: a clock that jumps back while nothing is written
--- revives nothing. No batch touches it.
+-- The latest instant that any process has issued, stored once a second. It keeps ended cycles ended if the clock is set
+-- back while nothing is written. Batches do not write it.
 CREATE TABLE clock (
   only_row boolean PRIMARY KEY CHECK (only_row),
   at bigint NOT NULL CHECK (at BETWEEN 0 AND 253402300799998)
 );
 INSERT INTO clock VALUES (true, 0);
 
--- Found by their key, and deleted by their age: those of grants are kept longer.
+-- Idempotency records, looked up by key and deleted by age. Records of grants are kept longer.
 CREATE TABLE idempotency_records (
   ${USER},
   key text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
   request text NOT NULL,
   request_id text NOT NULL,
-  -- JSON; null where the request was accepted and there is no more to say.
+  -- JSON; null if the request was accepted and the outcome has no further data.
   outcome text,
   recorded_at bigint NOT NULL,
   is_grant boolean NOT NULL,
@@ -100,9 +104,9 @@ CREATE TABLE idempotency_records (
 );
 CREATE INDEX idempotency_records_by_age ON idempotency_records (is_grant, recorded_at);
 
--- What no consumer has taken yet: for each consumer a row a batch, with the transactions of the batch. Batches do not
--- commit in the order of any number, but those of one end user do. Arrays of a large batch stay in their row, uncompressed,
--- since they are random and soon deleted.
+-- Batches that a consumer has not processed yet: one row per consumer and batch, with the transactions of the batch.
+-- Batches commit in no particular order, but those of one end user commit in order. The arrays of a large batch stay in
+-- the row, uncompressed, since they are random and soon deleted.
 CREATE TABLE feed (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -113,7 +117,7 @@ CREATE TABLE feed (
   PRIMARY KEY (bucket, consumer, at, batch)
 ) WITH (toast_tuple_target = 8160);
 
--- The rows that processes lock while they work for a consumer.
+-- A process locks the row of a consumer while it works for it.
 CREATE TABLE feed_consumers (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -121,7 +125,7 @@ CREATE TABLE feed_consumers (
 );
 INSERT INTO feed_consumers SELECT bucket, 'totals' FROM generate_series(0, ${BUCKETS - 1}) AS bucket;
 
--- What postings add up to. Credits of many end users together may pass what 64 bits hold.
+-- The totals of postings. The credits of many end users together may exceed 64 bits.
 CREATE TABLE daily_totals (
   bucket smallint NOT NULL,
   account integer NOT NULL,
@@ -138,5 +142,37 @@ CREATE TABLE expiry_totals (
   hour integer NOT NULL,
   credits numeric NOT NULL,
   PRIMARY KEY (account, hour, bucket)
+);
+
+-- End users with postings that are not included in their summaries yet.
+CREATE TABLE stale_end_users (
+  ${USER},
+  -- The instants of the first and the latest of these postings.
+  since bigint NOT NULL,
+  latest_activity bigint NOT NULL,
+  PRIMARY KEY (bucket, account, end_user)
+);
+
+-- What lists show of each end user. Expired credits are shown for a second or two longer.
+CREATE TABLE end_user_summaries (
+  ${USER},
+  balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
+  -- The next instant at which remaining credits expire and are not renewed.
+  expires_at bigint,
+  latest_activity bigint NOT NULL,
+  PRIMARY KEY (bucket, account, end_user)
+);
+CREATE INDEX summaries_by_id ON end_user_summaries (account, end_user);
+CREATE INDEX summaries_by_balance ON end_user_summaries (account, balance, latest_activity, end_user);
+CREATE INDEX summaries_by_activity ON end_user_summaries (account, latest_activity, end_user);
+CREATE INDEX summaries_by_expiry ON end_user_summaries (account, expires_at, end_user) WHERE expires_at IS NOT NULL;
+CREATE INDEX summaries_expiring ON end_user_summaries (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE end_user_counts (
+  bucket smallint NOT NULL,
+  account integer NOT NULL,
+  end_users bigint NOT NULL,
+  with_credits bigint NOT NULL,
+  PRIMARY KEY (account, bucket)
 );
 `;

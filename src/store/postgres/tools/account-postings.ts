@@ -1,5 +1,5 @@
-// The postings of an account in a database, for an export beside the servers that run on it. All in one snapshot: vacuum
-// waits for its end.
+// Reads the postings of an account for an export. Servers may be running. All reads use one snapshot, which holds back
+// vacuum until it ends.
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
@@ -8,10 +8,10 @@ import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/conne
 import { openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 
-/** One for the scan, and one to spare. */
+/** One connection for the scan, and a spare one. */
 const CONNECTIONS = 2;
 
-/** @throws CannotOpen when there is no ledger, or no account of that name */
+/** @throws CannotOpen if there is no ledger, or no account with that name */
 export function openPostgresAccount(options: PostgresOptions, name: string): Promise<AccountPostings> {
   const pool = toolsPool(options, CONNECTIONS, `${APPLICATION_NAME} export`);
   return openLedger(pool, { ...options, acceptUnsafe: true, create: false }, async () => {

@@ -1,11 +1,13 @@
-// The audit of a whole database, in one snapshot: end user after end user, all postings of each folded once more and
-// compared with its cycles and snapshots. Memory holds the rows of some end users.
+// Audits a whole database in one snapshot: for each end user, applies all postings again and compares the result with
+// its stored cycles and snapshots. Only the rows of some end users are in memory at a time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { audit, type Finding } from '../../../ledger/audit.ts';
-import type { EndUserKey } from '../../../ledger/command.ts';
+import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
+import type { Cycle } from '../../../ledger/cycle.ts';
 import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
+import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
@@ -16,13 +18,17 @@ import { CYCLE_COLUMNS, cycleOf } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { ledgerRowsIn, SCANNING } from './ledger-scan.ts';
-import { totalsFaults } from './totals.ts';
+import { totalsFaults, type Waiting, waitingIn } from './totals.ts';
 
-/** Twice as long as it takes processes to share what they have seen of the clock. */
+/** Twice the interval at which processes store the latest instant that they have issued. */
 const SHARED_MS = 2_000;
 
-/** Faults below the ledger that are listed: one is enough to know. */
+/** Maximum number of faults of the store that are listed. A single one already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;
+
+/** Tables in which every row must belong to an end user with postings. */
+const AUDITED_TABLES = ['cycles', 'snapshots', 'end_user_summaries'] as const;
+type AuditedTable = (typeof AUDITED_TABLES)[number];
 
 interface EndUserPostings {
   readonly user: EndUserKey;
@@ -38,12 +44,12 @@ export function auditDatabase(database: LedgerDatabase, report: Report): Promise
 class DatabaseAudit {
   readonly #total = { endUsers: 0, postings: 0, store: [] as string[] };
   readonly #database: LedgerDatabase;
-  /** In the snapshot. */
+  /** Reads in the snapshot. */
   readonly #connection: Connection;
   readonly #report: Report;
-  readonly #read = { cycles: 0, snapshots: 0 };
+  readonly #read = { cycles: 0, snapshots: 0, end_user_summaries: 0 };
   readonly #totals = new TotalsSum();
-  /** The latest instant that the ledger has given out. */
+  /** The latest instant that the ledger has issued. */
   #now: Instant = 0;
   #hasWaited = false;
 
@@ -54,9 +60,10 @@ class DatabaseAudit {
   }
 
   async run(): Promise<AuditReport> {
-    // The snapshot is taken by the first statement that reads.
+    // The first statement that reads takes the snapshot.
     await this.#connection.send([BEGIN_SNAPSHOT, ...SCANNING, sql('SELECT 1')]);
     await this.#auditClock();
+    const waiting = await waitingIn(this.#connection, this.#database.placement);
     let postings: Posting[] = [];
     for await (const rows of ledgerRowsIn(this.#connection, { after: null, integer: Number })) {
       const endUsers: EndUserPostings[] = [];
@@ -67,18 +74,20 @@ class DatabaseAudit {
           postings = [];
         }
       }
-      await this.#auditEndUsers(endUsers);
+      await this.#auditEndUsers(endUsers, waiting);
     }
-    for (const table of ['cycles', 'snapshots'] as const) await this.#countRows(table);
-    const { placement } = this.#database;
-    for (const fault of await totalsFaults(this.#connection, placement, this.#totals)) this.#fault(fault);
+    for (const table of AUDITED_TABLES) await this.#countRows(table);
+    for (const fault of await totalsFaults(this.#connection, waiting, this.#totals)) this.#fault(fault);
+    for (const fault of await countFaults(this.#connection)) this.#fault(fault);
     await this.#connection.send([sql('ROLLBACK')]);
     return this.#total;
   }
 
-  async #auditEndUsers(endUsers: readonly EndUserPostings[]): Promise<void> {
+  async #auditEndUsers(endUsers: readonly EndUserPostings[], waiting: Waiting): Promise<void> {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
+    const columns = 'balance, expires_at, latest_activity';
+    const summaries = await this.#rowsOf('end_user_summaries', columns, endUsers);
     for (const [index, { user, postings }] of endUsers.entries()) {
       this.#total.endUsers += 1;
       this.#total.postings += postings.length;
@@ -91,16 +100,21 @@ class DatabaseAudit {
         this.#fault(
           `the snapshot of account ${user.account}, end user ${user.endUser} behind transaction ${transaction} is not what its postings say`,
         );
-      // An integer that a number does not hold is rounded: the rules say what is wrong with it.
+      // Integers that do not fit in a number are rounded; the rules of the audit then report them.
       const stored = (cycles[index] ?? []).map((row) => cycleOf(row, Number));
       if (postings.some(({ createdAt }) => createdAt > this.#now)) await this.#waitForClock();
-      for (const finding of audit({ user, cycles: stored, postings }, this.#now)) this.#report(finding);
+      const findings = [...audit({ user, cycles: stored, postings }, this.#now)];
+      for (const finding of findings) this.#report(finding);
+      if (findings.length > 0 || waiting.endUsers.has(endUserText(user))) continue;
+      const since = postings.at(-1)?.createdAt ?? 0;
+      if (!isSummaryRight(summaries[index]?.[0], stored, { since, now: this.#now }))
+        this.#fault(summaryFault(user.account, `its end user ${user.endUser} is not what its postings say`));
     }
   }
 
-  /** By the index of the end user, all of its rows in a table. */
+  /** All rows of these end users in a table, by the index of the end user. */
   async #rowsOf(
-    table: 'cycles' | 'snapshots',
+    table: AuditedTable,
     columns: string,
     endUsers: readonly EndUserPostings[],
   ): Promise<readonly TextRow[][]> {
@@ -119,7 +133,7 @@ class DatabaseAudit {
     return byIndex;
   }
 
-  async #countRows(table: 'cycles' | 'snapshots'): Promise<void> {
+  async #countRows(table: AuditedTable): Promise<void> {
     const [row] = await this.#connection.rows(sql(`SELECT count(*) FROM scrip.${table}`));
     const [stored, read] = [Number(row?.[0]), this.#read[table]];
     if (stored !== read) this.#fault(`${stored} ${table} are stored, and ${read} belong to an end user with postings`);
@@ -128,10 +142,10 @@ class DatabaseAudit {
   async #auditClock(): Promise<void> {
     const at = await this.#lookAtClock();
     if (at === null) this.#fault('the clock of the ledger is missing');
-    else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger is at no instant');
+    else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
   }
 
-  /** Outside of the snapshot. @returns the instant that is kept */
+  /** Reads the clock, outside of the snapshot. @returns the stored instant */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';
@@ -141,7 +155,10 @@ class DatabaseAudit {
     return at === null ? null : Number(at);
   }
 
-  /** Another process may have written a posting before the database's clock was set back, and not have shared the instant yet. */
+  /**
+   * Waits once: another process may have written a posting before the database's clock was set back, and may not have
+   * stored its instant yet.
+   */
   async #waitForClock(): Promise<void> {
     if (this.#hasWaited) return;
     this.#hasWaited = true;
@@ -152,4 +169,32 @@ class DatabaseAudit {
   #fault(sentence: string): void {
     if (this.#total.store.length < STORE_FAULTS_MAX) this.#total.store.push(sentence);
   }
+}
+
+/** @param row the stored summary, if there is one */
+function isSummaryRight(
+  row: TextRow | undefined,
+  cycles: readonly Cycle[],
+  moment: { readonly since: Instant; readonly now: Instant },
+): boolean {
+  const [balance, expires, activity] = row ?? [];
+  const stored = { balance: Number(balance), expiresAt: expires === null ? null : Number(expires) };
+  return Number(activity) === moment.since && wasSummaryOf(stored, { cycles }, moment);
+}
+
+/** Describes the accounts whose counts differ from their summaries. */
+async function countFaults(connection: Connection): Promise<string[]> {
+  const summed = await connection.rows(
+    sql('SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM scrip.end_user_summaries GROUP BY account'),
+  );
+  const counted = await connection.rows(
+    sql(`SELECT account, sum(end_users), sum(with_credits) FROM scrip.end_user_counts GROUP BY account
+      HAVING sum(end_users) > 0`),
+  );
+  const [expected, stored] = [summed, counted].map(
+    (rows) => new Map(rows.map(([account, ...counts]) => [account, `${counts}`])),
+  );
+  return [...new Set([...(expected?.keys() ?? []), ...(stored?.keys() ?? [])])]
+    .filter((account) => expected?.get(account) !== stored?.get(account))
+    .map((account) => summaryFault(Number(account), 'its counts are not what its summaries say'));
 }

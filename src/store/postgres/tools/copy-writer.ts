@@ -1,5 +1,5 @@
-// Writes copied postings into a database, and the cycles and snapshots that follow from them. Within transactions of the
-// caller.
+// Writes copied postings into a database, with the cycles and snapshots that are computed from them, within the
+// caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -18,13 +18,13 @@ import { postingValues } from '../rows/ledger-rows.ts';
 import type { RowArrays, RowsStatement } from '../rows/row-arrays.ts';
 import { batchStatementsOf } from '../writer/batch-statements.ts';
 
-/** Those that insert rows of all parts together, also where there are several. */
+/** Statements that insert rows of all parts together, even on Citus. */
 const { addEndUser, insertCycles, insertPostings, insertRecords, insertSnapshots } = batchStatementsOf(EVERYTHING);
 
 export class CopyWriter {
   readonly #rows = new Map<RowsStatement, RowArrays>();
   #endUsers: Query[] = [];
-  /** Of the end user whose postings come. */
+  /** The state of the end user whose postings are being added. */
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
 
@@ -34,7 +34,7 @@ export class CopyWriter {
     this.#insert(insertPostings, user, postingValues(posting));
   }
 
-  /** The end user is complete. */
+  /** Must be called after the last posting of an end user. */
   end(user: EndUserKey): void {
     const latest = this.#transaction[0]?.transactionId;
     assert(latest !== undefined, 'an end user has a posting');
@@ -49,7 +49,7 @@ export class CopyWriter {
     this.#insert(insertRecords, record, recordValues(record));
   }
 
-  /** Enters all rows so far. */
+  /** Inserts all rows that were added so far. */
   async flush(connection: Connection): Promise<void> {
     const inserts = [...this.#rows];
     const results = await connection.send([

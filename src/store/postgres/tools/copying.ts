@@ -1,5 +1,5 @@
-// A database as either end of a copy. Servers are found by the connections that they hold, and their writes are held off by
-// locks on the tables, so that a server that was not found cannot write either.
+// A database as the source or the destination of a copy. Running servers are detected by their connections. Locks on
+// the tables also stop the writes of a server that was not detected.
 
 import assert from 'node:assert/strict';
 import type { Finding } from '../../../ledger/audit.ts';
@@ -35,16 +35,16 @@ import { CopyWriter } from './copy-writer.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
-/** One for the locks or the writes, two for what reads or rebuilds, and one to spare. */
+/** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
 const CONNECTIONS = 4;
 
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
-/** A copy takes as long as it takes; only for a lock it does not wait for long. */
+/** A copy has no timeouts, except for waiting for locks. */
 const BEGIN = [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' })];
 
-/** @throws CannotOpen when there is no ledger, or a server runs on it */
+/** @throws CannotOpen if there is no ledger, or if a server is using it */
 export function openPostgresSource(options: PostgresOptions): Promise<CopySource> {
   return opened({ ...options, acceptUnsafe: true, create: false }, async (connection, { pool }) => {
     await refuseUnfinishedCopy(pool);
@@ -52,7 +52,7 @@ export function openPostgresSource(options: PostgresOptions): Promise<CopySource
   });
 }
 
-/** @throws CannotOpen when a server runs on it */
+/** @throws CannotOpen if a server is using the database */
 export function openPostgresDestination(options: PostgresOptions): Promise<CopyDestination> {
   return opened({ ...options, create: true }, async () => {});
 }
@@ -76,7 +76,10 @@ function opened(
   });
 }
 
-/** Every server checks once a second that the database responds, so it always holds a connection. */
+/**
+ * Refuses a database that a server is using. Every server checks once a second that the database responds, so it always
+ * has a connection.
+ */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
   const rows = await connection.rows(sql(atWork, [APPLICATION_NAME]));
@@ -87,11 +90,11 @@ async function refuseAtWork(connection: Connection, name: string): Promise<void>
 class PostgresCopying implements CopyDestination {
   readonly name: string;
   readonly #database: LedgerDatabase;
-  /** Holds the locks of a source, so that losing it fails the copy; writes to a destination. */
+  /** Holds the locks of a source, so that the copy fails if this connection is lost. Writes to a destination. */
   readonly #connection: Connection;
   readonly #writer = new CopyWriter();
   #isLoading = false;
-  /** Where this copy left the mark. */
+  /** The last end user that this copy has committed; the table `copying` stores it as well. */
   #mark: EndUserKey | null = null;
 
   constructor(name: string, database: LedgerDatabase, connection: Connection) {
@@ -101,7 +104,8 @@ class PostgresCopying implements CopyDestination {
   }
 
   async clock(): Promise<IdPosition> {
-    // The latest instant that servers have given out is kept once a second; it was never later than the database's clock.
+    // Servers store their latest instant only once a second, but no issued instant is later than the database's clock
+    // was.
     const [clock] = await this.#rows(`SELECT greatest(at, ${this.#database.clock.sql}) FROM scrip.clock`);
     return { at: exactInteger(clock?.[0]), sequence: 0 };
   }
@@ -141,7 +145,7 @@ class PostgresCopying implements CopyDestination {
   async tableRows(): Promise<readonly TableRow[]> {
     const found: TableRow[] = [];
     for (const table of COPIED_TABLE_NAMES) {
-      // As JSON, numbers are told from texts.
+      // JSON preserves the difference between numbers and texts.
       const rows = await this.#rows(`SELECT json_build_array(${COPIED_TABLES[table].join(', ')}) FROM scrip.${table}`);
       for (const [values] of rows) found.push({ table, values: JSON.parse(values as string) });
     }
@@ -187,7 +191,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async commit(last: EndUserKey): Promise<void> {
-    // From where this copy left it: another one that was begun meanwhile ends here.
+    // Changes no row if another copy has been started meanwhile and has moved the mark.
     const move = sql(
       `UPDATE scrip.copying SET account = $1, end_user = $2
        WHERE account IS NOT DISTINCT FROM $3 AND end_user IS NOT DISTINCT FROM $4`,
@@ -213,7 +217,7 @@ class PostgresCopying implements CopyDestination {
     await this.#connection.send([sql('DROP TABLE scrip.copying')]);
   }
 
-  /** Closing the connection rolls back what is not committed, and releases the locks. */
+  /** Closing the connection rolls back an open transaction and releases the locks. */
   async close(): Promise<void> {
     this.#connection.release(false);
     await this.#database.pool.end();
@@ -239,7 +243,7 @@ class PostgresCopying implements CopyDestination {
   }
 }
 
-/** Without the user and the password. */
+/** The URL without the user and the password. */
 function nameOf(url: string): string {
   const { host, pathname } = URL.canParse(url) ? new URL(url) : { host: '', pathname: '' };
   return `postgres://${host}${pathname}`;

@@ -1,6 +1,6 @@
-// Reads the postings of a whole database in the order of its end users. The table is ordered by bucket first, so all buckets
-// are read side by side and merged: each by the index of its primary key, with nothing to sort and, on Citus, one shard to a
-// statement. Memory holds a few rows of each.
+// Reads the postings of a whole database in the order of its end users. The primary key begins with the bucket, so all
+// buckets are read at the same time and merged. Each bucket is read along the primary key, so nothing must be sorted
+// and, on Citus, a statement concerns one shard. Only a few rows of each bucket are in memory.
 
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -12,22 +12,22 @@ import { BEGIN_SNAPSHOT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { BUCKETS, compareEndUsers } from '../rows/key.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 
-/** Rows of a bucket that are fetched ahead. */
+/** Rows of a bucket that are fetched together. */
 const FETCHED_ROWS = 200;
 
-/** For a transaction that reads tables by their keys from one end to the other. */
+/** Settings for a transaction that reads whole tables in the order of their keys. */
 export const SCANNING = [
   ...UNLIMITED,
   ...setLocal({ enable_seqscan: 'off', enable_bitmapscan: 'off', enable_sort: 'off' }),
 ];
 
 export interface ScanOptions {
-  /** The end user behind which to begin; null for all. */
+  /** Begins after this end user; null for all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;
 }
 
-/** In a snapshot of its own. */
+/** Reads in a new snapshot. */
 export async function* ledgerRowsOf(pool: ConnectionPool, options: ScanOptions): AsyncGenerator<readonly LedgerRow[]> {
   const connection = await pool.connect();
   try {
@@ -38,7 +38,7 @@ export async function* ledgerRowsOf(pool: ConnectionPool, options: ScanOptions):
   }
 }
 
-/** In the snapshot that the connection is in. */
+/** Reads in the current snapshot of the connection. */
 export async function* ledgerRowsIn(
   connection: Connection,
   options: ScanOptions,
@@ -62,14 +62,14 @@ export async function* ledgerRowsIn(
 }
 
 class BucketPostings {
-  /** Undefined when further rows have to be fetched, or when there are none. */
+  /** The next posting; undefined if more rows must be fetched or there are none. */
   next: FeedPosting | undefined;
   readonly #batches: AsyncGenerator<readonly TextRow[]>;
   readonly #integer: ReadInteger | undefined;
   #rows: Iterator<TextRow> = [].values();
 
   constructor(connection: Connection, bucket: number, { after, integer }: ScanOptions) {
-    // A cursor takes no parameters.
+    // `cursor` takes no parameters, so these values become part of the SQL.
     assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
     const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
     const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}
@@ -90,7 +90,7 @@ class BucketPostings {
   }
 }
 
-/** The one whose next end user sorts first; null when there is none. */
+/** The bucket whose next end user sorts first; null if there are no more. */
 function lowest(buckets: readonly BucketPostings[]): BucketPostings | null {
   let first: BucketPostings | null = null;
   for (const bucket of buckets)

@@ -1,4 +1,4 @@
-// Operating a ledger in PostgreSQL beside the servers that may run on it.
+// Operates a ledger in PostgreSQL. Servers may be running.
 
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
@@ -14,10 +14,10 @@ import { auditDatabase } from './audit.ts';
 import { ledgerRowsOf } from './ledger-scan.ts';
 import { rebuildTotals } from './totals.ts';
 
-/** One for what takes long, and one to spare. */
+/** One connection for long reads, and a spare one. */
 const CONNECTIONS = 2;
 
-/** Every batch locks rows of this table before it asks for the time, and until it is committed. */
+/** Pauses all batches: a batch locks rows of this table before it reads the clock, and until it is committed. */
 const HOLD_WRITES = [
   sql('BEGIN'),
   ...setLocal({ lock_timeout: '2s' }),
@@ -49,10 +49,10 @@ async function digests(
 }
 
 /**
- * An instant up to which all is committed, and behind which everything else will be: found while no batch is being written,
- * kept as the ledger's own, and over before the next batch can ask for the time.
+ * Finds an instant that no later batch can precede, and up to which everything is committed. It is read while no batch
+ * is being written and stored as the ledger's latest instant, and it has passed before the next batch reads the clock.
  *
- * @throws CannotOpen when batches are being written all the time
+ * @throws CannotOpen if batches cannot be paused, because the ledger is too busy
  */
 async function latestId({ pool, clock }: LedgerDatabase): Promise<TransactionId> {
   try {

@@ -1,35 +1,55 @@
-// The totals of a database, compared with the postings that they count, and rebuilt from them.
+// Compares the totals of a database with its postings, and rebuilds the totals and the summaries of end users from the
+// postings.
 
+import { endUserText } from '../../../ledger/command.ts';
 import { TotalsSum } from '../../totals.ts';
 import type { Part, Placement } from '../citus/placement.ts';
 import { lockConsumer, postingsNamed, TRANSACTIONS } from '../journal/feed.ts';
+import { summarizeSome } from '../journal/summaries.ts';
 import { DAILY_TOTALS, EXPIRY_TOTALS, totalsOf, totalsUpserts } from '../journal/totals-rows.ts';
 import { type Connection, sql } from '../pool/connection.ts';
-import { COMMIT, ROLLBACK, UNLIMITED } from '../pool/transactions.ts';
+import type { DatabaseClock } from '../pool/database-clock.ts';
+import { BY_KEY, COMMIT, ROLLBACK, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { KEY } from '../rows/key.ts';
 import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { SCANNING } from './ledger-scan.ts';
 
-/** Batches of the feed, and postings, that are read together. */
+/** Batches of the feed that are read together, and postings that are fetched together. */
 const BATCHES_MAX = 100;
 const FETCHED_ROWS = 2_000;
 
-/**
- * Where the totals are not what the postings say, but for those that no consumer has taken yet.
- *
- * @param sum of all postings in the snapshot that the connection is in
- */
-export async function totalsFaults(connection: Connection, { parts }: Placement, sum: TotalsSum): Promise<string[]> {
+/** What is not included in the totals or in the summaries yet. */
+export interface Waiting {
+  readonly totals: TotalsSum;
+  /** The `endUserText` of each end user whose summary may not include all of its postings. */
+  readonly endUsers: ReadonlySet<string>;
+}
+
+/** Reads in the current snapshot of the connection. */
+export async function waitingIn(connection: Connection, { parts }: Placement): Promise<Waiting> {
+  const totals = new TotalsSum();
+  const stale = await connection.rows(sql('SELECT account, end_user FROM scrip.stale_end_users'));
+  const endUsers = new Set(stale.map(([account, endUser]) => `${account}/${endUser}`));
   for (const part of parts) {
-    const waiting = await connection.rows(sql(`SELECT ${TRANSACTIONS} FROM ${feedOf(part)}`));
-    for (let from = 0; from < waiting.length; from += BATCHES_MAX) {
-      const uncounted = new TotalsSum();
-      const batches = waiting.slice(from, from + BATCHES_MAX);
-      for (const entry of await postingsNamed(connection, batches, part, Number)) uncounted.add(entry);
-      sum.subtract(uncounted.totals());
+    const batches = await connection.rows(sql(`SELECT ${TRANSACTIONS} FROM ${feedOf(part)}`));
+    for (let from = 0; from < batches.length; from += BATCHES_MAX) {
+      for (const entry of await postingsNamed(connection, batches.slice(from, from + BATCHES_MAX), part, Number)) {
+        totals.add(entry);
+        endUsers.add(endUserText(entry.user));
+      }
     }
   }
+  return { totals, endUsers };
+}
+
+/**
+ * Describes where the totals differ from the postings, apart from postings that no consumer has taken yet.
+ *
+ * @param sum the totals of all postings in the current snapshot of the connection
+ */
+export async function totalsFaults(connection: Connection, waiting: Waiting, sum: TotalsSum): Promise<string[]> {
+  sum.subtract(waiting.totals.totals());
   const daily = await connection.rows(sql(DAILY_TOTALS));
   const expiries = await connection.rows(sql(EXPIRY_TOTALS));
   sum.subtract(totalsOf(daily, expiries));
@@ -37,18 +57,26 @@ export async function totalsFaults(connection: Connection, { parts }: Placement,
 }
 
 /**
- * Rebuilds the totals, a part at a time, beside servers that may be running. Consumers are held off meanwhile; what commits
- * behind the snapshot is left in the feed for them.
+ * Rebuilds the totals and the summaries of end users, one part at a time. Servers may be running. Consumers are locked
+ * out meanwhile; batches that commit after the snapshot stay in the feed for them.
  */
-export async function rebuildTotals({ pool, placement }: LedgerDatabase): Promise<void> {
+export async function rebuildTotals({ pool, clock, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {
-    // The lock comes before the snapshot, on a connection of its own.
+    // Take the lock before the snapshot, and on another connection.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, lockConsumer('totals', part, '')]);
       await pool.use((connection) => rebuildPart(connection, part));
+      for (let isMore = true; isMore; ) isMore = await pool.use((connection) => summarizeStep(connection, part, clock));
       await holder.send([ROLLBACK]);
     });
   }
+}
+
+async function summarizeStep(connection: Connection, part: Part, clock: DatabaseClock): Promise<boolean> {
+  await connection.send([sql('BEGIN'), ...UNLIMITED, ...setLocal(BY_KEY)]);
+  const isMore = await summarizeSome(connection, part, { clock, from: 0 });
+  await connection.send([COMMIT]);
+  return isMore;
 }
 
 async function rebuildPart(connection: Connection, part: Part): Promise<void> {
@@ -58,6 +86,11 @@ async function rebuildPart(connection: Connection, part: Part): Promise<void> {
     sql(`DELETE FROM ${feedOf(part)}`),
     sql(`DELETE FROM scrip.daily_totals WHERE bucket = ${part.bucket}`),
     sql(`DELETE FROM scrip.expiry_totals WHERE bucket = ${part.bucket}`),
+    sql(`DELETE FROM scrip.end_user_counts WHERE bucket = ${part.bucket}`),
+    sql(`DELETE FROM scrip.end_user_summaries s WHERE true${part.within('s')}`),
+    sql(`DELETE FROM scrip.stale_end_users s WHERE true${part.within('s')}`),
+    sql(`INSERT INTO scrip.stale_end_users (${KEY}, since, latest_activity)
+      SELECT ${KEY}, min(created_at), max(created_at) FROM scrip.postings p WHERE true${part.within('p')} GROUP BY ${KEY}`),
   ]);
   const sum = new TotalsSum();
   const postings = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p WHERE true${part.within('p')}

@@ -1,4 +1,4 @@
-// The rows that a batch writes.
+// Collects the rows that a batch writes.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -19,19 +19,19 @@ import type { BatchStatements } from './batch-statements.ts';
 
 export interface Write {
   readonly query: Query;
-  /** How many rows it changes or inserts. */
+  /** The row count that the statement must report. */
   readonly rows: number;
 }
 
 export class BatchRows {
   readonly #statements: BatchStatements;
-  /** As in the schema. */
+  /** The new `ids_through` of all changed cycles; see the schema. */
   readonly #idsThrough: TransactionId;
   readonly #changed: RowArrays;
   readonly #opened: RowArrays;
-  /** With what they leave in their cycles, where one statement changes both. */
+  /** Postings, with the new values of their cycles if one statement writes both. */
   readonly #posted: RowArrays;
-  /** Cycles that change with them. */
+  /** Number of cycles that are changed by the statement with the postings. */
   #changedByPosting = 0;
   readonly #snapshots: RowArrays;
   readonly #records: RowArrays;
@@ -51,7 +51,7 @@ export class BatchRows {
     const byPosting = new Map<TransactionId, Cycle>();
     for (const { before: stored, after: cycle } of changed) {
       const { id, remaining, status, period, amount, start, end } = cycle;
-      // A start supersedes a canceled cycle without a posting to it.
+      // Starting a cycle supersedes a canceled one without a posting to it.
       const isPosted = period === stored.period && status !== 'superseded';
       if (isPosted && this.#statements.post !== null) byPosting.set(id, cycle);
       else this.#changed.add(...key, stored.end, id, remaining, status, period, amount, start, end);
@@ -74,8 +74,8 @@ export class BatchRows {
   }
 
   /**
-   * In the order in which they are to be done: a cycle that is stopped makes room in the index of active cycles for the one
-   * that is opened.
+   * The statements in the order in which they must run: a cycle must be stopped before another is opened, since the
+   * unique index allows only one active cycle.
    */
   writes(at: Instant): Write[] {
     const { changeCycles, insertCycles, insertSnapshots, insertRecords } = this.#statements;
@@ -98,7 +98,10 @@ export class BatchRows {
   }
 }
 
-/** What a posting leaves in its cycle, unless a later one changes that. Its status mostly stays, and then is not sent. */
+/**
+ * The new values of a posting's cycle, or nulls if a later posting changes the cycle. The status is sent only if the
+ * cycle is no longer active.
+ */
 function leftIn(cycle: Cycle | undefined): Value[] {
   if (cycle === undefined) return [null, null];
   return [cycle.remaining, cycle.status === 'active' ? null : cycle.status];

@@ -1,5 +1,5 @@
-// The statements of a batch. Each is about many rows, which come as arrays of their columns: one array for each column, the
-// key of the end user first.
+// The statements of a batch. Each processes many rows, which are passed as one array per column, beginning with the key
+// of the end user.
 
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
@@ -20,14 +20,20 @@ function loadingStatements(part: Part) {
   const floor = `$${KEY_TYPES.length + 1}`;
   const recordKeyTypes = [...KEY_TYPES, 'text'];
   return {
-    /** The places of the end users that have a row. In one total order, so that no two batches wait for each other. */
+    /**
+     * Locks the rows of end users, and returns the positions of those that have one. The order of the locks is the same
+     * in every batch, so that batches do not deadlock.
+     */
     lock: new RowsStatement(
       'lock',
       KEY_TYPES,
       `SELECT k.place FROM ${keys} JOIN scrip.end_users e ON ${sameKey('e')}${part.within('e')}
        ORDER BY e.bucket, e.account, e.end_user FOR UPDATE OF e`,
     ),
-    /** Given an instant behind the rows: all cycles that are live then or later, each with the place of its end user. */
+    /**
+     * All cycles that are live at an instant or later, each with the position of its end user. The instant is the
+     * parameter after the arrays.
+     */
     cycles: new RowsStatement(
       'cycles',
       KEY_TYPES,
@@ -40,7 +46,7 @@ function loadingStatements(part: Part) {
       `SELECT ${columnsOf('r', `account, end_user, ${RECORD_COLUMNS}`)} FROM ${unnest(recordKeyTypes)} AS k (${KEY}, key)
        JOIN scrip.idempotency_records r ON ${sameKey('r')} AND r.key = k.key${part.within('r')}`,
     ),
-    /** Whether an end user has a transaction. */
+    /** Finds a transaction of an end user. */
     find: prepared('find', `SELECT 1 FROM scrip.postings WHERE ${OF_END_USER} AND transaction_id = $4 LIMIT 1`),
   };
 }
@@ -53,11 +59,14 @@ function cycleStatements(part: Part) {
     SET ${changes.map((column) => `${column} = k.new_${column}`).join(', ')}, ids_through = $${types.length + 1}
     FROM ${unnest(types)} AS k (${KEY}, ends_at, cycle_id, ${changes.map((column) => `new_${column}`).join(', ')})
     WHERE ${sameKey('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${part.within('c')}`;
-  // Fails, and with it the whole batch, unless each row is found.
+  // The division by zero fails the whole batch unless every row is found.
   const checked = `WITH changed AS (${update} RETURNING 1)
     SELECT 1 / (count(*) = cardinality($1::${KEY_TYPES[0]}[]))::integer FROM changed`;
   return {
-    /** The end and the id of each, and then what it is changed to. Given the new `ids_through` behind the rows. */
+    /**
+     * A row consists of the end and the id of a cycle, and then its new values. The parameter after the arrays is the
+     * new `ids_through`.
+     */
     changeCycles: new RowsStatement('change_cycles', types, part.isShard ? update : checked),
     insertCycles: insertion(part, 'cycles', `${CYCLE_COLUMNS}, ids_through`, [...CYCLE_TYPES, 'uuid']),
   };
@@ -70,7 +79,8 @@ function postingStatements(part: Part) {
   const feed = (values: readonly string[]) => `
     INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
     VALUES (${part.bucket}, 'totals', ${values.join(', ')})`;
-  // Measured for batches of 40 subtractions: three statements cost the server 11 % more, and this process 13 %.
+  // A single statement: measured for batches of 40 subtractions, three statements cost the server 11 % more and this
+  // process 13 % more.
   const together = `
     WITH k AS MATERIALIZED (SELECT * FROM ${rows}),
     changed AS (
@@ -84,8 +94,9 @@ function postingStatements(part: Part) {
     SELECT 1 / (count(*) = ${parameter(4)})::integer FROM changed`;
   return {
     /**
-     * About postings, and what each leaves in its cycle if it is the last one to change that. Given `ids_through`, the instant
-     * and a random id of the batch, and how many cycles change; null where it is not taken.
+     * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of a posting and, if no
+     * later posting changes its cycle, the new values of the cycle. The parameters after the arrays are `ids_through`,
+     * the instant and a random id of the batch, and the number of cycles that change. Null on Citus, which refuses it.
      */
     post: part.isShard ? null : new RowsStatement('post', types, together),
     insertPostings: insertion(part, 'postings', POSTING_COLUMNS, POSTING_TYPES),

@@ -1,5 +1,6 @@
-// One batch as one transaction: lock the end users, load what they have, let the ledger decide, write, commit. Two round
-// trips: lock and load, write and commit. Where the server cannot count the rows that are changed, COMMIT is one of its own.
+// Runs a batch as one transaction: locks the end users, loads their cycles, lets the ledger decide, writes and commits.
+// This takes two round trips: lock and load, write and commit. On Citus, where the server cannot count the changed
+// rows, COMMIT takes a third.
 
 import assert from 'node:assert/strict';
 import { type Batch, batchOf, decideBatch, type LoadedBatch, type UserChange } from '../../../ledger/batch.ts';
@@ -18,19 +19,19 @@ import { cycleOf } from '../rows/ledger-rows.ts';
 import { BatchRows, type Write } from './batch-rows.ts';
 import type { BatchStatements } from './batch-statements.ts';
 
-/** Events of time that one batch enters: see the same bound of the SQLite writer. */
+/** Maximum number of events that one batch stores; see the same limit in the SQLite writer. */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** End users that may get something, and have no row to lock yet. */
+/** End users that the batch may create, and that have no row to lock yet. */
 export interface Missing {
   readonly missing: readonly EndUserKey[];
 }
 
 export interface Decided {
   readonly outcomes: readonly (Outcome | null)[];
-  /** None when nothing changes. */
+  /** Empty if nothing changes. */
   readonly writes: readonly Write[];
-  /** A transaction that is stored if and only if the batch is; null when there is none. */
+  /** A transaction that is stored if and only if the batch is; null if the batch has none. */
   readonly witness: Witness | null;
 }
 
@@ -47,13 +48,13 @@ export interface BatchContext {
 
 /** What a batch has loaded under its locks. */
 interface LoadedUnderLock extends LoadedBatch {
-  /** By the index of each end user: whether it has a row. */
+  /** Whether each end user has a row, by the index of the end user. */
   readonly isLocked: readonly boolean[];
   /** Generates ids later than all existing ones of these end users. */
   readonly ids: TransactionIds;
 }
 
-/** Begins, and decides under the locks. */
+/** Begins a transaction, locks and loads the end users, and decides the commands. */
 export async function decide(
   connection: Connection,
   commands: readonly Command[],
@@ -74,10 +75,10 @@ export async function decide(
 }
 
 /**
- * Writes, and commits only what is written in full.
+ * Writes a batch and commits it, but only if every row was written.
  *
- * @param isCounted whether the statements are counted by the server, and COMMIT is sent with them
- * @returns a warning; null when the COMMIT is confirmed without one
+ * @param isCounted whether the server counts the rows, so that COMMIT can be sent with the writes
+ * @returns a warning; null if the COMMIT is confirmed without one
  */
 export async function writeAndCommit(
   connection: Connection,
@@ -88,7 +89,7 @@ export async function writeAndCommit(
   if (isCounted) return connection.commit([...writing, ...COMMIT_BATCH]);
   const results = await connection.send(writing);
   const isWhole = writes.every(({ rows }, index) => results[index]?.rowCount === rows);
-  assert(isWhole, 'a statement concerns each of its rows once');
+  assert(isWhole, 'a statement changes each of its rows once');
   return connection.commit(COMMIT_BATCH);
 }
 
@@ -110,7 +111,7 @@ async function lockAndLoad(
   const results = await connection.send([
     ...begin,
     lock.query(users),
-    // Behind the locks: a batch that had them before has an earlier instant.
+    // Read the clock after taking the locks, so that a batch that held them earlier does not have a later instant.
     clock.query,
     cycles.query(users, clock.latest),
     ...(asked.count === 0 ? [] : [records.query(asked)]),
@@ -123,15 +124,18 @@ function loadedOf(results: readonly QueryResult[], clock: DatabaseClock, endUser
   const isLocked = Array<boolean>(endUsers).fill(false);
   for (const [place] of locked) isLocked[Number(place) - 1] = true;
   const ids = idsBehind(cycles, clock.notBefore(clock.read(clocked)));
-  // An instant that lasts long, on a clock that was set back, is left before its ids run out.
+  // After the clock was set back, the instant stays the same for long. Move on before its ids run out.
   if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
-  // An instant that an end user has seen is not followed by an earlier one in this process.
+  // After an end user has seen this instant, this process must not issue an earlier one.
   clock.notBefore(ids.position.at);
   const states = cyclesByPlace(cycles, isLocked).map((those) => ({ cycles: those }));
   return { isLocked, ids, states, records: recordsOf(records) };
 }
 
-/** Cycles that are not loaded have ended, so that no batch at `now` or later has changed them. */
+/**
+ * Ids that sort after those of all loaded cycles. Cycles that are not loaded have ended, so no batch at `now` or later
+ * has changed them.
+ */
 function idsBehind(rows: readonly TextRow[], now: Instant): TransactionIds {
   let latest = firstIdAt(now);
   for (const [, idsThrough] of rows as readonly (readonly string[])[])
@@ -139,7 +143,9 @@ function idsBehind(rows: readonly TextRow[], now: Instant): TransactionIds {
   return new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
 }
 
-/** An end user without a row is not locked, and counts as unknown, even if another process has added one meanwhile. */
+/**
+ * An end user without a row is not locked and counts as unknown, even if another process has added the row meanwhile.
+ */
 function cyclesByPlace(rows: readonly TextRow[], isLocked: readonly boolean[]): Cycle[][] {
   const byPlace = isLocked.map((): Cycle[] => []);
   for (const [place, , ...columns] of rows) {
@@ -156,7 +162,7 @@ function canCreate(user: EndUserKey, commands: readonly Command[]): boolean {
   return commands.some((command) => isSameEndUser(command, user) && needs(command).canCreate);
 }
 
-/** Not a renewal: those have the same id in every process, so that another one may have entered it. */
+/** A renewal cannot be the witness: it has the same id in every process, so another process may have stored it. */
 function witnessOf(changes: readonly UserChange[]): Witness | null {
   for (const { user, postings } of changes) {
     const own = postings.findLast(({ kind }) => kind !== 'renew');

@@ -1,12 +1,12 @@
-// Writes batches to PostgreSQL, and repeats those that fail where that is safe.
+// Writes batches to PostgreSQL, and retries failed batches if that is safe.
 //
 //   decide ──▶ write and COMMIT ──▶ done
-//    │             └── connection lost, or a warning ──▶ lock the same rows again, look for the batch's own transaction
-//    │                      ├── stored, and as safe as any other ──▶ done
-//    │                      ├── not stored ──▶ run again
-//    │                      └── not found out in time ──▶ OutcomeUnknown
-//    ├── deadlock, serialization failure, connection lost ──▶ nothing happened: run again, a few times
-//    └── any other error ──▶ StoreUnavailable, or Internal for good
+//    │             └── connection lost, or a warning ──▶ lock a row of the batch again, look for its witness transaction
+//    │                      ├── found, and confirmed ──▶ done
+//    │                      ├── not found ──▶ retry
+//    │                      └── unknown within the time limit ──▶ OutcomeUnknown
+//    ├── deadlock, serialization failure, connection lost ──▶ nothing was changed: retry, up to a limit
+//    └── any other error ──▶ StoreUnavailable, or Internal, which stops the ledger
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +14,7 @@ import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
 import { StoreFault } from '../../store-fault.ts';
 import type { Part } from '../citus/placement.ts';
-import { type Connection, sql } from '../pool/connection.ts';
+import { type Connection, type Query, sql } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { type Heartbeat, STANDBY_AWAY } from '../pool/heartbeat.ts';
 import { faultOf, isConnectionLost, isWorthRetrying } from '../pool/postgres-error.ts';
@@ -26,19 +26,24 @@ import { type BatchContext, type Decided, decide, type Witness, writeAndCommit }
 import { LaneSessions } from './lane-sessions.ts';
 
 const TRIES_MAX = 10;
-/** Waited between tries, times a random share and the number of the try. */
+/** The pause between tries is this, times the number of the try, times a random number up to 1. */
 const BACKOFF_MS = 20;
-/** No try begins later: a server that hangs costs each try seconds, for which many clients wait. */
+/** No try begins after this time: on a server that hangs, each try takes seconds, and many clients wait. */
 const TRIES_MS = 6_000;
 
-/** How long a batch is looked for whose COMMIT was not confirmed. */
+/** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 const SEARCH_PAUSE_MS = 200;
-/** How long one look may take: the longest wait for its lock, and some. */
+/** Timeout of one look-up in that search, longer than the timeouts of its statements below. */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
 type Outcomes = readonly (Outcome | null)[];
+
+/**
+ * Returns further statements for the transaction of a batch, given its outcomes. They must fail if they do not apply.
+ */
+type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
 export class BatchWriter {
   readonly lanes: Lanes;
@@ -48,7 +53,7 @@ export class BatchWriter {
   readonly #statements: ReadonlyMap<Part, BatchStatements>;
 
   /**
-   * @param pool connections for batches alone
+   * @param pool used only for batches
    * @param atOnce batches that are written at the same time
    */
   constructor(pool: ConnectionPool, database: LedgerDatabase, heartbeat: Heartbeat, atOnce: number) {
@@ -61,10 +66,10 @@ export class BatchWriter {
   }
 
   /**
-   * @param onDecided called once the next batch of the lane may follow on the same connection; not at all where none may
+   * @param onDecided called once the next batch of the lane may follow on the same connection; not called if none may
    * @throws StoreFault
    */
-  async write(commands: readonly Command[], onDecided: () => void): Promise<Outcomes> {
+  async write(commands: readonly Command[], onDecided: () => void, beside: WriteBeside = () => []): Promise<Outcomes> {
     const [first] = commands;
     if (first === undefined) return [];
     const part = this.#database.placement.partOf(first);
@@ -72,11 +77,11 @@ export class BatchWriter {
     let lane = part.isShard ? null : this.lanes.of(first);
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#attempt(commands, part, lane, onDecided);
+        return await this.#attempt(commands, part, lane, { onDecided, beside });
       } catch (error) {
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
-        // A batch that failed once may fail again, and takes no other along.
+        // A retried batch gets its own connection, so that it does not fail another batch if it fails again.
         lane = null;
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);
@@ -84,7 +89,7 @@ export class BatchWriter {
   }
 
   /**
-   * @returns the outcomes of a batch that is stored although its COMMIT was not confirmed; null if it is to be run again
+   * @returns the outcomes of a batch that is stored although its COMMIT was not confirmed; null if it must be retried
    * @throws StoreFault
    */
   async #settle(error: unknown, part: Part, isLast: boolean): Promise<Outcomes | null> {
@@ -99,13 +104,13 @@ export class BatchWriter {
   }
 
   /**
-   * Whether a batch whose COMMIT was not confirmed is stored. Its rows are locked first: as long as the lost transaction is
-   * still at work, they cannot be.
+   * Whether a batch whose COMMIT was not confirmed is stored. A row of the batch is locked first, which is impossible
+   * while its transaction is still running.
    *
-   * @throws StoreFault `OutcomeUnknown` when that cannot be found out in time
+   * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
-    // It entered nothing but renewals, and to enter those twice does nothing.
+    // The batch has stored only renewals, and storing those again changes nothing.
     if (witness === null) return false;
     const deadline = performance.now() + SEARCH_MS;
     let reason = message;
@@ -118,17 +123,17 @@ export class BatchWriter {
       }
       await sleep(SEARCH_PAUSE_MS);
     }
-    throw new StoreFault('OutcomeUnknown', `${message}, and whether it happened cannot be found out: ${reason}`);
+    throw new StoreFault('OutcomeUnknown', `${message}, and it is unknown whether the batch was stored: ${reason}`);
   }
 
   /**
-   * A batch that is found may be on this machine only, when the wait for a standby was cut short. The lock itself is logged,
-   * behind the batch: when its COMMIT is confirmed, the batch is confirmed as well.
+   * If the wait for a standby was cut short, a batch that is found may exist only on the primary. The lock is written
+   * to the log after the batch: once the COMMIT of the lock is confirmed, the batch is confirmed as well.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
     try {
-      // The batch then waits, or its wait was cut short; this one would wait as well.
+      // While the standby is away, the COMMIT of this look-up would wait as well.
       if (await this.#heartbeat.isStandbyAway(connection)) throw new Error(STANDBY_AWAY);
       const users = lock.rows();
       users.add(...keyOf(user));
@@ -143,7 +148,12 @@ export class BatchWriter {
     }
   }
 
-  #attempt(commands: readonly Command[], part: Part, lane: number | null, onDecided: () => void): Promise<Outcomes> {
+  #attempt(
+    commands: readonly Command[],
+    part: Part,
+    lane: number | null,
+    { onDecided, beside }: { onDecided: () => void; beside: WriteBeside },
+  ): Promise<Outcomes> {
     return this.#sessions.run(lane, async (connection, open) => {
       if (await this.#heartbeat.isStandbyAway(connection)) throw new StoreFault('StoreUnavailable', STANDBY_AWAY);
       const { clock, placement } = this.#database;
@@ -154,9 +164,11 @@ export class BatchWriter {
         decided = await decide(connection, commands, context);
       }
       assert(!('missing' in decided), 'the row of an end user is never deleted');
-      if (decided.writes.length === 0) await connection.send([ROLLBACK]);
+      const others = beside(decided.outcomes).map((query) => ({ query, rows: 1 }));
+      const writes = [...decided.writes, ...others];
+      if (writes.length === 0) await connection.send([ROLLBACK]);
       else {
-        const committed = commit(connection, decided, part);
+        const committed = commit(connection, { ...decided, writes }, part);
         open();
         if (lane !== null) onDecided();
         await committed;
@@ -170,7 +182,7 @@ export class BatchWriter {
   }
 }
 
-/** Gives new end users the row that is locked for them: in a transaction of its own, in the order of all locks. */
+/** Inserts the rows of new end users, which batches lock. This is a separate transaction, in the order of all locks. */
 async function addEndUsers(
   connection: Connection,
   users: readonly EndUserKey[],
@@ -189,7 +201,9 @@ async function commit(connection: Connection, decided: Decided, part: Part): Pro
   if (warning !== null) throw new CommitLost(decided, warning);
 }
 
-/** COMMIT got no answer, or one with a warning: PostgreSQL gives one when its wait for a standby is cut short. */
+/**
+ * COMMIT got no answer, or an answer with a warning, which PostgreSQL sends if the wait for a standby was cut short.
+ */
 class CommitLost extends Error {
   readonly decided: Decided;
 

@@ -1,4 +1,4 @@
-// The connection of a lane goes from one batch to the next, and back to the pool when none follows.
+// The connection of a lane is passed from one batch to the next, and returned to the pool if no batch follows.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -8,7 +8,7 @@ import { LaneSessions } from './lane-sessions.ts';
 
 const LANE = 3;
 
-/** A pool of connections that only say how they came back. */
+/** A pool that records which connections are returned, and whether they are sound. */
 function fakePool() {
   const returned: string[] = [];
   let opened = 0;
@@ -20,7 +20,7 @@ function fakePool() {
   return { returned, sessions: new LaneSessions({ connect }) };
 }
 
-/** A batch that the test ends. */
+/** Begins a batch that the test ends. */
 function runBatch(sessions: LaneSessions, lane: number | null) {
   const { promise: decided, resolve: commit, reject: fail } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<{ connection: Connection; open: () => void }>();
@@ -41,14 +41,14 @@ describe('the connection of a lane of PostgreSQL', () => {
     const second = runBatch(sessions, LANE);
     assert.equal((await second.begun).connection, connection);
     await nextTurn();
-    assert.deepEqual(returned, [], 'it is in use');
+    assert.deepEqual(returned, [], 'the connection is in use');
     second.commit();
     await second.run;
     await nextTurn();
     assert.deepEqual(returned, ['connection 1, sound']);
   });
 
-  test('a connection that no batch of its lane takes over goes back to the pool, once', async () => {
+  test('if no batch of a lane takes over the connection, it goes back to the pool once', async () => {
     const { sessions, returned } = fakePool();
     for (const expected of [['connection 1, sound'], ['connection 1, sound', 'connection 2, sound']]) {
       const batch = runBatch(sessions, LANE);
@@ -60,13 +60,13 @@ describe('the connection of a lane of PostgreSQL', () => {
     }
   });
 
-  test('after an error no batch takes the connection over, and it is closed once both of its batches are over', async () => {
+  test('after an error no further batch takes over the connection, and it is closed when both of its batches have ended', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection, open } = await first.begun;
     open();
     const second = runBatch(sessions, LANE);
-    assert.equal((await second.begun).connection, connection, 'a batch follows');
+    assert.equal((await second.begun).connection, connection, 'the second batch takes over the connection');
     first.fail(new Error('the COMMIT was refused'));
     await assert.rejects(first.run, /the COMMIT was refused/);
     const third = runBatch(sessions, LANE);
@@ -80,7 +80,7 @@ describe('the connection of a lane of PostgreSQL', () => {
     await third.run;
   });
 
-  test('a batch that follows no other one leaves no connection open', async () => {
+  test('a batch without a lane returns its connection to the pool at once', async () => {
     const { sessions, returned } = fakePool();
     const batch = runBatch(sessions, null);
     const { open } = await batch.begun;

@@ -1,23 +1,23 @@
-// The connections that batches are written on. Once a batch has sent its COMMIT, the next one of its lane may send its own
-// statements behind that on the same connection: the server then goes from one to the next without waiting, and the next
-// one loads what the one before has left. A connection that no batch follows on goes back to the pool.
+// Assigns connections to batches. Once a batch has sent its COMMIT, the next batch of its lane may send its statements
+// on the same connection. The server then continues with the next batch without a round trip, and the next batch sees
+// the writes of the previous one. A connection that no further batch uses returns to the pool.
 
 import { StoreFault } from '../../store-fault.ts';
 import type { Connection } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 
 interface Session {
-  /** Null for a batch that follows no other, and is followed by none. */
+  /** Null for a batch that does not share its connection. */
   readonly lane: number | null;
   readonly connection: Connection;
-  /** Batches on it: one, or two when one follows the other. */
+  /** Number of batches that use the connection: one, or two if one follows the other. */
   users: number;
   isSound: boolean;
 }
 
 export class LaneSessions {
   readonly #pool: Pick<ConnectionPool, 'connect'>;
-  /** By lane, the one on which the next batch may follow. */
+  /** By lane, the session that the next batch may use. */
   readonly #open = new Map<Session['lane'], Session>();
 
   constructor(pool: Pick<ConnectionPool, 'connect'>) {
@@ -25,10 +25,11 @@ export class LaneSessions {
   }
 
   /**
-   * Runs a batch on a connection: on the one that is open in its lane, at once, or on another. After an error a connection
-   * is closed, which rolls back; a batch that follows on it fails as well. A fault is thrown before anything is sent.
+   * Runs a batch on the open connection of its lane, or on another one from the pool. After an error, the connection is
+   * closed, which rolls back; a batch that follows on it fails as well. A `StoreFault` does not close it, since it is
+   * thrown before anything is sent.
    *
-   * @param work calls `open` once its COMMIT is sent
+   * @param work runs the batch, and calls `open` once its COMMIT is sent
    */
   async run<Result>(
     lane: Session['lane'],
@@ -50,7 +51,7 @@ export class LaneSessions {
     }
   }
 
-  /** A server that cannot be reached is down: the batch fails at once, and the next one tries again. */
+  /** If the server cannot be reached, the batch fails at once, and the next batch tries again. */
   async connect(): Promise<Connection> {
     try {
       return await this.#pool.connect();
@@ -65,8 +66,9 @@ export class LaneSessions {
   }
 
   /**
-   * The next batch of the lane is sent in the same turn of the event loop, before the responses of this one. Through the
-   * pool it would get a connection only behind them.
+   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. That batch begins
+   * in the same turn, before the responses to this one are sent. From the pool, it would get a connection only after
+   * them.
    */
   #leave(session: Session): void {
     this.#offer(session);

@@ -1,4 +1,4 @@
-// Writes the balances of an end user back: its cycles as they differ from what is stored, and its own row.
+// Writes the balances of an end user back to the file: its new and changed cycles, and the row of the end user itself.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -28,7 +28,8 @@ export class BalanceWriter {
         `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
          VALUES ${rows}`,
     );
-    // Three statements: naming `status` or `ends_at` updates the indexes of active cycles each time credits are spent.
+    // Three statements: setting `status` or `ends_at` would update the indexes of active cycles even if only credits
+    // are spent.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
     this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ? ${key}`);
     this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, status = ? ${key}`);
@@ -48,14 +49,15 @@ export class BalanceWriter {
   }
 
   /**
-   * Other statements see new cycles after the next `flush`.
+   * Other statements see new cycles only after `flush`.
    *
-   * @param stored what the file has; `current` has all of its cycles
+   * @param stored the balances in the file
+   * @param current the balances to write, with all cycles of `stored`
    */
   write(user: EndUserKey, stored: Balances, current: Balances): void {
     if (current.latestPosting === stored.latestPosting) return;
     const { opened, changed } = cycleChanges(stored.state, current.state);
-    // A cycle that is stopped makes room in the index of active cycles for the one that is opened.
+    // A stopped cycle must leave the unique index of active cycles before another one is inserted.
     for (const { before, after } of changed) this.#change(user, before, after);
     for (const cycle of opened) this.insertCycle(user, cycle);
     const statement = stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
@@ -83,6 +85,6 @@ export class BalanceWriter {
         : status !== before.status
           ? this.#setStatus.run(remaining, status, ...key)
           : this.#setRemaining.run(remaining, ...key);
-    assert(changes === 1, 'a cycle that was loaded is there to be changed');
+    assert(changes === 1, 'a loaded cycle is stored');
   }
 }

@@ -1,10 +1,10 @@
-// The end users that the writer knows, and which of them are pending: their balances in the file do not count their latest
-// postings yet. Known end users are kept in two generations, and pending ones are flushed a generation behind:
+// The writer's cache of end users. An end user is pending while its balances in the file do not count its latest
+// postings yet. The cache has two generations, and pending end users are flushed one generation later:
 //
-//   known, and pending if something happened ──generation is full──▶ older: flushed evenly until the next one is full, and dropped
+//   young: collects end users ──full──▶ old: flushed evenly until the next young generation is full, then dropped
 //
-// A generation is flushed in the order of the file, so that a page is written once for several end users. What is pending is
-// in the journal: after a crash it is found there.
+// A generation is flushed in the order of the file, so that a page is written once for several end users. All pending
+// postings are in the journal, from which they are read again after a crash.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -16,14 +16,14 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
-/** Of one generation. There are two: they bound the memory, and what a start reads. */
+/** The limits of one generation. The two generations bound the memory, and how much a start has to read. */
 export interface CacheLimits {
   readonly endUsersMax: number;
-  /** Postings that are appended while the generation is the current one. */
+  /** Postings that are appended while the generation is the young one. */
   readonly postingsMax: number;
-  /** Some 150 bytes each. */
+  /** A cycle takes about 150 bytes. */
   readonly cyclesMax: number;
-  /** Pending postings of one end user: a reader folds them. */
+  /** Pending postings of one end user. Each read has to fold them. */
   readonly perUserMax: number;
 }
 
@@ -34,19 +34,19 @@ export const CACHE_LIMITS: CacheLimits = {
   perUserMax: 64,
 };
 
-/** An end user that is known. There are many: each field counts. */
+/** A cached end user. There are many, so each field costs memory. */
 export interface CachedEndUser {
-  /** Its `endUserText`. */
+  /** The `endUserText` of the end user. */
   readonly name: string;
-  /** As the file has it; null while it was not read. */
+  /** The state in the file; null until it is read. */
   stored: EndUserState | null;
-  /** The latest posting that `stored` counts; null when there is none. */
+  /** The latest posting that `stored` counts; null if there is none. */
   storedPosting: number | null;
-  /** As it is, with all cycles of `stored`. */
+  /** The current state, with all cycles of `stored`. */
   state: EndUserState;
   latestPosting: number | null;
   pendingPostings: number;
-  /** Whether it is among those that will be flushed. */
+  /** Whether the end user is in the queue to be flushed. */
   isQueued: boolean;
 }
 
@@ -58,22 +58,22 @@ export class EndUserCache {
   #young = new Map<string, CachedEndUser>();
   #old = new Map<string, CachedEndUser>();
   #youngCycles = 0;
-  /** Those of this generation that will be flushed, and where each stands among the balances. */
+  /** The end users of the young generation to flush, and the place of each in the order of the file. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
-  /** Those of the generation before that are left, the next one last. */
+  /** The end users of the old generation that are not flushed yet, the next one last. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The latest posting of all when this generation began. */
+  /** The latest posting of the journal when the young generation began. */
   #beganAt: number;
   /** The latest instant of a `load`. */
   #now: Instant = 0;
   #latestPosting: number;
   #rotations = 0;
-  /** Whether rows of balances are on their way. */
+  /** Whether there are rows that `BalanceWriter` has not flushed yet. */
   #isWriting = false;
 
-  /** Begins with what the journal says is pending. */
+  /** Finds the pending end users in the journal. */
   constructor(db: DatabaseSync, limits: CacheLimits, latestPosting: number) {
     this.#limits = limits;
     this.#reader = new EndUserReader(db);
@@ -91,7 +91,7 @@ export class EndUserCache {
     return this.#queued.length + this.#flushing.length > 0;
   }
 
-  /** How often a generation was dropped, since this was asked last. */
+  /** The number of generations that were dropped since the last call. */
   takeRotations(): number {
     const rotations = this.#rotations;
     this.#rotations = 0;
@@ -99,9 +99,9 @@ export class EndUserCache {
   }
 
   /**
-   * With at least the cycles that are live at `now`.
+   * Loads an end user with at least the cycles that are live at `now`.
    *
-   * @param name its `endUserText`
+   * @param name the `endUserText` of the end user
    */
   load(user: EndUserKey, name: string, now: Instant): CachedEndUser {
     this.#now = now;
@@ -114,7 +114,7 @@ export class EndUserCache {
     return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
   }
 
-  /** Takes over what has happened to an end user that `load` gave out. */
+  /** Updates an end user from `load` after `postings` new postings. */
   change(cached: CachedEndUser, state: EndUserState, postings: number, latestPosting: number): void {
     this.#youngCycles += Math.max(0, state.cycles.length - cached.state.cycles.length);
     cached.state = state;
@@ -124,7 +124,7 @@ export class EndUserCache {
     if (!cached.isQueued) this.#queue(cached);
   }
 
-  /** Writes an end user back at once: others would find what is due for it in the file. */
+  /** Writes the balances of an end user to the file at once. */
   flush(cached: CachedEndUser): void {
     const { stored, storedPosting, state, latestPosting } = this.#read(cached);
     this.#isWriting = true;
@@ -139,9 +139,9 @@ export class EndUserCache {
   }
 
   /**
-   * To be called with each batch, behind its changes.
+   * Must be called for each batch, after its changes.
    *
-   * @returns whether anything was written: a batch that changes nothing writes only where a generation is full
+   * @returns whether anything was written; a batch without changes writes only if a generation is full
    */
   keepUp(changed: readonly CachedEndUser[]): boolean {
     const progress = this.#progress;
@@ -171,7 +171,7 @@ export class EndUserCache {
     this.#isWriting = false;
   }
 
-  /** How full this generation is: from 0 to 1, and a little more. */
+  /** How full the young generation is: from 0 to 1, or slightly more. */
   get #progress(): number {
     const { endUsersMax, postingsMax, cyclesMax } = this.#limits;
     const postings = this.#latestPosting - this.#beganAt;
@@ -186,7 +186,7 @@ export class EndUserCache {
 
   #known(cached: CachedEndUser, now: Instant): CachedEndUser {
     this.#read(cached);
-    // What has ended leaves the state once its last values are in the file.
+    // An ended cycle is dropped from the state only after its final values are in the file.
     if (cached.storedPosting !== cached.latestPosting) return cached;
     const live = liveState(cached.state, now);
     if (live === cached.state) return cached;
@@ -195,7 +195,7 @@ export class EndUserCache {
     return cached;
   }
 
-  /** One that was found in the journal at the start has to be read first. */
+  /** Reads an end user that was found in the journal at the start and has not been read yet. */
   #read(cached: CachedEndUser): CachedEndUser {
     if (cached.stored !== null) return cached;
     const { stored, current } = this.#reader.replay(endUserOf(cached.name), cached.latestPosting as number, this.#now);
@@ -221,9 +221,12 @@ export class EndUserCache {
     }
   }
 
-  /** All of the older generation is flushed, and with it every posting from before this one began. */
+  /**
+   * Drops the old generation, which must be flushed. The file then counts every posting from before the young one
+   * began.
+   */
   #rotate(): void {
-    assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');
+    assert(this.#flushing.length === 0, 'a generation is flushed before it is dropped');
     this.#saveFlushed.run(this.#beganAt);
     this.#old = this.#young;
     this.#young = new Map();
@@ -238,7 +241,10 @@ export class EndUserCache {
   }
 }
 
-/** Close enough to the order of the file to bring neighbours together: 3 bits of the account and 28 of the UUID. */
+/**
+ * Approximates the order of the file, so that neighbours are flushed together: 3 bits of the account and 28 of the
+ * UUID.
+ */
 function placeOf({ account, endUser }: EndUserKey): number {
   return (account % 8) * 2 ** 28 + Number.parseInt(endUser.slice(0, 7), 16);
 }

@@ -1,5 +1,6 @@
-// Reads the state of end users as it is: what is stored, and behind that what the journal says. Postings are appended to
-// the journal at once, which dirties next to no pages; balances are written back later, together with their neighbours'.
+// Reads the current state of end users: the stored balances with the pending postings of the journal applied. Postings
+// are appended to the journal at once, which dirties few pages. Balances are written back later, together with those of
+// neighbours in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances count it
 
@@ -14,25 +15,25 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOf, uuidOfHex } from '../file/uuid.ts';
 import { type NumberedPosting, PostingReader } from '../journal/posting-reader.ts';
 
-/** What is known of an end user up to one of its postings. */
+/** The state of an end user up to one of its postings. */
 export interface Balances {
   readonly state: EndUserState;
-  /** Null for an end user that was never given anything. */
+  /** Null for an end user without postings. */
   readonly latestPosting: number | null;
 }
 
 const OTHER_COLUMNS = 'period, type, status, amount, remaining, starts_at, ends_at, validity_days';
 export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 
-/** `ends_at` of an end user's own row: behind every end. */
+/** `ends_at` of the row of an end user itself, which sorts after all of its cycles. */
 export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
-/** Interned: SQLite's strings compare letter by letter, literals by address. */
+/** Literals for the strings in rows. Strings from SQLite are compared character by character, literals by address. */
 const INTERNED = new Map<string, never>(
   ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
 );
 
-/** As stored, right or wrong: the audit wants to see it, all others check it. */
+/** The cycle as stored, without checks: the audit reports wrong values, and all other callers assert. */
 export function cycleOf(row: Row): Cycle {
   const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
   return {
@@ -50,19 +51,19 @@ export function cycleOf(row: Row): Cycle {
 
 export interface Replayed {
   readonly stored: Balances;
-  /** With all cycles of `stored`, also those that have ended by now. */
+  /** Has all cycles of `stored`, including those that have ended. */
   readonly current: Balances;
 }
 
-/** The state of an end user with at least this many cycles is kept: loading 10,000 cycles takes 10 ms. */
+/** The state of an end user with at least this many cycles is cached: loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
-/** Of all end users whose state is kept; a cycle takes some 150 bytes. */
+/** The most cycles in that cache; a cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
 export class EndUserReader {
   readonly #balances: BalanceReader;
   readonly #postings: PostingReader;
-  /** End users with many cycles, the longest unused first. */
+  /** The cache of end users with many cycles, least recently used first. */
   readonly #kept = new Map<string, Balances>();
   #keptCycles = 0;
 
@@ -71,7 +72,10 @@ export class EndUserReader {
     this.#postings = new PostingReader(db);
   }
 
-  /** @param pending the latest posting that the stored balances may not count; null when they count all */
+  /**
+   * @param pending the latest posting of the end user if the stored balances may not count it yet; null if they count
+   * all
+   */
   read(user: EndUserKey, pending: number | null, now: Instant): Balances {
     const kept = this.#take(user);
     if (kept !== null) return this.#keep(user, this.#catchUp(user, kept, pending, now));
@@ -81,14 +85,14 @@ export class EndUserReader {
     return this.#keep(user, foldedAt(now, stored, postings));
   }
 
-  /** Folds the pending postings onto what is stored. */
+  /** Reads the stored balances, and applies the pending postings to them. */
   replay(user: EndUserKey, pending: number, now: Instant): Replayed {
     const latest = this.#balances.latestPosting(user);
     const postings = this.#pendingAfter(latest, pending, user);
     const first = postings[0]?.posting.createdAt;
-    // A posting may touch a cycle that has ended since.
+    // Pending postings may touch cycles that have ended since, so these are read too.
     const stored = this.#balances.read(user, first === undefined ? now : Math.min(now, first - 1));
-    // Some may have been flushed between the two reads.
+    // Some of the postings may have been flushed between the two reads.
     const missing = postings.filter(({ number }) => number > (stored.latestPosting ?? 0));
     return { stored, current: folded(stored, missing) };
   }
@@ -137,13 +141,13 @@ export class EndUserReader {
   }
 }
 
-/** Without what was spent from cycles that have ended by `now`, which are not there. */
+/** Skips postings to cycles that have ended by `now`, because those cycles were not loaded. */
 function foldedAt(now: Instant, from: Balances, postings: readonly NumberedPosting[]): Balances {
   const known = new Set(from.state.cycles.map(({ id }) => id));
   const counted = postings.filter(({ posting: { cycleId, terms, expiresAt } }) => {
     if (terms !== null) known.add(cycleId);
     const isKnown = known.has(cycleId);
-    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is there');
+    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is loaded');
     return isKnown;
   });
   const { state } = folded(from, counted);
@@ -160,16 +164,17 @@ function folded(from: Balances, postings: readonly NumberedPosting[]): Balances 
   return { state, latestPosting: latest.number };
 }
 
-/** Reads what is stored of an end user. */
+/** Reads the stored balances of an end user. */
 class BalanceReader {
   readonly #live: Statement;
   readonly #latest: Statement;
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    // A blob that is read costs an array outside of the heap; its digits do not.
+    // Reading a blob creates an array outside of the heap; reading its hexadecimal digits does not.
     const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting`;
-    // The first part is `isLive` but for the cycle that is due to renew.
+    // The first SELECT reads the cycles that have not ended, and the second one the cycle that is due to renew:
+    // together, `isLive`.
     this.#live = prepare(
       db,
       `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
@@ -183,7 +188,7 @@ class BalanceReader {
     );
   }
 
-  /** With the cycles that are live at `now`. */
+  /** Reads the cycles that are live at `now`. */
   read({ account, endUser }: EndUserKey, now: Instant): Balances {
     let latestPosting: number | null = null;
     const cycles: Cycle[] = [];
@@ -198,17 +203,20 @@ class BalanceReader {
         latestPosting = latest as number;
       }
     }
-    // A copy is as long as it has to be: an array that was pushed to has room for 17.
+    // `slice` makes a copy of the exact length: an array that grows by `push` has room for 17 elements.
     return { state: { cycles: inBurnOrder(cycles).slice() }, latestPosting };
   }
 
-  /** The latest posting that is counted. */
+  /** The latest posting that the stored balances count. */
   latestPosting({ account, endUser }: EndUserKey): number | null {
     return (this.#latest.all(account, this.#endUser.of(endUser))[0]?.[0] as number | undefined) ?? null;
   }
 }
 
-/** End users with postings behind what is flushed for certain, each with its latest, in the order of these. */
+/**
+ * The end users with postings after the mark in `flushed`, each with its latest posting, in the order of these
+ * postings.
+ */
 export function* unflushedEndUsers(db: DatabaseSync): Generator<readonly [user: EndUserKey, posting: number]> {
   const rows = prepare(
     db,

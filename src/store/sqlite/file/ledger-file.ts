@@ -1,7 +1,7 @@
-// Opening a ledger file: whether it is a ledger, whether it is intact, which schema it has, and whether another process
-// has it open. What is wrong is reported in one sentence, with what to do, before anything is written.
+// Opens ledger files. Checks that the file is an intact ledger with a supported schema, and that no other process has
+// it open. Reports a problem in one sentence that says what to do, before anything is written.
 
-import { closeSync, existsSync, mkdirSync, openSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, lstatSync, mkdirSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -12,62 +12,85 @@ import { ledgerSchema } from './schema.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
 import { uuidOf } from './uuid.ts';
 
-/** In order; a released migration never changes. */
+/** The migrations in order. A released migration never changes. */
 const MIGRATIONS: readonly string[] = [`${ledgerSchema}${accountSchema({ instant: 'INTEGER', options: 'STRICT' })}`];
 
-/** The schema version that the first migration creates. Files of lower versions were made before the first release. */
-const SCHEMA_FIRST = 9;
+/**
+ * The schema version that the first migration creates. Files with lower versions were created before the first release.
+ */
+const SCHEMA_FIRST = 11;
 
 /** The schema version that this release of Scrip uses. */
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
 
-/** "Scrp", in the header of each ledger file, tells it from the files of other programs. */
+/** "Scrp" in the header of each ledger file, to recognize files of other programs. */
 export const APPLICATION_ID = 0x53637270;
 
 const SYNCHRONOUS_FULL = 2;
 
-/** How long to wait for another process, such as the CLI making a key, to finish its own short transaction. */
+/** How long to wait for a short transaction of another process, such as the command line creating a key. */
 export const BUSY_TIMEOUT_MS = 5_000;
 
-/** Files up to this size are checked page by page at start, which takes about 5 ms a MiB; larger ones by `scrip verify`. */
+/**
+ * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. `scrip verify` checks larger
+ * ones.
+ */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
 
-/** Locks the file for as long as the process lives: the kernel releases the lock even after a kill -9. */
-export function lockLedgerFile(file: string): DatabaseSync {
-  makeFolder(file);
+/** How long to wait for another process that creates or migrates the ledger, which takes milliseconds. */
+const LOCK_WAIT_MS = 1_000;
+const SCHEMA_RETRY_MS = 10;
+
+const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
+
+/**
+ * Locks the file for as long as the process lives: the kernel releases the lock even after a kill -9.
+ *
+ * @param waitMs how long to wait for a process that has the lock
+ * @throws CannotOpen
+ */
+export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSync {
+  refuseWithoutFolder(file);
+  let lock: DatabaseSync | null = null;
   try {
-    // Behind a dangling link, the lock would have another name once the file is there.
+    // Create the file first: a dangling link would give the lock a different name once the file exists.
     if (!existsSync(file)) closeSync(openSync(file, 'a'));
-    const lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: 0 });
+    refuseSecondName(file);
+    lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: waitMs });
     lock.exec('BEGIN EXCLUSIVE');
     return lock;
   } catch (error) {
+    lock?.close();
     if (sqliteCode(error) !== SQLITE.busy) throw explained(file, error);
-    throw new CannotOpen(
+    throw new LedgerInUse(file);
+  }
+}
+
+class LedgerInUse extends CannotOpen {
+  constructor(file: string) {
+    super(
       `${file} is in use by another Scrip process; stop that one first, or use PostgreSQL to run several on one ledger.`,
     );
   }
 }
 
 /**
- * Opens the file, creating and migrating it where needed.
+ * Opens the file, and creates or migrates it if needed.
  *
- * @param isLocked whether the caller holds the lock; else it is taken for the time of a migration, since no server may be
- * running on a file whose schema changes
+ * @param isLocked whether the caller holds the lock. If not, a migration takes it, since no server may be running on
+ * the file during a migration.
  */
 export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
-  makeFolder(file);
+  refuseWithoutFolder(file);
   if (existsSync(file) && !statSync(file).isFile()) throw foreign(file);
+  refuseSecondName(file);
   let db: DatabaseSync | null = null;
   try {
     db = connect(file);
     refuseForeign(db, file);
-    if (schemaOf(db) < SCHEMA_LATEST) {
-      const lock = isLocked ? null : lockLedgerFile(file);
-      migrate(db);
-      lock?.close();
-    }
-    // A backup made by VACUUM INTO comes without it.
+    if (isLocked) migrate(db);
+    else migrateAlone(db, file);
+    // A backup made by VACUUM INTO is not in WAL mode.
     if (isLocked) {
       db.exec('PRAGMA journal_mode = WAL');
       truncateLog(db);
@@ -80,24 +103,43 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
 }
 
 /**
+ * Migrates under the lock. A starting server takes the lock before it migrates and holds it until it ends, so this
+ * checks the schema again while it waits for the lock.
+ *
+ * @throws CannotOpen if a server keeps running on the file with an older schema
+ */
+function migrateAlone(db: DatabaseSync, file: string): void {
+  const until = performance.now() + BUSY_TIMEOUT_MS;
+  while (schemaOf(db) < SCHEMA_LATEST) {
+    try {
+      using _lock = lockLedgerFile(file, 0);
+      migrate(db);
+    } catch (error) {
+      if (!(error instanceof LedgerInUse) || performance.now() > until) throw error;
+      Atomics.wait(sleeping, 0, 0, SCHEMA_RETRY_MS);
+    }
+  }
+}
+
+/**
  * Checkpoints the write-ahead log into the file, and truncates it.
  *
- * After a failed fsync a kernel may mark the pages as clean. A process that starts later then reads from the page cache a
- * commit that is not on the disk and that no later fsync writes; commits behind it in the log would be lost with it in a
- * power failure. The checkpoint writes it all to the file once more. Readers beside this process, such as `scrip verify`,
- * are not waited for: the log then goes on as it is.
+ * After a failed fsync, a kernel may mark the pages as clean. A process that starts later may then read a commit from
+ * the page cache that is not on disk and that no later fsync writes. A power failure would lose this commit and all
+ * later commits in the log. The checkpoint writes everything to the database file again. It does not wait for readers
+ * such as `scrip verify`: if there are any, the log is not truncated.
  */
 function truncateLog(db: DatabaseSync): void {
   db.exec('PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)');
   db.exec(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`);
 }
 
-/** A further connection to a file that `openLedgerFile` has found in order. */
+/** Opens another connection to a file that `openLedgerFile` has checked. */
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
-  // FULL: a commit is on stable storage before it returns; on macOS only with fullfsync. Pages of 2 KiB cost 9 % less
-  // than those of 4 KiB at 40 subtractions a commit. A checkpoint every 4 MiB of the log is short, and with the few pages
-  // of a batch it costs no more than one every 32 MiB.
+  // FULL: COMMIT returns once the commit is on stable storage; on macOS this also needs fullfsync. With 40 subtractions
+  // per commit, pages of 2 KiB cost 9 % less than pages of 4 KiB. A checkpoint after every 4 MiB of log is short, and
+  // since a batch dirties few pages, costs no more in total than one after every 32 MiB.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;
@@ -111,7 +153,10 @@ export function connect(file: string): DatabaseSync {
   return db;
 }
 
-/** Reads back, after a first commit, the settings that durability depends on: some builds of SQLite change them by then. */
+/**
+ * Checks the settings that durability depends on. Called after a first commit, because some builds of SQLite change the
+ * settings until then.
+ */
 export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   const synchronous = db.prepare('PRAGMA synchronous').get()?.synchronous;
   const journal = db.prepare('PRAGMA journal_mode').get()?.journal_mode;
@@ -122,7 +167,7 @@ export function refuseWithoutDurability(db: DatabaseSync, file: string): void {
   }
 }
 
-/** Reads the whole file, page by page, if it is small enough to do so at every start. */
+/** Checks all pages of the file if it is small enough to do so at every start. */
 export function checkPages(db: DatabaseSync, file: string): void {
   if (statSync(file).size > START_CHECK_BYTES_MAX) return;
   try {
@@ -133,7 +178,7 @@ export function checkPages(db: DatabaseSync, file: string): void {
   }
 }
 
-/** The mark of a copy into this file that is not finished: its source, and the last end user that was copied. */
+/** The mark of an unfinished copy into this file: its source, and the last end user that was copied. */
 export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUserKey | null } | null {
   if (numberOf(db, `SELECT count(*) FROM sqlite_schema WHERE name = 'copying'`) === 0) return null;
   const row = db.prepare('SELECT source, account, end_user FROM copying').get();
@@ -143,13 +188,14 @@ export function unfinishedCopy(db: DatabaseSync): { source: string; last: EndUse
   return { source: String(row.source), last };
 }
 
-/** @throws CannotOpen: part of such a ledger is missing */
+/** @throws CannotOpen if the file is an unfinished copy, since part of the ledger is missing */
 export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   if (unfinishedCopy(db) === null) return;
   throw new CannotOpen(`${file} holds an unfinished copy; run the same \`scrip copy\` again to finish it.`);
 }
 
 function migrate(db: DatabaseSync): void {
+  if (schemaOf(db) === SCHEMA_LATEST) return;
   if (schemaOf(db) === 0) db.exec('PRAGMA journal_mode = WAL');
   db.exec('BEGIN EXCLUSIVE');
   try {
@@ -172,7 +218,7 @@ function refuseForeign(db: DatabaseSync, file: string): void {
   refuseOtherSchema(schema, file);
 }
 
-/** @throws CannotOpen for a schema that this version neither has nor can migrate */
+/** @throws CannotOpen for a schema that this version neither supports nor can migrate */
 export function refuseOtherSchema(schema: number, file: string): void {
   if (schema > SCHEMA_LATEST)
     throw new CannotOpen(
@@ -192,25 +238,55 @@ function numberOf(db: DatabaseSync, sql: string): number {
   return Number(Object.values(db.prepare(sql).get() ?? {})[0]);
 }
 
-function makeFolder(file: string): void {
+/** Creates the folder for a new ledger. */
+export function makeFolder(file: string): void {
   const folder = dirname(file);
+  if (existsSync(folder)) return;
   try {
-    // The entry of a new folder is in its parent, which has to be on stable storage as well.
-    if (existsSync(folder) && !statSync(folder).isDirectory()) throw new Error('there is a file of that name');
-    if (!existsSync(folder)) syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
+    // The parent folder contains the entry of the new folder, so it must be synced as well.
+    syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
-      `The folder of ${file} cannot be made (${(error as Error).message}); point DATABASE_URL where Scrip may write.`,
+      `The folder of ${file} cannot be created (${(error as Error).message}); point DATABASE_URL where Scrip may write.`,
     );
   }
 }
 
-/** One name for one file, however many links lead to it: two names would give two locks. */
+/** If the disk is not mounted, a new ledger must not be created in its place: all data would seem to be lost. */
+function refuseWithoutFolder(file: string): void {
+  const folder = dirname(file);
+  if (existsSync(folder) && statSync(folder).isDirectory()) return;
+  throw new CannotOpen(
+    `The folder ${folder} does not exist: mount its disk, or add --create to create it for a new ledger.`,
+  );
+}
+
+/**
+ * SQLite finds the log of a file by the name of the file. Under a second name, it would not find the latest commits,
+ * and two processes would not see each other.
+ */
+export function refuseSecondName(file: string): void {
+  const status = statSync(file, { throwIfNoEntry: false });
+  if (!status?.isFile() || status.nlink <= 1) return;
+  const target = canonical(file);
+  const folder = dirname(target);
+  const others = readdirSync(folder).filter((name) => {
+    if (name === basename(target)) return false;
+    const other = lstatSync(join(folder, name), { throwIfNoEntry: false });
+    return other?.ino === status.ino && other.dev === status.dev;
+  });
+  const also = others.length === 0 ? '' : ` (here also ${others.join(', ')})`;
+  throw new CannotOpen(
+    `${file} has ${status.nlink} hard links${also}, and SQLite keeps a separate log for each; stop Scrip, and remove all but the one that it was using.`,
+  );
+}
+
+/** The path of a file with all links resolved: two paths to one file must not lead to two locks. */
 export function canonical(file: string): string {
   return existsSync(file) ? realpathSync(file) : join(realpathSync(dirname(file)), basename(file));
 }
 
-/** An error about the file as a sentence that says what to do; any other error as it is. */
+/** Converts an error about the file into a `CannotOpen` that says what to do; returns any other error unchanged. */
 export function explained(file: string, error: unknown): unknown {
   if (error instanceof CannotOpen) return error;
   const { message } = error as Error;
@@ -236,7 +312,7 @@ function isOfFileSystem(error: unknown): boolean {
 }
 
 function foreign(file: string): CannotOpen {
-  return new CannotOpen(`${file} is not a Scrip ledger; point DATABASE_URL at another file, and Scrip will make it.`);
+  return new CannotOpen(`${file} is not a Scrip ledger; point DATABASE_URL at a new file, which Scrip will create.`);
 }
 
 function damaged(file: string, detail: string): CannotOpen {

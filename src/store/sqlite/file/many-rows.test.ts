@@ -1,4 +1,4 @@
-// Rows that are written many at a time: each once and in order, however many there are, and a missing row is found out.
+// Writing many rows at a time: each row is written once and in order, and a missing row is an error.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,7 +18,7 @@ function table() {
   return { db, insert, all };
 }
 
-test('Each row is inserted once, in order, with its own UUID, however many there are', () => {
+test('Each row is inserted once, in order, with the right UUID, for any number of rows', () => {
   const { db, insert, all } = table();
   for (let count = 0; count <= 50; count++) {
     db.exec('DELETE FROM things');
@@ -30,11 +30,11 @@ test('Each row is inserted once, in order, with its own UUID, however many there
       wanted,
     );
     insert.flush();
-    assert.equal(all().length, count, 'what is inserted is not inserted again');
+    assert.equal(all().length, count, 'a second flush inserts nothing');
   }
 });
 
-test('A row that is missing when it is to be changed is an error, among any others', () => {
+test('Changing several rows fails if one of them does not exist', () => {
   const { db, insert } = table();
   for (let number = 1; number <= 20; number++) insert.add(insert.uuid(uuid(number)), 'before');
   insert.flush();
@@ -46,6 +46,6 @@ test('A row that is missing when it is to be changed is an error, among any othe
   assert.throws(() => change.flush(), /each row is written/);
 });
 
-test('A row with too few or too many values is refused', () => {
+test('A row with too few values is refused', () => {
   assert.throws(() => table().insert.add('one value'), /a value for each column/);
 });

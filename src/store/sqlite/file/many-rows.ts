@@ -1,5 +1,5 @@
-// A statement that runs for many rows at a time: beginning a statement, opening its table and indexes and ending it is a
-// third of what one row costs.
+// Runs a statement for many rows at a time. A third of the cost of a single row is starting and ending the statement
+// and opening its table and indexes.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -7,19 +7,19 @@ import { type Parameter, prepare, type Statement } from './statements.ts';
 import { UuidParameter } from './uuid.ts';
 
 const ROWS_MAX = 16;
-/** Rows of one run, the most first: any number of rows is made up of these. */
+/** The numbers of rows per run, largest first. Any number of rows is split into runs of these sizes. */
 const SIZES = [ROWS_MAX, 4, 1];
 
 export class ManyRows {
   readonly #columns: number;
   readonly #statements: readonly { readonly length: number; readonly statement: Statement }[];
-  /** The values of the rows that have been added, side by side. */
+  /** The values of all added rows, one row after the other. */
   #values: Parameter[] = [];
-  /** Each added row keeps its own, since they are bound together. */
+  /** Each added row needs its own buffers, since all rows are bound together. */
   readonly #uuids: UuidParameter[] = [];
   #uuidsUsed = 0;
 
-  /** @param sql the statement, given its rows as they stand behind `VALUES` */
+  /** @param sql returns the statement for the given rows, which follow `VALUES` */
   constructor(db: DatabaseSync, columns: number, sql: (rows: string) => string) {
     const row = `(${Array(columns).fill('?').join(', ')})`;
     this.#columns = columns;
@@ -29,21 +29,21 @@ export class ManyRows {
     }));
   }
 
-  /** The bytes of a UUID, for the row that is added next. */
+  /** The bytes of a UUID for the next row to be added. */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;
     this.#uuids[index] ??= new UuidParameter();
     return (this.#uuids[index] as UuidParameter).of(text);
   }
 
-  /** Its row is there for other statements after the next `flush`. */
+  /** Other statements see the row only after `flush`. */
   add(...row: readonly Parameter[]): void {
     assert(row.length === this.#columns, 'a row has a value for each column');
     for (const value of row) this.#values.push(value);
     if (this.#values.length >= ROWS_MAX * this.#columns) this.flush();
   }
 
-  /** Runs the statement for the rows that have been added. It has to change each of them. */
+  /** Runs the statement for all added rows. It must write each of them. */
   flush(): void {
     let at = 0;
     for (const { length, statement } of this.#statements)

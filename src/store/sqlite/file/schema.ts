@@ -1,13 +1,14 @@
-// The schema of a ledger file. UUIDs are stored as their 16 bytes, instants as milliseconds since 1970. The CHECKs refuse
-// an overdraft by themselves, whatever the code above them does.
+// The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECKs refuse an
+// overdraft even if the code that writes is wrong.
 //
-// What costs time here is not the fsync but the number of pages that a batch dirties. So `postings` and
-// `idempotency_records` are appended to, and `balances`, which keeps all of an end user on one page, is written back later
-// (`../balances/end-user-cache.ts`).
+// The cost of a batch is mainly the number of pages that it dirties, not the fsync. So `postings` and
+// `idempotency_records` are appended to, and `balances`, which has all rows of an end user on one page, is written back
+// later (`../balances/end-user-cache.ts`).
 
 export const ledgerSchema = `
--- Cycles, each in its latest period, clustered by end user and end: one short range holds all that are live. An end
--- user's own row sorts behind its cycles, at the end of time, and names the latest posting that they count.
+-- Cycles, each in its latest period, clustered by end user and end, so that the live cycles are one short range. Each
+-- end user also has a row of its own, of the type 'end-user'. It sorts after the cycles, and names the latest posting
+-- that they count.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -34,8 +35,8 @@ CREATE TABLE balances (
 CREATE UNIQUE INDEX one_active_cycle ON balances (account, end_user) WHERE type = 'recurring' AND status = 'active';
 CREATE INDEX renewals_due ON balances (ends_at) WHERE type = 'recurring' AND status = 'active';
 
--- The journal, in the order in which it was written. Each posting names the previous one of the same end user: listing
--- what happened to an end user is following these from the latest posting.
+-- The journal, in write order. Each posting refers to the previous one of the same end user, so that the history of an
+-- end user is read backwards from its latest posting.
 CREATE TABLE postings (
   posting INTEGER PRIMARY KEY,
   previous INTEGER CHECK (previous < posting),
@@ -52,21 +53,21 @@ CREATE TABLE postings (
   expires_at INTEGER NOT NULL CHECK (expires_at > created_at),
   actor TEXT NOT NULL CHECK (actor <> ''),
   note TEXT CHECK (length(note) BETWEEN 1 AND 500),
-  -- What the cycle is, where the posting opens it or a period of it.
+  -- The terms, if the posting opens a cycle or a period.
   cycle_type TEXT CHECK (cycle_type IN ('one-time', 'recurring')),
   validity_days INTEGER CHECK (validity_days >= 1),
   CHECK ((cycle_type IS NULL) = (validity_days IS NULL))
 ) STRICT;
 
--- All postings up to this one are counted in balances. Later ones may be, too: each end user's own row tells.
+-- All postings up to this one are counted in balances. Later ones may be counted too: see the row of each end user.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
 ) STRICT;
 INSERT INTO flushed (only, posting) VALUES (1, 0);
 
--- The state of an end user right behind some of its transactions: where the balance at an earlier instant, and a place far
--- back in its history, are found from.
+-- The state of an end user after some of its transactions. Earlier balances are computed from a snapshot, and old
+-- transactions are found with it.
 CREATE TABLE snapshots (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -76,8 +77,8 @@ CREATE TABLE snapshots (
   PRIMARY KEY (account, end_user, transaction_id)
 ) STRICT, WITHOUT ROWID;
 
--- The latest instant that the ledger has given out, and the last sequence within it. The checksum tells a clock that
--- was set by hand, which would revive or end credits, from one that the ledger wrote.
+-- The latest instant that the ledger has used, and the last sequence in it. The checksum detects a clock that was set
+-- by hand, which would revive or expire credits.
 CREATE TABLE clock (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   at INTEGER NOT NULL,
@@ -85,7 +86,8 @@ CREATE TABLE clock (
   checksum INTEGER NOT NULL
 ) STRICT;
 
--- Idempotency records, appended. Those of grants have odd numbers, since they are kept longer.
+-- Idempotency records, in the order in which they were added. Records of grants have odd numbers, because they are kept
+-- longer.
 CREATE TABLE idempotency_records (
   record INTEGER PRIMARY KEY,
   hash INTEGER NOT NULL,
@@ -94,12 +96,13 @@ CREATE TABLE idempotency_records (
   key TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
   request TEXT NOT NULL,
   request_id TEXT NOT NULL,
-  -- JSON; null where the request was accepted and there is no more to say.
+  -- JSON; null for an accepted request without a cycle to return.
   outcome TEXT,
   recorded_at INTEGER NOT NULL
 ) STRICT;
 
--- Where the record of a key is, by a hash of the key. Records after \`indexed\` are not in it yet: memory has them.
+-- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` are not in it yet; memory
+-- has them.
 CREATE TABLE idempotency_index (
   hash INTEGER NOT NULL,
   record INTEGER NOT NULL,
@@ -108,18 +111,18 @@ CREATE TABLE idempotency_index (
 CREATE TABLE idempotency_indexed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   record INTEGER NOT NULL,
-  -- So that clients, who choose the keys, cannot choose the hashes.
+  -- Part of each hash, so that clients, who choose the keys, cannot choose the hashes.
   seed BLOB NOT NULL CHECK (length(seed) = 16)
 ) STRICT;
 INSERT INTO idempotency_indexed (only, record, seed) VALUES (1, 0, randomblob(16));
 
--- Up to which posting each consumer of the feed has come.
+-- The last posting that each consumer of the feed has counted. The consumers are 'totals' and 'end-users'.
 CREATE TABLE feed_positions (
   consumer TEXT PRIMARY KEY,
   posting INTEGER NOT NULL
 ) STRICT;
 
--- What postings add up to. Credits of many end users together may pass what 64 bits hold, so they are decimal text.
+-- Totals of postings. The credits of many end users together may exceed 64 bits, so they are stored as decimal text.
 CREATE TABLE daily_totals (
   account INTEGER NOT NULL,
   day INTEGER NOT NULL,
@@ -136,10 +139,25 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- Which stretches of 64 postings hold some of an account.
-CREATE TABLE account_activity (
+-- What lists show of each end user, up to the latest posting in the row. Expiries are counted a second or two late.
+CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
-  stretch INTEGER NOT NULL,
-  PRIMARY KEY (account, stretch)
+  end_user BLOB NOT NULL CHECK (length(end_user) = 16),
+  balance INTEGER NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),
+  -- The next instant at which credits expire and will not renew.
+  expires_at INTEGER,
+  latest_activity INTEGER NOT NULL,
+  latest_posting INTEGER NOT NULL,
+  PRIMARY KEY (account, end_user)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX summaries_by_balance ON end_user_summaries (account, balance, latest_activity);
+CREATE INDEX summaries_by_activity ON end_user_summaries (account, latest_activity);
+CREATE INDEX summaries_by_expiry ON end_user_summaries (account, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX summaries_expiring ON end_user_summaries (expires_at) WHERE expires_at IS NOT NULL;
+
+CREATE TABLE end_user_counts (
+  account INTEGER PRIMARY KEY,
+  end_users INTEGER NOT NULL,
+  with_credits INTEGER NOT NULL
+) STRICT;
 `;

@@ -1,14 +1,14 @@
-// Sorts natively by a numeric key: the key of an item and its place are packed into one number.
+// Sorts by a numeric key with a native sort: the key and the index of each item are packed into one number.
 
 import assert from 'node:assert/strict';
 
-/** Items that can be sorted together. */
+/** The bounds of the indexes and the keys. */
 const PLACES = 2 ** 21;
 const KEYS = 2 ** 31;
 
 /**
  * @param keys whole numbers below 2^31, fewer than 2^21 of them
- * @returns the places of the keys, in the order of the keys
+ * @returns the indexes of the keys, sorted by key
  */
 export function sortedPlaces(keys: readonly number[]): Uint32Array {
   assert(keys.length < PLACES, 'a sort has a bounded length');

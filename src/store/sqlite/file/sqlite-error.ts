@@ -1,4 +1,4 @@
-// What SQLite's result codes mean to a ledger: https://sqlite.org/rescode.html
+// The faults that SQLite's result codes stand for: https://sqlite.org/rescode.html
 
 import { AssertionError } from 'node:assert';
 import { StoreFault } from '../../store-fault.ts';
@@ -13,15 +13,15 @@ export const SQLITE = {
   notADatabase: 26,
 } as const;
 
-/** The primary result code, or null when the error is not SQLite's. */
+/** The primary result code; null if the error is not from SQLite. */
 export function sqliteCode(error: unknown): number | null {
   const extended = (error as { errcode?: unknown } | null)?.errcode;
   return typeof extended === 'number' ? extended & 0xff : null;
 }
 
 /**
- * What an error before COMMIT means. An invariant violation or a damaged file stops the ledger. Any other error comes from
- * outside, and since the transaction is rolled back, nothing happened.
+ * The fault for an error before COMMIT. An invariant violation or a damaged file stops the ledger. Any other error
+ * comes from outside, and nothing happened, since the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

@@ -1,4 +1,4 @@
-// Prepared statements whose rows come as arrays, which are cheaper than objects.
+// Prepared statements that return rows as arrays, which are cheaper than objects.
 
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 
@@ -6,7 +6,7 @@ export type Row = readonly SQLOutputValue[];
 
 export type Parameter = number | string | Uint8Array | null;
 
-/** What Node's `StatementSync` is once it returns arrays, which its type does not say. */
+/** Node's `StatementSync` after `setReturnArrays`, for which it has no type. */
 export interface Statement {
   all(...parameters: readonly Parameter[]): readonly Row[];
   get(...parameters: readonly Parameter[]): Row | undefined;

@@ -1,11 +1,11 @@
-// UUIDs are 36 characters outside and 16 bytes in a row. Converted by hand, since each posting needs it five times:
-// 0.09 µs to bytes and 0.15 µs back, against 0.25 and 0.22 by way of Buffer.
+// Converts UUIDs between text and the 16 bytes in a row. Does not use Buffer, since each posting needs five
+// conversions: 0.09 µs to bytes and 0.15 µs back, against 0.25 and 0.22 µs with Buffer.
 
 const BYTES = 16;
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 const NIBBLES = new Uint8Array(128);
 for (let digit = 0; digit < 16; digit++) NIBBLES[digit.toString(16).charCodeAt(0)] = digit;
-/** Where in the text each byte begins. */
+/** The index in the text at which each byte begins. */
 const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /** @param uuid in lower case */
@@ -14,8 +14,9 @@ export function bytesOf(uuid: string): Uint8Array {
 }
 
 /**
- * A buffer for UUIDs that are bound to a statement which runs before the next one is bound: SQLite copies them. A new
- * array for each would cost memory outside of the heap, and more of the time of a posting than its insertion.
+ * A reusable buffer for a UUID parameter. SQLite copies it when the statement runs, so it can then be used for the next
+ * UUID. A new array for each UUID would cost memory outside of the heap, and take longer than the insertion of the
+ * posting.
  */
 export class UuidParameter {
   readonly #bytes = new Uint8Array(BYTES);
@@ -34,7 +35,7 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
   return bytes;
 }
 
-/** @param hex 32 digits, as `hex()` gives them: reading digits needs no array outside of the heap */
+/** @param hex 32 digits from SQLite's `hex()`, which needs no array outside of the heap */
 export function uuidOfHex(hex: string): string {
   const digits = hex.toLowerCase();
   const part = (from: number, to: number) => digits.slice(from, to);

@@ -1,4 +1,4 @@
-// Connections that want to write beside a writer that holds the lock nearly all the time.
+// Other connections can write although a busy writer holds the write lock nearly all the time.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -12,7 +12,7 @@ import { openSqliteStore } from '../sqlite-store.ts';
 import { openSqliteDestination, openSqliteSource } from '../tools/copying.ts';
 import { openSqliteTools } from '../tools/ledger-tools.ts';
 
-/** Writes for 20 ms at a time, and begins again after 0.3 ms, or as soon as it can. Counts its transactions. */
+/** The busy writer: transactions of 20 ms with gaps of 0.3 ms. Counts its transactions. */
 const BUSY = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData: { file, counts } } = require('node:worker_threads');
@@ -32,12 +32,12 @@ const BUSY = `
   db.close();`;
 
 /**
- * Transactions of the busy writer before all other writes have had their turn: mostly 5 to 20. With SQLite's own busy
- * handler there are hundreds, and it gives up after 250.
+ * How many transactions of the busy writer may pass before all other writes are done: mostly 5 to 20. With SQLite's own
+ * busy handler hundreds pass, and it gives up after 250.
  */
 const TRANSACTIONS_MAX = 120;
 
-/** A ledger with a busy writer. */
+/** Creates a ledger and starts its busy writer. */
 async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32Array }> {
   const file = temporaryFile();
   await (await openSqliteStore(file)).ledger.close();
@@ -51,7 +51,7 @@ async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32
   return { file, counts };
 }
 
-/** Writes one after another, each begun while the busy writer is writing. */
+/** Makes the writes one after another, and begins each of them while the busy writer is writing. */
 async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly (() => Promise<unknown>)[]) {
   let waited = 0;
   for (const write of writes) {
@@ -61,10 +61,10 @@ async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly 
     waited += Atomics.load(counts, 0) - before;
   }
   t.diagnostic(`${waited} transactions of the busy writer`);
-  assert(waited < TRANSACTIONS_MAX, `${waited} transactions went by`);
+  assert(waited < TRANSACTIONS_MAX, `${waited} transactions passed`);
 }
 
-test('An API key is created in a gap that a busy writer leaves', async (t) => {
+test('An API key is created between the transactions of a busy writer', async (t) => {
   const { file, counts } = await busyLedger(t);
   const { tools, keys } = openSqliteTools(file, { create: false });
   t.after(() => tools.close());
@@ -72,14 +72,14 @@ test('An API key is created in a gap that a busy writer leaves', async (t) => {
   await assertTurns(t, counts, ['a', 'b', 'c', 'd', 'e'].map(make));
 });
 
-test('Totals are rebuilt in a gap that a busy writer leaves', async (t) => {
+test('Totals are rebuilt between the transactions of a busy writer', async (t) => {
   const { file, counts } = await busyLedger(t);
   const { tools } = openSqliteTools(file, { create: false });
   t.after(() => tools.close());
   await assertTurns(t, counts, [() => tools.rebuildTotals()]);
 });
 
-test('The console writes in a gap that a busy writer leaves, in a transaction and without', async (t) => {
+test('The console writes between the transactions of a busy writer, with and without an explicit transaction', async (t) => {
   const { file, counts } = await busyLedger(t);
   await using database = openSqliteConsoleDatabase(file);
   const { queries, alone } = database;
@@ -95,7 +95,7 @@ test('The console writes in a gap that a busy writer leaves, in a transaction an
   assert.deepEqual(await queries.selectFrom(table).selectAll().execute(), []);
 });
 
-test('A copy is written in gaps that a busy writer leaves', async (t) => {
+test('A copy is written between the transactions of a busy writer', async (t) => {
   const from = temporaryFile();
   await makeHistory(from);
   const { file, counts } = await busyLedger(t);

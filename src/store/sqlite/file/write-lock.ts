@@ -1,6 +1,6 @@
-// The write lock of a ledger file for connections other than the writer's: the console, or another process that makes a
-// key. The writer holds the lock most of the time when it is busy, and releases it for a fraction of a millisecond after
-// each batch. SQLite's own busy handler looks again after up to 100 ms, and would miss that for seconds.
+// The write lock of a ledger file for connections other than the writer's: the console, or another process that creates
+// a key. A busy writer has the lock most of the time, and releases it for a fraction of a millisecond after each batch.
+// SQLite's own busy handler retries after up to 100 ms, and would miss these gaps for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
@@ -11,15 +11,18 @@ const RETRY_EVERY_MS = 0.5;
 const sleeping = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
 /**
- * Begins a transaction that writes. The thread waits for the lock.
+ * Begins a write transaction. Blocks the thread until the lock is free.
  *
- * @throws what SQLite throws when it is still busy after 5 s
+ * @throws SQLite's error if the lock is still busy after 5 s
  */
 export function beginToWrite(db: DatabaseSync): void {
   withWriteLock(db, () => db.exec('BEGIN IMMEDIATE'));
 }
 
-/** The same for a statement that is a transaction of its own: a busy statement has done nothing, and is run again. */
+/**
+ * Runs a statement that is a transaction by itself. A statement that fails because the lock is busy has done nothing,
+ * and is run again.
+ */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;
   db.exec('PRAGMA busy_timeout = 0');
@@ -38,7 +41,7 @@ export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Resu
   }
 }
 
-/** Runs `work` in a transaction that writes. */
+/** Runs `work` in a write transaction. */
 export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
   beginToWrite(db);
   try {

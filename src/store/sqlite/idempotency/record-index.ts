@@ -1,6 +1,6 @@
-// Finds idempotency records by a hash of their key. The latest are in memory. When there are enough of them, they become a
-// run: sorted by hash, and inserted evenly into one B-tree while the next ones come, so that a page of it is written once
-// for several records. Entries of deleted records are removed by a run that passes them.
+// Finds idempotency records by a hash of their key. The latest records are in memory. When there are enough of them,
+// they become a sorted run: sorted by hash, and inserted evenly into one B-tree while new records arrive, so that a
+// page of the B-tree is written once for several records. A run also removes the entries of deleted records.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -9,21 +9,21 @@ import { ManyRows } from '../file/many-rows.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 
-/** Records of a run: some 60 bytes of memory each, twice. */
+/** The number of records in a run. Each takes about 60 bytes, and memory holds up to two runs of them. */
 const RUN_MAX = 131_072;
 
 /** One more than the largest hash. */
 const HASHES = 2 ** 31;
 
-/** Hashes that one statement looks up: any number of them is made up of these. */
+/** The numbers of hashes per look-up, largest first. Any number of hashes is split into look-ups of these sizes. */
 const LOOKED_UP = [16, 4, 1];
 
-/** When so large a part of the B-tree belongs to deleted records, the next run removes it. */
+/** If more than this part of the B-tree belongs to deleted records, the next run removes their entries. */
 const EXPIRED_PART = 1 / 4;
 
 type Entry = readonly [hash: number, record: number];
 
-/** Records by hash. Two keys hardly ever have the same. */
+/** Records by hash. Two keys rarely have the same hash. */
 class HashTable {
   readonly #places = new Map<number, number | number[]>();
   readonly #hashes: number[] = [];
@@ -41,14 +41,14 @@ class HashTable {
     this.#records.push(record);
   }
 
-  /** Adds the records that have this hash to `found`. */
+  /** Adds the records with this hash to `found`. */
   find(hash: number, found: Set<number>): void {
     const known = this.#places.get(hash);
     if (typeof known === 'number') found.add(this.#records[known] as number);
     else for (const place of known ?? []) found.add(this.#records[place] as number);
   }
 
-  /** By hash. */
+  /** All entries, sorted by hash. */
   sorted(): readonly Entry[] {
     const entry = (place: number) => [this.#hashes[place] as number, this.#records[place] as number] as const;
     return Array.from(sortedPlaces(this.#hashes), entry);
@@ -63,14 +63,14 @@ export class RecordIndex {
   readonly #saveIndexed: Statement;
   #recent = new HashTable();
   #run: HashTable | null = null;
-  /** All of the run, by hash. */
+  /** All entries of the run, sorted by hash. */
   #entries: readonly Entry[] = [];
   #inserted = 0;
-  /** The largest record of the run, and of `recent`. */
+  /** The highest record number in the run, and of all records. */
   #runLast = 0;
   #last: number;
   #indexed: number;
-  /** Entries of the B-tree, and how many of them belong to deleted records: estimates. */
+  /** Estimates: the number of entries in the B-tree, and how many of them belong to deleted records. */
   #size: number;
   #expired = 0;
   readonly #expiredThrough = { grants: 0, others: 0 };
@@ -96,7 +96,7 @@ export class RecordIndex {
     this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
     this.#indexed = Number(db.prepare('SELECT record FROM idempotency_indexed').get()?.record);
     this.#last = this.#indexed;
-    // Close enough, and read from one page.
+    // An estimate: counts at most 1,000,000 entries.
     this.#size = Number(
       db.prepare('SELECT count(*) AS count FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)').get()?.count,
     );
@@ -104,7 +104,7 @@ export class RecordIndex {
     for (const row of rows.iterate(this.#indexed)) this.add(...(row as unknown as [number, number]));
   }
 
-  /** Up to which record the B-tree has all. */
+  /** The B-tree has all records up to this number. */
   get indexed(): number {
     return this.#indexed;
   }
@@ -114,7 +114,7 @@ export class RecordIndex {
     this.#last = record;
   }
 
-  /** @returns the records that have one of these hashes */
+  /** @returns the records with one of these hashes */
   find(hashes: readonly number[]): Set<number> {
     const found = new Set<number>();
     for (const hash of hashes) {
@@ -129,14 +129,14 @@ export class RecordIndex {
     return found;
   }
 
-  /** To be called with each batch, behind its records. */
+  /** Must be called for each batch, after its records are added. */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
     if (this.#run !== null) this.#insertUntil(progress >= 1 ? this.#entries.length : this.#entries.length * progress);
     if (progress >= 1) this.#beginRun();
   }
 
-  /** Records up to `through` of this retention are deleted, `count` of them since the last time. */
+  /** Called after records of this retention were deleted up to `through`, `count` of them since the last call. */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);
     this.#expired += count;

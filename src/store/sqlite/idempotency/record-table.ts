@@ -1,5 +1,5 @@
-// Idempotency records in a ledger file: appended with the batch that they belong to, found by their key, and deleted when
-// their retention is over.
+// Idempotency records in a ledger file: added together with their batch, found by their key, and deleted after their
+// retention.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -14,13 +14,13 @@ import { RecordIndex } from './record-index.ts';
 
 export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, outcome, recorded_at';
 
-/** Records that one step of a sweep looks at. */
+/** The most records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
 
-/** The records of one retention. */
+/** The expired records of one retention. */
 export interface SweptRecords {
   readonly grants: boolean;
-  /** Those that are older are deleted. */
+  /** Older records are expired. */
   readonly before: Instant;
 }
 
@@ -31,11 +31,11 @@ export class RecordTable {
   readonly #delete: Statement;
   readonly #index: RecordIndex;
   readonly #seed: string;
-  /** By record name, the hashes of the keys that were loaded last. */
+  /** The hashes of the keys of the latest loaded batch, by record name. */
   readonly #hashes = new Map<string, number>();
-  /** Numbers of records are twice this, and one more for grants. */
+  /** The number of the next record is twice this, plus one for a grant. */
   #sequence: number;
-  /** Up to which record each sweep has come. */
+  /** The last record that each sweep has processed. */
   readonly #swept = { grants: 0, others: 0 };
 
   constructor(db: DatabaseSync, runMax?: number) {
@@ -58,7 +58,7 @@ export class RecordTable {
     this.#sequence = Math.ceil(Math.max(Number(last ?? 0), this.#index.indexed) / 2) + 1;
   }
 
-  /** Those of the keys of a batch that were used before. */
+  /** The stored records of the keys of a batch. */
   load({ recordNames }: Batch): IdempotencyRecords {
     this.#hashes.clear();
     for (const name of recordNames) if (name !== null) this.#hashes.set(name, hashOf(this.#seed, name));
@@ -86,12 +86,12 @@ export class RecordTable {
     this.#index.keepUp();
   }
 
-  /** Deletes expired records among the next few. */
+  /** Deletes the expired records among the next `SWEPT_MAX` records. */
   sweep({ grants, before }: SweptRecords): { readonly deleted: number; readonly isMore: boolean } {
     const retention = grants ? 'grants' : 'others';
     const after = this.#swept[retention];
     const rows = this.#oldest.all(after, SWEPT_MAX) as readonly (readonly [record: number, at: Instant])[];
-    // They are in the order of their instants, and none comes before those that were swept.
+    // Records are in the order of their instants, so no remaining record is older than a swept one.
     const expired = rows.findLast(([, at]) => at < before)?.[0];
     if (expired === undefined) return { deleted: 0, isMore: false };
     const deleted = Number(this.#delete.run(after, expired, grants ? 1 : 0).changes);
@@ -101,7 +101,7 @@ export class RecordTable {
   }
 }
 
-/** 31 bits, so that V8 keeps it as a small integer. */
+/** A hash of 31 bits, which V8 stores as a small integer. */
 export function hashOf(seed: string, name: string): number {
   return hash('sha256', seed + name, 'buffer').readUInt32BE(0) >>> 1;
 }

@@ -1,5 +1,5 @@
-// The feed of a ledger file: the journal itself, in the order of its numbers. Consumers read it beside the writer, which
-// then stores what they made of it together with their position.
+// The feed of a ledger file is the journal, in the order of posting numbers. Consumers read it outside of the writer.
+// The writer then stores their results together with their positions.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -10,34 +10,22 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns } from './posting-rows.ts';
 
-/** Postings of a part: some 3 ms of reading. */
+/** The number of postings in a part, which take about 3 ms to read. */
 const PART_MAX = 1_024;
-/** Those that are in memory at a time: more of them live longer than the garbage collector likes. */
+/** The number of postings in memory at a time. More of them live longer and make garbage collection slower. */
 const PIECE_MAX = 128;
 
-/** Postings that are looked through together for those of one account. */
-export const STRETCH_POSTINGS = 64;
+export const POSITION = 'SELECT posting FROM feed_positions WHERE consumer = ?';
+export const SAVE_POSITION = 'REPLACE INTO feed_positions (consumer, posting) VALUES (?, ?)';
 
-/** The first and the last posting of a stretch. */
-export function stretchRange(stretch: number): readonly [first: number, last: number] {
-  const first = stretch * STRETCH_POSTINGS;
-  return [first, first + STRETCH_POSTINGS - 1];
-}
-
-const POSITION = 'SELECT posting FROM feed_positions WHERE consumer = ?';
-
-type Stretch = readonly [account: number, stretch: number];
-
-/** What a consumer has made of the next part of the feed. */
+/** The result of a consumer for one part of the feed. */
 export interface FeedPart {
   readonly consumer: FeedConsumer['name'];
-  /** The position of the consumer. */
+  /** The position of the consumer before this part. */
   readonly after: number;
-  /** Its position behind this part. */
+  /** The position of the consumer after this part. */
   readonly through: number;
   readonly totals: Totals;
-  /** Which stretches of the journal hold postings of which accounts. */
-  readonly activity: readonly Stretch[];
   readonly isMore: boolean;
 }
 
@@ -48,7 +36,10 @@ export class FeedReader {
   readonly #next: Statement;
   readonly #attempt: Attempt;
 
-  /** @param attempt runs what reads the ledger: a consumer that fails is not the ledger's fault */
+  /**
+   * @param attempt runs each read of the ledger and handles its errors; an error of a consumer is not a fault of the
+   * ledger
+   */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
     this.#position = prepare(db, POSITION);
@@ -59,36 +50,24 @@ export class FeedReader {
     );
   }
 
-  /** The next part for a consumer, in whole transactions; null when there is nothing new. */
+  /** The next part for a consumer, in whole transactions; null if there is nothing new. */
   next(consumer: FeedConsumer): FeedPart | null {
     const after = this.#attempt(() => Number(this.#position.get(consumer.name)?.[0] ?? 0));
-    // A transaction over more cycles than a part has postings takes a larger part.
+    // A transaction with more postings than a part needs a larger part.
     for (let max = PART_MAX; ; max *= 2) {
-      const read = { rows: 0, through: after, activity: new Map<string, Stretch>() };
+      const read = { rows: 0, through: after };
       const totals = consumer.derive(this.#wholeTransactions(after, max, read));
       const isMore = read.rows === max;
-      if (read.through > after) {
-        const activity = [...read.activity.values()];
-        return { consumer: consumer.name, after, through: read.through, totals, activity, isMore };
-      }
+      if (read.through > after) return { consumer: consumer.name, after, through: read.through, totals, isMore };
       if (!isMore) return null;
     }
   }
 
-  /** Without the last transaction of a full part, which may go on behind it. */
-  *#wholeTransactions(
-    after: number,
-    max: number,
-    read: { rows: number; through: number; activity: Map<string, Stretch> },
-  ): Generator<FeedPosting> {
+  /** Leaves out the last transaction of a full part, which may continue after it. */
+  *#wholeTransactions(after: number, max: number, read: { rows: number; through: number }): Generator<FeedPosting> {
     let transaction: FeedRow[] = [];
     const finish = () => {
-      for (const { number, account } of transaction) {
-        const stretch = Math.floor(number / STRETCH_POSTINGS);
-        const name = `${account} ${stretch}`;
-        if (!read.activity.has(name)) read.activity.set(name, [account, stretch]);
-        read.through = number;
-      }
+      read.through = transaction.at(-1)?.number ?? read.through;
       return transaction;
     };
     for (let at = after, isMore = true; isMore && read.rows < max; ) {
@@ -108,11 +87,11 @@ export class FeedReader {
   }
 }
 
-/** A row of the journal. What is costly to convert is converted when a consumer asks for it. */
+/** A row of the journal. Values that are costly to convert are converted only when a consumer reads them. */
 class FeedRow implements FeedPosting, EndUserKey {
   readonly number: number;
   readonly account: number;
-  /** Of its transaction, as digits. */
+  /** The transaction id as hexadecimal digits. */
   readonly transaction: unknown;
   readonly posting: Posting;
   readonly #digits: string;
@@ -135,7 +114,7 @@ class FeedRow implements FeedPosting, EndUserKey {
   }
 }
 
-/** Writes within the transactions of the writer. */
+/** Writes in the transactions of the writer. */
 export class FeedWriter {
   readonly #position: Statement;
   readonly #savePosition: Statement;
@@ -143,11 +122,10 @@ export class FeedWriter {
   readonly #putDaily: Statement;
   readonly #getExpiry: Statement;
   readonly #putExpiry: Statement;
-  readonly #insertActivity: Statement;
 
   constructor(db: DatabaseSync) {
     this.#position = prepare(db, POSITION);
-    this.#savePosition = prepare(db, 'REPLACE INTO feed_positions (consumer, posting) VALUES (?, ?)');
+    this.#savePosition = prepare(db, SAVE_POSITION);
     this.#getDaily = prepare(
       db,
       'SELECT credits, transactions FROM daily_totals WHERE account = ? AND day = ? AND kind = ? AND actor = ?',
@@ -155,11 +133,10 @@ export class FeedWriter {
     this.#putDaily = prepare(db, 'REPLACE INTO daily_totals VALUES (?, ?, ?, ?, ?, ?)');
     this.#getExpiry = prepare(db, 'SELECT credits FROM expiry_totals WHERE account = ? AND hour = ?');
     this.#putExpiry = prepare(db, 'REPLACE INTO expiry_totals VALUES (?, ?, ?)');
-    this.#insertActivity = prepare(db, 'INSERT OR IGNORE INTO account_activity (account, stretch) VALUES (?, ?)');
   }
 
-  /** @returns false when the position is another by now: the part was taken meanwhile, or the totals are being rebuilt */
-  save({ consumer, after, through, totals, activity }: FeedPart): boolean {
+  /** @returns false if the position has changed: the part was stored meanwhile, or the totals are being rebuilt */
+  save({ consumer, after, through, totals }: FeedPart): boolean {
     if (Number(this.#position.get(consumer)?.[0] ?? 0) !== after) return false;
     for (const { account, day, kind, actor, credits, transactions } of totals.daily) {
       const [stored, count] = this.#getDaily.get(account, day, kind, actor) ?? ['0', 0];
@@ -170,7 +147,6 @@ export class FeedWriter {
       const [stored] = this.#getExpiry.get(account, hour) ?? ['0'];
       this.#putExpiry.run(account, hour, String(BigInt(stored as string) + credits));
     }
-    for (const stretch of activity) this.#insertActivity.run(...stretch);
     this.#savePosition.run(consumer, through);
     return true;
   }

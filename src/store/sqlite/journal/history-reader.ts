@@ -1,4 +1,4 @@
-// Reads what an end user was like at earlier instants: a snapshot, and the postings behind it folded onto it.
+// Reads the state of an end user at earlier instants: a snapshot, with the postings after it applied.
 
 import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -19,8 +19,8 @@ export class HistoryReader {
   }
 
   /**
-   * The postings from `since` on and the state before them; of more than `max` postings only the latest, in whole
-   * transactions.
+   * The postings from `since` on, and the state before them. If there are more than `max` postings, only the latest, in
+   * whole transactions.
    *
    * @param latest the latest posting of the end user that the caller sees
    */
@@ -44,10 +44,10 @@ export class HistoryReader {
   }
 
   /**
-   * The state right behind a posting that ends a transaction.
+   * The state after a posting, which must be the last one of its transaction.
    *
-   * @param posting null for the state before the first one
-   * @param before the transaction that follows it, or an id before that one
+   * @param posting null for the state before the first posting
+   * @param before the id of the next transaction, or an id between the two transactions
    */
   #stateAt(user: EndUserKey, posting: number | null, before: TransactionId): EndUserState {
     if (posting === null) return EMPTY_STATE;

@@ -1,4 +1,4 @@
-// Appends postings to the journal of a ledger file, and now and then a snapshot of an end user's state.
+// Appends postings to the journal of a ledger file, and sometimes stores a snapshot of an end user's state.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -29,17 +29,17 @@ export class JournalWriter {
     this.#latest = Number(db.prepare('SELECT max(posting) AS latest FROM postings').get()?.latest ?? 0);
   }
 
-  /** The number of the latest posting of all end users; 0 when there is none. */
+  /** The number of the latest posting of all end users; 0 if there is none. */
   get latest(): number {
     return this.#latest;
   }
 
   /**
-   * Appends whole transactions of one end user. Other statements see them after the next `flush`.
+   * Appends whole transactions of one end user. Other statements see them only after `flush`.
    *
-   * @param previous the latest posting of the end user before
-   * @param after its state with all of them
-   * @returns the number of its latest posting now
+   * @param previous the latest posting of the end user so far
+   * @param after the state after all of these postings
+   * @returns the number of the last appended posting
    */
   append(
     { account, endUser }: EndUserKey,

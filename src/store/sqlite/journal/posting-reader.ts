@@ -1,4 +1,4 @@
-// Follows the postings of an end user from one back to the first, along the number of the previous one in each.
+// Reads the postings of an end user backwards: each posting has the number of the previous one.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -13,11 +13,11 @@ export interface NumberedPosting {
   readonly posting: Posting;
 }
 
-/** Postings that are read one by one: most readers want no more than these. */
+/** The first postings are read one by one: most readers need no more than these. */
 const ONE_BY_ONE = 4;
 /**
- * How many of the others one statement reads, at first and at most. A posting takes 3.9 µs by itself, 3.3 µs in pieces of
- * 16 and 1.9 µs in pieces of 64; what is read of a piece and not used is for nothing.
+ * How many of the following postings one statement reads, at first and at most. A posting takes 3.9 µs by itself, 3.3
+ * µs in pieces of 16 and 1.9 µs in pieces of 64, but the unused postings of a piece are wasted.
  */
 const PIECE_MIN = 16;
 const PIECE_MAX = 64;
@@ -32,10 +32,10 @@ export class PostingReader {
   readonly #selectPiece: Statement;
   readonly #endUser = new UuidParameter();
 
-  /** @param options.anyInteger also reads integers past 2^53−1, rounded: only the audit wants to see those */
+  /** @param options.anyInteger also reads integers above 2^53−1, rounded; only the audit needs them */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
-    // The columns are read outside of the recursion, whose rows are copied. CROSS JOIN keeps the order.
+    // The other columns are read outside of the recursion, because it copies its rows. CROSS JOIN preserves the order.
     this.#selectPiece = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous) AS (
@@ -51,7 +51,7 @@ export class PostingReader {
     this.#selectPiece.setReadBigInts(anyInteger);
   }
 
-  /** Latest first. Ends early where the links are broken, which the audit finds. */
+  /** Latest first. Ends early if the links are broken, which the audit reports. */
   *backwards(start: number | null, user: EndUserKey): Generator<NumberedPosting> {
     for (let next = start, read = 0, length = 1; next !== null; read += length) {
       if (read >= ONE_BY_ONE) length = Math.min(PIECE_MAX, Math.max(PIECE_MIN, 2 * length));
@@ -61,7 +61,7 @@ export class PostingReader {
     }
   }
 
-  /** Those after one of them, oldest first. @param after 0 for all; fewer than a few hundred are expected */
+  /** The postings after posting `after` (0 for all), oldest first. For at most a few hundred postings. */
   after(after: number, latest: number, user: EndUserKey): NumberedPosting[] {
     const found: NumberedPosting[] = [];
     for (let next: number | null = latest; next !== null && next > after; ) {
@@ -72,7 +72,7 @@ export class PostingReader {
     return found.filter(({ number }) => number > after).reverse();
   }
 
-  /** @param length reads at most this many postings; fewer if the links end, lead to another end user or point forwards */
+  /** @param length the most postings to read; fewer if the links end, lead to another end user or point forwards */
   #piece(from: number, user: EndUserKey, length: number): { postings: NumberedPosting[]; next: number | null } {
     const postings: NumberedPosting[] = [];
     let next: number | null = from;

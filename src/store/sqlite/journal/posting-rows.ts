@@ -1,4 +1,4 @@
-// Rows of the journal to postings.
+// Converts rows of the journal into postings.
 
 import type { SQLOutputValue } from 'node:sqlite';
 import type { CycleType } from '../../../ledger/cycle.ts';
@@ -23,7 +23,10 @@ const NAMES = [
 export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
-/** For many rows: their ids as digits, since each blob that is read costs an array outside of the heap. */
+/**
+ * The columns for reading many rows. Ids are read as hexadecimal digits, since each blob creates an array outside of
+ * the heap.
+ */
 export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
@@ -45,9 +48,7 @@ export function postingOf(row: Row): Posting {
   };
 }
 
-/**
- * As `postingOf`, but ids and terms are converted when they are asked for: who adds up amounts does not ask.
- */
+/** Like `postingOf`, but converts ids and terms only when they are read: totals need few of them. */
 export class PostingOfRow implements Posting {
   readonly #row: Row;
   readonly period: number;

@@ -1,5 +1,5 @@
-// Snapshots in a ledger file: where the state of an end user at an earlier instant is folded from, and where a place far
-// back among its postings is found.
+// Reads the snapshots of a ledger file. They shorten the way to the state of an end user at an earlier instant, and to
+// its old postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -10,12 +10,12 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 
 export interface Snapshot {
-  /** The last posting that it counts. */
+  /** The last posting that the snapshot counts. */
   readonly posting: number;
   readonly state: EndUserState;
 }
 
-/** Ids ascend along the postings of an end user, since its times never go backwards. */
+/** Relies on the order of ids: the times of an end user never go backwards, so its ids ascend. */
 export class SnapshotReader {
   readonly #before: Statement;
   readonly #notBefore: Statement;
@@ -28,7 +28,7 @@ export class SnapshotReader {
       `SELECT posting, state ${own} AND transaction_id < ? ORDER BY transaction_id DESC LIMIT 1`,
     );
     this.#notBefore = prepare(db, `SELECT posting ${own} AND transaction_id >= ? ORDER BY transaction_id LIMIT 1`);
-    // In SQL, since a row that is only passed costs less there. The links lead backwards, or the walk ends.
+    // Walks in SQL, where a skipped row costs less. The walk ends if a link does not lead backwards.
     this.#walk = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous, transaction_id) AS (
@@ -41,15 +41,15 @@ export class SnapshotReader {
     );
   }
 
-  /** The latest one of the transactions before `id`; null when there is none. */
+  /** The latest snapshot of a transaction before `id`; null if there is none. */
   before({ account, endUser }: EndUserKey, id: TransactionId): Snapshot | null {
     const row = this.#before.get(account, bytesOf(endUser), bytesOf(id));
     return row === undefined ? null : { posting: Number(row[0]), state: stateOfText(row[1] as string) };
   }
 
   /**
-   * @param latest the latest posting of the end user that the caller sees: later ones are passed over
-   * @returns the latest posting of the transaction `last`, or else of the one before it; null when there is none
+   * @param latest the latest posting of the end user that the caller sees; later postings are skipped
+   * @returns the last posting of the transaction `last`, or else of the transaction before it; null if there is none
    */
   postingOf({ account, endUser }: EndUserKey, latest: number | null, last: TransactionId): number | null {
     if (latest === null) return null;

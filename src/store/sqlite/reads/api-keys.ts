@@ -1,5 +1,5 @@
-// API keys in a ledger file. The CLI creates and revokes them while a server runs, which sees the change at its next
-// look-up.
+// API keys in a ledger file. The command line can create and revoke them while a server runs; the server sees the
+// change at its next look-up.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';
@@ -9,8 +9,8 @@ import { beginToWrite, withWriteLock } from '../file/write-lock.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 
 /**
- * @param db a connection for this alone: other statements on it would become part of its transactions
- * @param recordUses by way of the writer: waiting for the write lock here would delay all requests
+ * @param db a connection that nothing else uses: other statements on it would become part of its transactions
+ * @param recordUses records uses through the writer: waiting for the write lock here would delay all requests
  */
 export function sqliteKeyStore(
   db: DatabaseSync,
@@ -24,7 +24,8 @@ export function sqliteKeyStore(
     const rows = () => statement.all(named) as unknown as readonly KeyRow[];
     return sql.startsWith('SELECT') ? rows() : withWriteLock(db, rows);
   };
-  // One after the other: a second transaction that waited for the write lock would stop the thread, and with it the first.
+  // One at a time: a second transaction would block the thread while it waits for the write lock, and so the first one
+  // could not end.
   let latest: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = latest.then(work).catch((error) => {
@@ -42,7 +43,7 @@ export function sqliteKeyStore(
   });
 }
 
-/** Nothing that `work` awaits takes a turn of the event loop, so that the write lock is not held for long. */
+/** `work` only awaits promises that are already settled, so the write lock is held only briefly. */
 async function transact<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
   beginToWrite(db);
   try {

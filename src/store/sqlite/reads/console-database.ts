@@ -1,4 +1,4 @@
-// The console's connection to the ledger file: one more beside those of the ledger, with the same settings.
+// The console's own connection to the ledger file, with the same settings as the other connections.
 
 import type { SQLInputValue } from 'node:sqlite';
 import { Kysely, SqliteDialect } from 'kysely';
@@ -6,7 +6,7 @@ import type { ConsoleDatabase, ConsoleTables } from '../../console-database.ts';
 import { connect } from '../file/ledger-file.ts';
 import { withWriteLock } from '../file/write-lock.ts';
 
-/** @param file a ledger that is open already, and so has the schema of this version */
+/** @param file a ledger that is already open, so that it has the schema of this version */
 export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
   const db = connect(file);
   const queries = new Kysely<ConsoleTables>({
@@ -28,7 +28,7 @@ export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
   });
   return {
     queries,
-    // The file has one writer at a time.
+    // SQLite runs one write transaction at a time.
     alone: (work) => queries.transaction().execute(work),
     [Symbol.asyncDispose]: () => queries.destroy(),
   };

@@ -1,9 +1,9 @@
-// What the console reads from a ledger file. End users are found by skipping from one to the next among the balances; the
-// recent activity of an account by the stretches of the journal that hold some of it.
+// The reads of the console from a ledger file.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { Posting, PostingKind } from '../../../ledger/posting.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import {
   type AccountTransaction,
   assertLimit,
@@ -11,26 +11,33 @@ import {
   CHART_POSTINGS_MAX,
   type ChartHistory,
   type ConsoleStore,
-  type EndUserPage,
-  type EndUserSearch,
+  cyclesToName,
+  HISTORY_POSTINGS_MAX,
   type HistoryPage,
   type HistoryRequest,
   type HistoryTransaction,
   historyTransactionOf,
-  isUuid,
-  laterFirst,
+  type Opening,
   type Overview,
+  type OverviewRequest,
   overviewOf,
   overviewStart,
-  uuidsWithPrefix,
   wholeTransactions,
 } from '../../console-store.ts';
+import {
+  type EndUserPage,
+  type ListedEndUser,
+  type ListQuery,
+  type ListRequest,
+  listQuery,
+  pageOf,
+} from '../../end-user-lists.ts';
+import type { EndUserCounts } from '../../end-user-summaries.ts';
 import type { LoadedEndUser } from '../../ledger-store.ts';
 import { InvalidCursor } from '../../store-fault.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
-import { bytesOf, uuidOf, uuidOfHex } from '../file/uuid.ts';
-import { stretchRange } from '../journal/feed.ts';
-import { POSTING_COLUMN_COUNT, postingColumns, postingOf } from '../journal/posting-rows.ts';
+import { bytesOf, uuidOfHex } from '../file/uuid.ts';
+import { END_USERS } from '../journal/summaries.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
 
 const POSTING_NUMBER = /^[1-9]\d{0,14}$/;
@@ -38,38 +45,34 @@ const POSTING_NUMBER = /^[1-9]\d{0,14}$/;
 export class SqliteConsoleStore implements ConsoleStore {
   readonly #ledger: SqliteLedgerStore;
   readonly #name: Statement;
-  readonly #nextEndUser: Statement;
-  readonly #createdAt: Statement;
-  readonly #stretches: Statement;
-  readonly #stretch: Statement;
-  readonly #unconsumed: Statement;
+  /** The statements for lists of end users, by their SQL. */
+  readonly #listings = new Map<string, Statement>();
+  readonly #counts: Statement;
+  readonly #recent: Statement;
   readonly #daily: Statement;
   readonly #expiries: Statement;
-  readonly #consumed: Statement;
+  readonly #counted: Statement;
 
   constructor(ledger: SqliteLedgerStore) {
     const { db } = ledger;
     this.#ledger = ledger;
     this.#name = prepare(db, 'SELECT name FROM accounts WHERE account = ?');
-    this.#nextEndUser = prepare(
+    this.#counts = prepare(db, 'SELECT end_users, with_credits FROM end_user_counts WHERE account = ?');
+    this.#recent = prepare(
       db,
-      'SELECT end_user FROM balances WHERE account = ? AND end_user >= ? AND end_user <= ? ORDER BY end_user LIMIT 1',
+      `SELECT hex(end_user), latest_posting FROM end_user_summaries
+       WHERE account = ? ORDER BY latest_activity DESC, end_user DESC LIMIT ?`,
     );
-    this.#createdAt = prepare(db, 'SELECT created_at FROM postings WHERE posting = ?');
-    this.#stretches = prepare(db, 'SELECT stretch FROM account_activity WHERE account = ? ORDER BY stretch DESC');
-    const posting = `SELECT ${postingColumns('p')}, p.posting, hex(p.end_user) FROM postings AS p`;
-    this.#stretch = prepare(db, `${posting} WHERE posting BETWEEN ? AND ? AND account = ? ORDER BY posting DESC`);
-    const position = `(SELECT coalesce(max(posting), 0) FROM feed_positions WHERE consumer = 'totals')`;
-    this.#unconsumed = prepare(db, `${posting} WHERE posting > ${position} AND account = ? ORDER BY posting DESC`);
     this.#daily = prepare(
       db,
-      'SELECT day, kind, credits, transactions FROM daily_totals WHERE account = ? AND day >= ?',
+      'SELECT day, kind, actor, credits, transactions FROM daily_totals WHERE account = ? AND day >= ?',
     );
     this.#expiries = prepare(db, 'SELECT hour, credits FROM expiry_totals WHERE account = ? AND hour >= ?');
-    this.#consumed = prepare(
+    this.#counted = prepare(
       db,
-      `SELECT (SELECT created_at FROM postings WHERE posting = ${position}),
-         ${position} = (SELECT coalesce(max(posting), 0) FROM postings)`,
+      `SELECT p.created_at, counted.posting = (SELECT coalesce(max(posting), 0) FROM postings)
+       FROM (SELECT coalesce(max(posting), 0) AS posting FROM feed_positions WHERE consumer = ?) AS counted
+       LEFT JOIN postings AS p ON p.posting = counted.posting`,
     );
   }
 
@@ -77,70 +80,83 @@ export class SqliteConsoleStore implements ConsoleStore {
     return this.#ledger.attempt(() => (this.#name.get(account)?.[0] as string | undefined) ?? null);
   }
 
-  async endUsers(account: number, { after, prefix, limit }: EndUserSearch): Promise<EndUserPage> {
-    assertLimit(limit);
-    if (after !== null && !isUuid(after)) throw new InvalidCursor();
-    const range = uuidsWithPrefix(prefix);
-    if (range === null || (after !== null && after >= range.last)) return { endUsers: [], next: null };
-    return this.#ledger.attempt(() => {
-      const first = after === null || after < range.first ? range.first : after;
-      const found = this.#endUsersFrom(account, { first, last: range.last })
-        .filter((endUser) => endUser !== after)
-        .take(limit + 1)
-        .toArray();
-      const endUsers = found.slice(0, limit).map((endUser) => {
-        const latest = this.#ledger.latestPosting({ account, endUser });
-        return { endUser, latestActivity: Number(this.#createdAt.get(latest)?.[0]) };
-      });
-      return { endUsers, next: found.length > limit ? (endUsers.at(-1)?.endUser ?? null) : null };
+  async endUsers(account: number, request: ListRequest): Promise<EndUserPage> {
+    const query = listQuery(request);
+    return this.#snapshot(() => {
+      const asOf = this.#countedUpTo(END_USERS);
+      if (query === null) return { asOf, endUsers: [], next: null };
+      const values = query.values.map((value) => (typeof value === 'string' ? bytesOf(value) : value));
+      const rows = this.#listing(query).all(account, ...values, request.limit + 1);
+      return { asOf, ...pageOf(rows.map(listedOf), request) };
     });
   }
 
-  /** In order: those among the balances, and those that are only in the journal so far. */
-  *#endUsersFrom(account: number, { first, last }: { first: string; last: string }): Generator<string> {
-    const inRange = (endUser: string) => endUser >= first && endUser <= last;
-    const pending = [...new Set(this.#ledger.pendingEndUsers(account))].filter(inRange).sort();
-    let from = bytesOf(first);
-    for (let next = 0; ; ) {
-      const row = this.#nextEndUser.get(account, from, bytesOf(last));
-      const stored = row === undefined ? null : uuidOf(row[0] as Uint8Array);
-      while (next < pending.length && (stored === null || (pending[next] as string) < stored))
-        yield pending[next++] as string;
-      if (stored === null) return;
-      if (pending[next] === stored) next += 1;
-      yield stored;
-      from = behind(bytesOf(stored));
-    }
+  async endUserCounts(account: number): Promise<EndUserCounts> {
+    return this.#ledger.attempt(() => {
+      const [endUsers, withCredits] = this.#counts.get(account) ?? [0, 0];
+      return { endUsers: endUsers as number, withCredits: withCredits as number };
+    });
   }
 
   async recent(account: number, limit: number): Promise<readonly AccountTransaction[]> {
     assertLimit(limit);
-    return this.#ledger.attempt(() => {
-      const transactions: AccountTransaction[] = [];
-      const postings = this.#latestPostings(account);
-      for (const entries of wholeTransactions(postings, ({ posting }) => posting.transactionId)) {
-        const [{ endUser }] = entries;
+    return this.#snapshot(() =>
+      this.#recent.all(account, limit).flatMap(([digits, latest]) => {
+        const endUser = uuidOfHex(digits as string);
+        const postings = this.#ledger.postings.backwards(latest as number, { account, endUser });
+        const [entries] = wholeTransactions(postings, ({ posting }) => posting.transactionId);
+        if (entries === undefined) return [];
         const { postings: _, ...transaction } = historyTransactionOf(postingsOf(entries));
-        if (transactions.push({ ...transaction, endUser }) === limit) break;
-      }
-      // Renewals that were entered late are sorted to their instant.
-      return transactions.sort(laterFirst);
+        return [{ ...transaction, endUser }];
+      }),
+    );
+  }
+
+  async history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
+    assertLimit(request.limit);
+    return this.#ledger.enqueue(user, () => {
+      const { now, state, latestPosting } = this.#ledger.read(user);
+      const page = this.#historyPage(user, latestPosting, request);
+      return { now, state, ...page, openings: this.#openings(user, latestPosting, page.transactions) };
     });
   }
 
-  async history(user: EndUserKey, { from, limit }: HistoryRequest): Promise<HistoryPage> {
-    assertLimit(limit);
-    return this.#ledger.enqueue(user, () => {
-      const { now, state, latestPosting } = this.#ledger.read(user);
-      const start = from === null ? latestPosting : this.#startAt(from, user);
-      const transactions: HistoryTransaction[] = [];
-      const postings = this.#ledger.postings.backwards(start, user);
-      for (const entries of wholeTransactions(postings, ({ posting }) => posting.transactionId)) {
-        if (transactions.length === limit) return { now, state, transactions, next: String(entries[0].number) };
-        transactions.push(historyTransactionOf(postingsOf(entries)));
-      }
-      return { now, state, transactions, next: null };
-    });
+  #historyPage(
+    user: EndUserKey,
+    latest: number | null,
+    { from, limit, within, kind }: HistoryRequest,
+  ): Pick<HistoryPage, 'transactions' | 'next'> {
+    const newest = within === undefined ? latest : this.#ledger.snapshots.postingOf(user, latest, within.last);
+    const start = from === null ? newest : this.#startAt(from, user);
+    const transactions: HistoryTransaction[] = [];
+    let read = 0;
+    const postings = this.#ledger.postings.backwards(start, user);
+    for (const entries of wholeTransactions(postings, ({ posting }) => posting.transactionId)) {
+      const [{ number, posting }] = entries;
+      if (within !== undefined && posting.transactionId < within.first) break;
+      if (transactions.length === limit || read >= HISTORY_POSTINGS_MAX) return { transactions, next: String(number) };
+      read += entries.length;
+      if (within !== undefined && posting.transactionId > within.last) continue;
+      if (kind === undefined || posting.kind === kind) transactions.push(historyTransactionOf(postingsOf(entries)));
+    }
+    return { transactions, next: null };
+  }
+
+  /** Finds the openings by id: a cycle has the id of the transaction that opened it. */
+  #openings(
+    user: EndUserKey,
+    latest: number | null,
+    transactions: readonly HistoryTransaction[],
+  ): ReadonlyMap<TransactionId, Opening> {
+    const openings = new Map<TransactionId, Opening>();
+    for (const id of cyclesToName(transactions)) {
+      const number = this.#ledger.snapshots.postingOf(user, latest, id);
+      const [opened] = this.#ledger.postings.backwards(number, user);
+      if (opened?.posting.transactionId !== id || opened.posting.terms === null) continue;
+      const { amount, terms } = opened.posting;
+      openings.set(id, { amount, ...terms });
+    }
+    return openings;
   }
 
   async chartHistory(user: EndUserKey, since: Instant): Promise<ChartHistory | null> {
@@ -153,13 +169,14 @@ export class SqliteConsoleStore implements ConsoleStore {
     return (await this.#ledger.enqueue<LoadedEndUser & { chart: ChartHistory | null }>(user, read)).chart;
   }
 
-  async overview(account: number, { days }: { days: number }): Promise<Overview> {
+  async overview(account: number, request: OverviewRequest): Promise<Overview> {
     return this.#snapshot(() => {
-      const began = this.#ledger.clock.now();
-      const { firstDay, firstHour } = overviewStart(began, days);
-      const daily = this.#daily.all(account, firstDay).map(([day, kind, credits, transactions]) => ({
+      const asOf = this.#countedUpTo('totals');
+      const { firstDay, firstHour } = overviewStart(this.#ledger.clock.now(), request.days);
+      const daily = this.#daily.all(account, firstDay).map(([day, kind, actor, credits, transactions]) => ({
         day: day as number,
         kind: kind as PostingKind,
+        actor: actor as string,
         credits: BigInt(credits as string),
         transactions: transactions as number,
       }));
@@ -167,14 +184,29 @@ export class SqliteConsoleStore implements ConsoleStore {
         hour: hour as number,
         credits: BigInt(credits as string),
       }));
-      const [at, isAll] = this.#consumed.get() as Row;
-      // Taken after the rows are read, so that it is not before what they count.
+      // Taken after the rows are read, so that it is not earlier than anything that they count.
       const now = this.#ledger.clock.now();
-      return overviewOf({ daily, expiries }, { now, asOf: isAll === 1 ? began : Number(at ?? 0) }, days);
+      return overviewOf({ daily, expiries }, { now, asOf }, request);
     });
   }
 
-  /** A read of several statements, which all see the same. */
+  #listing(query: ListQuery): Statement {
+    const sql = listSql(query);
+    const known = this.#listings.get(sql);
+    if (known !== undefined) return known;
+    const statement = prepare(this.#ledger.db, sql);
+    this.#listings.set(sql, statement);
+    return statement;
+  }
+
+  /** The instant up to which a consumer has counted everything. Must be called within `#snapshot`. */
+  #countedUpTo(consumer: string): Instant {
+    const now = this.#ledger.clock.now();
+    const [at, isAll] = this.#counted.get(consumer) as Row;
+    return isAll === 1 ? now : Number(at ?? 0);
+  }
+
+  /** Runs several statements that all see the same snapshot. */
   #snapshot<Result>(read: () => Result): Result {
     const { db } = this.#ledger;
     return this.#ledger.attempt(() => {
@@ -187,21 +219,7 @@ export class SqliteConsoleStore implements ConsoleStore {
     });
   }
 
-  /** What no consumer has looked at yet, then the stretches that hold some of the account. */
-  *#latestPostings(account: number): Generator<{ number: number; posting: Posting; endUser: string }> {
-    let seen = Number.POSITIVE_INFINITY;
-    for (const row of this.#unconsumed.iterate(account)) {
-      const entry = accountPosting(row);
-      seen = entry.number;
-      yield entry;
-    }
-    for (const row of this.#stretches.iterate(account)) {
-      const [first, last] = stretchRange(row[0] as number);
-      for (const each of this.#stretch.all(first, Math.min(last, seen - 1), account)) yield accountPosting(each);
-    }
-  }
-
-  /** A page begins with the latest posting of a transaction of this end user. */
+  /** Checks a cursor: it must be the last posting of a transaction of this end user. */
   #startAt(cursor: string, user: EndUserKey): number {
     const number = POSTING_NUMBER.test(cursor) ? Number(cursor) : 0;
     const [here] = this.#ledger.postings.backwards(number, user);
@@ -211,18 +229,23 @@ export class SqliteConsoleStore implements ConsoleStore {
   }
 }
 
-function accountPosting(row: Row): { number: number; posting: Posting; endUser: string } {
-  const [number, digits] = row.slice(POSTING_COLUMN_COUNT) as [number, string];
-  return { number, posting: postingOf(row), endUser: uuidOfHex(digits) };
+/** Its parameters are the account, the values of the query, and the number of rows. */
+export function listSql({ condition, order }: ListQuery): string {
+  return `SELECT hex(end_user), balance, expires_at, latest_activity FROM end_user_summaries
+    WHERE account = ?${condition} ORDER BY ${order} LIMIT ?`;
+}
+
+function listedOf([digits, balance, expiresAt, latestActivity]: Row): ListedEndUser {
+  return {
+    endUser: uuidOfHex(digits as string),
+    balance: balance as number,
+    expiresAt: expiresAt as number | null,
+    latestActivity: latestActivity as number,
+  };
 }
 
 type Entry = { readonly posting: Posting };
 
 function postingsOf([first, ...others]: readonly [Entry, ...Entry[]]): [Posting, ...Posting[]] {
   return [first.posting, ...others.map(({ posting }) => posting)];
-}
-
-/** What sorts right behind these bytes. */
-function behind(bytes: Uint8Array): Uint8Array {
-  return Uint8Array.of(...bytes, 0);
 }

@@ -1,4 +1,4 @@
-// Reads of single end users: how many are done in a turn of the event loop, and which of them wait for a write.
+// Reads of single end users: how many run in one turn of the event loop, and which reads wait for a write.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -26,7 +26,7 @@ after(() => {
   for (const db of opened) db.close();
 });
 
-/** A store whose batches are answered when the test says so. */
+/** A store with a writer that answers a batch when the test resolves its promise. */
 function storeWithSlowWriter() {
   const db = openLedgerFile(temporaryFile(), false);
   opened.push(db);
@@ -41,7 +41,7 @@ function storeWithSlowWriter() {
   return { store, batches };
 }
 
-/** Reads by the turn of the event loop in which they are done, each by the name of its end user. */
+/** Records the end users that are read in each turn of the event loop. */
 class Turns {
   readonly #store = storeWithSlowWriter().store;
   readonly #reads: Promise<LoadedEndUser>[] = [];
@@ -52,7 +52,7 @@ class Turns {
     const cycle = oneTime();
     const loaded = { now: cycle.start, state: stateOf(...Array.from({ length: cycles }, () => cycle)) };
     const read = () => {
-      assert(this.#store.db.isTransaction, 'a read is part of a snapshot');
+      assert(this.#store.db.isTransaction, 'a read runs in a transaction');
       this.#inTurn.push(user.endUser);
       return loaded;
     };
@@ -66,19 +66,19 @@ class Turns {
       this.#inTurn = [];
     }
     await Promise.all(this.#reads);
-    assert(!this.#store.db.isTransaction, 'no snapshot is left open');
+    assert(!this.#store.db.isTransaction, 'no transaction is left open');
     return this.#byTurn;
   }
 }
 
-test('reads of few cycles that are asked for in one turn are done in one turn, in order', async () => {
+test('reads of end users with few cycles that are queued in one turn of the event loop run in one turn, in order', async () => {
   const turns = new Turns();
   const users = others(500);
   for (const user of users) turns.add(user, 3);
   assert.deepEqual(await turns.end(), [users.map(({ endUser }) => endUser)]);
 });
 
-test('of reads of thousands of cycles, one or two are done in a turn', async () => {
+test('only one or two reads of end users with thousands of cycles run in one turn of the event loop', async () => {
   const turns = new Turns();
   for (const user of others(5)) turns.add(user, CYCLES_PER_TURN_MAX);
   assert.deepEqual(
@@ -93,7 +93,7 @@ test('of reads of thousands of cycles, one or two are done in a turn', async () 
   );
 });
 
-test('a read that fails rejects with its reason, and those beside it are done', async () => {
+test('a failed read rejects with its own error, and the other reads of the turn succeed', async () => {
   const { store } = storeWithSlowWriter();
   const failing = store.enqueue(ADA, () => {
     throw new StoreFault('StoreUnavailable', 'this one');
@@ -103,7 +103,7 @@ test('a read that fails rejects with its reason, and those beside it are done', 
   assert.deepEqual(await beside, { now: 0, state: stateOf() });
 });
 
-/** Reads that find a cycle of one day, at some instant, and writes beside them. */
+/** A store with writes that the test ends, and reads that find a cycle of one day at a given instant. */
 function besideReadsOfOneCycle() {
   const { store, batches } = storeWithSlowWriter();
   const cycle = recurring({ validityDays: 1, end: recurring().start + DAY_MS });
@@ -111,7 +111,7 @@ function besideReadsOfOneCycle() {
     store,
     due: cycle.end,
     read: (user: EndUserKey, now: number) => store.enqueue(user, () => ({ now, state: stateOf(cycle) })),
-    /** @returns the answer of the writer */
+    /** @returns functions that end the batch with success or with an error */
     write: (...users: readonly EndUserKey[]) => {
       const commands = users.map((user) => subtract(1, user));
       store.write(commands, () => {}).catch(() => {});
@@ -126,14 +126,14 @@ async function severalTurns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
-test('a read that shows no renewal waits for no write', async () => {
+test('a read waits for no write if it shows no renewal, or if the write is of another end user', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   write(ADA);
   await read(ADA, due - 1);
   await read(BOB, due);
 });
 
-test('a read that shows a renewal waits for each batch of its end user, whether that succeeds or fails', async () => {
+test('a read that shows a renewal waits for each batch of its end user, whether the batch succeeds or fails', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   const first = write(BOB, ADA);
   const second = write(ADA);
@@ -144,12 +144,12 @@ test('a read that shows a renewal waits for each batch of its end user, whether 
   await severalTurns();
   first.end();
   await severalTurns();
-  assert(!isRead, 'the second is on its way still');
+  assert(!isRead, 'the second batch is still being written');
   second.fail(new StoreFault('StoreUnavailable', 'the disk is full'));
   await reading;
 });
 
-test('while the outcome of a write is unknown, no renewal of its end user is shown', async () => {
+test('while the outcome of a write is unknown, reads that would show a renewal of its end user fail', async () => {
   const { store, read, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const reading = read(ADA, due);

@@ -1,6 +1,6 @@
-// Serving from a ledger file: writes go to the writer, reads to a connection beside it. What a reader has to know of the
-// writer is kept here: which end users have postings that their stored balances may not count, and which batches are on
-// their way.
+// Serves a ledger file: writes go to the writer, reads to a separate connection. Keeps track of what reads must know
+// about the writer: which end users have postings that their stored balances may not count yet, and which batches are
+// in flight.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type Command, type EndUserKey, isSameEndUser, type Outcome } from '../../../ledger/command.ts';
@@ -23,18 +23,19 @@ import { FeedReader } from '../journal/feed.ts';
 import { HistoryReader } from '../journal/history-reader.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
 import { SnapshotReader } from '../journal/snapshots.ts';
+import type { SummaryPart } from '../journal/summaries.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 import type { LedgerWriter } from '../writer/ledger-writer.ts';
 import type { Written } from '../writer/writer.ts';
 import { transactionPage } from './transaction-page.ts';
 
-/** Cycles that are read between two turns of the event loop: some 5 ms of work. A few of each end user are nothing. */
+/** The most cycles that are read in one turn of the event loop: about 5 ms of work. Most end users have only a few. */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
-/** A batch that was sent to the writer and is not answered yet. Readers do not see yet what it does. */
+/** A batch that was sent to the writer and is not answered yet. Readers do not see its effects yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
-  /** Created when a reader waits for it, which is rare. */
+  /** Created only if a reader waits for the batch, which is rare. */
   ended: PromiseWithResolvers<void> | null;
   isOutcomeUnknown: boolean;
 }
@@ -49,19 +50,19 @@ export class SqliteLedgerStore implements LedgerStore {
   readonly clock: LedgerClock;
   readonly postings: PostingReader;
   readonly history: HistoryReader;
-  readonly #snapshots: SnapshotReader;
+  readonly snapshots: SnapshotReader;
   readonly #writer: LedgerWriter;
   /** Closed with the store, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
-  /** Three at most, but for those whose outcome is unknown. */
+  /** At most three, apart from batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
   #trouble: StoreFault | null = null;
-  /** A read has found an invariant violated: nothing is written any more. */
+  /** Set if a read finds an invariant violation. Nothing is written from then on. */
   #broken: StoreFault | null = null;
 
   constructor(
@@ -78,8 +79,8 @@ export class SqliteLedgerStore implements LedgerStore {
     this.#pending = pending;
     this.#endUsers = new EndUserReader(db);
     this.postings = new PostingReader(db);
-    this.#snapshots = new SnapshotReader(db);
-    this.history = new HistoryReader(this.postings, this.#snapshots);
+    this.snapshots = new SnapshotReader(db);
+    this.history = new HistoryReader(this.postings, this.snapshots);
     this.#due = prepare(
       db,
       `SELECT account, end_user FROM balances
@@ -113,11 +114,13 @@ export class SqliteLedgerStore implements LedgerStore {
     return this.enqueue(user, () => this.read(user));
   }
 
-  /** Postings never change, and one read of the state says where they begin: the page is a snapshot as it is. */
+  /**
+   * Postings never change, and one read of the state returns the latest posting, so the page is a consistent snapshot.
+   */
   transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
     return this.enqueue(user, () => {
       const { now, state, latestPosting } = this.read(user);
-      const start = from === null ? this.#snapshots.postingOf(user, latestPosting, within.last) : Number(from);
+      const start = from === null ? this.snapshots.postingOf(user, latestPosting, within.last) : Number(from);
       return { now, state, ...transactionPage(this.postings.backwards(start, user), limit, within.first) };
     });
   }
@@ -148,7 +151,10 @@ export class SqliteLedgerStore implements LedgerStore {
     }
   }
 
-  /** After a fault the journal may hold more than was acknowledged: it is looked through as at a start. */
+  /**
+   * Called with a fault, and with null when the writer works again. The journal may then contain postings that were not
+   * acknowledged, so the pending postings are read from it as at a start.
+   */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
     if (trouble !== null) return;
@@ -162,11 +168,11 @@ export class SqliteLedgerStore implements LedgerStore {
   }
 
   /**
-   * A read of one end user. Those that are asked for in one turn of the event loop are done together behind it: they share
-   * a snapshot, and their responses leave one behind the other, which costs the kernel half of waking a client for each.
-   * A renewal that is not stored yet is shown only where no write can come before it any more.
+   * Queues a read of one end user. All reads that are queued in one turn of the event loop run together after it: they
+   * share a snapshot, and their responses are sent together, which halves the cost of waking clients in the kernel. A
+   * due renewal is shown only if no write can precede it any more.
    *
-   * @throws what `read` throws; StoreFault where a renewal would be shown beside a write whose outcome is unknown
+   * @throws what `read` throws; StoreFault if a due renewal would be shown while the outcome of a write is unknown
    */
   enqueue<Result extends LoadedEndUser>(user: EndUserKey, read: () => Result): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -188,24 +194,23 @@ export class SqliteLedgerStore implements LedgerStore {
   }
 
   /**
-   * The instant is taken after the rows are read. Taken before, it could be earlier than the batch that wrote them, and a
-   * period that was renewed in between would count beside the one before it.
+   * The instant is taken after the rows are read. Otherwise it could be earlier than the batch that wrote them, and a
+   * renewed period would count together with the period before it.
+   *
+   * @param posting a posting of the end user that was read from the journal and may not be noted as pending yet
    */
-  read(user: EndUserKey): LoadedEndUser & { latestPosting: number | null } {
-    const { state, latestPosting } = this.#endUsers.read(user, this.#pending.get(user), this.clock.now());
+  read(user: EndUserKey, posting: number | null = null): LoadedEndUser & { latestPosting: number | null } {
+    const noted = this.#pending.get(user);
+    const pending = posting === null ? noted : Math.max(posting, noted ?? 0);
+    const { state, latestPosting } = this.#endUsers.read(user, pending, this.clock.now());
     return { now: this.clock.now(), state, latestPosting };
   }
 
-  latestPosting(user: EndUserKey): number | null {
-    return this.#endUsers.latestPosting(user, this.#pending.get(user));
+  saveSummaries(part: SummaryPart): Promise<boolean> {
+    return this.#writer.saveSummaries(part);
   }
 
-  /** End users of an account that may not be among the balances yet. */
-  pendingEndUsers(account: number): Iterable<string> {
-    return this.#pending.endUsersOf(account);
-  }
-
-  /** A violated invariant stops the writes, too. */
+  /** Runs a read. An invariant violation stops writes, too. */
   attempt<Result>(read: () => Result): Result {
     try {
       return read();
@@ -226,13 +231,13 @@ export class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  /** What the batch did is visible to readers, or it did nothing. */
+  /** Called when the effects of the batch are visible to readers, or it had none. */
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
   }
 
-  /** Resolves when a batch in flight that concerns this end user is answered; null when there is none. */
+  /** Resolves when a batch in flight with a command of this end user is answered; null if there is none. */
   #writingOf(user: EndUserKey): Promise<void> | null {
     for (const batch of this.#inFlight) {
       if (!batch.commands.some((command) => isSameEndUser(command, user))) continue;
@@ -258,7 +263,7 @@ export class SqliteLedgerStore implements LedgerStore {
     try {
       this.db.exec('BEGIN');
     } catch {
-      // Then each of the reads fails by itself, with the reason.
+      // Each of the reads then fails with its own reason.
     }
     let cycles = 0;
     let done = 0;
@@ -277,9 +282,9 @@ export class SqliteLedgerStore implements LedgerStore {
 }
 
 /**
- * The latest posting of each end user whose balances may not count it yet: from there a reader follows the journal. In two
- * generations, as in the writer's cache: when it has flushed all of the older one, that is dropped, and the younger one
- * becomes the older.
+ * The latest posting of each end user with stored balances that may not count it yet. A reader starts there to find
+ * pending postings in the journal. Has two generations, like the writer's cache: when the writer has flushed the old
+ * one, it is dropped, and the young one becomes the old one.
  */
 export class PendingPostings {
   #young: PostingsByEndUser = new Map();
@@ -287,11 +292,6 @@ export class PendingPostings {
 
   get({ account, endUser }: EndUserKey): number | null {
     return this.#young.get(account)?.get(endUser) ?? this.#old.get(account)?.get(endUser) ?? null;
-  }
-
-  /** Those of an account, in no order. */
-  *endUsersOf(account: number): Generator<string> {
-    for (const generation of [this.#young, this.#old]) yield* generation.get(account)?.keys() ?? [];
   }
 
   set({ account, endUser }: EndUserKey, posting: number): void {

@@ -1,5 +1,5 @@
-// The postings of an account in a ledger file, for an export beside the server that may run on it. All in one snapshot:
-// as long as it is open, the write-ahead log grows.
+// Reads the postings of an account from a ledger file for an export, while a server may be running on it. Reads one
+// snapshot; as long as it is open, the write-ahead log grows.
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';
@@ -8,7 +8,7 @@ import { connect, explained, openLedgerFile, refuseUnfinishedCopy } from '../fil
 import { ledgerRowsOf } from './end-users.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
-/** @throws CannotOpen when there is no ledger, or no account of that name */
+/** @throws CannotOpen if there is no ledger, or no account with that name */
 export async function openSqliteAccount(file: string, name: string): Promise<AccountPostings> {
   refuseMissing(file);
   openLedgerFile(file, false).close();

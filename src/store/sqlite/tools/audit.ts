@@ -1,5 +1,5 @@
-// The audit of a whole ledger file, in one snapshot: end user after end user, all postings of each folded once more and
-// compared with its balances. Memory holds the cycles of one end user and a thousand of its postings.
+// Audits a whole ledger file in one snapshot: folds all postings of each end user again, and compares the result with
+// its balances. Memory holds the cycles of one end user and a thousand of its postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -19,11 +19,12 @@ import { PostingReader } from '../journal/posting-reader.ts';
 import { clockChecksum } from '../writer/ledger-clock.ts';
 import { type EndUserPostings, endUsersOf, OldestFirst } from './end-users.ts';
 import { SnapshotAudit } from './snapshot-audit.ts';
+import { SummaryAudit } from './summary-audit.ts';
 import { totalsFaults } from './totals.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
-/** Faults below the ledger that are listed: one is enough to know. */
+/** The most faults of the store that are listed: one is enough to know that it is broken. */
 const STORE_FAULTS_MAX = 100;
 
 /** Checks one part of the file. */
@@ -37,7 +38,7 @@ const DERIVED: readonly (readonly [what: string, faultsOf: FaultsOf])[] = [
 
 type Report = (finding: Finding) => void;
 
-/** @param advance called now and then with how many of how many postings are checked */
+/** @param advance called from time to time with the number of checked postings and the total */
 export function auditFile(
   db: DatabaseSync,
   report: Report,
@@ -82,7 +83,7 @@ class FileAudit {
     for (const fault of Iterator.from(faultsOf(this.#db)).take(STORE_FAULTS_MAX)) this.fault(fault);
   }
 
-  /** A value that is no number, or one too large, ends one part of the audit. */
+  /** A value that is not a number or too large ends only one part of the audit. */
   #attempt(what: string, work: () => void): void {
     try {
       work();
@@ -99,14 +100,18 @@ class FileAudit {
     const cycles = new CycleReader(this.#db);
     const oldestFirst = new OldestFirst(this.#db, { anyInteger: true });
     const snapshots = new SnapshotAudit(this.#db, (sentence) => this.fault(sentence));
+    const summaries = new SummaryAudit(this.#db, (sentence) => this.fault(sentence));
     for (const endUser of endUsersOf(this.#db, null)) {
       const { user } = endUser;
       this.total.endUsers += 1;
       const postings = snapshots.check(user, this.#counted(oldestFirst.of(endUser), postingsStored));
       const current = this.#currentCycles(endUser, cycles);
-      for (const finding of audit({ user, cycles: current, postings }, now)) this.#report(finding);
+      const findings = [...audit({ user, cycles: current, postings }, now)];
+      for (const finding of findings) this.#report(finding);
+      summaries.check(endUser, findings.length === 0 ? current : null, now);
     }
     snapshots.end();
+    summaries.end();
     const { postings } = this.total;
     if (postingsStored !== postings)
       this.fault(`${postingsStored} postings are stored, and ${postings} belong to an end user`);
@@ -122,7 +127,7 @@ class FileAudit {
     }
   }
 
-  /** As stored, with the pending postings applied. */
+  /** The stored cycles with the pending postings applied. */
   #currentCycles({ user, stored, latest }: EndUserPostings, reader: CycleReader): readonly Cycle[] {
     const cycles = reader.of(user);
     if (latest === stored) return cycles;
@@ -138,7 +143,7 @@ class FileAudit {
     }
   }
 
-  /** @returns the latest instant that the ledger has given out */
+  /** @returns the latest instant that the ledger has used */
   #auditClock(postings: number): number {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
@@ -152,7 +157,7 @@ class FileAudit {
   }
 }
 
-/** All stored cycles of an end user, the ended ones too, whether right or wrong. */
+/** Reads all stored cycles of an end user, including ended ones, without checks. */
 class CycleReader {
   read = 0;
   readonly #cycles: Statement;
@@ -180,7 +185,7 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-/** A mark ahead of the journal would pass over the postings that are appended next. */
+/** A mark ahead of the journal is a fault, because the next postings would be skipped. */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');
@@ -189,7 +194,7 @@ function* markFaults(db: DatabaseSync): Generator<string> {
   if (consumed > latest) yield 'a consumer of the feed is ahead of the journal';
 }
 
-/** Each idempotency record can be read, has the hash of its key, and is found by it. */
+/** Checks that each idempotency record can be read, has the hash of its key, and is found by this hash. */
 function* recordFaults(db: DatabaseSync): Generator<string> {
   const indexed = db.prepare('SELECT record, seed FROM idempotency_indexed').get();
   if (indexed === undefined) {

@@ -1,5 +1,5 @@
-// A backup of a ledger file beside the server that runs on it, and the way back. Both are written under another name,
-// checked as by `scrip verify`, and only then get their own: a backup that is there is whole.
+// Backs up a ledger file while a server runs on it, and restores a backup. Both write to a temporary name, check the
+// result as `scrip verify` does, and only then rename it: a backup that exists is complete.
 
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -13,23 +13,25 @@ import {
   connect,
   lockLedgerFile,
   refuseOtherSchema,
+  refuseSecondName,
   unfinishedCopy,
 } from '../file/ledger-file.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
 import { auditFile } from './audit.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
-/** Pages between two looks at how far it has come. 221 MB in steps of 100 and of 1,000 pages took 0.5 and 0.6 s. */
+/** The number of pages between two progress reports. In steps of 100 and of 1,000 pages, 221 MB took 0.5 and 0.6 s. */
 const PAGES_PER_STEP = 1_000;
 const KIB = 2 ** 10;
 
 /**
- * Writes all that is acknowledged when this is called to `to`.
+ * Writes everything that is acknowledged at the time of the call to the file `to`.
  *
- * @throws CannotOpen when there is no ledger, `to` is there already, or the ledger is broken: then there is no backup
+ * @throws CannotOpen if there is no ledger, `to` already exists, or the ledger is broken; then no backup is written
  */
 export async function backUpFile(file: string, to: string, report: ReportProgress): Promise<BackupReport> {
   refuseMissing(file);
+  refuseSecondName(file);
   using target = new NewFile(to);
   try {
     using ledger = connect(file);
@@ -44,9 +46,9 @@ export async function backUpFile(file: string, to: string, report: ReportProgres
 }
 
 /**
- * Makes the ledger `file` from a backup, which stays as it is.
+ * Restores the ledger `file` from a backup, which stays unchanged.
  *
- * @throws CannotOpen when the backup is not whole, or there is a ledger already: then nothing has changed
+ * @throws CannotOpen if the backup is not complete, or a ledger already exists; then nothing has changed
  */
 export async function restoreFile(from: string, file: string, report: ReportProgress): Promise<BackupReport> {
   refuseNoBackup(from);
@@ -66,7 +68,7 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     syncToDisk(dirname(target));
     return restored;
   } catch (error) {
-    // The lock has made an empty file where there was none.
+    // Taking the lock has created an empty file.
     if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
     throw explainedFor(from, error, `The backup was not restored, and ${file} is as it was`);
   } finally {
@@ -76,13 +78,13 @@ export async function restoreFile(from: string, file: string, report: ReportProg
 }
 
 /**
- * SQLite's own backup, page by page, within one read transaction. Without that it begins again whenever another
- * connection writes, and under load comes to no end.
+ * SQLite's own backup, page by page, within one read transaction. Without the transaction, the backup starts again
+ * whenever another connection writes, and never ends under load.
  */
 async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress): Promise<void> {
   const pageKib = Number(db.prepare('PRAGMA page_size').get()?.page_size) / KIB;
   db.exec('BEGIN');
-  // The snapshot is taken by the first read.
+  // The first read takes the snapshot.
   db.prepare('SELECT count(*) FROM sqlite_schema').get();
   await backup(db, to, {
     rate: PAGES_PER_STEP,
@@ -99,13 +101,13 @@ async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress
 /**
  * Checks a copy, page by page and posting by posting.
  *
- * @param origin what the operator knows it by
+ * @param origin the name of the file in messages
  * @throws CannotOpen
  */
 async function verified(file: string, origin: string, report: ReportProgress): Promise<BackupReport> {
   using db = connect(file);
   refuseOther(db, origin);
-  // One file, without others beside it; a server turns it back when it starts.
+  // The copy becomes a single file without a log. A server switches back to WAL when it starts.
   db.exec('PRAGMA journal_mode = DELETE');
   const show = (done: number, total: number) => report({ step: 'verifying', done, total, unit: 'postings' });
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
@@ -135,14 +137,14 @@ function refuseNoBackup(from: string): void {
 }
 
 /**
- * An empty file does not count: a lock or a killed restore leaves one. A log without its ledger would be replayed into the
- * new one.
+ * An empty file does not count, since a lock or a killed restore leaves one. A log without its ledger is refused, since
+ * it would be replayed into the new ledger.
  */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
   if (found === undefined) return;
   throw new CannotOpen(
-    `${found} is there already; move it away, with what begins with its name, or restore elsewhere.`,
+    `${found} already exists; move it away with all files whose names begin with its name, or restore to another file.`,
   );
 }
 
@@ -160,7 +162,7 @@ function damaged(origin: string, detail: string): CannotOpen {
   );
 }
 
-/** What is wrong with the ledger, a disk that is full or a file that may not be read, as a sentence. A bug keeps its stack. */
+/** Converts a damaged ledger, a full disk or a missing permission into a `CannotOpen`. A bug keeps its stack. */
 function explainedFor(origin: string, error: unknown, consequence: string): unknown {
   if (error instanceof CannotOpen) return error;
   const { message, syscall } = error as NodeJS.ErrnoException;

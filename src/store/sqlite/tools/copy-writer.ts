@@ -1,5 +1,5 @@
-// Writes copied postings into a ledger file, with new numbers and links, and the balances and snapshots that follow from
-// them. Within transactions of the caller.
+// Writes copied postings into a ledger file with new numbers and links, and the balances and snapshots that follow from
+// them. Runs in transactions of the caller.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -18,7 +18,7 @@ export class CopyWriter {
   readonly #balances: BalanceWriter;
   readonly #journal: JournalWriter;
   readonly #saveFlushed: Statement;
-  /** Of the end user whose postings come. */
+  /** The balances of the current end user. */
   #current = NOTHING;
   #transaction: Posting[] = [];
 
@@ -33,7 +33,7 @@ export class CopyWriter {
     this.#transaction.push(posting);
   }
 
-  /** The end user is complete. */
+  /** Called when the end user is complete. */
   end(user: EndUserKey): void {
     this.#endTransaction(user);
     assert(this.#current.latestPosting !== null, 'an end user has a posting');
@@ -43,7 +43,7 @@ export class CopyWriter {
     this.#current = NOTHING;
   }
 
-  /** Nothing is pending. */
+  /** Marks all postings as flushed: the balances are written with each end user. */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);
   }

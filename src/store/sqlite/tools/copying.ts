@@ -1,4 +1,5 @@
-// A ledger file as the source or the target of a copy. Its lock is held throughout, so that no server runs on it.
+// A ledger file as the source or the destination of a copy. The lock of the file is held throughout, so that no server
+// runs on it.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -31,13 +32,13 @@ import { CopyWriter } from './copy-writer.ts';
 import { endUsersOf, ledgerRowsOf } from './end-users.ts';
 import { resetTotals } from './totals.ts';
 
-/** @throws CannotOpen when there is no ledger, or another process has it */
+/** @throws CannotOpen if there is no ledger, or another process has it open */
 export function openSqliteSource(file: string): CopySource {
   if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file} to copy.`);
   return opened(file, (db) => refuseUnfinishedCopy(db, file));
 }
 
-/** @throws CannotOpen when another process has it */
+/** @throws CannotOpen if another process has the file open */
 export function openSqliteDestination(file: string): CopyDestination {
   return opened(file, () => {});
 }
@@ -110,7 +111,7 @@ class SqliteCopying implements CopyDestination {
     );
     const all: IdempotencyRecord[] = [];
     for await (const batch of records) all.push(...batch);
-    // The oldest are deleted first, so they are entered first.
+    // Inserted in the order in which they will expire: oldest first.
     all.sort((a, b) => a.recordedAt - b.recordedAt);
     const table = new RecordTable(this.#db);
     for (const batch of inBatches(all)) table.insert(batch);
@@ -188,7 +189,7 @@ class SqliteCopying implements CopyDestination {
     withWriteLock(this.#db, () => this.#db.exec('DROP TABLE copying'));
   }
 
-  /** Closing the connection rolls back what is not committed. */
+  /** Closing the connection rolls back all uncommitted rows. */
   async close(): Promise<void> {
     if (!this.#db.isTransaction) this.#db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     this.#db.close();
@@ -199,7 +200,7 @@ class SqliteCopying implements CopyDestination {
     const isEmpty = ['accounts', 'api_keys', 'balances', 'postings', 'idempotency_records'].every(
       (table) => this.#db.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() === undefined,
     );
-    if (!isEmpty) throw new CannotOpen(`${this.name} already holds a ledger; copy to a new file, or delete this one.`);
+    if (!isEmpty) throw new CannotOpen(`${this.name} already holds a ledger; use a new file, or delete this one.`);
     this.#db.exec(
       'CREATE TABLE copying (only INTEGER PRIMARY KEY CHECK (only = 1), source TEXT NOT NULL, account INTEGER, end_user BLOB) STRICT',
     );

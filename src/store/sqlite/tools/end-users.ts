@@ -1,5 +1,5 @@
-// All end users of a ledger file in order, each with its latest posting, and their postings from the first to the latest.
-// Run within one read transaction, beside the server that may be writing to the file.
+// Lists all end users of a ledger file in order, each with its latest posting, and reads their postings oldest first.
+// Must run in one read transaction, since a server may be writing to the file.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -12,14 +12,14 @@ import { PostingReader } from '../journal/posting-reader.ts';
 
 export interface EndUserPostings {
   readonly user: EndUserKey;
-  /** The latest posting that its stored balances count; null where none are stored yet. */
+  /** The latest posting that the stored balances count; null if none are stored yet. */
   readonly stored: number | null;
   readonly latest: number;
 }
 
 /**
- * Two ordered lists, which SQLite merges: end users with stored balances, and those with postings behind what is flushed
- * for certain. One who is in both comes twice in a row.
+ * SQLite merges two ordered lists: end users with stored balances, and end users with postings after the mark in
+ * `flushed`. An end user in both lists has two successive rows.
  */
 const END_USERS = `
   SELECT account, end_user, latest_posting, 1 AS is_stored FROM balances
@@ -29,7 +29,7 @@ const END_USERS = `
   WHERE (account, end_user) > (?1, ?2) AND posting > (SELECT posting FROM flushed) GROUP BY account, end_user
   ORDER BY account, end_user, is_stored DESC`;
 
-/** @param after the end user behind which to begin; null for all */
+/** @param after the list begins after this end user; null for all */
 export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generator<EndUserPostings> {
   const rows = prepare(db, END_USERS);
   rows.setReadBigInts(true);
@@ -48,18 +48,18 @@ export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generat
   if (current !== null) yield current;
 }
 
-/** Postings of one end user that are held in memory at once. */
+/** The most postings of an end user in memory at a time. */
 const STRETCH = 1_000;
 
 /**
- * Gives out the postings of an end user from the first one, though their links lead backwards: a first walk remembers
- * where each stretch ends, and each stretch is then held and reversed.
+ * Reads the postings of an end user oldest first, although their links lead backwards: a first pass along the links
+ * remembers the last posting of each stretch; then each stretch is read into memory and reversed.
  */
 export class OldestFirst {
   readonly #postings: PostingReader;
   readonly #previous: Statement;
 
-  /** @param options as of `PostingReader` */
+  /** @param options the options of `PostingReader` */
   constructor(db: DatabaseSync, options: { anyInteger?: boolean } = {}) {
     this.#postings = new PostingReader(db, options);
     this.#previous = prepare(db, 'SELECT previous FROM postings WHERE posting = ? AND previous < posting');
@@ -81,7 +81,7 @@ export class OldestFirst {
   }
 }
 
-/** @param options as of `PostingReader` */
+/** @param options the options of `PostingReader` */
 export function* ledgerRowsOf(
   db: DatabaseSync,
   after: EndUserKey | null,

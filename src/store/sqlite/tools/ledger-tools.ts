@@ -1,4 +1,4 @@
-// Operating a ledger file beside the server that may run on it.
+// Operates a ledger file while a server may be running on it.
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -41,7 +41,10 @@ export function refuseMissing(file: string): void {
   if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file}; check DATABASE_URL.`);
 }
 
-/** The clock is saved with every batch, and moves on with the next: everything so far is behind its position. */
+/**
+ * Digests up to the saved position of the clock if `through` is null. Every batch saves the clock, so this covers all
+ * postings so far.
+ */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');
   try {

@@ -1,4 +1,4 @@
-// Checks the snapshots of a ledger file against the postings, while the audit reads them.
+// Checks the snapshots of a ledger file against the postings that the audit reads.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -14,7 +14,7 @@ export class SnapshotAudit {
   readonly #fault: (sentence: string) => void;
   #checked = 0;
 
-  /** @param fault called with each snapshot that is wrong */
+  /** @param fault called with a sentence for each wrong snapshot */
   constructor(db: DatabaseSync, fault: (sentence: string) => void) {
     this.#fault = fault;
     this.#ofEndUser = prepare(
@@ -25,7 +25,7 @@ export class SnapshotAudit {
     this.#count = prepare(db, 'SELECT count(*) FROM snapshots');
   }
 
-  /** Passes the postings of an end user on, and compares its snapshots with the state behind each of them. */
+  /** Yields the given postings of an end user, and compares its snapshots with the state after each of them. */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
     const fold = new SnapshotFold(this.#snapshotsOf(user));
     for (const posting of postings) {
@@ -35,7 +35,7 @@ export class SnapshotAudit {
     for (const transactionId of fold.end()) this.#wrong(user, transactionId);
   }
 
-  /** After the last end user. */
+  /** Must be called after the last end user. */
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)
@@ -53,7 +53,7 @@ export class SnapshotAudit {
       const [id, state, posted] = row;
       const transactionId = uuidOf(id as Uint8Array);
       this.#checked += 1;
-      // It has to name a posting of the transaction behind which it is.
+      // A snapshot must refer to a posting of its own transaction.
       if (posted === null || uuidOf(posted as Uint8Array) !== transactionId) this.#wrong(user, transactionId);
       snapshots.set(transactionId, state as string);
     }

@@ -1,6 +1,6 @@
-// The ledger's time: the machine's clock, but never earlier than what any thread of this process has seen, so that a
-// clock that jumps back revives nothing. The latest instant is shared memory between the writer's thread and the
-// readers'; the writer also keeps it in the file.
+// The ledger's clock: the system clock, but never earlier than an instant that any thread of this process has seen, so
+// that a system clock that is set back does not revive credits. The latest instant is in memory that the writer's
+// thread and the readers share; the writer also saves it in the file.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
@@ -9,11 +9,11 @@ import { CannotOpen } from '../../store-fault.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 
-/** The machine's clock: milliseconds since 1970. */
+/** The system clock, in milliseconds since 1970. */
 export type WallClock = () => number;
 
 export class LedgerClock {
-  /** One BigInt64, to be handed to the other thread. */
+  /** The latest instant as one BigInt64, shared with the other thread. */
   readonly shared: SharedArrayBuffer;
   readonly #latest: BigInt64Array;
   readonly #wall: WallClock;
@@ -24,12 +24,15 @@ export class LedgerClock {
     this.#wall = wall;
   }
 
-  /** The instant of what is being done now. */
+  /** The current instant. Advances the clock. */
   now(): Instant {
     return this.notBefore(Math.floor(this.#wall()));
   }
 
-  /** As `now`, but nothing is decided by it: looking whether something is due leaves no trace. */
+  /**
+   * Like `now`, but does not advance the clock. Must not be used for decisions: it is for checks such as whether
+   * something is due.
+   */
   peek(): Instant {
     return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);
   }
@@ -38,7 +41,7 @@ export class LedgerClock {
     return Number(Atomics.load(this.#latest, 0));
   }
 
-  /** Moves the clock up to `instant`, unless it is there already. */
+  /** Advances the clock to `instant`, unless it is already later, and returns the latest instant. */
   notBefore(instant: Instant): Instant {
     const wanted = BigInt(Math.min(instant, LAST_INSTANT));
     for (;;) {
@@ -49,7 +52,7 @@ export class LedgerClock {
   }
 }
 
-/** The position of the clock as the file holds it. */
+/** The position of the clock that is saved in the file. */
 export class SavedClock {
   readonly #db: DatabaseSync;
   readonly #replace: Statement;
@@ -63,7 +66,7 @@ export class SavedClock {
     this.#replace.run(at, sequence, clockChecksum(at, sequence));
   }
 
-  /** @throws CannotOpen when it is lost, or was changed by something other than Scrip */
+  /** @throws CannotOpen if the clock is missing, or was changed by something other than Scrip */
   read(hasPostings: boolean): IdPosition {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {

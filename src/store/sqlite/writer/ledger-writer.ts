@@ -1,4 +1,5 @@
-// The writer of a ledger file as the store sees it: in a thread of its own, or in place where a test moves the clock.
+// The asynchronous interface to the writer of a ledger file. The writer runs in its own thread, or in the caller's
+// thread if a test controls the clock.
 
 import { once } from 'node:events';
 import { extname } from 'node:path';
@@ -8,38 +9,41 @@ import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import type { FeedPart } from '../journal/feed.ts';
+import type { SummaryPart } from '../journal/summaries.ts';
 import type { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions, type Written, writtenOf } from './writer.ts';
 import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterRequest } from './writer-thread.ts';
 
-/** Of the same kind as this file: TypeScript in the sources, JavaScript in the package. */
+/** Has the same extension as this file: TypeScript in the sources, JavaScript in the package. */
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * By default V8 lets the young generation grow to 48 MiB, and is no faster for it; and the old one to four times what is in
- * use. With a limit of 1 GiB, ten times what the bounded caches take, it grows to 1.6 times that.
+ * By default, V8 lets the young generation grow to 48 MiB without being faster, and the old generation to four times
+ * the memory in use. With a limit of 1 GiB, ten times what the bounded caches take, the old generation grows to 1.6
+ * times the memory in use.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
-/** What the writer finds out by itself. */
+/** Events that the writer reports without a request. */
 export interface WriterEvents {
-  /** It works again, or no longer does. */
+  /** The writer has failed; null if it works again. */
   onTrouble(trouble: StoreFault | null): void;
   /** `count` generations of pending balances have been flushed. */
   onRotations(count: number): void;
 }
 
-/** As of `Writer`, whose methods these are. All of them reject with a StoreFault. */
+/** The methods of `Writer`, which here reject with a StoreFault. */
 export interface LedgerWriter {
-  /** @param onSent called once the next batch may be sent, which is then written behind this one */
+  /** @param onSent called once the next batch may be sent; it is written after this one */
   write(commands: readonly Command[], onSent: () => void): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   saveFeedPart(part: FeedPart): Promise<boolean>;
+  saveSummaries(part: SummaryPart): Promise<boolean>;
   recordKeyUses(ids: readonly number[]): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Works in the caller's thread. */
+/** A writer in the caller's thread. */
 export class WriterInPlace implements LedgerWriter {
   readonly #writer: Writer;
   readonly #events: WriterEvents;
@@ -64,6 +68,10 @@ export class WriterInPlace implements LedgerWriter {
     return this.#attempt(() => this.#writer.saveFeedPart(part));
   }
 
+  saveSummaries(part: SummaryPart): Promise<boolean> {
+    return this.#attempt(() => this.#writer.saveSummaries(part));
+  }
+
   recordKeyUses(ids: readonly number[]): Promise<void> {
     return this.#attempt(() => this.#writer.recordKeyUses(ids));
   }
@@ -82,7 +90,10 @@ export class WriterInPlace implements LedgerWriter {
     }
   }
 
-  /** At once, as the thread does. The store hears of it behind the fault, whose promise is rejected before that. */
+  /**
+   * Recovers at once, like the writer's thread. The event reaches the store after the rejected promise of the failed
+   * request.
+   */
   #recover(): void {
     let trouble: StoreFault | null = null;
     try {
@@ -96,7 +107,7 @@ export class WriterInPlace implements LedgerWriter {
   }
 }
 
-/** The writer's thread. Requests are answered in the order in which they were sent. */
+/** A writer in its own thread. Requests are answered in the order in which they were sent. */
 export class ThreadedWriter implements LedgerWriter {
   readonly #worker: Worker;
   readonly #events: WriterEvents;
@@ -138,6 +149,10 @@ export class ThreadedWriter implements LedgerWriter {
     return (await this.#ask({ feedPart: part })) as boolean;
   }
 
+  async saveSummaries(part: SummaryPart): Promise<boolean> {
+    return (await this.#ask({ summaries: part })) as boolean;
+  }
+
   async recordKeyUses(ids: readonly number[]): Promise<void> {
     await this.#ask({ usedKeys: ids });
   }
@@ -165,7 +180,7 @@ export class ThreadedWriter implements LedgerWriter {
     else this.#asked.shift()?.reject(storeFaultOf(message));
   }
 
-  /** What was in flight when the thread died may or may not be in the file. */
+  /** Requests in flight when the thread died may or may not be in the file. */
   #fail(reason: string): void {
     if (!this.#isClosed) this.#events.onTrouble(new StoreFault('Internal', reason));
     this.#isClosed = true;

@@ -1,10 +1,12 @@
-// The writer's thread: requests in, a reply to each in the same order, and in between what the writer finds out by itself.
+// The writer's thread: receives requests, replies to each in the same order, and reports events of the writer in
+// between.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { type FaultCode, StoreFault } from '../../store-fault.ts';
 import type { FeedPart } from '../journal/feed.ts';
+import type { SummaryPart } from '../journal/summaries.ts';
 import { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions, writtenText } from './writer.ts';
 
@@ -15,15 +17,16 @@ export interface WriterData {
 }
 
 export type WriterRequest =
-  /** As JSON. */
+  /** The commands as JSON. */
   | { readonly commands: string }
   | { readonly feedPart: FeedPart }
+  | { readonly summaries: SummaryPart }
   | { readonly deleteExpired: IdempotencyRetention }
   | { readonly usedKeys: readonly number[] };
 
 export type ThreadMessage = WriterRequest | 'close';
 
-/** What the writer's method returned; for commands, the text from `writtenText`. */
+/** The result of the writer's method; for commands, the text from `writtenText`. */
 export type Reply = string | boolean | undefined;
 
 export interface Failed {
@@ -34,13 +37,13 @@ export interface Failed {
 export type ThreadReply =
   | { readonly reply: Reply }
   | Failed
-  /** Not a reply: the writer works again, or no longer does. */
+  /** An event: the writer has failed; null if it works again. */
   | { readonly trouble: Failed | null }
-  /** Not a reply: what was pending has been flushed. */
+  /** An event: this many generations of pending balances have been flushed. */
   | { readonly rotations: number }
   | 'open';
 
-/** How often the latest instant is saved when nothing is written, and a store that failed is tried again. */
+/** How often the latest instant is saved if nothing is written, and a failed writer tries to recover. */
 const TICK_MS = 1_000;
 
 if (parentPort === null) throw new Error('writer-thread.ts runs as a thread only');
@@ -48,7 +51,7 @@ try {
   const { file, clock, options } = workerData as WriterData;
   serve(new Writer(file, new LedgerClock(Date.now, clock), options), parentPort);
 } catch (error) {
-  // In place of `open`; without a listener, the thread then ends.
+  // Sent instead of `open`. Without a listener, the thread then ends.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
 }
 
@@ -76,7 +79,7 @@ function serve(writer: Writer, port: MessagePort): void {
     }
     const reply = attempt(() => ({ reply: handle(writer, message) }));
     send(reply);
-    // What a failed COMMIT left in the file is settled by opening it again and writing over it: at once, if that works.
+    // Reopening the file and writing to it settles whether a failed COMMIT is stored. Try that at once.
     if ('fault' in reply) {
       isTroubled = true;
       tick();
@@ -89,11 +92,12 @@ function handle(writer: Writer, request: WriterRequest): Reply {
   if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[]));
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
   if ('feedPart' in request) return writer.saveFeedPart(request.feedPart);
+  if ('summaries' in request) return writer.saveSummaries(request.summaries);
   writer.recordKeyUses(request.usedKeys);
   return undefined;
 }
 
-/** @throws what is not a fault of the store */
+/** @throws any error that is not a StoreFault */
 function attempt<Result>(work: () => Result): Result | Failed {
   try {
     return work();

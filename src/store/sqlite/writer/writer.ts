@@ -1,8 +1,8 @@
-// The one writer of a ledger file: loads what a batch needs, lets the ledger decide, appends to the journal and commits.
-// Synchronous; `writer-thread.ts` gives it a thread of its own.
+// The only writer of a ledger file: loads what a batch needs, decides it with the rules of the ledger, appends to the
+// journal and commits. Synchronous; `writer-thread.ts` runs it in a thread of its own.
 //
-//   writing ──COMMIT fails──▶ closed ──next batch──▶ reopened, writing
-//      └─────an invariant is violated──▶ halted, for good: a stopped ledger is better than a wrong one
+//   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
+//      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
 
 import type { DatabaseSync } from 'node:sqlite';
 import { batchOf, decideBatch } from '../../../ledger/batch.ts';
@@ -18,45 +18,50 @@ import { faultOf } from '../file/sqlite-error.ts';
 import { RecordTable } from '../idempotency/record-table.ts';
 import { type FeedPart, FeedWriter } from '../journal/feed.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
+import { type SummaryPart, SummaryWriter } from '../journal/summaries.ts';
 import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 
 /**
- * How many events of time one batch enters: about 10 ms of work, so that ten years of daily periods never hold up the
- * requests beside them for longer.
+ * The most renewals that one batch stores: about 10 ms of work, so that an end user with ten years of due daily
+ * renewals does not delay other requests for longer.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** About 20 ms of work; a write that arrives during it has to wait. */
+/** End users that an idle tick flushes: about 20 ms of work, for which a new write may have to wait. */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
-/** A stop waits for it; what is pending then is found in the journal by the next start. */
+/** How long a stop may take to flush pending balances. The next start reads the remaining ones from the journal. */
 const CLOSE_MS = 1_000;
 
-/** SQLite looks through all of its page cache with each COMMIT that adds pages. */
+/** Kept small, because SQLite scans its whole page cache in each COMMIT that adds pages. */
 const PAGE_CACHE_KIB = 4 * 1_024;
 
 export interface WriterOptions {
   readonly cache: CacheLimits;
-  /** Idempotency records that are indexed together. */
+  /** The number of idempotency records in a sorted run. */
   readonly indexRunMax: number;
 }
 
 export interface Written {
   readonly outcomes: readonly (Outcome | null)[];
-  /** For each command, the latest posting of its end user where that may be pending; else 0. */
+  /** For each command, the latest posting of its end user if it may be pending; else 0. */
   readonly latestPostings: readonly number[];
-  /** How often all that was pending in the generation before has been flushed. */
+  /** The number of generations of pending balances that have been flushed since the last result. */
   readonly rotations: number;
 }
 
-/** A connection with all that writes through it. It is not used again after a transaction that failed. */
+/** Called with the outcomes of the batch. */
+export type WriteBeside = (db: DatabaseSync, outcomes: readonly (Outcome | null)[]) => void;
+
+/** A connection and everything that writes through it. Not used again after a failed transaction. */
 interface OpenLedger {
   readonly db: DatabaseSync;
   readonly endUsers: EndUserCache;
   readonly journal: JournalWriter;
   readonly records: RecordTable;
   readonly feed: FeedWriter;
+  readonly summaries: SummaryWriter;
   readonly clock: SavedClock;
 }
 
@@ -66,14 +71,14 @@ export class Writer {
   readonly #options: Partial<WriterOptions>;
   #open: OpenLedger | null = null;
   #halted: StoreFault | null = null;
-  /** Survives a reopening: what was given out once is never given out again, stored or not. */
+  /** Kept when the file is reopened: an issued id is never issued again, whether it was stored or not. */
   #ids = new TransactionIds({ at: 0, sequence: 0 });
-  /** The instant that the file holds. */
+  /** The instant that is saved in the file. */
   #savedAt = 0;
   /** Whether nothing was written since the last tick. */
   #isIdle = false;
 
-  /** @throws CannotOpen when the file does not keep its durability settings */
+  /** @throws CannotOpen if the file does not keep its durability settings */
   constructor(file: string, clock: LedgerClock, options: Partial<WriterOptions> = {}) {
     this.#file = file;
     this.#clock = clock;
@@ -85,10 +90,10 @@ export class Writer {
     }
   }
 
-  /** @throws StoreFault */
-  write(commands: readonly Command[]): Written {
+  /** @param beside makes further writes in the same transaction */
+  write(commands: readonly Command[], beside: WriteBeside | null = null): Written {
     this.#isIdle = false;
-    return this.#transact(({ endUsers, journal, records }) => {
+    return this.#transact(({ db, endUsers, journal, records }) => {
       const now = this.#now();
       const batch = batchOf(commands);
       const cached = batch.users.map((user, index) => endUsers.load(user, batch.names[index] as string, now));
@@ -100,13 +105,14 @@ export class Writer {
         const one = cached[index] as CachedEndUser;
         const latest = journal.append(user, postings, one.latestPosting, after);
         endUsers.change(one, after, postings.length, latest);
-        // What is due next for it, or no longer is, is found in the file.
+        // Flushed at once, because due renewals are looked up in the file.
         if (postings.some(({ kind }) => kind !== 'add' && kind !== 'subtract')) endUsers.flush(one);
         return one;
       });
       journal.flush();
       if (decided.records.length > 0) records.insert(decided.records);
       const isFlushed = endUsers.keepUp(changed);
+      beside?.(db, decided.outcomes);
       const latest = cached.map(({ pendingPostings, latestPosting }) =>
         pendingPostings > 0 ? (latestPosting ?? 0) : 0,
       );
@@ -115,15 +121,15 @@ export class Writer {
         latestPostings: batch.userOf.map((index) => latest[index] as number),
         rotations: endUsers.takeRotations(),
       };
-      return { result, isChanged: isFlushed || decided.records.length > 0 };
+      return { result, isChanged: isFlushed || decided.records.length > 0 || beside !== null };
     });
   }
 
   /**
-   * Called now and then. Saves the latest instant that a reader has seen, so that it still counts after a restart, opens
-   * the file again after a fault, and flushes what is pending when nothing was written since the last time.
+   * Called once a second. Saves the latest instant that a reader has seen, so that it still counts after a restart.
+   * Reopens the file after a fault. Flushes pending balances if nothing was written since the last tick.
    *
-   * @returns the rotations, as `write` does
+   * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
    */
   tick(flushedMax = FLUSHED_WHEN_IDLE): number {
@@ -139,10 +145,10 @@ export class Writer {
   }
 
   /**
-   * Stores what a consumer made of a part of the feed, with its position.
+   * Stores the result of a consumer for a part of the feed, together with its position.
    *
-   * @returns false when the position is another by now, and nothing was stored
-   * @throws StoreFault, as do those below
+   * @returns false if the position has changed, and nothing was stored
+   * @throws StoreFault, like the methods below
    */
   saveFeedPart(part: FeedPart): boolean {
     return this.#transact(({ feed }) => {
@@ -151,10 +157,20 @@ export class Writer {
     });
   }
 
+  /** Stores summaries, like `saveFeedPart`. */
+  saveSummaries(part: SummaryPart): boolean {
+    return this.#transact(({ summaries }) => {
+      // Saves the current instant as the clock of the ledger: an audit does not accept summaries from after the saved
+      // instant.
+      this.#now();
+      const isSaved = summaries.save(part);
+      return { result: isSaved, isChanged: isSaved };
+    });
+  }
+
   /**
-   * Asked for once a second: where nothing has expired it moves no clock, so that an idle ledger is not written to.
-   *
-   * @returns whether there may be more
+   * Called once a second. Does not advance the clock if nothing has expired, so that nothing is written to an idle
+   * ledger.
    */
   deleteExpiredRecords({ grantsMs, othersMs }: IdempotencyRetention): boolean {
     return this.#transact(({ records }) => {
@@ -183,7 +199,7 @@ export class Writer {
     }
   }
 
-  /** The next start then finds nothing pending, or little. */
+  /** Flushes pending balances, so that the next start finds few or none. */
   #flushAll(): void {
     const began = performance.now();
     do {
@@ -192,7 +208,7 @@ export class Writer {
     } while (this.#open?.endUsers.hasPending && performance.now() - began < CLOSE_MS);
   }
 
-  /** Runs `work` in a transaction, which is committed if something was changed. */
+  /** Runs `work` in a transaction, which is committed if `work` changed something. */
   #transact<Result>(work: (ledger: OpenLedger) => { result: Result; isChanged: boolean }): Result {
     if (this.#halted) throw this.#halted;
     try {
@@ -209,7 +225,9 @@ export class Writer {
     }
   }
 
-  /** The instant of a batch. When the clock stands still for so long that the ids run short, it is moved on. */
+  /**
+   * The instant of a batch. If the clock stands still for so long that the ids run short, advances it by a millisecond.
+   */
   #now(): Instant {
     const { at } = this.#ids.position;
     const now = this.#ids.isRunningShort ? this.#clock.notBefore(at + 1) : this.#clock.now();
@@ -217,7 +235,7 @@ export class Writer {
     return now;
   }
 
-  /** With the position of the clock. A COMMIT that fails may have happened: only reopening the file tells. */
+  /** Commits with the position of the clock. A failed COMMIT may have happened: only reopening the file shows it. */
   #commit(ledger: OpenLedger): void {
     ledger.clock.save(this.#ids.position);
     try {
@@ -228,7 +246,7 @@ export class Writer {
     this.#savedAt = this.#ids.position.at;
   }
 
-  /** After any fault the connection is not trusted any more. Closing it rolls back what was not committed. */
+  /** Closes the connection, which is not trusted after a fault. This rolls back everything uncommitted. */
   #abandon(fault: StoreFault): StoreFault {
     if (fault.code === 'Internal') this.#halted = fault;
     this.#disconnect();
@@ -245,7 +263,8 @@ export class Writer {
       const saved = clock.read(journal.latest > 0);
       const endUsers = new EndUserCache(db, cache, journal.latest);
       const records = new RecordTable(db, indexRunMax);
-      const ledger: OpenLedger = { db, endUsers, journal, records, feed: new FeedWriter(db), clock };
+      const summaries = new SummaryWriter(db);
+      const ledger: OpenLedger = { db, endUsers, journal, records, feed: new FeedWriter(db), summaries, clock };
       this.#clock.notBefore(saved.at);
       const given = this.#ids.position;
       const isSavedLater = saved.at > given.at || (saved.at === given.at && saved.sequence > given.sequence);
@@ -273,12 +292,12 @@ export class Writer {
   }
 }
 
-/** Stands for the outcome that nearly all commands have. */
+/** Stands for `ACCEPTED`, the outcome of nearly all commands. */
 const PLAIN = 0;
 
 /**
- * What a batch did as one text, for the way between the threads. V8 copies a text at once; it takes an object for each
- * command apart and puts it together field by field, which costs twice as much as JSON does.
+ * The result of a batch as text for the other thread. V8 copies a string as a whole. It clones objects field by field,
+ * which costs twice as much as JSON.
  */
 export function writtenText({ outcomes, latestPostings, rotations }: Written): string {
   const shortened = outcomes.map((outcome) => (outcome === ACCEPTED ? PLAIN : outcome));

@@ -1,5 +1,5 @@
-// What Scrip would ask of Citus, on a PostgreSQL that only says that its tables are distributed: the contract of the
-// stores in that form, and each statement that the server has then seen held against what Citus refuses.
+// The SQL that Scrip would send to Citus. The contract runs on a plain PostgreSQL that only claims that its tables are
+// distributed, and each statement in its log is checked against the rules of Citus.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { leavesItsShard, refusalOf } from './citus-rules.ts';
 
-/** As Citus names them; they note the tables, and leave them where they are. */
+/** Functions with the names of Citus functions, which only record the tables. */
 const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
@@ -23,7 +23,7 @@ const STAND_IN = `
     relation regclass, key text, colocate_with text DEFAULT NULL, shard_count integer DEFAULT NULL
   ) RETURNS void LANGUAGE sql AS 'INSERT INTO public.pg_dist_partition VALUES (relation)';`;
 
-/** The process, then what it did. */
+/** A log entry: the process, the name of the prepared statement if there is one, and the SQL. */
 const ENTRY = /^(\d+) LOG: {2}(?:statement|execute (\S+)): (.*)$/s;
 
 let server: PostgresServer;
@@ -40,7 +40,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** On databases that say that they are distributed. */
+/** New ledgers in databases that claim to be distributed. */
 const newLedger: NewLedger = async () => {
   const url = await server.createLedger();
   await server.query(STAND_IN, new URL(url).pathname.slice(1));
@@ -52,7 +52,7 @@ const newLedger: NewLedger = async () => {
   return { ...plugged, open, remove: () => server.emptyLedger(url) };
 };
 
-/** The store, with a batch for each lane in turn, as group commit writes them: a batch is of one bucket. */
+/** Makes the store write one batch per lane, as group commit does: a batch belongs to one bucket. */
 function byLane(store: LedgerStore): LedgerStore {
   const writeBatch = store.write.bind(store);
   const write: LedgerStore['write'] = async (commands, onDecided) => {
@@ -68,16 +68,16 @@ function byLane(store: LedgerStore): LedgerStore {
   return Object.assign(store, { write });
 }
 
-storeContract('PostgreSQL, as Citus is asked', newLedger, 'real', 4);
+storeContract('PostgreSQL with the SQL for Citus', newLedger, 'real', 4);
 
-test('on Citus, totals are added up and rebuilt a bucket at a time, and the audit finds nothing', async () => {
+test('on Citus, totals are added up and rebuilt a bucket at a time, and the audit finds nothing wrong', async () => {
   const ledger = await TestLedger.open(newLedger);
   const users = Array.from({ length: 40 }, (_, index) => new EndUser(1, index));
   const outstanding = async () => (await ledger.console.overview(1, { days: 2 })).outstanding;
   await ledger.write(users.map((user) => user.add(10)));
   await ledger.consumeFeed();
   await ledger.write(users.map((user) => user.subtract(3)));
-  assert.deepEqual(problemsOf(await ledger.audit()), [], 'some are not counted yet');
+  assert.deepEqual(problemsOf(await ledger.audit()), [], 'some postings are not counted yet');
   await ledger.consumeFeed();
   assert.equal(await outstanding(), 280n);
   await ledger.withTools((tools) => tools.rebuildTotals());
@@ -87,7 +87,7 @@ test('on Citus, totals are added up and rebuilt a bucket at a time, and the audi
   await ledger.remove();
 });
 
-/** The statements that servers were sent after their tables were distributed, by the name under which each was prepared. */
+/** The statements since the tables were distributed, with the name under which each was prepared. */
 function statementsSeen(): Map<string, string | undefined> {
   const log = readFileSync(join(server.data, 'log', 'all.log'), 'utf8');
   const migrating = new Set<string>();
@@ -101,7 +101,7 @@ function statementsSeen(): Map<string, string | undefined> {
   return seen;
 }
 
-test('no statement is one that Citus would refuse, and none of a batch leaves its shard', () => {
+test('Citus would reject no statement, and no statement of a batch leaves its shard', () => {
   const seen = statementsSeen();
   assert(seen.size > 500, `${seen.size} statements`);
   let ofBatches = 0;
@@ -111,10 +111,10 @@ test('no statement is one that Citus would refuse, and none of a batch leaves it
     ofBatches += 1;
     assert(!leavesItsShard(statement), statement);
   }
-  assert(ofBatches > 100, `${ofBatches} of batches`);
+  assert(ofBatches > 100, `${ofBatches} statements of batches`);
 });
 
-/** What PostgreSQL takes and Citus refuses. */
+/** Statements that PostgreSQL accepts and Citus rejects. */
 const REFUSED = [
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',
@@ -124,7 +124,7 @@ const REFUSED = [
   'SELECT 1 FROM scrip.end_users e CROSS JOIN LATERAL (SELECT 1 FROM scrip.postings p WHERE p.bucket = e.bucket LIMIT 1) AS latest',
 ];
 
-test('control: what Citus refuses is recognized', () => {
+test('control: statements that Citus would reject are recognized', () => {
   for (const statement of REFUSED) assert.notEqual(refusalOf(statement), null, statement);
   assert(leavesItsShard('INSERT INTO scrip.postings (bucket) SELECT * FROM unnest($1::smallint[])'));
 });

@@ -1,4 +1,4 @@
-// A ledger of two end users, with another client at work in the same database: it locks rows, or interferes with each posting
+// A ledger of two end users, and another client of the same database that locks rows or interferes with each posting
 // before it is stored.
 
 import assert from 'node:assert/strict';
@@ -38,7 +38,7 @@ export async function withOutsider(
   }
 }
 
-/** Runs for each posting, before it is stored. */
+/** Creates a trigger that runs `body` before each posting is stored. */
 export async function beforeEachPosting(outsider: pg.Client, body: string): Promise<void> {
   await outsider.query(`
     CREATE SEQUENCE public.tries;

@@ -1,4 +1,5 @@
-// PostgreSQL crashes under load, again and again: each acknowledged write is there, once. `CYCLES=500` for a night of it.
+// PostgreSQL crashes under load, again and again: each acknowledged write is stored once. With `CYCLES=500` it runs all
+// night.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -11,7 +12,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const CYCLES = Number(process.env.CYCLES ?? 20);
 
-/** Only the process crashes here, not the machine: what was written survives without fsync, which would only cost time. */
+/** Only the process crashes, not the machine, so writes survive without fsync, which would only cost time. */
 const PROCESS_ONLY = { fsync: 'off' };
 
 const servers: PostgresServer[] = [];
@@ -28,7 +29,7 @@ async function openLedger(server: PostgresServer): Promise<{ ledger: TestLedger;
   return { url, ledger: await TestLedger.open(async () => pluggedDatabase(url)) };
 }
 
-/** @returns the longest that it took from the server's return to the first write that went through */
+/** @returns the longest time from a restart of the server to the first acknowledged write */
 async function crashUnderLoad(
   server: PostgresServer,
   { store }: TestLedger,
@@ -60,7 +61,7 @@ test('A crash of PostgreSQL loses no acknowledged write', async (t) => {
   await ledger.close();
 });
 
-test('Control: a PostgreSQL that confirms before its log is on stable storage loses writes, and that is found', async (t) => {
+test('Control: if PostgreSQL confirms commits before its log is on stable storage, lost writes are found', async (t) => {
   const late = {
     synchronous_commit: 'off',
     wal_writer_delay: '10s',
@@ -69,12 +70,12 @@ test('Control: a PostgreSQL that confirms before its log is on stable storage lo
   };
   const server = await startServer(late);
   const { ledger, url } = await openLedger(server);
-  // The tables are to be there afterwards.
+  // The tables must survive the crash.
   await server.query('CHECKPOINT');
   const history = new History();
   await crashUnderLoad(server, ledger, history, 1);
   const faults = await history.faultsOf(ledger.store, url);
-  const lost = faults.filter((fault) => /was acknowledged, and is there 0 times/.test(fault));
+  const lost = faults.filter((fault) => /was acknowledged but is stored 0 times/.test(fault));
   assert(lost.length > 0, `nothing is lost: ${history.summary}`);
   t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
   await ledger.close();

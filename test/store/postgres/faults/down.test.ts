@@ -1,4 +1,5 @@
-// PostgreSQL is away for a while, under a service that runs: it says so, quickly and once, and recovers by itself.
+// PostgreSQL stops for a while under a running service: requests fail quickly, the fault is logged once, and the
+// service recovers by itself.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -7,7 +8,7 @@ import { assertProblem, eventually, type Reply, type Scrip, someone } from '../.
 import { PostgresServer } from '../postgres-server.ts';
 import { startScripOn } from '../scrip-on-postgres.ts';
 
-/** How long a client may wait while the database is away. */
+/** How long a client may wait while the database is down. */
 const ANSWER_MS_MAX = 3_000;
 const RECOVERY_MS_MAX = 5_000;
 
@@ -38,10 +39,10 @@ async function assertUnavailable(request: Promise<Reply>): Promise<void> {
 }
 
 for (const mode of ['fast', 'immediate'] as const) {
-  test(`A service whose PostgreSQL stops (${mode}) says so, and works again when it is back`, async (t) => {
+  test(`If PostgreSQL stops (${mode}), requests are StoreUnavailable, and the service recovers when PostgreSQL is back`, async (t) => {
     const ada = someone();
     const [failures, recoveries] = [logged('writes are failing'), logged('writes are succeeding again')];
-    const rounds = logged('entering due renewals failed');
+    const rounds = logged('storing due renewals failed');
     assert.equal((await add(ada)).status, 200);
     await server.down(mode);
     for (let time = 0; time < 12; time++) {
@@ -51,7 +52,7 @@ for (const mode of ['fast', 'immediate'] as const) {
       await sleep(200);
     }
     assert.equal((await scrip.get('/readyz')).status, 503);
-    assert.equal((await scrip.get('/healthz')).status, 200, 'it is alive all the same');
+    assert.equal((await scrip.get('/healthz')).status, 200, 'the service itself is alive');
     assert.equal(logged('writes are failing') - failures, 1);
     assert.equal(logged('writes are succeeding again') - recoveries, 0);
 
@@ -60,9 +61,9 @@ for (const mode of ['fast', 'immediate'] as const) {
     await eventually(async () => (await scrip.get('/readyz')).status === 200, 'ready again', RECOVERY_MS_MAX);
     await eventually(async () => (await add(ada)).status === 200, 'writes work again', RECOVERY_MS_MAX);
     t.diagnostic(`back to work within ${Math.round(performance.now() - isBack)} ms`);
-    assert.equal((await scrip.balance(ada)).active_balance, 10, 'what was unavailable did not happen');
-    assert.equal(logged('writes are failing') - failures, 1, 'once, not once a request');
+    assert.equal((await scrip.balance(ada)).active_balance, 10, 'failed requests had no effect');
+    assert.equal(logged('writes are failing') - failures, 1, 'the fault is logged once, not for each request');
     assert.equal(logged('writes are succeeding again') - recoveries, 1);
-    assert(logged('entering due renewals failed') - rounds <= 1, 'nor once a second');
+    assert(logged('storing due renewals failed') - rounds <= 1, 'failed renewals are logged once, not every second');
   });
 }

@@ -1,4 +1,5 @@
-// The primary is gone for good, and its standby takes over: with synchronous replication no acknowledged write is lost.
+// The primary is lost for good, and its standby takes over: with synchronous replication, no acknowledged write is
+// lost.
 
 import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
@@ -29,7 +30,7 @@ test('A synchronous standby of PostgreSQL that takes over has each acknowledged 
   t.diagnostic(history.summary);
 });
 
-test('Control: a standby of PostgreSQL that lags loses writes when it takes over, and that is found', {
+test('Control: if a lagging standby of PostgreSQL takes over, lost writes are found', {
   timeout: 60_000,
 }, async (t) => {
   const { ledger, url, replication, failOver } = await startPair(closing);
@@ -42,7 +43,7 @@ test('Control: a standby of PostgreSQL that lags loses writes when it takes over
   await load.acknowledged(1);
   await load.stop();
   const lost = (await history.faultsOf(ledger.store, url)).filter((fault) =>
-    /was acknowledged, and is there 0 times/.test(fault),
+    /was acknowledged but is stored 0 times/.test(fault),
   );
   assert(lost.length > 0, `nothing is lost: ${history.summary}`);
   t.diagnostic(`${lost.length} lost of ${history.count('acknowledged')} acknowledged`);
@@ -50,9 +51,9 @@ test('Control: a standby of PostgreSQL that lags loses writes when it takes over
 
 const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip' AND wait_event = 'SyncRep'`;
 
-describe('A synchronous standby that is away', { concurrency: true, timeout: 60_000 }, () => {
+describe('A synchronous standby that is unavailable', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
-    test(`A COMMIT whose wait for the standby is cut short by ${end} is not acknowledged`, async () => {
+    test(`A COMMIT is not acknowledged if ${end} ends its wait for the standby`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);
@@ -62,15 +63,15 @@ describe('A synchronous standby that is away', { concurrency: true, timeout: 60_
       await until(primary, WAITING);
       await primary.query(`SELECT ${end}(pid) FROM (${WAITING})`);
       const result = await write;
-      assert(result instanceof StoreFault, 'it is on one machine only');
+      assert(result instanceof StoreFault, 'the write is on one machine only');
       assert.equal(result.code, 'OutcomeUnknown');
       await failOver();
-      assert.deepEqual(await historyOf(ledger, ada), ['+100 add'], 'and that machine was lost');
+      assert.deepEqual(await historyOf(ledger, ada), ['+100 add'], 'the write was lost with that machine');
       assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
     });
   }
 
-  test('While a synchronous standby is away, the heartbeat of a service takes up no connections', async () => {
+  test('While a synchronous standby is unavailable, the heartbeat of a service does not occupy connections', async () => {
     const { primary, ledger, replication } = await startPair(closing);
     await replicateSynchronously(primary);
     await ledger.write([new EndUser(1, 1).add(100)]);

@@ -1,5 +1,5 @@
-// A batch that is loaded behind the COMMIT of the one before, on the same connection: it sees what that one did, and does
-// not fail with it.
+// A batch that is loaded on the same connection right after the COMMIT of the previous batch: it sees the effects of
+// the previous batch, and does not fail if that batch fails.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** On a ledger whose postings are interfered with before they are stored. */
+/** Runs `work` on a ledger with a trigger that runs `body` before each posting is stored. */
 function withTrigger(body: string, work: (contended: Contended) => Promise<void>, prepared = true): Promise<void> {
   return withOutsider(server, { lanes: 1, prepared }, async (contended) => {
     await beforeEachPosting(contended.outsider, body);
@@ -27,8 +27,8 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 type Results = readonly (Outcome | null)[] | string;
 
 /**
- * Writes a batch and, once it is decided but not yet committed, a second one. `ends` lists them in the order in which they
- * ended.
+ * Writes a batch, and a second one as soon as the first is decided and not committed yet. `ends` lists the batches in
+ * the order in which they ended.
  */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
@@ -57,9 +57,9 @@ async function writeInTurn(store: LedgerStore, first: readonly Command[], second
 
 const SLOW = 'IF new.amount = -30 THEN PERFORM pg_sleep(0.3); END IF;';
 
-describe('A batch behind another on PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
+describe('A batch right after another on PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   for (const prepared of [true, false]) {
-    test(`A batch sees what the one before it on the connection did${prepared ? '' : ', without prepared statements'}`, () =>
+    test(`A batch sees the effects of the previous batch on its connection${prepared ? '' : ', without prepared statements'}`, () =>
       withTrigger(
         SLOW,
         async ({ ledger, outsider, ada }) => {
@@ -69,13 +69,13 @@ describe('A batch behind another on PostgreSQL', { concurrency: true, timeout: 6
           assert.deepEqual(results, [[ACCEPTED], [{ refused: 'InsufficientFunds', requested: 71, available: 70 }]]);
           assert.deepEqual(ends, ['first', 'second']);
           assert.deepEqual(await historyOf(ledger, ada), ['-30 subtract', '+100 add']);
-          assert((await outsider.query(connections)).rows[0].count <= 1, 'both were on one connection');
+          assert((await outsider.query(connections)).rows[0].count <= 1, 'both batches were on one connection');
         },
         prepared,
       ));
   }
 
-  test('When the batch before on the connection has to be tried again, each is done once', () =>
+  test('If the previous batch on the connection must be retried, both batches take effect once', () =>
     withTrigger(
       `IF new.amount = -30 AND nextval('public.tries') = 1 THEN RAISE 'not now' USING ERRCODE = '40001'; END IF;`,
       async ({ ledger, ada, bob }) => {
@@ -85,13 +85,13 @@ describe('A batch behind another on PostgreSQL', { concurrency: true, timeout: 6
           [ada.subtract(5), bob.subtract(20)],
         );
         assert.deepEqual(results, [[ACCEPTED], [ACCEPTED, ACCEPTED]]);
-        assert.equal(decisions, 1, 'a batch that is tried again takes no other along');
+        assert.equal(decisions, 1, 'a retried batch does not begin another one');
         assert.deepEqual((await historyOf(ledger, ada)).toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
         assert.deepEqual(await historyOf(ledger, bob), ['-20 subtract', '+100 add']);
       },
     ));
 
-  test('When the database refuses the batch before on the connection, the next is done by itself, and the ledger stops writing', () =>
+  test('If the database rejects the previous batch on the connection, the next batch is still written, and then the ledger stops writing', () =>
     withTrigger(
       `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`,
       async ({ ledger, ada, bob }) => {
@@ -103,7 +103,7 @@ describe('A batch behind another on PostgreSQL', { concurrency: true, timeout: 6
       },
     ));
 
-  test('When the connection of two batches is ended, each is done once', () =>
+  test('If the connection of two batches is terminated, both batches take effect once', () =>
     withTrigger(SLOW, async ({ ledger, outsider, ada, bob }) => {
       const busy = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`;
       const ending = (async () => {

@@ -1,5 +1,5 @@
-// Connections that are half open: a firewall has forgotten them, so nothing gets through either way and neither side learns
-// of it. The service responds in time, with what is known, and comes back by itself.
+// Half-open connections: a firewall has forgotten them, so no data gets through in either direction, and neither side
+// notices. The service responds in time and truthfully, and recovers by itself.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -12,11 +12,11 @@ import { PostgresServer } from '../postgres-server.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** A statement on a connection that is half open, twice: another try begins within six seconds, and may find another one. */
+/** Two statement timeouts: a retry begins within six seconds, and may get another half-open connection. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
-/** A COMMIT, the search for it with its last look, and a batch that waits behind it: a connection for two, a statement. */
+/** A COMMIT, the search for it with a last look, and then a queued batch: a new connection and a statement. */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
-/** Each connection that is half open is found out by a statement without an answer, some behind each other. */
+/** Each half-open connection is found by a statement timeout, and some timeouts follow one another. */
 const RECOVERY_MS_MAX = 30_000;
 
 let server: PostgresServer;
@@ -28,7 +28,7 @@ after(() => server.remove());
 interface Service {
   readonly scrip: Scrip;
   readonly proxy: TcpProxy;
-  /** Of the database, past the proxy. */
+  /** The URL of the database without the proxy. */
   readonly direct: string;
 }
 
@@ -57,7 +57,7 @@ async function timed(request: Promise<Reply>): Promise<Answer> {
   return { what: status === 200 ? '200' : `${status} ${body.error}`, tookMs: performance.now() - began };
 }
 
-/** Two calls that write and two that read, for an end user that is unknown. */
+/** Two writes and two reads of unknown end users. */
 function askAll(scrip: Scrip): Promise<Answer>[] {
   const user = someone();
   return [
@@ -84,11 +84,11 @@ async function assertWorksAgain({ scrip }: Service): Promise<void> {
   await eventually(works, 'all calls work again', RECOVERY_MS_MAX);
 }
 
-describe('Connections to PostgreSQL that are half open', { concurrency: true, timeout: 120_000 }, () => {
-  test('Idle connections that are half open: requests get responses in time, and then all is well', (t: TestContext) =>
+describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 120_000 }, () => {
+  test('If idle connections are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy } = service;
-      // So many at once that all connections are open.
+      // So many requests at once that all connections are opened.
       const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
       for (const { what } of warm) assert.equal(what, '200');
       assert(proxy.connections > LANES, `${proxy.connections} connections`);
@@ -99,7 +99,7 @@ describe('Connections to PostgreSQL that are half open', { concurrency: true, ti
       await assertWorksAgain(service);
     }));
 
-  test('Connections that become half open under load, again and again: nothing is lost or doubled, and writes continue', (t: TestContext) =>
+  test('If connections become half open under load, again and again, no write is lost or doubled, and writes continue', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;
@@ -120,7 +120,7 @@ describe('Connections to PostgreSQL that are half open', { concurrency: true, ti
       await assertWorksAgain(service);
     }));
 
-  test('A database that is out of reach under load: requests get responses in time', (t: TestContext) =>
+  test('If the database becomes unreachable under load, requests get responses in time', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;

@@ -1,4 +1,4 @@
-// A connection that is lost when a batch is about to be committed, and another process that renews meanwhile.
+// A connection is lost just before the COMMIT of a batch, and another process stores a renewal meanwhile.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -17,7 +17,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('A renewal that another process stored is not taken for a batch whose COMMIT was lost', {
+test('A renewal that another process stored is not mistaken for a batch with a lost COMMIT', {
   timeout: 20_000,
 }, async (t) => {
   const url = await server.createDatabase();
@@ -42,9 +42,9 @@ test('A renewal that another process stored is not taken for a batch whose COMMI
   assert.deepEqual(problemsOf(await other.audit()), []);
 });
 
-/** A line to the server that can be cut just before a COMMIT. */
+/** A proxy that can cut a connection just before a COMMIT. */
 class Line {
-  /** Done once, after the line that carries the next COMMIT is cut and before another is opened. */
+  /** Called once, after the connection of the next COMMIT is cut and before another connection is opened. */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;
   #mended: Promise<void> = Promise.resolve();

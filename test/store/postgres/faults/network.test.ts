@@ -1,4 +1,4 @@
-// The network between the service and its database is cut, or swallows what it should carry, at the worst moments.
+// The network between the service and its database is cut or swallows data at the worst moments.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -16,13 +16,13 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/** Of the client: for a connection, for an answer; and of the search for a lost batch, with its last look. */
+/** Timeouts of the client: for a connection, for a response, and for the search for a lost batch with a last look. */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
 const SLACK_MS = 1_000;
 
-/** A test that hangs is closed from outside. */
+/** If a test hangs, its ledger and its proxy are closed from outside. */
 const LIMIT = { timeout: 40_000 };
 const CLOSE_MS = 5_000;
 
@@ -34,13 +34,15 @@ after(() => server.remove());
 
 interface Network {
   readonly ledger: TestLedger;
-  /** Of the database, past the proxy. */
+  /** The URL of the database without the proxy. */
   readonly direct: string;
   readonly proxy: TcpProxy;
   readonly ada: EndUser;
 }
 
-/** A store behind a proxy, with 100 credits of one end user in it. It is closed at the end of the test, whatever hangs. */
+/**
+ * A store behind a proxy, with one end user with 100 credits. It is closed at the end of the test, even if that hangs.
+ */
 async function openNetwork(t: TestContext): Promise<Network> {
   const direct = await server.createDatabase();
   const proxy = await TcpProxy.to(server.port);
@@ -52,7 +54,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/** Without its network a store has nothing more to wait for. */
+/** If the store does not close in time, the proxy is closed, so that the store has nothing more to wait for. */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -66,13 +68,13 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** A batch with an outcome has sent COMMIT: if the proxy has not seen it, the test has hit nothing. */
+/** A batch with an outcome has sent COMMIT. If the proxy has not seen it, the test has disturbed nothing. */
 async function hasCome(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
 }
 
-/** The outcome of a write, and how long that took. */
+/** The outcome of a write, and how long the write took. */
 async function timed(write: Promise<unknown>): Promise<{ result: unknown; tookMs: number }> {
   const started = performance.now();
   const result = await write.catch((error) => (error instanceof StoreFault ? error.code : error));
@@ -80,10 +82,10 @@ async function timed(write: Promise<unknown>): Promise<{ result: unknown; tookMs
 }
 
 const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] = [
-  ['a COMMIT that never arrives is run again, once', 'cut'],
-  ['a COMMIT whose reply is lost counts as done, once', 'pass, then cut'],
-  ['a COMMIT that is swallowed is run again, once', 'swallow'],
-  ['a COMMIT whose reply is swallowed counts as done, once', 'pass, then swallow'],
+  ['a batch is run again if its COMMIT never arrives, and takes effect once', 'cut'],
+  ['a batch counts as done if the reply to its COMMIT is lost, and takes effect once', 'pass, then cut'],
+  ['a batch is run again if its COMMIT is swallowed, and takes effect once', 'swallow'],
+  ['a batch counts as done if the reply to its COMMIT is swallowed, and takes effect once', 'pass, then swallow'],
 ];
 
 describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
@@ -97,13 +99,13 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
         assert.deepEqual(await historyOf(ledger, ada), ['-30 subtract', '+100 add']);
         const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
         assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
-        assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED], 'the pool is not poisoned');
+        assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED], 'the connection pool still works');
       }),
     );
   }
 
   for (const [sentence, verdict] of LOST_COMMITS) {
-    test(`On PostgreSQL, ${sentence}; so is the batch that was sent behind it`, LIMIT, (t: TestContext) =>
+    test(`On PostgreSQL, ${sentence}, and so does the next batch in flight`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
@@ -116,7 +118,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
           assert.deepEqual(result, [ACCEPTED]);
           assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
         }
-        // The first had no outcome yet when the second was sent, so either may come first.
+        // The first batch had no outcome when the second was sent, so either may come first.
         const history = await historyOf(ledger, ada);
         assert.deepEqual(history.toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
       }),
@@ -125,7 +127,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
 
   for (const verdict of ['swallow', 'pass, then swallow'] as const) {
     test(
-      `When a COMMIT to PostgreSQL meets with "${verdict}", and nothing gets through any more, its outcome is unknown`,
+      `If the network applies "${verdict}" to a COMMIT to PostgreSQL and then fails, the outcome of the write is unknown`,
       LIMIT,
       (t: TestContext) =>
         withNetwork(t, async ({ ledger, proxy, ada }) => {
@@ -142,7 +144,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
   }
 
   test(
-    'When nothing gets through to PostgreSQL, writes and reads fail in time, and nothing happened',
+    'If no data gets through to PostgreSQL, writes and reads fail in time and without effect',
     LIMIT,
     (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
@@ -174,7 +176,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
 });
 
 test(
-  'Connections to PostgreSQL that are cut at random lose and double no acknowledged write',
+  'If connections to PostgreSQL are cut at random, no acknowledged write is lost or doubled',
   LIMIT,
   (t: TestContext) =>
     withNetwork(t, async ({ ledger, direct, proxy }) => {
@@ -191,13 +193,13 @@ test(
       assert.equal(
         history.count('OutcomeUnknown'),
         0,
-        'the server is there, so that each lost COMMIT can be found out',
+        'the server is up, so the outcome of each lost COMMIT can be found out',
       );
       t.diagnostic(`${cuts} cuts: ${history.summary}`);
     }),
 );
 
-/** The first write after the network is back, and the first read. Connections that were swallowed are gone for good. */
+/** Makes the first write and the first read after the network is back. Old connections still swallow all data. */
 async function worksAgain(ledger: TestLedger, proxy: TcpProxy, user: EndUser): Promise<void> {
   proxy.heal();
   const { result, tookMs } = await timed(ledger.write([user.subtract(1)]));

@@ -1,4 +1,4 @@
-// A primary with its standby, a store on the primary, and between them networks that can be cut.
+// A primary and its standby, a store on the primary, and networks between them that can be cut.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,17 +15,17 @@ export interface Pair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly ledger: TestLedger;
-  /** Of the ledger, by way of `service`. */
+  /** The URL of the ledger through `service`. */
   readonly url: string;
-  /** Between the service and the server that is the primary. */
+  /** The network between the service and the current primary. */
   readonly service: TcpProxy;
-  /** Between the primary and its standby. */
+  /** The network between the primary and its standby. */
   readonly replication: TcpProxy;
-  /** The primary crashes and never comes back; the standby takes its place. */
+  /** Crashes the primary for good, and lets the standby take its place. */
   failOver(): Promise<void>;
 }
 
-/** @param closing gets what is to be done at the end, last first */
+/** @param closing gets functions that the caller must call at the end, last first */
 export async function startPair(closing: (() => Promise<void>)[]): Promise<Pair> {
   const primary = await PostgresServer.start(PROCESS_ONLY);
   const replication = await TcpProxy.to(primary.port);
@@ -58,7 +58,7 @@ export async function replicateSynchronously(primary: PostgresServer): Promise<v
 export async function until(server: PostgresServer, sql: string): Promise<void> {
   const deadline = performance.now() + 10_000;
   while ((await server.query(sql)).rows.length === 0) {
-    assert(performance.now() < deadline, `it never came true: ${sql}`);
+    assert(performance.now() < deadline, `the condition was never met: ${sql}`);
     await sleep(20);
   }
 }

@@ -1,4 +1,4 @@
-// Errors of the server: what is worth another try gets it, and whatever else fails has not happened.
+// Errors of the server: temporary errors are retried, and other failed writes have no effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -37,13 +37,13 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
   while ((await outsider.query(waiting)).rows.length === 0) await sleep(10);
 }
 
-describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, () => {
-  test('A batch that PostgreSQL ends for a deadlock with another client is tried again', () =>
+describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
+  test('A batch is retried if PostgreSQL ends it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
-      // Whichever the store locks first, the outsider has the other.
+      // The outsider locks the end user that the store locks last.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // The store looks for deadlocks after a second, the outsider never.
+      // The store checks for deadlocks after a second, the outsider never does.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
       const write = ledger.write([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);
@@ -58,13 +58,13 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
     }));
 
   for (const code of ['40001', '40P01']) {
-    test(`A batch that fails with ${code} on PostgreSQL is tried again, ten times at most`, () =>
+    test(`A batch that fails with ${code} on PostgreSQL is retried, with at most ten tries`, () =>
       withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
         await beforeEachPosting(
           outsider,
           `IF nextval('public.tries') % 13 <> 3 THEN RAISE 'not now' USING ERRCODE = '${code}'; END IF;`,
         );
-        assert.deepEqual(await ledger.write([ada.subtract(30)]), [ACCEPTED], 'the third try');
+        assert.deepEqual(await ledger.write([ada.subtract(30)]), [ACCEPTED], 'the third try succeeds');
         const { fault } = await faultOf(ledger.write([ada.subtract(30)]));
         assert.equal(fault, 'StoreUnavailable');
         assert.equal((await outsider.query('SELECT last_value FROM public.tries')).rows[0].last_value, '13');
@@ -72,7 +72,7 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
       }));
   }
 
-  test('A row that PostgreSQL refuses is an invariant violation: the ledger stops writing', () =>
+  test('A row that PostgreSQL rejects is an invariant violation, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await beforeEachPosting(outsider, `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`);
       assert.equal((await faultOf(ledger.write([ada.subtract(30)]))).fault, 'Internal');
@@ -80,7 +80,7 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
     }));
 
-  test('A batch on PostgreSQL that runs into a bug is not tried again, and the ledger stops writing', () =>
+  test('A batch on PostgreSQL that runs into a bug is not retried, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, ada, bob }) => {
       let tries = 0;
       const bug = () => {
@@ -92,10 +92,10 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
       assert.equal(tries, 1);
       assert.match(ledger.trouble() ?? '', /x is not a function/);
       assert.equal((await faultOf(ledger.write([bob.subtract(1)]))).fault, 'Internal');
-      assert.deepEqual(await historyOf(ledger, bob), ['+100 add'], 'not half of the batch either');
+      assert.deepEqual(await historyOf(ledger, bob), ['+100 add'], 'no part of the batch is stored');
     }));
 
-  test('An end user that another client keeps locked in PostgreSQL is unavailable, and others are not', () =>
+  test('Writes of an end user that another client keeps locked in PostgreSQL are unavailable, and other writes succeed', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);
       const [{ fault, tookMs }, other] = await Promise.all([
@@ -110,7 +110,7 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
       assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('An end user that another client adds in PostgreSQL without finishing is unavailable', () =>
+  test('Writes of an end user that an open transaction of another client in PostgreSQL has inserted are unavailable', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;
@@ -122,7 +122,7 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
       assert.deepEqual(await ledger.write([carol.add(5)]), [ACCEPTED]);
     }));
 
-  test('A statement that takes too long is given up by PostgreSQL, and nothing happened', () =>
+  test('PostgreSQL cancels a statement that takes too long, and the write has no effect', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(30); END IF;');
       const { fault, tookMs } = await faultOf(ledger.write([ada.subtract(30)]));
@@ -132,13 +132,13 @@ describe('A PostgreSQL that refuses', { concurrency: true, timeout: 60_000 }, ()
       assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('Statements that together take longer than their client waits have the outcome that the client gets', () =>
+  test('If the statements of a batch together exceed the timeout of the client, the client still gets the right outcome', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
       await beforeEachPosting(outsider, 'IF new.amount = -30 THEN PERFORM pg_sleep(3); END IF;');
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
         CREATE TRIGGER doze BEFORE UPDATE ON scrip.cycles FOR EACH ROW EXECUTE FUNCTION public.doze()`);
-      // Whether the server reads the COMMIT behind them or finds its client gone is up to it.
+      // The server may either execute the COMMIT after them or notice that the client has disconnected.
       const outcome = await ledger.write([noted(ada.subtract(30), 'long')]).then(
         () => 'accepted',
         ({ code }: StoreFault) => code,

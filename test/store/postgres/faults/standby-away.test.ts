@@ -1,5 +1,5 @@
-// A synchronous standby is stopped for long, under load: the connections that wait for it stay bounded, writes fail
-// quickly with nothing changed, and everything continues by itself when it is back.
+// A synchronous standby is stopped for a long time under load: the number of connections that wait for it is bounded,
+// writes fail quickly without effect, and everything recovers by itself when the standby is back.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -11,13 +11,15 @@ import { History, startLoad } from '../acknowledged-history.ts';
 import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
 
-/** Reads, writes, and for each lane one COMMIT that was given up and still waits: what docs/scaling.md allows for. */
+/**
+ * Connections for reads, for writes, and for one abandoned COMMIT of each lane that still waits, as in docs/scaling.md.
+ */
 const POOLED_MAX = 8 + 2 * LANES;
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
-/** The wait for a COMMIT and the search for it: so long do the first batches take, and those that wait behind them. */
+/** How long the first batches and those queued after them take: the wait for a COMMIT, and the search for it. */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
-/** From then on: twice as long as a COMMIT waits, so that more of them would be seen. */
+/** How long the test looks after that: twice as long as a COMMIT waits, so that further waits would be seen. */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
 
@@ -39,7 +41,7 @@ interface Asked {
   readonly tookMs: number;
 }
 
-/** Adds to new end users, so that no lock of an earlier write is in the way of a COMMIT. */
+/** Adds credits to new end users, so that no lock of an earlier write blocks a COMMIT. */
 function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]; stop(): Promise<void> } {
   const asked: Asked[] = [];
   let count = 0;
@@ -65,14 +67,14 @@ function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]
   };
 }
 
-test('While a synchronous standby of PostgreSQL is away for long, connections do not pile up', {
+test('While a synchronous standby of PostgreSQL is unavailable for a long time, connections do not pile up', {
   timeout: 90_000,
 }, async (t) => {
   const { primary, standby, ledger, url } = await startPair(closing);
   const { store } = ledger;
   await replicateSynchronously(primary);
   const history = new History();
-  // Each process has one, and sends no batch before it may.
+  // All writes share one `GroupCommit`, as in a process of the service. It limits the batches in flight.
   const commit = new GroupCommit(store);
   const load = startLoad(store, history, commit);
   const newcomers = startNewcomers(commit);
@@ -92,15 +94,15 @@ test('While a synchronous standby of PostgreSQL is away for long, connections do
     isAnswered = true;
   });
   await lookFor(FIRST_MS, () => isAnswered);
-  assert(isAnswered, 'writes that were in flight when it went away end in time');
+  assert(isAnswered, 'writes that were in flight when the standby stopped end in time');
   const answered = performance.now();
   await lookFor(LATER_MS, () => store.trouble() === null);
-  assert.notEqual(store.trouble(), null, 'known, and not forgotten');
+  assert.notEqual(store.trouble(), null, 'the store still reports the trouble');
   const late = newcomers.asked.filter(({ beganMs }) => beganMs > answered);
   const slowest = Math.max(...late.map(({ tookMs }) => tookMs));
   t.diagnostic(`${most} connections at most; ${late.length} answers, the slowest after ${Math.round(slowest)} ms`);
   assert(most <= CONNECTIONS_MAX, `there were ${most} connections`);
-  assert(late.length > 100, `${late.length} were asked`);
+  assert(late.length > 100, `${late.length} late requests`);
   assert.deepEqual([...new Set(late.map(({ code }) => code))], ['StoreUnavailable']);
   assert(slowest < QUICK_MS, `the slowest took ${slowest} ms`);
 
@@ -110,8 +112,8 @@ test('While a synchronous standby of PostgreSQL is away for long, connections do
   await again.acknowledged(200, 5_000);
   await Promise.all([again.stop(), newcomers.stop()]);
   assert.deepEqual(await history.faultsOf(store, url), []);
-  await eventually(async () => (await connectionsOf(primary)) <= POOLED_MAX, 'the connections that waited are gone');
-  // The server is asked once a second.
+  await eventually(async () => (await connectionsOf(primary)) <= POOLED_MAX, 'the waiting connections are closed');
+  // The store checks the server once a second.
   await eventually(() => store.trouble() === null, 'the trouble is over');
   t.diagnostic(history.summary);
 });

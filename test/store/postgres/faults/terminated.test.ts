@@ -1,4 +1,5 @@
-// An administrator, a failing health check or an out-of-memory killer ends connections of the service at any moment.
+// An administrator, a failing health check or an out-of-memory killer terminates connections of the service at any
+// moment.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -21,7 +22,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('Connections that PostgreSQL terminates at random lose and double no acknowledged write', async (t) => {
+test('If PostgreSQL terminates connections at random, no acknowledged write is lost or doubled', async (t) => {
   const url = await server.createDatabase();
   const { store } = await openFor(t, url);
   const history = new History();
@@ -37,7 +38,11 @@ test('Connections that PostgreSQL terminates at random lose and double no acknow
   await load.acknowledged(100);
   await load.stop();
   assert.deepEqual(await history.faultsOf(store, url), []);
-  assert.equal(history.count('OutcomeUnknown'), 0, 'the server is there, so that each lost COMMIT can be found out');
-  assert(history.count('acknowledged') > TERMINATIONS, 'there was a load worth the name');
+  assert.equal(
+    history.count('OutcomeUnknown'),
+    0,
+    'the server is up, so the outcome of each lost COMMIT can be found out',
+  );
+  assert(history.count('acknowledged') > TERMINATIONS, 'the load was heavy enough');
   t.diagnostic(`${terminated} connections terminated: ${history.summary}`);
 });

@@ -1,6 +1,6 @@
-// Two stores behind PgBouncer in transaction mode, under load, while connections to the server are ended and PgBouncer
-// itself is killed: what was answered is what happened. It needs PgBouncer on this machine, so it is no part of the tests:
-// `npm run pgbouncer -- [SECONDS]`
+// Two stores behind PgBouncer in transaction mode, under load, while connections to the server are terminated and
+// PgBouncer itself is killed: every response must agree with what happened. This needs PgBouncer on the machine, so it
+// is not part of the tests: `npm run pgbouncer -- [SECONDS]`
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,13 +15,13 @@ import { pluggedDatabase } from '../postgres-ledger.ts';
 import { freePort, PostgresServer } from '../postgres-server.ts';
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Far fewer than two stores open for themselves. */
+/** Far fewer connections than two stores open without a pooler. */
 const CONNECTIONS = 6;
 const PAUSE_MS = 300;
-/** A wait for a connection that a killed PgBouncer has taken along ends well within this. */
+/** Much longer than a wait for a connection that was lost with a killed PgBouncer. */
 const CALM_MS = 10_000;
 
-/** From this one on it keeps track of prepared statements. */
+/** The first version that supports prepared statements in transaction mode. */
 const PREPARED_SINCE = [1, 21] as const;
 
 const version = versionOf();
@@ -31,7 +31,7 @@ if (version === null) {
 }
 const isPrepared = version[0] > PREPARED_SINCE[0] || (version[0] === 1 && version[1] >= PREPARED_SINCE[1]);
 print(
-  `PgBouncer ${version.join('.')}, prepared statements: ${isPrepared ? 'yes' : 'no, it does not keep track of them'}`,
+  `PgBouncer ${version.join('.')}, prepared statements: ${isPrepared ? 'yes' : 'no, this version does not support them'}`,
 );
 
 const folder = mkdtempSync(join(tmpdir(), 'scrip-pgbouncer-'));
@@ -66,7 +66,9 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** Ends some connection to the server now and then, and half way PgBouncer with all of its. */
+/**
+ * Terminates a connection to the server at short intervals, and kills and restarts PgBouncer after half of the time.
+ */
 async function disturb(database: string): Promise<number> {
   const victim = `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' ORDER BY state = 'active' DESC, random() LIMIT 1`;
   const ends = performance.now() + SECONDS * 1_000;

@@ -1,5 +1,5 @@
-// Behind a pooler in transaction mode: the whole contract of the stores, a load from two stores at once and the commands,
-// with statements that are not prepared; and what becomes of those that are.
+// PostgreSQL behind a pooler in transaction mode. Without prepared statements, the whole contract, a load from two
+// stores at once and the commands work. With prepared statements, writes fail with a clear message.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -14,7 +14,7 @@ import { auditBeside, openFor, pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { TransactionPooler } from './transaction-pooler.ts';
 
-/** Far fewer than two stores open for themselves. */
+/** Far fewer connections than two stores open without a pooler. */
 const CONNECTIONS = 3;
 
 let server: PostgresServer;
@@ -29,7 +29,7 @@ after(async () => {
 });
 
 storeContract(
-  'PostgreSQL, behind a pooler in transaction mode',
+  'PostgreSQL behind a pooler in transaction mode',
   async () => {
     const direct = await server.createLedger();
     return {
@@ -44,7 +44,7 @@ storeContract(
   2,
 );
 
-/** What a session can hold beside its transaction. Each is empty as long as nothing relies on it. */
+/** The state that a session can have outside of a transaction. None of it may be used. */
 const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [
   ['settings', `SELECT name FROM pg_settings WHERE source = 'session'`],
   ['prepared statements', 'SELECT name FROM pg_prepared_statements'],
@@ -54,7 +54,7 @@ const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [
   ['temporary tables', `SELECT relname FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)`],
 ];
 
-test('behind a pooler in transaction mode, two stores and the commands work and leave nothing in a session', {
+test('behind a pooler in transaction mode, two stores and the commands work and leave no state in a session', {
   timeout: 60_000,
 }, async (t) => {
   const url = pooler.url(await server.createDatabase());
@@ -81,18 +81,18 @@ test('behind a pooler in transaction mode, two stores and the commands work and 
   );
   const { code, stdout } = await scrip(['verify'], environment);
   assert.deepEqual([code, /^Verification passed/.test(stdout)], [0, true], stdout);
-  assert(pooler.spread >= CONNECTIONS, 'no client kept a connection');
+  assert(pooler.spread >= CONNECTIONS, 'the transactions of a client use all connections');
   t.diagnostic(`${pooler.transactions - before} transactions over ${CONNECTIONS} connections`);
   await assertNoSessionState(url);
 });
 
-/** Transactions go to one connection after another, those of the stores in between as well: all are met before long. */
+/** The pooler uses its connections in turn, so that repeated transactions soon reach all of them. */
 async function assertNoSessionState(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   const backends = new Set<number>();
   for (let transaction = 0; backends.size < CONNECTIONS; transaction++) {
-    assert(transaction < 100 * CONNECTIONS, 'a connection was never met');
+    assert(transaction < 100 * CONNECTIONS, 'a connection was never reached');
     const queries = [`SELECT pg_backend_pid() AS pid`, ...SESSION_STATE.map(([, sql]) => sql)];
     const results = (await client.query(queries.join('; '))) as unknown as pg.QueryResult[];
     backends.add(results[0]?.rows[0].pid);
@@ -101,7 +101,7 @@ async function assertNoSessionState(url: string): Promise<void> {
   await client.end();
 }
 
-test('behind a pooler in transaction mode, prepared statements fail, say so, and leave nothing half done', {
+test('behind a pooler in transaction mode, prepared statements fail with a clear message and without partial effects', {
   timeout: 60_000,
 }, async () => {
   const direct = await server.createDatabase();
@@ -111,7 +111,7 @@ test('behind a pooler in transaction mode, prepared statements fail, say so, and
   const writes = users.map((user, index) => (ledgers[index % 2] as TestLedger).write([user.add(1)]));
   const results = await Promise.allSettled(writes);
   const faults = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
-  assert(faults.length > 0, 'another client has prepared them, or none has');
+  assert(faults.length > 0, 'some prepared statements are missing or exist already');
   for (const fault of faults) {
     assert(fault instanceof StoreFault);
     assert.equal(fault.code, 'StoreUnavailable');
@@ -119,7 +119,7 @@ test('behind a pooler in transaction mode, prepared statements fail, say so, and
   }
   assert(
     ledgers.some((ledger) => ledger.trouble() !== null),
-    'the service says so too',
+    'a store reports the trouble',
   );
   await Promise.all(ledgers.map((ledger) => ledger.close()));
   assert.deepEqual(problemsOf(await auditBeside(direct)), []);

@@ -1,6 +1,6 @@
-// A pooler in transaction mode, as PgBouncer is one: clients outnumber the connections to the server, each transaction
-// goes to whichever is free, and nothing of a session follows the client from one to the next. It speaks as much of the
-// protocol as that takes: https://www.postgresql.org/docs/current/protocol-flow.html
+// A pooler in transaction mode, like PgBouncer: there are more clients than connections to the server, each transaction
+// uses any free connection, and no session state follows the client. It implements only the necessary part of the
+// protocol: https://www.postgresql.org/docs/current/protocol-flow.html
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ const ASKS_FOR_READY = new Set(['Q', 'S']);
 const TERMINATE = 'X';
 const READY_FOR_QUERY = 'Z';
 
-/** Cuts a stream into messages: a letter, a length that counts itself, and a body. */
+/** Splits a stream into messages: a letter, a length that includes itself, and a body. */
 class MessageReader {
   #bytes = Buffer.alloc(0);
 
@@ -41,11 +41,11 @@ interface Client {
   readonly database: Database;
   backend: Backend | null;
   readonly servedBy: Set<Backend>;
-  /** Sent by the client, and not yet by the pooler. */
+  /** Messages of the client that are not forwarded yet. */
   waiting: Buffer[];
-  /** Answers that are still to come before its transaction can be over. */
+  /** The number of responses that must arrive before the transaction can end. */
   unanswered: number;
-  /** In the middle of an extended query. */
+  /** Whether the client is in the middle of an extended query. */
   isUnsynced: boolean;
 }
 
@@ -58,7 +58,7 @@ interface Database {
 
 export class TransactionPooler {
   transactions = 0;
-  /** The most connections to the server that one client was served by. */
+  /** The largest number of connections to the server that a single client has used. */
   spread = 0;
   readonly #server: Server;
   readonly #target: number;
@@ -79,12 +79,12 @@ export class TransactionPooler {
     this.#server = createServer({ noDelay: true }, (socket) => this.#accept(socket));
   }
 
-  /** The same database, by way of this pooler. */
+  /** The URL of the same database through this pooler. */
   url(direct: string): string {
     return Object.assign(new URL(direct), { port: String((this.#server.address() as AddressInfo).port) }).href;
   }
 
-  /** Ends the connections to a database, so that it can be dropped. */
+  /** Closes the connections to a database, so that it can be dropped. */
   async forget(url: string): Promise<void> {
     const name = new URL(url).pathname.slice(1);
     const database = await this.#databases.get(name);
@@ -110,7 +110,7 @@ export class TransactionPooler {
     });
   }
 
-  /** Answers the start-up by itself: what the client asks for its session is not handed on. */
+  /** Answers the startup message itself: session settings of the client are not forwarded. */
   async #start(socket: Socket, startup: Buffer): Promise<void> {
     assert.equal(startup.readInt32BE(4), PROTOCOL);
     const parameters = startup.subarray(8).toString().split('\0');
@@ -209,7 +209,7 @@ export class TransactionPooler {
     this.#assign(database);
   }
 
-  /** A transaction that its client left is rolled back with its connection, for which there is a new one. */
+  /** If the client left a transaction open, closes its connection to roll it back, and opens a new connection. */
   #leave(client: Client): void {
     const { database, backend } = client;
     if (database.queue.includes(client)) database.queue.splice(database.queue.indexOf(client), 1);

@@ -60,21 +60,21 @@ async function stop({ first }: Started): Promise<number | null> {
 
 async function post({ url, secret }: Started, path: string, body: unknown): Promise<number> {
   const headers = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
-  // A connection that was on its way to a process that was killed may never be answered.
+  // A connection to a process that was just killed may never get a response.
   const signal = AbortSignal.timeout(ANSWER_MS);
   const response = await fetch(url + path, { method: 'POST', headers, body: JSON.stringify(body), signal });
   await response.arrayBuffer();
   return response.status;
 }
 
-/** The process that answers a new connection: it is named in the id of each request. */
+/** The process that answers a new connection, from the id of its response. */
 async function answeringProcess({ url }: Started): Promise<string> {
   const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));
-  return id.split('-').slice(0, 2).join('-');
+  return id.split('-')[1];
 }
 
-/** The one that is started again takes as long as the machine needs for it; the time of the test bounds that. */
+/** Waits until both processes answer. Only the timeout of the test bounds the time of a restart. */
 async function untilTwoAnswer(started: Started): Promise<void> {
   for (;;) {
     const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));
@@ -94,11 +94,11 @@ test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 1
   assert.equal(statuses.filter((status) => status === 200).length, 100);
   assert.equal(statuses.filter((status) => status === 402).length, 200);
   const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));
-  assert.equal(new Set(answering).size, 2, 'both of them answer');
+  assert.equal(new Set(answering).size, 2, 'both processes answer');
   assert.equal(await stop(started), 0);
 });
 
-test('a process that is killed is replaced, and nothing that was answered is lost', { timeout: TEST_MS }, async () => {
+test('a killed process is replaced, and no acknowledged write is lost', { timeout: TEST_MS }, async () => {
   const started = await start();
   const user = crypto.randomUUID();
   const pids = [...started.log().matchAll(/"pid":(\d+)/g)].map(([, pid]) => Number(pid));
@@ -123,10 +123,10 @@ test('a process that is killed is replaced, and nothing that was answered is los
     headers: { authorization: `Bearer ${started.secret}` },
   });
   const { active_balance: held } = (await balance.json()) as { active_balance: number };
-  // A request whose process died may have been stored and not answered.
+  // A request to the killed process may have been stored without a response.
   assert(
     held >= added && held <= added + unanswered,
-    `${added} were answered, ${unanswered} not, and ${held} are there`,
+    `${added} additions were acknowledged, ${unanswered} were not, and ${held} are stored`,
   );
   assert.equal(await stop(started), 0);
 });

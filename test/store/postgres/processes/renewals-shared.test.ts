@@ -1,5 +1,5 @@
-// Several processes renew together: they mostly take different end users without communicating, and a single process takes
-// all of them. Cycles that are not due cost nothing, however many there are.
+// Several processes share the renewals: they mostly take different end users without communicating, and a single
+// process takes all of them. Cycles that are not due cost nothing, however many there are.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -11,7 +11,7 @@ import type { TestLedger } from '../../test-ledger.ts';
 import { openFor, openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 
-/** As many as the renewal job asks for. */
+/** The number of end users that a look-up asks for. */
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
@@ -19,7 +19,7 @@ const BATCH = 500;
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;
-/** Two shares of a sixteenth each overlap by a sixteenth on average; of one list they would be the same. */
+/** Two random shares of a sixteenth overlap by a sixteenth on average. Without random shares they would be equal. */
 const OVERLAP_MAX = 0.25;
 
 let server: PostgresServer;
@@ -28,7 +28,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Two stores on one database in which all cycles have ended; those of end users with lower numbers ended first. */
+/** Two stores on one database in which all cycles have ended. Cycles of end users with lower numbers ended first. */
 async function withDueRenewals(t: TestContext): Promise<readonly [TestLedger, TestLedger]> {
   const url = await server.createDatabase();
   let wall = NOON;
@@ -55,7 +55,7 @@ test('Two processes on PostgreSQL that look for due renewals at the same time mo
   for (let pair = 0; pair < PAIRS; pair++) {
     const [one, other] = await Promise.all(processes.map((process) => process.due(LIMIT)));
     const names = new Set(one?.map(numberOf));
-    assert.equal(names.size, LIMIT, 'each gets as many as it asks for, and none twice');
+    assert.equal(names.size, LIMIT, 'each process gets as many distinct end users as it asks for');
     common += other?.filter((user) => names.has(numberOf(user))).length ?? 0;
   }
   const overlap = common / (PAIRS * LIMIT);
@@ -63,14 +63,14 @@ test('Two processes on PostgreSQL that look for due renewals at the same time mo
   assert(overlap < OVERLAP_MAX, `${overlap}`);
 });
 
-test('One process on PostgreSQL alone renews all end users, once, and the longest overdue first', {
+test('A single process on PostgreSQL renews all end users once, the longest overdue first', {
   timeout: 60_000,
 }, async (t) => {
   const [process] = await withDueRenewals(t);
   const renewed = new Set<number>();
   for (let due = await process.due(LIMIT); due.length > 0; due = await process.due(LIMIT)) {
     const numbers = due.map(numberOf);
-    // Those of a batch end at the same instant.
+    // The cycles of a batch end at the same instant.
     const batches = numbers.map((number) => Math.floor((number - 1) / BATCH));
     assert.deepEqual(
       batches,
@@ -79,7 +79,7 @@ test('One process on PostgreSQL alone renews all end users, once, and the longes
     const last = renewed.size + SHARED + BATCH;
     assert(
       numbers.every((number) => number <= last),
-      'the longest overdue are not passed over for ever',
+      'the longest overdue end users are not skipped forever',
     );
     for (const number of numbers) {
       assert(!renewed.has(number), 'an end user that was renewed is not due');
@@ -94,7 +94,7 @@ test('One process on PostgreSQL alone renews all end users, once, and the longes
 test('Looking for due renewals on PostgreSQL reads no cycle that is not due', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // On the database's own clock, which is what changes while a query runs.
+  // With the clock of the database, because only that clock advances while a query runs.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles
@@ -108,7 +108,7 @@ test('Looking for due renewals on PostgreSQL reads no cycle that is not due', { 
   };
   const earlier = await looked();
   assert.deepEqual(await ledger.due(LIMIT), []);
-  // A connection reports what it counted when it has been idle for a while.
+  // A connection reports its counts after it has been idle for a while.
   await eventually(async () => (await looked()).searches > earlier.searches, 'the index is searched');
   assert.equal((await looked()).entries - earlier.entries, 0);
 });

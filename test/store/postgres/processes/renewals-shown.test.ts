@@ -1,5 +1,5 @@
-// On PostgreSQL a batch of one process may have its instant already while another process reads: a renewal that is shown
-// there stands only if the reader waits for the batch.
+// On PostgreSQL, a batch of one process may already have its instant while another process reads. A reader must wait
+// for such a batch before it shows a renewal, or the batch would be stored before a renewal that was already shown.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -18,7 +18,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const ada = new EndUser(1, 1);
 
-/** Postings that are stored while the outsider has this lock wait for it. */
+/** Makes postings wait while the outsider has this lock. */
 const HOLD_UP = 'PERFORM pg_advisory_xact_lock_shared(4711);';
 const LOOK_MS = 20;
 
@@ -60,7 +60,7 @@ async function beforeMidnight(work: (midnight: Midnight) => Promise<void>): Prom
   }
 }
 
-/** @returns what `read` finds, asked in the middle of the write, once the day is over */
+/** @returns the result of `read`, which is called in the middle of the write, after the end of the day */
 async function readDuring<Result>(
   { writer, reader, outsider, endTheDay }: Midnight,
   command: Command,
@@ -78,7 +78,7 @@ async function readDuring<Result>(
   endTheDay();
   const reading = read(reader);
   await Promise.race([reading, waiting(2)]);
-  // Both of them, where they are two.
+  // If there are two reads, waits for both.
   await Promise.race([reading, sleep(LOOK_MS)]);
   await outsider.query('SELECT pg_advisory_unlock(4711)');
   await writing;
@@ -86,11 +86,11 @@ async function readDuring<Result>(
 }
 
 describe('A renewal that is shown while another process writes', { concurrency: true, timeout: 60_000 }, () => {
-  test('A list on PostgreSQL waits for a write that comes before the renewal that it shows', () =>
+  test('On PostgreSQL, listing transactions waits for a running write that precedes a renewal in the list', () =>
     beforeMidnight(async (midnight) => {
       const list = (ledger: TestLedger) => ledger.transactions(ada.key, { limit: 10 });
       const { transactions, state, now } = await readDuring(midnight, ada.subtract(30), list);
-      assert.equal(dueCount(state, now), 1, 'it shows a renewal');
+      assert.equal(dueCount(state, now), 1, 'the list shows a renewal');
       assert.deepEqual(
         transactions.map(({ amount }) => amount),
         [-30, 100],
@@ -118,7 +118,7 @@ describe('A renewal that is shown while another process writes', { concurrency: 
   test('A read on PostgreSQL that has to wait too long for a write fails', () =>
     beforeMidnight(async ({ reader, outsider, endTheDay }) => {
       await outsider.query('BEGIN; SELECT * FROM scrip.end_users FOR UPDATE');
-      assert.equal(await balanceOf(reader, ada), 100, 'as long as nothing is due, it does not wait');
+      assert.equal(await balanceOf(reader, ada), 100, 'a read does not wait as long as nothing is due');
       endTheDay();
       await assert.rejects(
         reader.load(ada.key),

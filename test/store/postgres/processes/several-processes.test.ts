@@ -1,5 +1,5 @@
-// Several processes on one database: what they do to the same end users at the same time is what one process would have
-// done, one command after the other, and no two of them wait for each other.
+// Several processes on one database: concurrent writes of the same end users have the same results as in a single
+// process, one after another, and the processes never deadlock.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -18,8 +18,8 @@ const TEST_MS_MAX = 60_000;
 
 let server: PostgresServer;
 before(async () => {
-  // Rows are found as in a large table, in the order in which they are asked for. In one of 200 rows the planner would
-  // scan all, which puts every batch in the same order by itself, and a batch that did not sort would not be noticed.
+  // Makes PostgreSQL find rows as in a large table, in the order of the batch. It would scan a table of 200 rows
+  // instead: then all batches would lock rows in the same order anyway, and a missing sort would not be noticed.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
 });
@@ -30,7 +30,9 @@ function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): vo
 }
 
 describe('Several processes on one PostgreSQL', () => {
-  it('Of 300 subtractions of 1 from 100, through three processes at once, 100 are accepted', async ({ processes }) => {
+  it('Of 300 subtractions of 1 from a balance of 100 in three processes at once, exactly 100 are accepted', async ({
+    processes,
+  }) => {
     const hot = new EndUser(1, 1);
     await processes[0].write([hot.add(100)]);
     const outcomes: (Outcome | null)[] = [];
@@ -42,7 +44,7 @@ describe('Several processes on one PostgreSQL', () => {
     for (const process of processes) assert.equal(await balanceOf(process, hot), 0);
   });
 
-  it('Of cycles that several processes start at once, for an unknown end user, one is accepted', async ({
+  it('If several processes start a cycle of the same unknown end user at once, one start is accepted', async ({
     processes,
   }) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(1, index));
@@ -54,12 +56,12 @@ describe('Several processes on one PostgreSQL', () => {
       const outcomes = answers.map((outcomes) => outcomes[index] ?? null);
       assert.deepEqual(tally(outcomes), { accepted: 1, CycleAlreadyActive: 11 });
       const shown = outcomes.map((outcome) => (outcome && 'cycle' in outcome ? outcome.cycle?.id : null));
-      assert.equal(new Set(shown).size, 1, 'each outcome has the one cycle');
+      assert.equal(new Set(shown).size, 1, 'all outcomes have the same cycle');
       assert.equal((await transactionsOf(processes[2], user)).length, 1);
     }
   });
 
-  it('The ids of an end user ascend in the order of its writes, whichever process they came through', async (ledger) => {
+  it('Transaction ids of an end user ascend in the order of its writes, whichever process made them', async (ledger) => {
     const [ada, bob] = [new EndUser(1, 1), new EndUser(2, 1)];
     for (let round = 0; round < 30; round++)
       await processOf(ledger.processes, round).write([ada.add(round + 1), bob.add(1), ada.add(1_000 + round)]);
@@ -92,7 +94,9 @@ describe('Several processes on one PostgreSQL', () => {
   });
 });
 
-test('Renewals that several processes store at once are stored once', { timeout: TEST_MS_MAX }, async (t) => {
+test('A renewal that several processes try to store at the same time is stored only once', {
+  timeout: TEST_MS_MAX,
+}, async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const open = () => openOnMovedClock(t, url, () => wall);
@@ -115,19 +119,19 @@ test('Renewals that several processes store at once are stored once', { timeout:
   assert.deepEqual(problemsOf(await processes[0].audit()), []);
 });
 
-test('An end user whose rows another process wrote at a later time is not read at an earlier one', async (t) => {
+test('An end user is not read at an earlier time than that of the latest write by another process', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10, 1)]);
-  // As another process leaves it that has seen a later time and has not shared it yet.
+  // Simulates a write of another process at a later time that it has not shared yet.
   await setLatest(url, transactionId({ at: NOON + DAY_MS, sequence: 1, tail: '000000000000' }));
   const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
   assert.deepEqual(await ledger.write([ada.subtract(1)]), [refused]);
   assert.equal(await balanceOf(ledger, ada), 0);
 });
 
-test('An instant that lasts so long that its ids run short is left behind', async (t) => {
+test('If the ids of an instant run out, the next transactions get the next millisecond', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
@@ -147,7 +151,7 @@ describe('Deadlocks between processes', () => {
   it(`${BATCHES} batches of random end users, through three processes at once, never deadlock`, async (ledger) => {
     const { processes, database } = ledger;
     const users = Array.from({ length: USERS }, (_, index) => new EndUser(1, index));
-    // Half of them are new to the ledger, so that the processes also insert rows concurrently.
+    // Half of the end users are new to the ledger, so that the processes also insert rows concurrently.
     await processes[0].write(users.slice(0, USERS / 2).map((user) => user.add(1_000_000)));
     let left = BATCHES;
     const writer = async (process: TestLedger) => {
@@ -161,7 +165,7 @@ describe('Deadlocks between processes', () => {
     assert.equal(await deadlocksIn(database), 0);
   });
 
-  it('Control: rows that are locked in any order do deadlock, and that is counted', async ({
+  it('Control: clients that lock rows in different orders deadlock, and the deadlock is counted', async ({
     processes,
     url,
     database,
@@ -207,7 +211,7 @@ async function untilOneWaits(client: pg.Client): Promise<void> {
   }
 }
 
-/** Backends report what they counted when they are idle, at most once a second. */
+/** Waits first, because idle backends report their counts at most once a second. */
 async function deadlocksIn(database: string): Promise<number> {
   await sleep(1_200);
   const { rows } = await server.query(`SELECT deadlocks FROM pg_stat_database WHERE datname = '${database}'`);

@@ -1,4 +1,4 @@
-// Several processes on one database, as tests see them: stores that share nothing but the server.
+// Stands for several processes on one database: stores in this process that share nothing but the server.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';
@@ -24,7 +24,7 @@ export async function withSharedLedger(
   try {
     await work({ processes, url, database: new URL(url).pathname.slice(1) });
     for (const process of processes) assert.equal(process.trouble(), null);
-    assert.deepEqual(problemsOf(await processes[0].audit()), [], 'the audit finds nothing afterwards');
+    assert.deepEqual(problemsOf(await processes[0].audit()), [], 'the audit finds nothing wrong after the test');
   } finally {
     await Promise.all(processes.map((process) => process.close()));
   }
@@ -34,7 +34,7 @@ export async function withSharedLedger(
 export function tally(outcomes: readonly (Outcome | null)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) {
-    const name = outcome === null ? 'put off' : (outcome.refused ?? 'accepted');
+    const name = outcome === null ? 'postponed' : (outcome.refused ?? 'accepted');
     counts[name] = (counts[name] ?? 0) + 1;
   }
   return counts;

@@ -1,5 +1,5 @@
-// Totals in PostgreSQL: several processes write and consume the feed at once, connections end in the middle of it, and
-// totals that are not what the postings say are found and rebuilt.
+// Totals in PostgreSQL: several processes write and consume the feed at once, connections are terminated in the middle
+// of it, and wrong totals are found and rebuilt.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -13,9 +13,9 @@ import { PostgresServer } from '../postgres-server.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
-/** Of each round of `fill`, for each end user. */
+/** The credits that each round of `fill` leaves to each end user. */
 const LEFT = 7n;
-/** Connections that end in the middle of counting, and in how many rounds of `fill` that has to come to pass. */
+/** The number of connections to terminate during counting, and the maximum number of rounds of `fill` for that. */
 const FAILURES = 10;
 const ROUNDS_MAX = 400;
 
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Others for each process. */
+/** Different end users for each process. */
 function people(count: number, process = 0): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1, 1_000 * process + index));
 }
@@ -35,13 +35,13 @@ async function fill(ledger: TestLedger, users: readonly EndUser[]): Promise<void
   await ledger.write(users.map((user) => user.subtract(3)));
 }
 
-/** As the console shows it, once all is counted. */
+/** The outstanding credits as the console shows them, after everything is counted. */
 async function outstanding(ledger: TestLedger): Promise<bigint> {
   await ledger.consumeFeed();
   return (await ledger.console.overview(1, { days: 2 })).outstanding;
 }
 
-/** Counts until it is stopped. A round that fails is repeated. */
+/** Consumes the feed until it is stopped. A failed round is repeated. */
 function startCounting({ store }: TestLedger) {
   let isStopped = false;
   let failed = 0;
@@ -66,45 +66,45 @@ function startCounting({ store }: TestLedger) {
   };
 }
 
-test('Of what several processes on PostgreSQL write and count at once, nothing is lost or counted twice', LIMIT, () =>
-  withSharedLedger(server, async ({ processes }) => {
-    const counting = processes.map(startCounting);
-    await Promise.all(
-      processes.map(async (process, number) => {
-        for (let round = 0; round < 25; round++) await fill(process, people(40, number));
-      }),
-    );
-    for (const each of counting) {
-      await each.stop();
-      assert.equal(each.failed, 0);
-    }
-    for (const process of processes) assert.equal(await outstanding(process), LEFT * 25n * 120n);
-  }),
-);
-
 test(
-  'A process on PostgreSQL whose connections end while it counts loses nothing and counts nothing twice',
+  'If several processes on PostgreSQL write and count totals at once, no posting is lost or counted twice',
   LIMIT,
   () =>
-    withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
-      const counting = others.map(startCounting);
-      const failures = () => counting.reduce((sum, { failed }) => sum + failed, 0);
-      let rounds = 0;
-      for (; failures() < FAILURES; rounds++) {
-        assert(rounds < ROUNDS_MAX, `${failures()} connections ended while it counted`);
-        await fill(writing, people(50));
-        await server.query(
-          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()
-           AND state <> 'idle' AND query ~ 'feed_consumers|DELETE FROM scrip.feed'`,
-          database,
-        );
+    withSharedLedger(server, async ({ processes }) => {
+      const counting = processes.map(startCounting);
+      await Promise.all(
+        processes.map(async (process, number) => {
+          for (let round = 0; round < 25; round++) await fill(process, people(40, number));
+        }),
+      );
+      for (const each of counting) {
+        await each.stop();
+        assert.equal(each.failed, 0);
       }
-      await Promise.all(counting.map((each) => each.stop()));
-      assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
+      for (const process of processes) assert.equal(await outstanding(process), LEFT * 25n * 120n);
     }),
 );
 
-/** Each a way in which totals may be wrong, and what the audit says of it. */
+test('If connections to PostgreSQL end while totals are counted, no posting is lost or counted twice', LIMIT, () =>
+  withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
+    const counting = others.map(startCounting);
+    const failures = () => counting.reduce((sum, { failed }) => sum + failed, 0);
+    let rounds = 0;
+    for (; failures() < FAILURES; rounds++) {
+      assert(rounds < ROUNDS_MAX, `${failures()} connections ended during counting`);
+      await fill(writing, people(50));
+      await server.query(
+        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()
+           AND state <> 'idle' AND query ~ 'feed_consumers|DELETE FROM scrip.feed'`,
+        database,
+      );
+    }
+    await Promise.all(counting.map((each) => each.stop()));
+    assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
+  }),
+);
+
+/** Wrong totals, and the problem that the audit reports. */
 const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[] = [
   [
     'credits of a day',
@@ -117,14 +117,14 @@ const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[]
   ['missing totals', 'DELETE FROM scrip.daily_totals; DELETE FROM scrip.expiry_totals', /the totals of account 1 /],
 ];
 
-test('Totals in PostgreSQL that were changed by hand are found by the audit, and rebuilt from the postings', async (t) => {
+test('The audit finds totals in PostgreSQL that were changed by hand, and rebuilding them from the postings repairs them', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await fill(ledger, people(50));
   const expected = await outstanding(ledger);
   for (const [what, sql, finding] of DAMAGE) {
     await server.query(sql, new URL(url).pathname.slice(1));
-    // What no consumer has counted yet is there as well.
+    // There is also a posting that no consumer has counted yet.
     await ledger.write([new EndUser(2, 1).add(1)]);
     const found = problemsOf(await ledger.audit());
     assert.match(found.join('\n'), finding, what);

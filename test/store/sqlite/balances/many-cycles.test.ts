@@ -1,4 +1,4 @@
-// End users with so many cycles that readers keep their state, and more than any page shows.
+// End users with so many cycles that readers cache their state.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ import { crashed, inPlace, openFor, openInPlace, SMALL } from '../sqlite-ledger.
 const ada = new EndUser(1, 1);
 const bob = new EndUser(1, 2);
 
-test('An end user with 10,000 open cycles is spent oldest first, and its pages are right', async (t) => {
+test('The 10,000 open cycles of an end user are spent oldest first, and its pages of transactions are correct', async (t) => {
   const ledger = await TestLedger.open(inPlace());
   t.after(() => ledger.close());
   await assertManyCyclesRight(ledger, 10_000);
@@ -23,7 +23,7 @@ for (const [limits, options] of [
   ['usual', {}],
   ['small', SMALL],
 ] as const)
-  test(`A state that a reader keeps is what a reader finds that has just begun, with ${limits} limits`, async (t) => {
+  test(`The cached state of a reader equals the state that a new reader loads, with ${limits} limits`, async (t) => {
     const random = new Random(41);
     const file = temporaryFile();
     const ledger = await openInPlace(t, file, options);
@@ -45,11 +45,11 @@ for (const [limits, options] of [
     }
     assert(most > MANY_CYCLES);
     ledger.wall += 50 * DAY_MS;
-    assert((await ledger.load(ada.key)).state.cycles.length < MANY_CYCLES, 'it has few cycles at last');
+    assert((await ledger.load(ada.key)).state.cycles.length < MANY_CYCLES, 'most cycles have ended');
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-test('Several end users with many cycles are read one after the other while they are written to', async (t) => {
+test('Several end users with many cycles can be read in turn while they are written to', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   const users = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (const user of users) await ledger.write(Array.from({ length: 400 }, () => user.add(2)));

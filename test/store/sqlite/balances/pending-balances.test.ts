@@ -1,5 +1,5 @@
-// Balances that are not written back yet: reads and writes count them, a crash leaves them in the journal, and they are
-// written back in the end, whichever generation of the cache they are in.
+// Pending balances: reads and writes include them, a crash leaves them in the journal, and they are flushed in the end,
+// whichever generation of the cache they are in.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -18,12 +18,12 @@ import { auditBeside, crashed, openInPlace } from '../sqlite-ledger.ts';
 const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
 const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, perUserMax: 5 };
 
-/** End users all over the file, in two accounts. */
+/** End users of two accounts with random UUIDs, which are scattered over the pages of the file. */
 function scattered(count: number, random: Random): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1 + (index % 2), random.uuid()));
 }
 
-test('Pending balances are counted by reads, by writes and by an audit beside the writer', async (t) => {
+test('Reads, writes and an audit during the run of the writer include pending balances', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10), bob.add(5)]);
@@ -34,7 +34,7 @@ test('Pending balances are counted by reads, by writes and by an audit beside th
   assert.equal(await balanceOf(ledger, ada), 3, 'an audit changes nothing');
 });
 
-test('After a crash pending balances are found in the journal, and can be changed further', async (t) => {
+test('After a crash, pending balances are recovered from the journal and can be changed further', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10), bob.add(5)]);
@@ -49,14 +49,14 @@ test('After a crash pending balances are found in the journal, and can be change
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('A crash behind any batch leaves every balance, in whichever generation it is pending', async (t) => {
+test('A crash after any batch loses no balance, whichever generation of the cache it is pending in', async (t) => {
   const random = new Random(31);
   const people = scattered(20, random);
   const balances = new Map(people.map((user) => [user, 0]));
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { cache: CACHE });
   for (let step = 0; step < 60; step++) {
-    // Some are written to all the time, so that they are pending in both generations.
+    // Some end users are written to all the time, so that they are pending in both generations.
     const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
     for (const user of new Set(some)) {
       const amount = 1 + random.below(9);
@@ -100,7 +100,7 @@ test('A ledger that crashes again and again, soon after each start, loses nothin
   await assertBalances(await openInPlace(t, file, { wall: NOON + 50 * HOUR_MS }), balances);
 });
 
-test('Credits that end while they are pending are stored as they were left', async (t) => {
+test('Credits that expire while their balance is pending are stored with their last amount', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10, 1), ada.add(20, 3)]);
@@ -109,7 +109,7 @@ test('Credits that end while they are pending are stored as they were left', asy
   ledger.wall = wall;
   assert.equal(await balanceOf(ledger, ada), 25);
   const again = await openInPlace(t, crashed(file), { wall });
-  assert.equal(await balanceOf(again, ada), 25, 'folded from a journal whose credits have ended');
+  assert.equal(await balanceOf(again, ada), 25, 'the balance is recovered from a journal with expired credits');
   for (const each of [ledger, again]) {
     await each.write([ada.subtract(1)]);
     assert.equal(await balanceOf(each, ada), 24);
@@ -120,7 +120,7 @@ test('Credits that end while they are pending are stored as they were left', asy
   }
 });
 
-test('A batch in which everything is refused flushes the balances that are next, once', async (t) => {
+test('A batch of refused commands flushes the next pending balances once', async (t) => {
   const random = new Random(33);
   const people = scattered(12, random);
   const file = temporaryFile();
@@ -134,7 +134,7 @@ test('A batch in which everything is refused flushes the balances that are next,
   }
 });
 
-test('A ledger that is closed has nothing pending for the next start, and nothing is lost', async (t) => {
+test('A closed ledger has no pending balances, and nothing is lost', async (t) => {
   const random = new Random(34);
   const people = scattered(700, random);
   const file = temporaryFile();
@@ -144,11 +144,11 @@ test('A ledger that is closed has nothing pending for the next start, and nothin
   await ledger.close();
   const writer = new Writer(file, new LedgerClock(() => NOON));
   t.after(() => writer.close());
-  assert.deepEqual([writer.tick(), writer.tick()], [0, 0], 'there is nothing to write back');
+  assert.deepEqual([writer.tick(), writer.tick()], [0, 0], 'there is nothing to flush');
   assert.deepEqual(problemsOf(await auditBeside(file)), []);
 });
 
-/** The writer by itself, on a new file, with what it has done. */
+/** A writer without a store, and its new file. */
 function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: string } {
   const file = temporaryFile();
   openLedgerFile(file, false).close();
@@ -159,7 +159,7 @@ function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: 
 
 const WRITTEN_BACK_AT_ONCE = 10;
 
-test('An idle writer flushes pending balances a part at a time, a crash between two parts loses nothing, and then it writes no more', async (t) => {
+test('An idle writer flushes pending balances in parts until none are left, and a crash between two parts loses nothing', async (t) => {
   const random = new Random(35);
   const people = scattered(100, random);
   const { writer, file } = writerOf(t, { endUsersMax: 64, postingsMax: 64, cyclesMax: 1_000, perUserMax: 64 });
@@ -172,7 +172,7 @@ test('An idle writer flushes pending balances a part at a time, a crash between 
     return statSync(`${file}-wal`).size === before;
   };
   for (let quiet = 0; quiet < 3; quiet = restingSize() ? quiet + 1 : 0) {
-    assert(ticks < 100, 'it stops writing');
+    assert(ticks < 100, 'the writer stops writing');
     assert.deepEqual(problemsOf(await auditBeside(crashed(file))), []);
   }
   assert(ticks > people.length / 64, `${ticks} ticks`);
@@ -180,7 +180,7 @@ test('An idle writer flushes pending balances a part at a time, a crash between 
   for (const user of people) assert.equal(await balanceOf(again, user), 7);
 });
 
-test('A write between two ticks is not held up by an idle writer, and both leave the ledger in order', async (t) => {
+test('Writes between the ticks of an idle writer succeed, and the ledger stays correct', async (t) => {
   const random = new Random(36);
   const people = scattered(60, random);
   const { writer, file } = writerOf(t, CACHE);
@@ -198,7 +198,7 @@ test('A write between two ticks is not held up by an idle writer, and both leave
   }
 });
 
-test('An end user that is found in the journal and written back before any command has what it had', (t) => {
+test('A balance that is recovered from the journal and flushed before any command is unchanged', (t) => {
   const { writer, file } = writerOf(t);
   writer.write([ada.add(10), bob.add(20)]);
   writer.write([ada.subtract(1)]);

@@ -1,5 +1,5 @@
-// A ledger file that fails: a COMMIT whose outcome is unknown, a disk that is full, another program that holds the lock, a
-// row that was changed by hand, and a process that is killed.
+// Faults of a ledger file: a COMMIT with an unknown outcome, a full disk, another program that holds the lock, a row
+// that was changed by hand, and a killed process.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -24,7 +24,7 @@ const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
 const REFUSED = { refused: 'InsufficientFunds', requested: 100, available: 9 };
 const UNKNOWN = { name: 'StoreFault', code: 'OutcomeUnknown' };
 
-test('A COMMIT that fails has an unknown outcome, and the next write opens the file again', async (t) => {
+test('A failed COMMIT has an unknown outcome, and the next write reopens the file', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openInPlace(t, temporaryFile(), options);
     await ledger.write([ada.add(10), bob.add(5)]);
@@ -33,7 +33,11 @@ test('A COMMIT that fails has an unknown outcome, and the next write opens the f
       await assert.rejects(ledger.write([ada.subtract(2), keyed(bob.add(1), 'k', '1')]), UNKNOWN);
       assert.equal(await balanceOf(ledger, ada), 9, 'reads continue');
       await assert.rejects(ledger.write([ada.subtract(2)]), UNKNOWN);
-      assert.deepEqual(await ledger.write([ada.subtract(100)]), [REFUSED], 'what needs no COMMIT has an outcome');
+      assert.deepEqual(
+        await ledger.write([ada.subtract(100)]),
+        [REFUSED],
+        'a command that needs no COMMIT has an outcome',
+      );
     });
     assert.deepEqual(await ledger.write([ada.subtract(3), keyed(bob.add(1), 'k', '2')]), [ACCEPTED, ACCEPTED]);
     assert.equal(ledger.trouble(), null);
@@ -43,7 +47,7 @@ test('A COMMIT that fails has an unknown outcome, and the next write opens the f
   }
 });
 
-test('A part of the feed and a deletion of records fail with their COMMIT as well, and are repeated', async (t) => {
+test('Reading the feed and deleting expired records fail if their COMMIT fails, and can be repeated', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: 'a secret' });
   await ledger.write([keyed(ada.add(10), 'k', '1')]);
@@ -60,7 +64,7 @@ test('A part of the feed and a deletion of records fail with their COMMIT as wel
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Ids that were given out for a COMMIT that failed are not given out again', async (t) => {
+test('The transaction ids of a failed COMMIT are not used again', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   for (let round = 0; round < 3; round++) {
@@ -69,10 +73,10 @@ test('Ids that were given out for a COMMIT that failed are not given out again',
   }
   const { transactions } = await ledger.transactions(ada.key);
   const sequences = transactions.map(({ id }) => Number.parseInt(id.slice(19, 23), 16) & 0x3fff);
-  assert.deepEqual(sequences, [10, 7, 4, 1], 'two are missing each time');
+  assert.deepEqual(sequences, [10, 7, 4, 1], 'two ids are missing for each failed COMMIT');
 });
 
-test('After a COMMIT that failed, reads show renewals as soon as the file is open again', async (t) => {
+test('After a failed COMMIT, reads show renewals as soon as the file is reopened', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   await ledger.write([ada.startCycle(10, 1), ada.subtract(3)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
@@ -83,12 +87,12 @@ test('After a COMMIT that failed, reads show renewals as soon as the file is ope
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-test('The writer works again by itself when commits succeed again', async (t) => {
+test('The writer recovers by itself when commits succeed again', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.add(10)]);
   await ledger.whileCommitsFail(() => assert.rejects(ledger.write([ada.subtract(1)]), UNKNOWN));
   for (let tries = 0; ledger.trouble() !== null; tries++) {
-    assert(tries < 100, 'it looks once a second');
+    assert(tries < 100, 'the writer tries again once a second');
     await sleep(50);
   }
   assert.equal(await balanceOf(ledger, ada), 10);
@@ -96,8 +100,8 @@ test('The writer works again by itself when commits succeed again', async (t) =>
 });
 
 describe('another program writes to the file', { concurrency: 2 }, () => {
-  // SQLite waits five seconds for it, in the writer's thread: these two do so together.
-  test('While another program holds the write lock, commands wait for five seconds, and then nothing has happened', async (t) => {
+  // SQLite waits five seconds for the lock, in the writer thread, so these two tests run at the same time.
+  test('While another program holds the write lock, commands wait for five seconds and then fail without effect', async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const other = new DatabaseSync(file);
@@ -114,11 +118,11 @@ describe('another program writes to the file', { concurrency: 2 }, () => {
     other.close();
     assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
     assert.equal(ledger.trouble(), null);
-    assert.equal(await balanceOf(ledger, ada), 0, 'the addition that was refused did not happen');
+    assert.equal(await balanceOf(ledger, ada), 0, 'the failed addition did not happen');
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('A start waits for another program for five seconds, and then says what to do', async (t) => {
+  test('A start waits for the lock of another program for five seconds, and then fails with advice', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);
@@ -129,28 +133,28 @@ describe('another program writes to the file', { concurrency: 2 }, () => {
   });
 });
 
-test('On a full disk writes fail, reads continue, and acknowledged writes are there afterwards', {
-  skip: process.platform === 'win32' && 'it has no limit on the size of files',
+test('On a full disk writes fail, reads continue, and acknowledged writes are not lost', {
+  skip: process.platform === 'win32' && 'Windows has no limit on the size of files',
 }, async (t) => {
   const file = temporaryFile();
   const filled = otherProcess(t, 'fill', file, { shell: 'ulimit -f 2048' });
   const { added, first, second, cycles } = await filled.answer();
   assert.match(first.code, /^(OutcomeUnknown|StoreUnavailable)$/);
   assert.match(first.trouble, /disk|full/);
-  assert.equal(cycles, 1, 'what is there can be read');
+  assert.equal(cycles, 1, 'stored data can be read');
   await filled.kill();
   const ledger = await openFor(t, file);
   assert(
     added > 0 && (await balanceOf(ledger, new EndUser(1, added - 1))) === 1,
-    'the last that was acknowledged is there',
+    'the last acknowledged write is there',
   );
-  // A smaller batch may find room in the log: it goes through, or it fails as well.
+  // The log may still have room for the second batch, which is smaller: it succeeds, or it fails too.
   if (second?.code !== 'OutcomeUnknown')
     assert.equal(await balanceOf(ledger, new EndUser(2, 1)), second === null ? 1 : 0);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('A ledger left by kill -9 in the middle of writing has all that was acknowledged, and is in order', async (t) => {
+test('After kill -9 during writes, a ledger has all acknowledged writes and is correct', async (t) => {
   const file = temporaryFile();
   let times = 0;
   for (const killAfter of [1, 20, 60]) {
@@ -161,7 +165,7 @@ test('A ledger left by kill -9 in the middle of writing has all that was acknowl
     const ledger = await openFor(t, file);
     const users = Array.from({ length: 8 }, (_, index) => new EndUser(1, index));
     const balances = await Promise.all(users.map((user) => balanceOf(ledger, user)));
-    assert.equal(new Set(balances).size, 1, 'a batch is there as one or not at all');
+    assert.equal(new Set(balances).size, 1, 'a batch is stored as a whole or not at all');
     assert(Number(balances[0]) >= 2 * times, `${balances[0]} credits are there after ${times} batches`);
     times = Number(balances[0]) / 2;
     assert.deepEqual(problemsOf(await ledger.audit()), []);
@@ -169,28 +173,28 @@ test('A ledger left by kill -9 in the middle of writing has all that was acknowl
   }
 });
 
-test('A row that was changed by hand stops all writes, and the reads of its end user alone', async (t) => {
+test('A row that was changed by hand stops all writes, and the reads of its end user only', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);
   const { eternal, namesake } = PEOPLE;
   assert.deepEqual(await ledger.write([namesake.subtract(1)]), [ACCEPTED]);
   byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
-  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends its validity after its start' };
+  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
   await assert.rejects(ledger.write([namesake.subtract(1), eternal.subtract(1)]), halted);
-  await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'it stays halted, also for the others');
+  await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'writes of other end users fail too');
   assert.equal(ledger.trouble(), halted.message);
   await assert.rejects(ledger.load(eternal.key), halted);
   await assert.rejects(ledger.transactions(eternal.key), halted);
-  assert.equal(await balanceOf(ledger, namesake), 4, 'the batch that was halted did nothing');
+  assert.equal(await balanceOf(ledger, namesake), 4, 'the failed batch changed nothing');
 });
 
-test('A row that was changed by hand stops all writes when a reader finds it', async (t) => {
+test('A row that was changed by hand stops all writes as soon as a read finds it', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);
   byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
-  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends its validity after its start' };
+  const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
   await assert.rejects(ledger.load(PEOPLE.eternal.key), halted);
   assert.equal(ledger.trouble(), halted.message);
   await assert.rejects(ledger.write([PEOPLE.namesake.subtract(1)]), halted);

@@ -1,5 +1,5 @@
-// The ledger file: what SQLite itself refuses, which processes may open it, and the reason that is given when it cannot be
-// opened.
+// The ledger file: the constraints of the database, which processes may open the file, and the error message if it
+// cannot be opened.
 
 import assert from 'node:assert/strict';
 import {
@@ -33,7 +33,7 @@ async function operate(file: string): Promise<void> {
   await openSqliteTools(file, { create: false }).tools.close();
 }
 
-/** Why the file cannot be opened. */
+/** The error message with which the file is refused. */
 async function refusalOf(file: string, open: (file: string) => Promise<void> = serve): Promise<string> {
   const refusal = await open(file).catch((error: unknown) => error);
   assert(refusal instanceof CannotOpen, `${file} is refused with a reason, not ${refusal}`);
@@ -41,7 +41,7 @@ async function refusalOf(file: string, open: (file: string) => Promise<void> = s
   return refusal.message;
 }
 
-test('A commit is on stable storage: write-ahead log, synchronous FULL, every table STRICT', async (t) => {
+test('A ledger file has a write-ahead log, synchronous FULL for durable commits, and only STRICT tables', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const db = connect(file);
@@ -71,26 +71,26 @@ test('A file without a write-ahead log, such as VACUUM INTO makes, gets one when
 });
 
 const OVERDRAFTS: readonly (readonly [what: string, sql: string])[] = [
-  ['less than nothing remains', 'UPDATE balances SET remaining = -1'],
-  ['more remains than there was', 'UPDATE balances SET remaining = amount + 1'],
-  ['a cycle of nothing', 'UPDATE balances SET amount = 0, remaining = 0'],
+  ['a negative remaining amount', 'UPDATE balances SET remaining = -1'],
+  ['a remaining amount above the amount', 'UPDATE balances SET remaining = amount + 1'],
+  ['a cycle of 0 credits', 'UPDATE balances SET amount = 0, remaining = 0'],
   ['a cycle ends before it starts', 'UPDATE balances SET starts_at = ends_at WHERE remaining >= 0'],
   ['a cycle ends past the last instant', `UPDATE balances SET ends_at = 253402300800000 WHERE type = 'one-time'`],
   ['a cycle is valid for no day', 'UPDATE balances SET validity_days = 0 WHERE remaining >= 0'],
-  ['a cycle of another status', `UPDATE balances SET status = 'renewed' WHERE remaining >= 0`],
+  ['a cycle with an unknown status', `UPDATE balances SET status = 'renewed' WHERE remaining >= 0`],
   ['a cycle without an amount', `UPDATE balances SET amount = NULL, remaining = NULL WHERE type = 'recurring'`],
   ['an end user without postings', `UPDATE balances SET latest_posting = NULL WHERE type = 'end-user'`],
   ['a subtraction adds', `UPDATE postings SET amount = 1 WHERE kind = 'subtract'`],
   ['an addition subtracts', `UPDATE postings SET amount = -1 WHERE kind = 'add'`],
   ['a stop moves credits', `UPDATE postings SET amount = 1 WHERE kind = 'stop-cycle'`],
-  ['a posting of another kind', `UPDATE postings SET kind = 'gift'`],
+  ['a posting of an unknown kind', `UPDATE postings SET kind = 'gift'`],
   ['a posting follows itself', 'UPDATE postings SET previous = posting'],
   ['a posting expires before it happens', 'UPDATE postings SET expires_at = created_at'],
   ['a posting without an actor', `UPDATE postings SET actor = ''`],
-  ['an end user that is no UUID', `UPDATE postings SET end_user = x'00'`],
+  ['an end user that is not a UUID', `UPDATE postings SET end_user = x'00'`],
 ];
 
-test('The database itself refuses an overdraft, whichever program writes it', async (t) => {
+test('The database itself rejects invalid rows, whichever program writes them', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const db = new DatabaseSync(file);
@@ -100,7 +100,7 @@ test('The database itself refuses an overdraft, whichever program writes it', as
   assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
 });
 
-test('A ledger in use is refused: in this process, through a link, and to another process', async (t) => {
+test('A ledger in use cannot be opened again: not in this process, not through a symbolic link, and not by another process', async (t) => {
   const file = temporaryFile();
   const folder = dirname(file);
   const ledger = await openFor(t, file);
@@ -118,7 +118,7 @@ test('A ledger in use is refused: in this process, through a link, and to anothe
   await serve(join(folder, 'link.db'));
 });
 
-test('A ledger that was created through a link is in use under both names', async (t) => {
+test('A ledger that was created through a symbolic link is in use under both names', async (t) => {
   const file = temporaryFile();
   const link = join(dirname(file), 'link.db');
   symlinkSync(file, link);
@@ -126,7 +126,7 @@ test('A ledger that was created through a link is in use under both names', asyn
   for (const name of [file, link]) assert.match(await refusalOf(name), /is in use by another Scrip process/);
 });
 
-test('A ledger whose process was killed can be opened at once', async (t) => {
+test('A ledger can be opened as soon as its process was killed', async (t) => {
   const file = temporaryFile();
   const holder = otherProcess(t, 'hold', file);
   assert.deepEqual(await holder.answer(), { open: true });
@@ -136,7 +136,7 @@ test('A ledger whose process was killed can be opened at once', async (t) => {
   assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
 });
 
-test('A ledger whose creation was interrupted is created', async (t) => {
+test('A start completes an interrupted creation of a ledger', async (t) => {
   const file = temporaryFile();
   byHand(file, 'PRAGMA page_size = 2048; PRAGMA journal_mode = WAL');
   assert(statSync(file).size > 0);
@@ -144,7 +144,7 @@ test('A ledger whose creation was interrupted is created', async (t) => {
   assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
 });
 
-const FOREIGN = /is not a Scrip ledger; point DATABASE_URL at another file/;
+const FOREIGN = /is not a Scrip ledger; point DATABASE_URL at a new file/;
 const DAMAGED = /is damaged .*; restore a backup/;
 const CLOCK = /clock .*run `scrip verify` and restore a backup/;
 const OLD = /was written before the first release of Scrip .*; point DATABASE_URL at another file/;
@@ -155,7 +155,9 @@ const sql = (text: string) => (file: string) => byHand(file, text);
 const copying = (values: string) =>
   sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
 
-/** Pages, the clock and the mark of a copy are checked for serving; the rest for operating as well. */
+/**
+ * `all`: serving and the tools refuse the file. `serving`: only serving checks pages, the clock and marks of a copy.
+ */
 const REFUSED: readonly (readonly [
   what: string,
   change: (file: string) => void,
@@ -164,11 +166,11 @@ const REFUSED: readonly (readonly [
 ])[] = [
   ['A ledger of a newer Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
   ['A ledger of a much newer Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
-  ...[1, 2, 3, 4, 5, 6, 7, 8].map(
+  ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map(
     (schema) => [`A ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
   ),
   ['A database of another program', sql('PRAGMA application_id = 7'), FOREIGN, 'all'],
-  ['A database without an owner', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
+  ['A database without an application id', sql('PRAGMA application_id = 0; PRAGMA user_version = 0'), FOREIGN, 'all'],
   ['A text file', (file) => writeFileSync(file, 'account,credits\n'), FOREIGN, 'all'],
   ['A file of zeroes', (file) => writeFileSync(file, Buffer.alloc(8_192)), FOREIGN, 'all'],
   ['Half a header', (file) => truncateSync(file, 10), FOREIGN, 'all'],
@@ -177,7 +179,7 @@ const REFUSED: readonly (readonly [
   ['All but the last page', (file) => truncateSync(file, statSync(file).size - PAGE_BYTES), DAMAGED, 'serving'],
   ['A clock a millisecond later', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
   ['A clock a millisecond earlier', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
-  ['A clock of a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
+  ['A clock with a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
   ['A clock without its checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
   ['A ledger without its clock', sql('DELETE FROM clock'), /clock/, 'serving'],
   [
@@ -192,11 +194,11 @@ const REFUSED: readonly (readonly [
     UNFINISHED,
     'serving',
   ],
-  ['A copy whose mark is empty', copying(''), UNFINISHED, 'serving'],
+  ['A copy with an empty mark', copying(''), UNFINISHED, 'serving'],
 ];
 
 for (const [what, change, says, by] of REFUSED) {
-  test(`${what} is refused in a sentence, and left as it is`, async () => {
+  test(`${what} is refused with a message of one sentence, and not changed`, async () => {
     const file = temporaryFile();
     await makeHistory(file);
     change(file);
@@ -207,7 +209,7 @@ for (const [what, change, says, by] of REFUSED) {
   });
 }
 
-test('A ledger that is refused is closed again', async () => {
+test('A refused ledger is closed again', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'UPDATE clock SET at = at + 1');
@@ -215,18 +217,16 @@ test('A ledger that is refused is closed again', async () => {
   assert(!existsSync(`${file}-shm`), 'the last connection to a ledger removes its shared memory');
 });
 
-test('A folder is refused in a sentence, and so is a path through a file', async () => {
+test('A folder instead of a file is refused with a message of one sentence', async () => {
   const file = temporaryFile();
   mkdirSync(file);
   assert.match(await refusalOf(file), FOREIGN);
-  writeFileSync(`${file}.txt`, 'a file');
-  assert.match(await refusalOf(`${file}.txt/scrip.db`), /folder .* cannot be made .*point DATABASE_URL/);
 });
 
-/** Of a system user that owns nothing; root may write everywhere. */
+/** A system user that owns nothing, because root may write everywhere. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
-test('A folder or a file that Scrip may not write is refused in a sentence', async (t) => {
+test('A folder or a file without write permission is refused with a message of one sentence', async (t) => {
   const says = /cannot be opened for writing .*check that it and its folder belong to the user that runs Scrip/;
   const file = temporaryFile();
   await makeHistory(file);
@@ -246,18 +246,18 @@ test('A folder or a file that Scrip may not write is refused in a sentence', asy
   assert(!existsSync(join(folder, 'new.db')));
 });
 
-test('A ledger that is missing is not created for operating', async () => {
+test('The tools do not create a missing ledger', async () => {
   const file = temporaryFile();
   assert.match(await refusalOf(file, operate), /^There is no ledger at .*; check DATABASE_URL\.$/);
   assert(!existsSync(file));
 });
 
-test('A page whose head is damaged is refused, whichever it is', async () => {
+test('A ledger with a damaged page header is refused, whichever page it is', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0))
     assert.match(await refusalOf(file), DAMAGED, `page ${page}`);
 });
 
-test('Damage in the middle of a page is refused, or found by the audit, or hit nothing', async () => {
+test('Damage in the middle of a page is refused, or found by the audit, or changes no data', async () => {
   const original = temporaryFile();
   const files = await damaged(original, PAGE_BYTES / 2);
   const whole = contentOf(original);
@@ -272,18 +272,18 @@ test('Damage in the middle of a page is refused, or found by the audit, or hit n
     const { tools } = openSqliteTools(file, { create: false });
     const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
     if (problems.length > 0) found += 1;
-    else assert.deepEqual(contentOf(file), whole, `the damage of page ${page} went unseen`);
+    else assert.deepEqual(contentOf(file), whole, `the damage of page ${page} was not found`);
   }
   assert(found > 0 && found < files.length, `${found} of ${files.length} pages were hit`);
 });
 
-test('Tools in the same process leave the locks of the writer in place', async (t) => {
+test('Tools in the same process do not release the locks of the writer', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   await ledger.write([new EndUser(1, 1).add(1)]);
   const held = locksOf(file);
   if (held === 0) return t.diagnostic('this system does not show its locks');
   await operate(file);
-  // Without them, another program that closes the file removes the log that commits go to.
+  // Without the locks, another program that closes the file would remove the log that the writer uses.
   assert.equal(locksOf(file), held);
 });

@@ -1,5 +1,6 @@
-// Idempotency records in a ledger file, found by a hash of their key: among the latest ones in memory, in a run that is
-// being inserted, and in the B-tree; after a restart, a crash, and the deletion of expired ones in each of these states.
+// Idempotency records in a ledger file are found by a hash of their key: among the latest records in memory, in a
+// sorted run that is being inserted, or in the B-tree. Each of these states is tested with restarts, crashes and
+// deletions.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -25,7 +26,7 @@ interface Kept {
   readonly at: number;
 }
 
-/** Random requests with keys, some of which come again, and the outcomes that have to be replayed. */
+/** Random requests with keys, some of which are repeated, and the outcomes that must be replayed. */
 class KeyedRequests {
   kept: Kept[] = [];
   readonly #random: Random;
@@ -35,7 +36,7 @@ class KeyedRequests {
     this.#random = new Random(seed);
   }
 
-  /** Additions, refusals and cycles, under keys of all kinds. */
+  /** A random request of any kind with a new key. */
   next(): WriteCommand {
     const random = this.#random;
     const user = new EndUser(1 + random.below(2), random.below(USERS));
@@ -50,13 +51,13 @@ class KeyedRequests {
     return keyed(random.pick(commands), key, requestId);
   }
 
-  /** Up to 30 new requests, and one that comes again. */
+  /** Writes up to 30 new requests, and repeats an earlier one. */
   async write(ledger: TestLedger): Promise<void> {
     const commands = Array.from({ length: 1 + this.#random.below(30) }, () => this.next());
     const outcomes = await ledger.write(commands);
     commands.forEach((command, index) => {
       const outcome = outcomes[index];
-      assert(outcome && outcome.replayOf === undefined, 'a new key is new');
+      assert(outcome && outcome.replayOf === undefined, 'a request with a new key is not replayed');
       this.kept.push({ command, outcome, at: ledger.wall });
     });
     await this.assertReplayed(ledger, [this.#random.pick(this.kept)]);
@@ -72,7 +73,7 @@ class KeyedRequests {
     }
   }
 
-  /** Those whose retention is over. */
+  /** Removes and returns the requests with expired records. */
   takeExpired(now: number): Kept[] {
     const isKept = ({ command, at }: Kept) =>
       at >= now - (isGrant({ request: requestOf(command) }) ? RETENTION.grantsMs : RETENTION.othersMs);
@@ -86,7 +87,7 @@ function open(t: TestContext, file: string, wall?: number, indexRunMax = RUN_MAX
   return openInPlace(t, file, { indexRunMax, ...(wall !== undefined && { wall }) });
 }
 
-test('Every record is found, and no other, whenever the process is killed', async (t) => {
+test('All idempotency records are found, and new keys are new, whenever the process is killed', async (t) => {
   const requests = new KeyedRequests(61);
   const file = temporaryFile();
   const ledger = await open(t, file);
@@ -104,7 +105,7 @@ test('Every record is found, and no other, whenever the process is killed', asyn
   await requests.assertReplayed(ledger);
 });
 
-test('A key that is sent again after kill upon kill has one effect', async (t) => {
+test('A request that is repeated after many kills has one effect', async (t) => {
   const requests = new KeyedRequests(62);
   let file = temporaryFile();
   for (let kills = 0; kills < 30; kills++) {
@@ -120,7 +121,7 @@ test('A key that is sent again after kill upon kill has one effect', async (t) =
 });
 
 for (const indexRunMax of [1, 2, 7, 1_000])
-  test(`Expired records are forgotten and the others are found, with runs of ${indexRunMax}`, async (t) => {
+  test(`Expired idempotency records are not found and the others are, with sorted runs of ${indexRunMax}`, async (t) => {
     const requests = new KeyedRequests(63);
     let file = temporaryFile();
     let ledger = await open(t, file, undefined, indexRunMax);
@@ -132,7 +133,7 @@ for (const indexRunMax of [1, 2, 7, 1_000])
       const [first] = expired;
       if (first !== undefined && step % 5 === 0) {
         const [outcome] = await ledger.write([first.command]);
-        assert(outcome && outcome.replayOf === undefined, 'a key whose record is gone is new');
+        assert(outcome && outcome.replayOf === undefined, 'a key with a deleted record is new');
         requests.kept.push({ ...first, outcome, at: ledger.wall });
       }
       if (step % 15 !== 0) continue;
@@ -143,11 +144,11 @@ for (const indexRunMax of [1, 2, 7, 1_000])
       await ledger.close();
       ledger = await open(t, file, wall, indexRunMax);
     }
-    assert(requests.kept.length > 200, 'many are kept');
+    assert(requests.kept.length > 200, 'many records have not expired');
     await requests.assertReplayed(ledger);
   });
 
-test('When all records have expired, all keys are new, and are found again afterwards', async (t) => {
+test('After all idempotency records have expired, all keys are new, and their new records are found', async (t) => {
   const requests = new KeyedRequests(64);
   const file = temporaryFile();
   const ledger = await open(t, file);
@@ -167,7 +168,7 @@ test('When all records have expired, all keys are new, and are found again after
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Records that are deleted before they are indexed leave nothing behind, also when the process is killed then', async (t) => {
+test('Records that are deleted before they are indexed are never found again, even if the process is killed then', async (t) => {
   const file = temporaryFile();
   let ledger = await open(t, file, undefined, 8);
   const commands = (name: string) =>
@@ -190,7 +191,7 @@ test('Records that are deleted before they are indexed leave nothing behind, als
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Neither the records nor their index grow when as many expire as are added', async (t) => {
+test('Idempotency records and their index do not grow if as many records expire as are added', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file);
   for (let round = 0; round < 80; round++) {
@@ -205,7 +206,7 @@ test('Neither the records nor their index grow when as many expire as are added'
   }
 });
 
-test('A batch that fails records none of its keys', async (t) => {
+test('A failed batch records none of its keys', async (t) => {
   const ledger = await open(t, temporaryFile(), undefined, 4);
   const commands = Array.from({ length: 10 }, (_, index) => keyed(ada.add(1), `k${index}`, 'first'));
   await ledger.write(commands.slice(0, 3));
@@ -218,7 +219,7 @@ test('A batch that fails records none of its keys', async (t) => {
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-/** Two keys of `ada` with one hash: among 150,000 there are some five such pairs. */
+/** Two keys of `ada` with the same hash. Among 150,000 keys there are about five such pairs. */
 function collidingKeys(seed: string): readonly [string, string] {
   const keys = new Map<number, string>();
   for (let number = 0; ; number++) {
@@ -230,7 +231,7 @@ function collidingKeys(seed: string): readonly [string, string] {
   }
 }
 
-test('Two keys with the same hash have their own outcomes, in memory, in a sorted run and in the B-tree', async (t) => {
+test('Two keys with the same hash have separate outcomes, in memory, in a sorted run and in the B-tree', async (t) => {
   const file = temporaryFile();
   const ledger = await open(t, file, undefined, 4);
   const [row] = readByHand(file, 'SELECT hex(seed) AS seed FROM idempotency_indexed');
@@ -249,29 +250,29 @@ test('Two keys with the same hash have their own outcomes, in memory, in a sorte
 });
 
 const TAMPERINGS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
+  ['A missing entry of the index', 'DELETE FROM idempotency_index WHERE record % 3 = 0', /missing from the index/],
+  ['An empty index', 'DELETE FROM idempotency_index', /missing from the index/],
   [
-    'An entry of the index that is gone',
-    'DELETE FROM idempotency_index WHERE record % 3 = 0',
-    /missing from the index/,
-  ],
-  ['An index that is empty', 'DELETE FROM idempotency_index', /missing from the index/],
-  [
-    'Another hash of a record',
+    'A record with another hash',
     'UPDATE idempotency_records SET hash = hash + 1 WHERE record % 4 = 0',
     /the hash of its key/,
   ],
   [
-    'Another key of a record',
+    'A record with another key',
     `UPDATE idempotency_records SET key = key || '.' WHERE record % 4 = 0`,
     /the hash of its key/,
   ],
-  ['Another end user of a record', `UPDATE idempotency_records SET account = 3`, /the hash of its key/],
-  ['An outcome that is no JSON', `UPDATE idempotency_records SET outcome = '{' WHERE record % 4 = 0`, /cannot be read/],
+  ['A record with another end user', `UPDATE idempotency_records SET account = 3`, /the hash of its key/],
+  [
+    'An outcome that is not JSON',
+    `UPDATE idempotency_records SET outcome = '{' WHERE record % 4 = 0`,
+    /cannot be read/,
+  ],
   ['Another seed', `UPDATE idempotency_indexed SET seed = zeroblob(16)`, /the hash of its key/],
   ['A missing seed', `DELETE FROM idempotency_indexed`, /seed of the idempotency records is missing/],
 ];
 
-test('An audit finds idempotency records and an index that were changed by hand', async (t) => {
+test('The audit finds changes by hand to idempotency records and to their index', async (t) => {
   const requests = new KeyedRequests(65);
   const file = temporaryFile();
   const ledger = await open(t, file);

@@ -1,4 +1,4 @@
-// An idle ledger: its background jobs, which run once a second, write nothing to its file.
+// Background jobs run once a second. On an idle ledger, they must write nothing to the file.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { EndUser, keyed, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-/** A writer with some history, and what its background jobs do once a second. */
+/** A writer with some history. `isWritten` runs its background jobs once and tells whether they wrote to the file. */
 function idleWriter(t: TestContext) {
   const file = temporaryFile();
   const db = openLedgerFile(file, false);
@@ -45,14 +45,14 @@ function writtenAt(file: string): bigint {
   return statSync(`${file}-wal`, { bigint: true }).mtimeNs;
 }
 
-test('An idle ledger is written to until nothing is pending, and then no more', (t) => {
+test('An idle ledger is written to until no balance is pending, and not after that', (t) => {
   const { isWritten } = idleWriter(t);
   const seconds = Array.from({ length: 20 }, isWritten);
-  assert(seconds[0], 'balances are written back');
+  assert(seconds[0], 'pending balances are flushed');
   assert.deepEqual(seconds.slice(10), Array(10).fill(false));
 });
 
-test('An idle ledger is written to when idempotency records expire, and then no more', (t) => {
+test('An idle ledger is written to when idempotency records expire, and not after that', (t) => {
   const { time, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   for (const days of [1, 30]) {
@@ -62,7 +62,7 @@ test('An idle ledger is written to when idempotency records expire, and then no 
   }
 });
 
-test('An idle ledger has its clock when it is written to again', (t) => {
+test('The first write after an idle time has the current time', (t) => {
   const { time, writer, users, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   const [user] = users as [EndUser];

@@ -1,5 +1,5 @@
-// The writer in its thread: batches in order, reads beside it, a clock that is kept, keys that other processes make, and a
-// thread that dies.
+// The writer thread: batches in order, reads at the same time, the stored clock, API keys from other processes, and the
+// death of the thread.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ import { openFor, openInPlace, SMALL } from '../sqlite-ledger.ts';
 
 const ada = new EndUser(1, 1);
 
-test('Batches that do not wait for each other have outcomes in their order, each after those before it', async (t) => {
+test('Batches that are sent without waiting for each other are decided and answered in order', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openFor(t, temporaryFile(), options);
     const ended: number[] = [];
@@ -44,7 +44,7 @@ test('Batches that do not wait for each other have outcomes in their order, each
   }
 });
 
-test('A read beside the writer has at least what was acknowledged before it', async (t) => {
+test('A read during writes sees every write that was acknowledged before it', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openFor(t, temporaryFile(), options);
     const random = new Random(51);
@@ -62,7 +62,7 @@ test('A read beside the writer has at least what was acknowledged before it', as
       assert.equal(
         page.state.cycles.reduce((sum, { remaining }) => sum + remaining, 0),
         page.transactions.reduce((sum, { amount }) => sum + amount, 0),
-        'a page is one snapshot with its cycles',
+        'a page and its cycles are one snapshot',
       );
     };
     for (let round = 0; round < 60; round++)
@@ -73,12 +73,12 @@ test('A read beside the writer has at least what was acknowledged before it', as
 
 const SECOND_MS = 1_000;
 
-test('A renewal that was shown beside a busy writer is not taken back', async (t) => {
+test('A busy writer never stores a write before a renewal that a read has already shown', async (t) => {
   for (const options of [{}, SMALL]) {
     const file = temporaryFile();
     const users = Array.from({ length: 24 }, (_, index) => new EndUser(1, index));
     const soon = Date.now() + SECOND_MS;
-    // Days that end one after the other, from a second from now on.
+    // The daily cycles end one after another, beginning in a second.
     const before = await openInPlace(t, file, { wall: soon - DAY_MS });
     for (const user of users) {
       await before.write([user.startCycle(1_000, 1)]);
@@ -103,7 +103,7 @@ test('A renewal that was shown beside a busy writer is not taken back', async (t
       const all = await transactionsOf(ledger, user);
       for (const list of shown.get(user) ?? []) {
         if (list[0]?.kind === 'renew') renewals += 1;
-        assert.deepEqual(list, all.slice(all.length - list.length), 'nothing comes in between');
+        assert.deepEqual(list, all.slice(all.length - list.length), 'nothing is inserted into a list that was shown');
       }
     }
     assert(renewals > 0, 'some lists began with a renewal');
@@ -111,10 +111,10 @@ test('A renewal that was shown beside a busy writer is not taken back', async (t
   }
 });
 
-/** Long enough for the writer's thread to have committed; this thread then has still to take its reply. */
+/** Long enough for the writer thread to commit. This thread has not received the reply then. */
 const COMMITTED_MS = 200;
 
-test('A read that shows a renewal waits for a write that comes before it and is committed, but not acknowledged', async (t) => {
+test('A read that shows a renewal waits for an earlier write that is committed and not acknowledged', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.startCycle(100, 1)]);
@@ -122,10 +122,10 @@ test('A read that shows a renewal waits for a write that comes before it and is 
   setImmediate(() => {
     writing.resolve(ledger.write([ada.subtract(30)]));
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, COMMITTED_MS);
-    // In this thread the day is over; for the writer it continues.
+    // In this thread the day has ended, in the writer thread it has not.
     t.mock.timers.tick(DAY_MS + SECOND_MS);
   });
-  // Reads of the same turn, which are done behind the write.
+  // Reads of the same turn of the event loop, which run after the write.
   const [list, page, history] = await Promise.all([
     shownOf(ledger, ada),
     ledger.load(ada.key),
@@ -147,7 +147,7 @@ async function shownOf(ledger: TestLedger, { key }: EndUser): Promise<readonly T
   return [...dueTransactions(state, now), ...transactions];
 }
 
-test('Pending balances are flushed while nothing happens, and every read includes them', async (t) => {
+test('Pending balances are flushed while the ledger is idle, and every read includes them', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const random = new Random(52);
@@ -168,7 +168,7 @@ test('Pending balances are flushed while nothing happens, and every read include
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('The latest instant of a reader is stored, though nothing else is written', async (t) => {
+test('The latest instant of a read is stored even if nothing else is written', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const db = new DatabaseSync(file, { readOnly: true });
@@ -176,12 +176,12 @@ test('The latest instant of a reader is stored, though nothing else is written',
   await sleep(5);
   const { now } = await ledger.load(ada.key);
   for (let tries = 0; Number(db.prepare('SELECT at FROM clock').get()?.at) < now; tries++) {
-    assert(tries < 100, 'a kill would make the ledger forget what it has shown');
+    assert(tries < 100, 'after a kill, the time of the ledger would be before the read');
     await sleep(50);
   }
 });
 
-test('API keys that another process makes and revokes are seen at once', async (t) => {
+test('API keys that another process creates or revokes take effect at once', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const { tools, keys } = openSqliteTools(file, { create: false });
@@ -194,14 +194,14 @@ test('API keys that another process makes and revokes are seen at once', async (
   assert.equal(await ledger.keys.find(hashOf(secret)), null);
 });
 
-/** Opens a file, and gives out the thread of its writer. */
+/** Opens a file, and returns its writer thread too. */
 async function withWriter(t: TestContext, file: string): Promise<{ ledger: TestLedger; worker: Worker }> {
   const started = Promise.withResolvers<Worker>();
   process.once('worker', (worker) => started.resolve(worker));
   return { ledger: await openFor(t, file), worker: await started.promise };
 }
 
-test('When the writer thread dies, writes fail, reads continue, and the next start finds all acknowledged writes', async (t) => {
+test('If the writer thread dies, writes fail, reads continue, and the next start finds all acknowledged writes', async (t) => {
   const file = temporaryFile();
   const { ledger, worker } = await withWriter(t, file);
   assert.deepEqual(await ledger.write([keyed(ada.add(10), 'first', '1')]), [ACCEPTED]);
@@ -223,7 +223,7 @@ test('When the writer thread dies, writes fail, reads continue, and the next sta
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('While the outcome of a write is unknown because its thread died, no renewal of its end user is shown', async (t) => {
+test('While the outcome of a write is unknown because its thread died, reads that would show a renewal of its end user fail', async (t) => {
   const file = temporaryFile();
   const bob = new EndUser(1, 2);
   const soon = Date.now() + SECOND_MS;
@@ -238,12 +238,12 @@ test('While the outcome of a write is unknown because its thread died, no renewa
   );
   await worker.terminate();
   await sleep(Math.max(0, soon - Date.now()));
-  assert.equal(await balanceOf(ledger, bob), 100, 'others are shown');
+  assert.equal(await balanceOf(ledger, bob), 100, 'renewals of other end users are shown');
   if ((await result) === 'acknowledged') assert.equal(await balanceOf(ledger, ada), 100);
   else await assert.rejects(ledger.load(ada.key), { name: 'StoreFault', code: 'StoreUnavailable' });
 });
 
-test('A ledger is closed behind the writes that are on their way', async (t) => {
+test('Closing a ledger waits for running writes', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const writes = Array.from({ length: 10 }, () => ledger.write([ada.add(1)]));

@@ -1,0 +1,114 @@
+// A streaming parser for CSV (RFC 4180): commas between fields, LF or CRLF at the end of a line, and quotes around
+// fields that contain a comma, a quote or a line break. The text arrives in chunks of any size.
+
+/** A record and the number of its first line, counted from 1. */
+export interface CsvRecord {
+  readonly line: number;
+  readonly fields: readonly string[];
+}
+
+/** Thrown if the text is not valid CSV. */
+export class InvalidCsv extends Error {
+  readonly line: number;
+
+  constructor(line: number, message: string) {
+    super(message);
+    this.line = line;
+  }
+}
+
+/** A longer field probably lacks its closing quote and would extend to the end of the file. */
+const FIELD_CHARACTERS_MAX = 10_000;
+
+type Place =
+  /** At the start of a field. */
+  | 'start'
+  | 'unquoted'
+  | 'quoted'
+  /** After a quote in a quoted field. This quote either ends the field or escapes another quote. */
+  | 'closing';
+
+export class CsvReader {
+  #place: Place = 'start';
+  #field = '';
+  #fields: string[] = [];
+  #line = 1;
+  /** Number of the current record's first line. */
+  #first = 1;
+
+  /**
+   * @returns the records that end in this chunk, without empty lines
+   * @throws InvalidCsv
+   */
+  read(text: string): readonly CsvRecord[] {
+    const records: CsvRecord[] = [];
+    for (const character of text) {
+      if (character === '\n' && this.#place !== 'quoted') this.#endRecord(records);
+      else this.#take(character);
+      if (character === '\n') this.#line += 1;
+      if (this.#fields.length === 0 && this.#place === 'start') this.#first = this.#line;
+    }
+    return records;
+  }
+
+  /**
+   * @returns the last record, unless the text ended with a line break
+   * @throws InvalidCsv if a quoted field is not closed
+   */
+  end(): readonly CsvRecord[] {
+    if (this.#place === 'quoted')
+      throw new InvalidCsv(this.#first, 'a field has an opening quote but no closing quote');
+    const records: CsvRecord[] = [];
+    this.#endRecord(records);
+    return records;
+  }
+
+  #take(character: string): void {
+    switch (this.#place) {
+      case 'start':
+        if (character === '"') this.#place = 'quoted';
+        else if (character === ',') this.#endField();
+        else this.#add(character, 'unquoted');
+        return;
+      case 'unquoted':
+        if (character === '"') throw new InvalidCsv(this.#line, 'a field that contains a quote must be quoted');
+        if (character === ',') this.#endField();
+        else this.#add(character, 'unquoted');
+        return;
+      case 'quoted':
+        if (character === '"') this.#place = 'closing';
+        else this.#add(character, 'quoted');
+        return;
+      case 'closing':
+        if (character === '"') this.#add(character, 'quoted');
+        else if (character === ',') this.#endField();
+        // The CR of a CRLF is ignored.
+        else if (character !== '\r') throw new InvalidCsv(this.#line, 'a closing quote must be followed by a comma');
+    }
+  }
+
+  #add(character: string, place: Place): void {
+    this.#place = place;
+    this.#field += character;
+    if (this.#field.length > FIELD_CHARACTERS_MAX)
+      throw new InvalidCsv(
+        this.#first,
+        `a field has more than ${FIELD_CHARACTERS_MAX} characters; is a quote missing?`,
+      );
+  }
+
+  #endField(): void {
+    this.#fields.push(this.#field);
+    this.#field = '';
+    this.#place = 'start';
+  }
+
+  #endRecord(records: CsvRecord[]): void {
+    const isUnquoted = this.#place === 'unquoted';
+    if (isUnquoted && this.#field.endsWith('\r')) this.#field = this.#field.slice(0, -1);
+    const isEmpty = this.#fields.length === 0 && this.#field === '' && this.#place !== 'closing';
+    this.#endField();
+    if (!isEmpty) records.push({ line: this.#first, fields: this.#fields });
+    this.#fields = [];
+  }
+}

@@ -1,0 +1,127 @@
+// Builds the demo ledger in memory: the rules of the ledger decide the generated requests in order, each at its own
+// instant. `scrip demo` then copies this ledger into the new one, as `scrip copy` would, and verifies the copy.
+
+import { apiKeySecret, hashOf, hintOf, type Scope } from '../../accounts/api-key.ts';
+import { batchOf, decideBatch } from '../../ledger/batch.ts';
+import type { Command, EndUserKey } from '../../ledger/command.ts';
+import { NO_RECORDS } from '../../ledger/idempotency.ts';
+import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import type { Posting } from '../../ledger/posting.ts';
+import { EMPTY_STATE, type EndUserState } from '../../ledger/state.ts';
+import { OPERATOR } from '../../store/key-store.ts';
+import {
+  type CopySource,
+  inBatches,
+  type LedgerRow,
+  type RowCounts,
+  type TableRow,
+} from '../../store/tools/ledger-copy.ts';
+import type { AuditReport } from '../../store/tools/ledger-tools.ts';
+import { type IdPosition, TransactionIds } from '../../store/transaction-ids.ts';
+import { DAYS, demoHistory } from './history.ts';
+import { Random } from './random.ts';
+
+export const ACCOUNT_NAME = 'demo';
+const ACCOUNT = 1;
+const TAIL_DIGITS = 12;
+
+/** The postings of one end user, and the state after them. */
+interface History {
+  readonly user: EndUserKey;
+  readonly postings: Posting[];
+  state: EndUserState;
+}
+
+export interface DemoOptions {
+  readonly seed: number;
+  /** The end of the generated history. */
+  readonly until: Instant;
+  /** Random bytes for the secret of the API key. */
+  readonly randomness: Uint8Array;
+}
+
+export class DemoLedger implements CopySource {
+  readonly name = 'the demo';
+  /** The secret of the API key that made the requests. */
+  readonly secret: string;
+  readonly #until: Instant;
+  readonly #ids: TransactionIds;
+  readonly #histories = new Map<string, History>();
+
+  constructor({ seed, until, randomness }: DemoOptions) {
+    this.secret = apiKeySecret('write', randomness);
+    this.#until = until;
+    const tails = new Random(seed);
+    this.#ids = new TransactionIds({ at: 0, sequence: 0 }, () => tails.hex(TAIL_DIGITS));
+    for (const { at, command } of demoHistory(seed, ACCOUNT, until)) this.#decide(command, at);
+    // Store the renewals that are due, as a server would.
+    for (const { user } of this.#histories.values()) this.#decide({ kind: 'settle', ...user }, until);
+  }
+
+  #decide(command: Command, at: Instant): void {
+    const { account, endUser } = command;
+    const history = this.#histories.get(endUser) ?? { user: { account, endUser }, postings: [], state: EMPTY_STATE };
+    this.#ids.moveTo(at);
+    const moment = { now: at, nextId: () => this.#ids.next() };
+    const loaded = { states: [history.state], records: NO_RECORDS };
+    const { changes } = decideBatch(batchOf([command]), loaded, moment, Number.POSITIVE_INFINITY);
+    for (const { postings, after } of changes) {
+      history.postings.push(...postings);
+      history.state = after;
+      this.#histories.set(endUser, history);
+    }
+  }
+
+  async clock(): Promise<IdPosition> {
+    return this.#ids.position;
+  }
+
+  async counts(): Promise<RowCounts> {
+    const postings = [...this.#histories.values()].reduce((sum, history) => sum + history.postings.length, 0);
+    return { endUsers: this.#histories.size, postings };
+  }
+
+  async *rows(after: EndUserKey | null): AsyncGenerator<readonly LedgerRow[]> {
+    yield* inBatches(this.#rowsBehind(after?.endUser ?? ''));
+  }
+
+  *#rowsBehind(last: string): Generator<LedgerRow> {
+    for (const endUser of [...this.#histories.keys()].filter((name) => name > last).sort()) {
+      const { user, postings } = this.#histories.get(endUser) as History;
+      for (const posting of postings) yield { kind: 'posting', user, posting };
+      yield { kind: 'end-user', user };
+    }
+  }
+
+  async *idempotencyRecords(): AsyncGenerator<never> {}
+
+  async tableRows(): Promise<readonly TableRow[]> {
+    const createdAt = this.#until - DAYS * DAY_MS;
+    return [
+      { table: 'accounts', values: [ACCOUNT, ACCOUNT_NAME, createdAt] },
+      {
+        table: 'api_keys',
+        values: [
+          1,
+          ACCOUNT,
+          'write' satisfies Scope,
+          hashOf(this.secret),
+          hintOf(this.secret),
+          'Backend',
+          createdAt,
+          OPERATOR,
+          null,
+          null,
+          this.#until,
+        ],
+      },
+    ];
+  }
+
+  /** Reports no findings, since the finished copy is audited. */
+  async audit(): Promise<AuditReport> {
+    return { ...(await this.counts()), store: [] };
+  }
+
+  async close(): Promise<void> {}
+}

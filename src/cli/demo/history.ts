@@ -1,0 +1,143 @@
+// Generates the requests of the demo: two months of a product that sells credits to 200 end users. They start with a
+// trial, then buy bundles, take out a monthly subscription, or leave. They spend more on weekdays than at weekends, and
+// more by day than at night.
+//
+// Requests are generated without regard to balances. As in production, the ledger refuses subtractions that exceed the
+// balance and stores nothing for them.
+
+import type { WriteCommand } from '../../ledger/command.ts';
+import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
+import { Random } from './random.ts';
+
+export const END_USERS = 200;
+export const DAYS = 61;
+
+export interface DemoRequest {
+  readonly at: Instant;
+  readonly command: WriteCommand;
+}
+
+type Credits = { readonly amount: number; readonly validityDays: number };
+
+const TRIAL: Credits = { amount: 50, validityDays: 14 };
+const BUNDLES: readonly [Credits, ...Credits[]] = [
+  { amount: 200, validityDays: 90 },
+  { amount: 500, validityDays: 180 },
+  { amount: 1_000, validityDays: 365 },
+];
+/** Credits per month. */
+const PLANS = [300, 300, 1_000] as const;
+const MONTH_DAYS = 30;
+
+/** Relative spending on each day of the week, from Sunday. */
+const WEEKDAYS = [0.3, 1.1, 1.2, 1.15, 1.1, 0.95, 0.35] as const;
+/** Relative spending in each hour of the day, UTC. */
+const HOURS: readonly number[] = [1, 1, 0, 0, 0, 1, 2, 4, 8, 10, 11, 10, 7, 9, 11, 11, 9, 6, 4, 3, 3, 3, 2, 1];
+const HOURS_SUM = HOURS.reduce((sum, share) => sum + share, 0);
+
+const SIGNED_UP_FIRST_WEEK = 0.35;
+const STAYS = 0.72;
+const SUBSCRIBES = 0.6;
+const STOPS = 0.2;
+const UPGRADES = 0.1;
+
+/** @param account the account of all end users; its first API key makes the requests */
+export function demoHistory(seed: number, account: number, until: Instant): DemoRequest[] {
+  const random = new Random(seed);
+  const from = until - DAYS * DAY_MS;
+  const requests = Array.from({ length: END_USERS }, () => new Customer(random, account, { from, until }).requests());
+  return requests.flat().sort((a, b) => a.at - b.at);
+}
+
+class Customer {
+  readonly #random: Random;
+  readonly #until: Instant;
+  readonly #signedUp: Instant;
+  readonly #request: { account: number; endUser: string; actor: string };
+  readonly #requests: DemoRequest[] = [];
+
+  constructor(random: Random, account: number, { from, until }: { from: Instant; until: Instant }) {
+    this.#random = random;
+    this.#until = until;
+    this.#request = { account, endUser: random.uuid(), actor: 'key:1' };
+    const weeks = random.chance(SIGNED_UP_FIRST_WEEK) ? [0, 7] : [7, DAYS - 1];
+    this.#signedUp = this.#byDay(from + DAY_MS * Math.floor(random.between(weeks[0] as number, weeks[1] as number)));
+  }
+
+  /** Returns the customer's requests before the end of the demo, in any order. */
+  requests(): readonly DemoRequest[] {
+    const random = this.#random;
+    this.#grant(this.#signedUp, TRIAL);
+    const trialEnd = this.#signedUp + TRIAL.validityDays * DAY_MS;
+    if (!random.chance(STAYS)) this.#spend(this.#signedUp, trialEnd, random.between(0.2, 1.2), 4);
+    else {
+      const bought = this.#byDay(random.between(this.#signedUp + 2 * DAY_MS, trialEnd));
+      this.#spend(this.#signedUp, bought, random.between(0.5, 1.5), 5);
+      if (random.chance(SUBSCRIBES)) this.#subscribe(bought);
+      else this.#buyBundles(bought);
+    }
+    return this.#requests.filter(({ at }) => at < this.#until);
+  }
+
+  #buyBundles(from: Instant): void {
+    const bundle = this.#random.pick(BUNDLES);
+    for (let at = from; at < this.#until; at = this.#byDay(at + this.#random.between(12, 40) * DAY_MS))
+      this.#grant(at, bundle);
+    this.#spend(from, this.#until, this.#random.between(0.3, 1.6), bundle.amount / 25);
+  }
+
+  #subscribe(from: Instant): void {
+    const random = this.#random;
+    const amount = random.pick(PLANS);
+    this.#start(from, amount, 'refuse');
+    const month = MONTH_DAYS * DAY_MS;
+    const change = this.#byDay(from + random.between(0.3, 1.6) * month);
+    const stops = random.chance(STOPS);
+    if (stops) this.#requests.push({ at: change, command: { kind: 'stop-cycle', ...this.#request } });
+    else if (random.chance(UPGRADES)) this.#start(change, 3 * amount, 'replace');
+    // On average, end users spend most of a month's credits, and some run out.
+    const ends = stops ? from + Math.ceil((change - from) / month) * month : this.#until;
+    this.#spend(from, ends, random.between(0.5, 2), amount / 30);
+  }
+
+  #grant(at: Instant, credits: Credits): void {
+    this.#requests.push({ at, command: { kind: 'add', ...this.#request, ...credits } });
+  }
+
+  #start(at: Instant, amount: number, onActive: 'refuse' | 'replace'): void {
+    const terms = { amount, validityDays: MONTH_DAYS, onActive };
+    this.#requests.push({ at, command: { kind: 'start-cycle', ...this.#request, ...terms } });
+  }
+
+  /**
+   * @param timesADay subtractions per day, before the factor for the weekday
+   * @param mean average amount of a subtraction
+   */
+  #spend(from: Instant, until: Instant, timesADay: number, mean: number): void {
+    for (let day = startOfDay(from); day < Math.min(until, this.#until); day += DAY_MS) {
+      const times = this.#random.poisson(timesADay * (WEEKDAYS[new Date(day).getUTCDay()] as number));
+      for (let time = 0; time < times; time++) {
+        const at = this.#byDay(day);
+        // An exponential distribution: many small amounts and a few large amounts.
+        const amount = Math.max(1, Math.round(-Math.log(1 - this.#random.next()) * mean));
+        if (at > from && at < until)
+          this.#requests.push({ at, command: { kind: 'subtract', ...this.#request, amount } });
+      }
+    }
+  }
+
+  /** Returns a random instant on the day of `at`, more likely during working hours. */
+  #byDay(at: Instant): Instant {
+    let share = this.#random.next() * HOURS_SUM;
+    let hour = 0;
+    while (share >= (HOURS[hour] as number)) {
+      share -= HOURS[hour] as number;
+      hour += 1;
+    }
+    return startOfDay(at) + hour * HOUR_MS + Math.floor(this.#random.next() * HOUR_MS);
+  }
+}
+
+function startOfDay(at: Instant): Instant {
+  return Math.floor(at / DAY_MS) * DAY_MS;
+}

@@ -1,0 +1,121 @@
+// `scrip import`: grants credits from a CSV file to end users, each row once. Checks the whole file first.
+
+import { basename } from 'node:path';
+import type { Command } from 'commander';
+import { databaseOf } from '../config.ts';
+import { openImport } from '../open-tools.ts';
+import { CannotOpen } from '../store/store-fault.ts';
+import { type ImportOptions, importRows, type NotGranted } from '../store/tools/import.ts';
+import type { ImportTarget, LedgerImport } from '../store/tools/ledger-import.ts';
+import { type CheckedFile, ERRORS_LISTED_MAX, type FileErrors, ImportFile } from './import-file.ts';
+import { accountName } from './keys.ts';
+import { counted, withProgress } from './output.ts';
+
+/** How many of the rows that were not granted are listed. */
+const LISTED_MAX = 20;
+
+/** Signals on which the import finishes the current batch and stops. */
+const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
+
+const REASONS: Record<NotGranted, string> = {
+  expired: 'expired before it could be granted',
+  BalanceTooLarge: 'the balance of the end user would be too large',
+};
+
+export function addImportCommand(program: Command): void {
+  program
+    .command('import')
+    .description('grant credits from a CSV file; with SQLite, stop the server first')
+    .argument('<file>', 'CSV with a header: end_user_id, amount, expires_at or validity_days, and note')
+    .requiredOption('--account <name>', 'account to import into; must exist', accountName)
+    .option('--another', 'import even if another file has been imported into this account')
+    .addHelpText('after', '\nTo resume an interrupted import, run the same command again. No row is granted twice.')
+    .action(importFile);
+}
+
+async function importFile(path: string, options: { account: string; another?: true }): Promise<void> {
+  const file = new ImportFile(path);
+  await using opened = new AsyncDisposableStack();
+  const target = opened.adopt(await openImport(databaseOf(process.env)), (ledger) => ledger.close());
+  const account = await target.accountNamed(options.account);
+  if (account === null)
+    throw new CannotOpen(
+      `There is no account named ${options.account}; create it with \`scrip key create --account "${options.account}"\`.`,
+    );
+  const { checked, earlier } = await withProgress(async (show) => {
+    const checked = await file.check(await target.now(), show);
+    return { checked, earlier: await target.imports(account) };
+  });
+  const known = earlier.find(({ sha256 }) => sha256 === checked.sha256);
+  refuseErrors(path, known ? [checked.errors] : [checked.errors, checked.expired]);
+  if (known && known.done === known.rows) {
+    process.stdout.write(`${path} was imported into ${options.account} at ${instantText(known)}; nothing to do.\n`);
+    return;
+  }
+  if (!known && !options.another)
+    refuseAnother(options.account, earlier.find(({ done, rows }) => done < rows) ?? earlier.at(-1));
+  const { rows, sha256 } = checked;
+  const one = known ?? (await target.start({ account, sha256, rows, fileName: basename(path) }));
+  if (one.done > 0) process.stdout.write(`Resuming after ${one.done} of ${one.rows} rows.\n`);
+  printResult(await grantRows(target, one, file), checked, options.account);
+}
+
+/** @throws CannotOpen if there are any errors */
+function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
+  const count = kinds.reduce((sum, errors) => sum + errors.count, 0);
+  if (count === 0) return;
+  const first = kinds.flatMap((errors) => errors.first).sort((a, b) => a.line - b.line);
+  const listed = first.slice(0, ERRORS_LISTED_MAX);
+  for (const { text } of listed) process.stderr.write(`${text}\n`);
+  if (count > listed.length) process.stderr.write(`… and ${counted(count - listed.length, 'more error')}\n`);
+  throw new CannotOpen(`${path} has ${counted(count, 'error')}; nothing was imported.`);
+}
+
+/** A file that was corrected or exported again usually shares most of its rows with the file imported before it. */
+function refuseAnother(account: string, last: LedgerImport | undefined): void {
+  if (last === undefined) return;
+  const state =
+    last.done === last.rows
+      ? `was imported into ${account} at ${instantText(last)}`
+      : `was only partly imported into ${account} (${last.done} of ${last.rows} rows); finish that import first`;
+  throw new CannotOpen(
+    `Another file, ${last.fileName}, ${state}. Rows in both files would be granted twice; if the files share no rows, add --another.`,
+  );
+}
+
+async function grantRows(target: ImportTarget, one: LedgerImport, file: ImportFile): Promise<LedgerImport> {
+  const interruption = new AbortController();
+  const interrupt = () => interruption.abort();
+  for (const signal of SIGNALS) process.once(signal, interrupt);
+  let notGranted = 0;
+  const onNotGranted: ImportOptions['onNotGranted'] = ({ line }, why) => {
+    notGranted += 1;
+    if (notGranted <= LISTED_MAX) process.stderr.write(`line ${line}: not granted: ${REASONS[why]}\n`);
+  };
+  try {
+    return await withProgress((report) =>
+      importRows(target, one, file.rows(), { report, onNotGranted, signal: interruption.signal }),
+    );
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, interrupt);
+  }
+}
+
+function printResult({ id, rows, granted }: LedgerImport, { hasInstants }: CheckedFile, account: string): void {
+  process.stdout.write(
+    `Import ${id} complete: ${granted} of ${counted(rows, 'row')} granted to end users of ${account}.\n`,
+  );
+  if (hasInstants)
+    process.stdout.write(
+      'Credits with an expires_at are valid until then and up to 24 hours longer: the ledger counts whole days.\n',
+    );
+  if (granted === rows) return;
+  process.stderr.write(
+    `${counted(rows - granted, 'row')} not granted; see the lines above or the output of an earlier run.\n`,
+  );
+  process.exitCode = 1;
+}
+
+function instantText({ updatedAt }: LedgerImport): string {
+  return new Date(updatedAt).toISOString();
+}

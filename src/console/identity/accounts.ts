@@ -1,0 +1,50 @@
+// Finds, creates and renames accounts for the console, and checks whether an account has members.
+
+import { randomBytes } from 'node:crypto';
+import type { ConsoleQueries } from '../../store/console-database.ts';
+
+/** Returns the account with the lowest number; null if the ledger has no accounts. */
+export async function firstAccount(queries: ConsoleQueries): Promise<{ account: number; name: string } | null> {
+  const row = await queries
+    .selectFrom('accounts')
+    .select(['account', 'name'])
+    .orderBy('account')
+    .limit(1)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
+/** @param account checks all accounts if absent */
+export async function hasMembers(queries: ConsoleQueries, account?: number): Promise<boolean> {
+  let members = queries.selectFrom('console_members').select('user_id').limit(1);
+  if (account !== undefined) members = members.where('account', '=', account);
+  return (await members.executeTakeFirst()) !== undefined;
+}
+
+/** If the name is taken, appends random digits instead of an error, which would reveal the name of another account. */
+export async function createAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
+  const { latest } = await queries
+    .selectFrom('accounts')
+    .select(({ fn }) => fn.max('account').as('latest'))
+    .executeTakeFirstOrThrow();
+  const account = Number(latest ?? 0) + 1;
+  await queries
+    .insertInto('accounts')
+    .values({ account, name: await freeName(queries, name, account), created_at: now })
+    .execute();
+  return account;
+}
+
+/** If the name is taken, appends random digits, as for a new account. */
+export async function renameAccount(queries: ConsoleQueries, account: number, name: string): Promise<void> {
+  await queries
+    .updateTable('accounts')
+    .set({ name: await freeName(queries, name, account) })
+    .where('account', '=', account)
+    .execute();
+}
+
+async function freeName(queries: ConsoleQueries, name: string, account: number): Promise<string> {
+  const namesake = await queries.selectFrom('accounts').select('account').where('name', '=', name).executeTakeFirst();
+  return namesake === undefined || namesake.account === account ? name : `${name} ${randomBytes(3).toString('hex')}`;
+}

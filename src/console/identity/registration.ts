@@ -1,0 +1,198 @@
+// Creates users of the console, by sign-up or by invitation. Each user is a member of one account.
+//
+//   without a mail server   form ──▶ user, member
+//   with a mail server      form ──▶ pending ── mailed link and password ──▶ user, member
+//                                       └── 24 hours ──▶ expired
+//
+// A pending registration reserves nothing: the address, the account and the invitation stay available to others, and
+// the form can be sent again. Confirming requires the password as well as the link. With the link alone, an attacker
+// could sign up with your address, and you would confirm a user with a password that the attacker knows.
+
+import { randomUUID } from 'node:crypto';
+import type { Role, SignUpPolicy } from '../../accounts/membership.ts';
+import { DAY_MS } from '../../ledger/instant.ts';
+import type { ConsoleDatabase, ConsoleQueries, ConsoleTables } from '../../store/console-database.ts';
+import { createAccount, firstAccount, hasMembers, renameAccount } from './accounts.ts';
+import { redeemInvitation } from './members.ts';
+import type { OutgoingMail } from './outgoing-mail.ts';
+import type { PasswordHasher } from './password-hasher.ts';
+import { newToken, sha256Of } from './secret-token.ts';
+import { type Credentials, userByEmail } from './users.ts';
+
+const PENDING_MS = DAY_MS;
+
+type Pending = ConsoleTables['console_pending_users'];
+
+/** The result that signing up would have. */
+export type SignUpOffer =
+  | { readonly kind: 'new-account' }
+  /** The first account of the ledger, which has no member yet. */
+  | { readonly kind: 'first-account'; readonly account: number; readonly name: string }
+  /** The first account has no member yet. Its first owner must use an invitation link from the operator. */
+  | { readonly kind: 'link-only' }
+  | { readonly kind: 'closed' };
+
+/** How a person wants to become a member of an account. */
+export type Entry =
+  /** @property claimed the account that gets this name and its first owner; null to create a new account */
+  | { readonly by: 'sign-up'; readonly accountName: string; readonly claimed: number | null }
+  | { readonly by: 'invitation'; readonly tokenSha256: string };
+
+export type Registration =
+  | { readonly result: 'user'; readonly userId: string }
+  /** A confirmation link is sent, or an email that says that the address already has an account. */
+  | { readonly result: 'mailed' }
+  | { readonly result: 'address-taken' }
+  /** Sign-up is closed, or the invitation is not valid. */
+  | { readonly result: 'refused' };
+
+export interface RegistrationOptions {
+  readonly database: ConsoleDatabase;
+  readonly passwords: PasswordHasher;
+  readonly mail: OutgoingMail;
+  readonly signUp: SignUpPolicy;
+  readonly now: () => number;
+}
+
+interface NewUser {
+  readonly email: string;
+  readonly passwordHash: string;
+}
+
+export class Registrations {
+  readonly #options: RegistrationOptions;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+  }
+
+  /** @param isLocal whether the request comes from the machine that runs Scrip, and so may claim the first account */
+  async offer(isLocal: boolean, queries = this.#options.database.queries): Promise<SignUpOffer> {
+    const { signUp } = this.#options;
+    if (signUp === 'closed') return { kind: 'closed' };
+    if (signUp === 'first' && (await hasMembers(queries))) return { kind: 'closed' };
+    const first = await firstAccount(queries);
+    if (first === null || (await hasMembers(queries, first.account))) return { kind: 'new-account' };
+    if (isLocal) return { kind: 'first-account', ...first };
+    return { kind: signUp === 'first' ? 'link-only' : 'new-account' };
+  }
+
+  /** Whether the console has no users yet and this person can sign up. */
+  async isFirstVisit(isLocal: boolean): Promise<boolean> {
+    if (await hasMembers(this.#options.database.queries)) return false;
+    const { kind } = await this.offer(isLocal);
+    return kind === 'new-account' || kind === 'first-account';
+  }
+
+  /**
+   * Computes one hash whether or not the address has a user. With a mail server, the result does not reveal it either.
+   */
+  async register(credentials: Credentials, entry: Entry): Promise<Registration> {
+    const { database, passwords, mail } = this.#options;
+    const passwordHash = await passwords.hash(credentials.password);
+    const newUser = { email: credentials.email, passwordHash };
+    if (!mail.isPossible) return database.alone((queries) => this.#create(queries, newUser, entry));
+    mail.sendLater(async (mailer) => {
+      const { email } = newUser;
+      if (await userByEmail(database.queries, email)) await mailer.sendAlreadyRegistered(email);
+      else await mailer.sendConfirmation(email, await this.#newLink(newUser, entry));
+    });
+    return { result: 'mailed' };
+  }
+
+  /** Returns the address that a confirmation link was sent to; null if the link is invalid. */
+  async emailOfLink(token: string): Promise<string | null> {
+    return (await this.#pendingOf(token))?.email ?? null;
+  }
+
+  /** @returns null for a wrong password; after any other result the link no longer works */
+  async confirm(token: string, password: string): Promise<Registration | null> {
+    const { database, passwords } = this.#options;
+    const pending = await this.#pendingOf(token);
+    if (pending === undefined) return { result: 'refused' };
+    if (!(await passwords.verify(password, pending.password_hash))) return null;
+    const newUser = { email: pending.email, passwordHash: pending.password_hash };
+    return database.alone(async (queries) => {
+      const { numDeletedRows } = await queries
+        .deleteFrom('console_pending_users')
+        .where('token_sha256', '=', sha256Of(token))
+        .executeTakeFirst();
+      return numDeletedRows === 0n ? { result: 'refused' } : this.#create(queries, newUser, entryOf(pending));
+    });
+  }
+
+  /** Requires a transaction. A refused registration does not use up its invitation. */
+  async #create(queries: ConsoleQueries, { email, passwordHash }: NewUser, entry: Entry): Promise<Registration> {
+    if ((await userByEmail(queries, email)) !== undefined) return { result: 'address-taken' };
+    const membership = await this.#admit(queries, entry);
+    if (membership === null) return { result: 'refused' };
+    const now = this.#options.now();
+    const user = { id: randomUUID(), email, password_hash: passwordHash, created_at: now };
+    await queries.insertInto('console_users').values(user).execute();
+    await queries
+      .insertInto('console_members')
+      .values({ user_id: user.id, ...membership, created_at: now })
+      .execute();
+    return { result: 'user', userId: user.id };
+  }
+
+  async #admit(queries: ConsoleQueries, entry: Entry): Promise<{ account: number; role: Role } | null> {
+    const now = this.#options.now();
+    if (entry.by === 'invitation') return redeemInvitation(queries, entry.tokenSha256, now);
+    const { accountName, claimed } = entry;
+    const offer = await this.offer(claimed !== null, queries);
+    if (claimed === null)
+      return offer.kind === 'new-account'
+        ? { account: await createAccount(queries, accountName, now), role: 'owner' }
+        : null;
+    // Someone else may have claimed the account in the meantime.
+    if (offer.kind !== 'first-account' || offer.account !== claimed) return null;
+    await renameAccount(queries, claimed, accountName);
+    return { account: claimed, role: 'owner' };
+  }
+
+  /** @returns the token of the link; only its hash is stored */
+  async #newLink({ email, passwordHash }: NewUser, entry: Entry): Promise<string> {
+    const { database, now } = this.#options;
+    const token = newToken();
+    const at = now();
+    await database.queries.deleteFrom('console_pending_users').where('expires_at', '<=', at).execute();
+    await database.queries
+      .insertInto('console_pending_users')
+      .values({
+        token_sha256: sha256Of(token),
+        email,
+        password_hash: passwordHash,
+        account_name: entry.by === 'sign-up' ? entry.accountName : null,
+        claimed_account: entry.by === 'sign-up' ? entry.claimed : null,
+        invitation_sha256: entry.by === 'invitation' ? entry.tokenSha256 : null,
+        expires_at: at + PENDING_MS,
+      })
+      .execute();
+    return token;
+  }
+
+  /** Returns undefined if the link is used, expired or unknown. */
+  #pendingOf(token: string): Promise<Pending | undefined> {
+    const { database, now } = this.#options;
+    return database.queries
+      .selectFrom('console_pending_users')
+      .selectAll()
+      .where('token_sha256', '=', sha256Of(token))
+      .where('expires_at', '>', now())
+      .executeTakeFirst();
+  }
+}
+
+function entryOf({
+  account_name: accountName,
+  claimed_account: claimed,
+  invitation_sha256: tokenSha256,
+}: Pending): Entry {
+  if (tokenSha256 !== null) return { by: 'invitation', tokenSha256 };
+  return { by: 'sign-up', accountName: accountName as string, claimed };
+}
+
+export function byInvitation(token: string): Entry {
+  return { by: 'invitation', tokenSha256: sha256Of(token) };
+}

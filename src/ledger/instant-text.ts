@@ -1,0 +1,24 @@
+// Parses date-times in ISO 8601 with a zone.
+
+import { INSTANT_MAX, type Instant } from './instant.ts';
+
+/** The seconds are optional. The offset of the zone is at most 23:59. */
+const INSTANT =
+  /^(\d{4}-\d\d-\d\dT(?:[01]\d|2[0-3]):[0-5]\d)(?::([0-5]\d)(?:\.(\d{1,9}))?)?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))$/;
+const MINUTE_MS = 60_000;
+
+/**
+ * @returns the instant, rounded up to milliseconds and clamped to 0 … `INSTANT_MAX`; null if the text is not a
+ * date-time
+ */
+export function instantIn(text: string): Instant | null {
+  const parts = INSTANT.exec(text);
+  if (parts === null) return null;
+  const [, minute = '', second = '00', fraction = '', sign, hours = '0', minutes = '0'] = parts;
+  const local = Date.parse(`${minute}:${second}Z`);
+  // `Date.parse` reads 31 June as 1 July.
+  if (Number.isNaN(local) || new Date(local).toISOString().slice(0, minute.length) !== minute) return null;
+  const offset = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS * (sign === '-' ? -1 : 1);
+  const milliseconds = Math.ceil(Number(fraction.padEnd(9, '0')) / 1e6);
+  return Math.min(Math.max(local + milliseconds - offset, 0), INSTANT_MAX);
+}

@@ -1,0 +1,22 @@
+// Formats lines of CSV for spreadsheets and other programs.
+
+/** RFC 4180: lines end with CRLF, and a field with a comma, quote or line break is quoted. */
+export function csvLine(fields: readonly (string | number | null)[]): string {
+  return `${fields.map(csvField).join(',')}\r\n`;
+}
+
+function csvField(field: string | number | null): string {
+  if (typeof field === 'number') return String(field);
+  return field === null ? '' : quoted(inert(field));
+}
+
+/** Spreadsheets run text that begins like this as a formula. https://owasp.org/www-community/attacks/CSV_Injection */
+const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
+
+function inert(text: string): string {
+  return FORMULA.test(text) ? `'${text}` : text;
+}
+
+function quoted(text: string): string {
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+}

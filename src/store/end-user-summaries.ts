@@ -1,0 +1,98 @@
+// Summaries: what lists show of an end user, in one row, so that a page of a list is read from an index. They follow
+// the feed and are not part of a write: an end user is summarized again after it has new postings, and after some of
+// its credits have ended. `scrip verify` compares the summaries with the postings, and `scrip migrate --totals`
+// rebuilds them.
+//
+// A renewal is a posting, so the feed reports it. The end of credits is not a posting: `expiresAt` is when to summarize
+// again.
+
+import type { Amount } from '../ledger/amount.ts';
+import { cyclesAt } from '../ledger/balance.ts';
+import { type Cycle, renews } from '../ledger/cycle.ts';
+import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
+import type { EndUserState } from '../ledger/state.ts';
+
+export interface Summary {
+  readonly balance: Amount;
+  /** The next instant at which credits expire and will not renew; null if there is none. */
+  readonly expiresAt: Instant | null;
+}
+
+/** The number of end users of an account. */
+export interface EndUserCounts {
+  readonly endUsers: number;
+  readonly withCredits: number;
+}
+
+export interface SummaryKeeper {
+  /** Summarizes some of the end users that have new postings or expired credits. */
+  catchUp(): Promise<boolean>;
+}
+
+/** The most end users that one step summarizes: a few milliseconds of work. */
+export const SUMMARIZED_MAX = 64;
+
+export function summaryOf(state: EndUserState, now: Instant): Summary {
+  let balance = 0;
+  let expiresAt: Instant | null = null;
+  for (const cycle of cyclesAt(state, now)) {
+    balance += cycle.remaining;
+    if (expires(cycle) && cycle.end < (expiresAt ?? INSTANT_MAX)) expiresAt = cycle.end;
+  }
+  return { balance, expiresAt };
+}
+
+/**
+ * Whether a stored summary was right at some instant since the latest posting. Later expiries and renewals may not have
+ * been counted yet.
+ *
+ * @param state the state after that posting
+ */
+export function wasSummaryOf(
+  stored: Summary,
+  state: EndUserState,
+  { since, now }: { readonly since: Instant; readonly now: Instant },
+): boolean {
+  const hasEndedBefore = (end: Instant) => end > since && end <= now && end < (stored.expiresAt ?? INSTANT_MAX);
+  const ends = state.cycles
+    .filter(expires)
+    .map(({ end }) => end)
+    .filter(hasEndedBefore);
+  const renewals = state.cycles
+    .filter(renews)
+    .map(({ end }) => end)
+    .filter(hasEndedBefore);
+  const first = ends.reduce((latest, end) => Math.max(latest, end), since);
+  return [first, ...renewals.filter((end) => end > first)].some((at) => {
+    const { balance, expiresAt } = summaryOf(state, at);
+    return balance === stored.balance && expiresAt === stored.expiresAt;
+  });
+}
+
+function expires(cycle: Cycle): boolean {
+  return cycle.remaining > 0 && !renews(cycle) && cycle.end < INSTANT_MAX;
+}
+
+/** A message for the operator. */
+export function summaryFault(account: number, what: string): string {
+  return `the summaries of account ${account} are wrong: ${what}; \`scrip migrate --totals\` rebuilds them`;
+}
+
+/** Adds up the changes to the counts of each account. */
+export class CountChanges {
+  readonly #changes = new Map<number, { endUsers: number; withCredits: number }>();
+
+  /** @param before the stored balance; null for a new end user */
+  add(account: number, before: Amount | null, after: Amount): void {
+    const change = this.#changes.get(account) ?? { endUsers: 0, withCredits: 0 };
+    if (before === null) change.endUsers += 1;
+    change.withCredits += Number(after > 0) - Number((before ?? 0) > 0);
+    this.#changes.set(account, change);
+  }
+
+  /** The changes that are not 0. */
+  *all(): Generator<EndUserCounts & { readonly account: number }> {
+    for (const [account, change] of this.#changes)
+      if (change.endUsers !== 0 || change.withCredits !== 0) yield { account, ...change };
+  }
+}

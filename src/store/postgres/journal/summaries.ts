@@ -1,0 +1,156 @@
+// The summaries of end users in PostgreSQL. The consumer of the feed marks end users that have new postings. A step
+// takes some of these end users, and some whose credits have expired, and summarizes their cycles. Both hold the lock
+// of the consumer, so neither waits for rows that the other has locked.
+
+import type { EndUserKey } from '../../../ledger/command.ts';
+import { endUserText } from '../../../ledger/command.ts';
+import type { Cycle } from '../../../ledger/cycle.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { CountChanges, summaryOf } from '../../end-user-summaries.ts';
+import type { FeedPosting } from '../../feed.ts';
+import type { Part } from '../citus/placement.ts';
+import { type Connection, exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
+import type { DatabaseClock } from '../pool/database-clock.ts';
+import { compareEndUsers, KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
+import { CYCLE_COLUMNS, cycleOf } from '../rows/ledger-rows.ts';
+import { RowArrays, unnest } from '../rows/row-arrays.ts';
+import { upsert } from './totals-rows.ts';
+
+/**
+ * Maximum number of end users with new postings, and of end users with expired credits, that one step summarizes: some
+ * 10 ms.
+ */
+const STEP_MAX = 256;
+
+const RENEWS = `c.type = 'recurring' AND c.status = 'active'`;
+
+interface Activity extends EndUserKey {
+  readonly latestActivity: Instant;
+}
+
+/** Statements that mark the end users of postings as stale, with one row for each end user. */
+export function markStale(postings: readonly FeedPosting[], part: Part): Query[] {
+  const marks = new Map<string, { user: EndUserKey; since: Instant; latest: Instant }>();
+  for (const { user, posting } of postings) {
+    const name = endUserText(user);
+    const { since, latest } = marks.get(name) ?? { since: posting.createdAt, latest: posting.createdAt };
+    const { createdAt } = posting;
+    marks.set(name, { user, since: Math.min(since, createdAt), latest: Math.max(latest, createdAt) });
+  }
+  if (marks.size === 0) return [];
+  const rows = new RowArrays([...KEY_TYPES, 'bigint', 'bigint']);
+  for (const { user, since, latest } of marks.values()) rows.add(...keyOf(user), since, latest);
+  const insertion = part.insert('stale_end_users', 'since, latest_activity', ['bigint', 'bigint']);
+  return [
+    sql(
+      `${insertion} ON CONFLICT (${KEY}) DO UPDATE SET since = least(stale_end_users.since, excluded.since),
+         latest_activity = greatest(stale_end_users.latest_activity, excluded.latest_activity)`,
+      rows.literals(),
+    ),
+  ];
+}
+
+/**
+ * Runs one step, within a transaction that holds the lock of the consumer.
+ *
+ * @param from marked end users are taken from this bucket on
+ * @returns whether there may be more
+ */
+export async function summarizeSome(
+  connection: Connection,
+  part: Part,
+  { clock, from }: { readonly clock: DatabaseClock; readonly from: number },
+): Promise<boolean> {
+  const began = clock.read(await connection.rows(clock.query));
+  const taken = (await connection.rows(takeStale(part, from))).map(activityOf);
+  const ended = (await connection.rows(endedBy(part, began))).map(activityOf);
+  const users = [...new Map([...ended, ...taken].map((user) => [endUserText(user), user])).values()].sort(
+    compareEndUsers,
+  );
+  if (users.length > 0) await connection.send(await summariesOf(connection, part, { users, clock, began }));
+  return taken.length === STEP_MAX || ended.length === STEP_MAX;
+}
+
+function takeStale(part: Part, from: number): Query {
+  return sql(
+    `DELETE FROM scrip.stale_end_users s WHERE (${KEY}) IN (
+       SELECT ${KEY} FROM scrip.stale_end_users o WHERE o.bucket >= $1${part.within('o')} ORDER BY ${KEY} LIMIT $2
+     )${part.within('s')} RETURNING account, end_user, latest_activity`,
+    [from, STEP_MAX],
+  );
+}
+
+function endedBy(part: Part, now: Instant): Query {
+  return sql(
+    `SELECT account, end_user, latest_activity FROM scrip.end_user_summaries e
+     WHERE expires_at <= $1${part.within('e')} ORDER BY expires_at LIMIT $2`,
+    [now, STEP_MAX],
+  );
+}
+
+function activityOf([account, endUser, latestActivity]: TextRow): Activity {
+  return { account: Number(account), endUser: endUser as string, latestActivity: exactInteger(latestActivity) };
+}
+
+/** Statements that store the summaries of these end users and update the counts of their accounts. */
+async function summariesOf(
+  connection: Connection,
+  part: Part,
+  { users, clock, began }: { users: readonly Activity[]; clock: DatabaseClock; began: Instant },
+): Promise<Query[]> {
+  const [cycles, balances, clocked] = await connection.send([
+    sql(cyclesSql(part), [...keysOf(users), began]),
+    sql(balancesSql(part), keysOf(users)),
+    clock.query,
+  ]);
+  const now = clock.read(clocked?.rows ?? []);
+  const cyclesOf = users.map((): Cycle[] => []);
+  for (const [place, ...columns] of cycles?.rows ?? []) cyclesOf[Number(place) - 1]?.push(cycleOf(columns));
+  const before = new Map(balances?.rows.map(([place, balance]) => [Number(place) - 1, exactInteger(balance)]));
+  const counts = new CountChanges();
+  const rows = new RowArrays([...KEY_TYPES, 'bigint', 'bigint', 'bigint']);
+  for (const [index, user] of users.entries()) {
+    const own = cyclesOf[index] ?? [];
+    // If the clock of the database was set back, a cycle may start later than it says now.
+    const at = Math.max(now, ...own.map(({ start }) => start));
+    const { balance, expiresAt } = summaryOf({ cycles: own }, at);
+    counts.add(user.account, before.get(index) ?? null, balance);
+    rows.add(...keyOf(user), balance, expiresAt, user.latestActivity);
+  }
+  const changes = new RowArrays(['integer', 'bigint', 'bigint']);
+  for (const { account, endUsers, withCredits } of counts.all()) changes.add(account, endUsers, withCredits);
+  return [
+    sql(storeSql(part), rows.literals()),
+    ...upsert('end_user_counts', 'account', ['end_users', 'with_credits'], changes, part),
+  ];
+}
+
+function keysOf(users: readonly EndUserKey[]): string[] {
+  const keys = new RowArrays(KEY_TYPES);
+  for (const user of users) keys.add(...keyOf(user));
+  return keys.literals();
+}
+
+const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
+
+/** SQL for all cycles that are live at the instant in the last parameter, each with the position of its end user. */
+function cyclesSql(part: Part): string {
+  const cycles = `SELECT k.place, ${CYCLE_COLUMNS} FROM ${KEYS} JOIN scrip.cycles c ON ${sameKey('c')}`;
+  const floor = `$${KEY_TYPES.length + 1}`;
+  return `${cycles} AND c.ends_at > ${floor}${part.within('c')}
+    UNION ALL ${cycles} AND ${RENEWS} AND c.ends_at <= ${floor}${part.within('c')}`;
+}
+
+function balancesSql(part: Part): string {
+  return `SELECT k.place, s.balance FROM ${KEYS} JOIN scrip.end_user_summaries s ON ${sameKey('s')}${part.within('s')}`;
+}
+
+function storeSql(part: Part): string {
+  const insertion = part.insert('end_user_summaries', 'balance, expires_at, latest_activity', [
+    'bigint',
+    'bigint',
+    'bigint',
+  ]);
+  return `${insertion} ON CONFLICT (${KEY}) DO UPDATE SET balance = excluded.balance, expires_at = excluded.expires_at,
+    latest_activity = greatest(end_user_summaries.latest_activity, excluded.latest_activity)`;
+}

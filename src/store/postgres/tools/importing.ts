@@ -1,0 +1,136 @@
+// Imports grants into a ledger in PostgreSQL. Servers may be running.
+
+import assert from 'node:assert/strict';
+import type { Add, Command, Outcome } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { CannotOpen, StoreFault } from '../../store-fault.ts';
+import {
+  type ImportStep,
+  ImportTable,
+  type ImportTarget,
+  type LedgerImport,
+  moveImport,
+  type NewImport,
+  stepValues,
+} from '../../tools/ledger-import.ts';
+import { SINGLE_DATABASE } from '../citus/placement.ts';
+import { type Query, sql } from '../pool/connection.ts';
+import { type ConnectionPool, type PostgresOptions, servingPool } from '../pool/connection-pool.ts';
+import { Heartbeat } from '../pool/heartbeat.ts';
+import { attempt } from '../pool/postgres-error.ts';
+import { COMMIT } from '../pool/transactions.ts';
+import { type LedgerDatabase, openLedger, refuseUnfinishedCopy } from '../schema/open-ledger.ts';
+import { BatchWriter } from '../writer/batch-writer.ts';
+
+/** Connections for reads and for the heartbeat. */
+const CONNECTIONS = 2;
+/** One connection for batches, and one to look for a batch whose COMMIT was not confirmed. */
+const WRITER_CONNECTIONS = 2;
+
+const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
+
+/** Moves the import on. The division by zero fails the whole batch if the import is not where this process left it. */
+const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
+
+/**
+ * @throws CannotOpen if there is no ledger, or if Citus distributes it, since a batch is then not a single transaction
+ */
+export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
+  return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
+    await refuseUnfinishedCopy(database.pool);
+    if (database.placement !== SINGLE_DATABASE)
+      throw new CannotOpen('Importing into a ledger that Citus distributes is not supported; use POST /add.');
+    const heartbeat = new Heartbeat(database.pool, database.clock, () => {});
+    const writers = servingPool(options, WRITER_CONNECTIONS);
+    await heartbeat.start();
+    return new PostgresImport(database, writers, heartbeat);
+  });
+}
+
+class PostgresImport implements ImportTarget {
+  readonly #database: LedgerDatabase;
+  readonly #writers: ConnectionPool;
+  readonly #heartbeat: Heartbeat;
+  readonly #writer: BatchWriter;
+  readonly #table: ImportTable;
+
+  constructor(database: LedgerDatabase, writers: ConnectionPool, heartbeat: Heartbeat) {
+    this.#database = database;
+    this.#writers = writers;
+    this.#heartbeat = heartbeat;
+    this.#writer = new BatchWriter(writers, database, heartbeat, 1);
+    this.#table = new ImportTable('scrip', (text, values) => attempt(() => database.pool.rows(sql(text, values))));
+  }
+
+  now(): Promise<Instant> {
+    const { clock, pool } = this.#database;
+    return attempt(() => clock.peek(pool));
+  }
+
+  accountNamed(name: string): Promise<number | null> {
+    return this.#table.accountNamed(name);
+  }
+
+  imports(account: number): Promise<readonly LedgerImport[]> {
+    return this.#table.ofAccount(account);
+  }
+
+  async start(file: NewImport): Promise<LedgerImport> {
+    const now = await this.now();
+    return attempt(() =>
+      this.#database.pool.use(async (connection) => {
+        await connection.send(BEGIN);
+        const table = new ImportTable('scrip', (text, values) => connection.rows(sql(text, values)));
+        const started = await table.start(file, now);
+        await connection.send([COMMIT]);
+        return started;
+      }),
+    );
+  }
+
+  async grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]> {
+    const at = await this.now();
+    const stepOf = (granted: number): ImportStep => ({ id: one.id, from: one.done, to: one.done + rows, granted, at });
+    try {
+      if (commands.length === 0) {
+        await attempt(() => this.#database.pool.rows(move(stepOf(0))));
+        return [];
+      }
+      await this.#settle(commands);
+      const outcomes = await this.#writer.write(
+        commands,
+        () => {},
+        (decided) => {
+          assert(!decided.includes(null), 'the end users have just been settled');
+          return [move(stepOf(decided.filter((outcome) => outcome?.refused === null).length))];
+        },
+      );
+      return outcomes as readonly Outcome[];
+    } catch (error) {
+      if (!(error instanceof StoreFault)) throw error;
+      throw await this.#explained(one, error);
+    }
+  }
+
+  /** Settles the end users of the commands. This may take several batches. */
+  async #settle(commands: readonly Command[]): Promise<void> {
+    const due = commands.map(({ account, endUser }) => ({ kind: 'settle', account, endUser }) as const);
+    while ((await this.#writer.write(due, () => {})).includes(null));
+  }
+
+  async #explained(one: LedgerImport, fault: StoreFault): Promise<Error> {
+    const imports = await this.imports(one.account).catch(() => []);
+    const stored = imports.find(({ id }) => id === one.id);
+    if (stored === undefined || stored.done === one.done) return fault;
+    return new CannotOpen('Another process has moved this import on; if none is running, run the same command again.');
+  }
+
+  async close(): Promise<void> {
+    await this.#heartbeat.stop();
+    await Promise.all([this.#writers.end(), this.#database.pool.end()]);
+  }
+}
+
+function move(step: ImportStep): Query {
+  return sql(MOVE, stepValues(step));
+}

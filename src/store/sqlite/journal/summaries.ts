@@ -1,0 +1,82 @@
+// Stores the summaries of end users in a ledger file: some at a time, together with the position in the journal up to
+// which all end users are summarized.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { CountChanges, type Summary } from '../../end-user-summaries.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { UuidParameter } from '../file/uuid.ts';
+import { POSITION, SAVE_POSITION } from './feed.ts';
+
+/** The name of the position in `feed_positions`. */
+export const END_USERS = 'end-users';
+
+export interface NewSummary extends EndUserKey, Summary {
+  readonly latestActivity: Instant;
+  /** The latest posting that the summary counts. */
+  readonly latestPosting: number;
+}
+
+export interface SummaryPart {
+  /** The position before this part. */
+  readonly after: number;
+  /** The position after this part. */
+  readonly through: number;
+  /** One summary for each end user. */
+  readonly summaries: readonly NewSummary[];
+}
+
+/** Writes in the transactions of the writer. */
+export class SummaryWriter {
+  readonly #position: Statement;
+  readonly #savePosition: Statement;
+  readonly #stored: Statement;
+  readonly #insert: Statement;
+  readonly #change: Statement;
+  readonly #changeWithExpiry: Statement;
+  readonly #count: Statement;
+  readonly #endUser = new UuidParameter();
+
+  constructor(db: DatabaseSync) {
+    this.#position = prepare(db, POSITION);
+    this.#savePosition = prepare(db, SAVE_POSITION);
+    const own = 'WHERE account = ? AND end_user = ?';
+    this.#stored = prepare(db, `SELECT balance, expires_at FROM end_user_summaries ${own}`);
+    this.#insert = prepare(
+      db,
+      `INSERT INTO end_user_summaries (balance, expires_at, latest_activity, latest_posting, account, end_user)
+       VALUES (?, ?, ?, ?, ?, ?)`,
+    );
+    // Setting a column rewrites its indexes even if the value stays the same.
+    const change = 'UPDATE end_user_summaries SET latest_activity = ?, latest_posting = ?, balance = ?';
+    this.#change = prepare(db, `${change} ${own}`);
+    this.#changeWithExpiry = prepare(db, `${change}, expires_at = ? ${own}`);
+    this.#count = prepare(
+      db,
+      `INSERT INTO end_user_counts (account, end_users, with_credits) VALUES (?, ?, ?) ON CONFLICT (account)
+       DO UPDATE SET end_users = end_users + excluded.end_users, with_credits = with_credits + excluded.with_credits`,
+    );
+  }
+
+  /** @returns false if the position has changed: the part was stored meanwhile, or the summaries are being rebuilt */
+  save({ after, through, summaries }: SummaryPart): boolean {
+    if (Number(this.#position.get(END_USERS)?.[0] ?? 0) !== after) return false;
+    const counts = new CountChanges();
+    for (const summary of summaries) counts.add(summary.account, this.#store(summary), summary.balance);
+    for (const { account, endUsers, withCredits } of counts.all()) this.#count.run(account, endUsers, withCredits);
+    if (through > after) this.#savePosition.run(END_USERS, through);
+    return true;
+  }
+
+  /** @returns the balance stored before; null for a new end user */
+  #store({ account, endUser, balance, expiresAt, latestActivity, latestPosting }: NewSummary): number | null {
+    const key = [account, this.#endUser.of(endUser)] as const;
+    const stored = this.#stored.get(...key) as [balance: number, expiresAt: number | null] | undefined;
+    const columns = [latestActivity, latestPosting, balance] as const;
+    if (stored === undefined) this.#insert.run(balance, expiresAt, latestActivity, latestPosting, ...key);
+    else if (stored[1] === expiresAt) this.#change.run(...columns, ...key);
+    else this.#changeWithExpiry.run(...columns, expiresAt, ...key);
+    return stored?.[0] ?? null;
+  }
+}

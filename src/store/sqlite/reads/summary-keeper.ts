@@ -1,0 +1,120 @@
+// Summarizes end users of a ledger file. Reads the journal from the position on, and the state of each end user in it.
+// The writer then stores the summaries. A posting that is already counted in a summary is skipped, so that a busy end
+// user costs little even if the position is far behind.
+
+import type { EndUserKey } from '../../../ledger/command.ts';
+import { endUserText } from '../../../ledger/command.ts';
+import { SUMMARIZED_MAX, type SummaryKeeper, summaryOf } from '../../end-user-summaries.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
+import { POSITION } from '../journal/feed.ts';
+import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
+import { CYCLES_PER_TURN_MAX, type SqliteLedgerStore } from './ledger-store.ts';
+
+/** The most postings that one step reads: 1 to 2 ms if all of them are already counted. */
+const SCANNED_MAX = 512;
+
+export class SqliteSummaryKeeper implements SummaryKeeper {
+  readonly #ledger: SqliteLedgerStore;
+  readonly #position: Statement;
+  readonly #next: Statement;
+  readonly #counted: Statement;
+  readonly #expired: Statement;
+  readonly #createdAt: Statement;
+  readonly #endUser = new UuidParameter();
+
+  constructor(ledger: SqliteLedgerStore) {
+    const { db } = ledger;
+    this.#ledger = ledger;
+    this.#position = prepare(db, POSITION);
+    this.#next = prepare(
+      db,
+      'SELECT posting, account, hex(end_user) FROM postings WHERE posting > ? ORDER BY posting LIMIT ?',
+    );
+    this.#counted = prepare(
+      db,
+      'SELECT latest_posting FROM end_user_summaries WHERE account = ? AND end_user = ? AND latest_posting >= ?',
+    );
+    this.#expired = prepare(
+      db,
+      `SELECT latest_posting, account, hex(end_user) FROM end_user_summaries
+       WHERE expires_at <= ? ORDER BY expires_at LIMIT ?`,
+    );
+    this.#createdAt = prepare(db, 'SELECT created_at FROM postings WHERE posting = ?');
+  }
+
+  async catchUp(): Promise<boolean> {
+    const { isMore, ...part } = this.#ledger.attempt(() => this.#nextPart());
+    if (part.summaries.length === 0 && part.through === part.after) return false;
+    const isSaved = await this.#ledger.saveSummaries(part);
+    return isMore || !isSaved;
+  }
+
+  #nextPart(): SummaryPart & { readonly isMore: boolean } {
+    const after = Number(this.#position.get(END_USERS)?.[0] ?? 0);
+    const read = new SomeEndUsers((user, posting) => this.#summarize(user, posting));
+    const rows = this.#next.all(after, SCANNED_MAX);
+    let through = after;
+    for (const row of rows) {
+      const [posting, account, digits] = row as [number, number, string];
+      const user = { account, endUser: uuidOfHex(digits) };
+      if (!this.#isCounted(user, posting) && !read.add(user, posting)) break;
+      through = posting;
+    }
+    const ended = this.#expired.all(this.#ledger.clock.peek(), SUMMARIZED_MAX);
+    let isAll = true;
+    for (const row of ended) {
+      const [posting, account, digits] = row as [number, number, string];
+      isAll = read.add({ account, endUser: uuidOfHex(digits) }, posting);
+      if (!isAll) break;
+    }
+    const isMore =
+      !isAll ||
+      ended.length === SUMMARIZED_MAX ||
+      rows.length === SCANNED_MAX ||
+      through !== (rows.at(-1)?.[0] ?? after);
+    return { after, through, summaries: read.summaries, isMore };
+  }
+
+  #isCounted({ account, endUser }: EndUserKey, posting: number): boolean {
+    return this.#counted.get(account, this.#endUser.of(endUser), posting) !== undefined;
+  }
+
+  #summarize(user: EndUserKey, posting: number): { summary: NewSummary; cycles: number } {
+    const { state, now, latestPosting } = this.#ledger.read(user, posting);
+    const latest = Math.max(latestPosting ?? 0, posting);
+    const latestActivity = Number(this.#createdAt.get(latest)?.[0]);
+    return {
+      summary: { ...user, ...summaryOf(state, now), latestActivity, latestPosting: latest },
+      cycles: state.cycles.length,
+    };
+  }
+}
+
+/** The end users of one step, each with its latest summary. */
+class SomeEndUsers {
+  readonly #summarize: (user: EndUserKey, posting: number) => { summary: NewSummary; cycles: number };
+  readonly #summaries = new Map<string, NewSummary>();
+  #cycles = 0;
+
+  constructor(summarize: (user: EndUserKey, posting: number) => { summary: NewSummary; cycles: number }) {
+    this.#summarize = summarize;
+  }
+
+  get summaries(): readonly NewSummary[] {
+    return [...this.#summaries.values()];
+  }
+
+  /** @param posting the posting that the summary must count @returns false if there is no room for another end user */
+  add(user: EndUserKey, posting: number): boolean {
+    const name = endUserText(user);
+    const known = this.#summaries.get(name);
+    if (known !== undefined && known.latestPosting >= posting) return true;
+    const isFull = this.#summaries.size >= SUMMARIZED_MAX || this.#cycles >= CYCLES_PER_TURN_MAX;
+    if (known === undefined && isFull) return false;
+    const { summary, cycles } = this.#summarize(user, posting);
+    this.#summaries.set(name, summary);
+    this.#cycles += cycles;
+    return true;
+  }
+}

@@ -1,0 +1,68 @@
+// Compares the summaries of end users in a ledger file with their postings, one end user at a time.
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { Cycle } from '../../../ledger/cycle.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
+import { prepare, type Statement } from '../file/statements.ts';
+import { bytesOf } from '../file/uuid.ts';
+import { POSITION } from '../journal/feed.ts';
+import { END_USERS } from '../journal/summaries.ts';
+import type { EndUserPostings } from './end-users.ts';
+
+export class SummaryAudit {
+  readonly #db: DatabaseSync;
+  readonly #fault: (sentence: string) => void;
+  readonly #summary: Statement;
+  readonly #createdAt: Statement;
+  /** Postings after this position may not be counted yet. */
+  readonly #position: number;
+  #read = 0;
+
+  /** Must be used within one snapshot. */
+  constructor(db: DatabaseSync, fault: (sentence: string) => void) {
+    this.#db = db;
+    this.#fault = fault;
+    this.#position = Number(prepare(db, POSITION).get(END_USERS)?.[0] ?? 0);
+    this.#summary = prepare(
+      db,
+      `SELECT latest_posting, balance, expires_at, latest_activity FROM end_user_summaries
+       WHERE account = ? AND end_user = ?`,
+    );
+    this.#summary.setReadBigInts(true);
+    this.#createdAt = prepare(db, 'SELECT created_at FROM postings WHERE posting = ?');
+    this.#createdAt.setReadBigInts(true);
+  }
+
+  /** @param cycles the cycles after the latest posting; null if the audit found them wrong */
+  check({ user, latest }: EndUserPostings, cycles: readonly Cycle[] | null, now: Instant): void {
+    const row = this.#summary.get(user.account, bytesOf(user.endUser));
+    if (row !== undefined) this.#read += 1;
+    const [counted, balance, expires, activity] = row ?? [];
+    if (cycles === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
+    const stored = { balance: Number(balance), expiresAt: expires === null ? null : Number(expires) };
+    const since = Number(this.#createdAt.get(latest)?.[0]);
+    const isRight =
+      Number(counted) === latest && Number(activity) === since && wasSummaryOf(stored, { cycles }, { since, now });
+    if (!isRight) this.#report(user.account, `its end user ${user.endUser} is not what its postings say`);
+  }
+
+  /** Must be called after the last end user. */
+  end(): void {
+    const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
+    if (stored !== this.#read)
+      this.#fault(
+        `${stored} summaries are stored, and ${this.#read} belong to an end user with postings; \`scrip migrate --totals\` rebuilds them`,
+      );
+    const summed =
+      'SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM end_user_summaries GROUP BY account';
+    const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';
+    const accounts = `SELECT account FROM (${summed} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${summed})`;
+    for (const [account] of prepare(this.#db, accounts).all())
+      this.#report(Number(account), 'its counts are not what its summaries say');
+  }
+
+  #report(account: number, what: string): void {
+    this.#fault(summaryFault(account, what));
+  }
+}

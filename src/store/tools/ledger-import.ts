@@ -1,0 +1,121 @@
+// The port for importing a file of grants into an account. The progress of an import is stored in the same transaction
+// as the grants, so that no row is granted twice, however often the import is interrupted. The table is the same in
+// both stores.
+
+import type { Add, Outcome } from '../../ledger/command.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import type { KeyRow, RunStatement } from '../sql-key-store.ts';
+
+/** An import of one file into one account, finished or not. */
+export interface LedgerImport {
+  readonly id: number;
+  readonly account: number;
+  /** For messages. */
+  readonly fileName: string;
+  /** The hash of the rows: the same rows under another file name are the same import. */
+  readonly sha256: string;
+  readonly rows: number;
+  /** Rows that were processed: granted, refused, or expired before they could be granted. */
+  readonly done: number;
+  readonly granted: number;
+  readonly startedAt: Instant;
+  readonly updatedAt: Instant;
+}
+
+export type NewImport = Pick<LedgerImport, 'account' | 'fileName' | 'sha256' | 'rows'>;
+
+export interface ImportTarget {
+  /** The current instant of the ledger's clock. */
+  now(): Promise<Instant>;
+  /** Null if there is no account with that name. */
+  accountNamed(name: string): Promise<number | null>;
+  /** The imports of an account, oldest first. */
+  imports(account: number): Promise<readonly LedgerImport[]>;
+  /** Starts an import. If it was started before, returns it unchanged. */
+  start(file: NewImport): Promise<LedgerImport>;
+  /**
+   * Decides the grants of some rows and advances the import by these rows, in one transaction.
+   *
+   * @param commands the grants; none for rows that have expired meanwhile
+   * @param rows the number of rows, which follow the rows already done
+   * @returns an outcome for each of the commands
+   * @throws StoreFault; CannotOpen if another process has advanced the import
+   */
+  grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]>;
+  close(): Promise<void>;
+}
+
+/** The progress of an import by one batch. */
+export interface ImportStep {
+  readonly id: number;
+  readonly from: number;
+  readonly to: number;
+  /** How many of the rows were granted. */
+  readonly granted: number;
+  readonly at: Instant;
+}
+
+const COLUMNS =
+  'import_id, account, file_name, rows_sha256, row_count, rows_done, rows_granted, started_at, updated_at';
+
+/** The table of imports, in SQL that runs on both stores. */
+export class ImportTable {
+  readonly #schema: string;
+  readonly #run: RunStatement;
+
+  constructor(schema: string, run: RunStatement) {
+    this.#schema = schema;
+    this.#run = run;
+  }
+
+  async accountNamed(name: string): Promise<number | null> {
+    const [row] = await this.#run(`SELECT account FROM ${this.#schema}.accounts WHERE name = $1`, [name]);
+    return row === undefined ? null : Number(row[0]);
+  }
+
+  async ofAccount(account: number): Promise<readonly LedgerImport[]> {
+    const select = `SELECT ${COLUMNS} FROM ${this.#schema}.imports WHERE account = $1 ORDER BY import_id`;
+    return (await this.#run(select, [account])).map(importOf);
+  }
+
+  /** Must be called while nothing else can start an import. */
+  async start(file: NewImport, now: Instant): Promise<LedgerImport> {
+    const started = (await this.ofAccount(file.account)).find(({ sha256 }) => sha256 === file.sha256);
+    if (started) return started;
+    const [last] = await this.#run(`SELECT coalesce(max(import_id), 0) FROM ${this.#schema}.imports`, []);
+    const one = { ...file, id: Number(last?.[0]) + 1, done: 0, granted: 0, startedAt: now, updatedAt: now };
+    await this.#run(`INSERT INTO ${this.#schema}.imports (${COLUMNS}) VALUES ($1, $2, $3, $4, $5, 0, 0, $6, $6)`, [
+      ...[one.id, file.account, file.fileName, file.sha256, file.rows],
+      now,
+    ]);
+    return one;
+  }
+}
+
+/**
+ * SQL that advances an import, with the parameters from `stepValues`. Changes one row, or none if another process has
+ * advanced the import.
+ */
+export function moveImport(schema: string): string {
+  return `UPDATE ${schema}.imports SET rows_done = $3, rows_granted = rows_granted + $4, updated_at = $5
+    WHERE import_id = $1 AND rows_done = $2`;
+}
+
+export function stepValues({ id, from, to, granted, at }: ImportStep): number[] {
+  return [id, from, to, granted, at];
+}
+
+function importOf(row: KeyRow): LedgerImport {
+  const [id, account, fileName, sha256, rows, done, granted, startedAt, updatedAt] = row;
+  return {
+    id: Number(id),
+    account: Number(account),
+    fileName: fileName as string,
+    sha256: sha256 as string,
+    rows: Number(rows),
+    done: Number(done),
+    granted: Number(granted),
+    startedAt: Number(startedAt),
+    updatedAt: Number(updatedAt),
+  };
+}

@@ -1,0 +1,192 @@
+// `scrip import` as a process: what it prints, what it refuses, and that running it again continues an interrupted
+// import. On a ledger file, and on PostgreSQL while a server is running.
+
+import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
+import { auditAt } from '../store/tools/copied-ledger.ts';
+import {
+  assertOneLine,
+  COMMANDS_AT_ONCE,
+  createKey,
+  type Environment,
+  ledgerAt,
+  Running,
+  scrip,
+  serve,
+} from './scrip-command.ts';
+
+const options = { timeout: 240_000 };
+const IMPORT = ['import', '--account', 'Lovelace Ltd'];
+
+let server: PostgresServer;
+before(async () => {
+  server = await PostgresServer.start();
+});
+after(() => server.remove());
+
+const endUser = (index: number) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
+
+/** Writes two rows for each end user; no two end users get the same number of credits. */
+function balances(count: number, name = 'balances.csv'): string {
+  const path = join(temporaryFolder(), name);
+  const rows = Array.from({ length: count }, (_, index) => `${endUser(index >> 1)},${index + 1},400`);
+  writeFileSync(path, `end_user_id,amount,validity_days\n${rows.join('\n')}\n`);
+  return path;
+}
+
+async function balanceOf(url: string, secret: string, index: number): Promise<number> {
+  const response = await fetch(`${url}/get-active-balance?end_user_id=${endUser(index)}`, {
+    headers: { Authorization: `Bearer ${secret}` },
+  });
+  return ((await response.json()) as { active_balance: number }).active_balance;
+}
+
+describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
+  test('import grants each row of a file once, and a second import of that file changes nothing', async (t) => {
+    const file = temporaryFile();
+    const secret = await createKey(file);
+    const path = balances(20);
+    const first = await scrip([...IMPORT, path], ledgerAt(file));
+    assert.deepEqual(
+      [first.code, first.stdout],
+      [0, 'Import 1 complete: 20 of 20 rows granted to end users of Lovelace Ltd.\n'],
+    );
+    assert.match(
+      first.stderr,
+      /^checking: 1 of 1 KiB, 100%\nimporting: 0 of 20 rows, 0%\nimporting: 20 of 20 rows, 100%\n$/,
+    );
+    const second = await scrip([...IMPORT, path], ledgerAt(file));
+    assert.equal(second.code, 0);
+    assert.match(second.stdout, /balances\.csv was imported into Lovelace Ltd at \S+Z; nothing to do\.\n$/);
+    const { url } = await serve(t, file);
+    assert.deepEqual([await balanceOf(url, secret, 0), await balanceOf(url, secret, 9)], [1 + 2, 19 + 20]);
+    await assertOneLine([...IMPORT, path], ledgerAt(file), /is in use by another Scrip process; stop that one first/);
+  });
+
+  test('a file with errors is rejected with the line and column of each error, and nothing is imported', async () => {
+    const file = temporaryFile();
+    await createKey(file);
+    const path = join(temporaryFolder(), 'balances.csv');
+    const instant = (year: number) => `${year}-01-01T00:00:00Z`;
+    writeFileSync(
+      path,
+      `end_user_id,amount,expires_at\n${endUser(1)},5,${instant(2126)}\nada,x,${instant(2126)}\n${endUser(2)},5,${instant(2020)}\n`,
+    );
+    const { code, stdout, stderr } = await scrip([...IMPORT, path], ledgerAt(file));
+    assert.deepEqual([code, stdout], [1, '']);
+    const lines = stderr.trimEnd().split('\n').slice(1);
+    assert.deepEqual(lines, [
+      'line 3, column end_user_id: "ada" is not a UUID',
+      'line 3, column amount: "x" is not a whole number from 1 to 9007199254740991',
+      'line 4, column expires_at: this instant has already passed',
+      `${path} has 3 errors; nothing was imported.`,
+    ]);
+    assert.equal((await auditAt(`file:${file}`)).postings, 0);
+  });
+
+  test('import prints that an expires_at is rounded up to whole days', async () => {
+    const file = temporaryFile();
+    await createKey(file);
+    const path = join(temporaryFolder(), 'balances.csv');
+    writeFileSync(path, `end_user_id,amount,expires_at\n${endUser(1)},5,2126-01-01T00:00:00Z\n`);
+    const { stdout } = await scrip([...IMPORT, path], ledgerAt(file));
+    assert.match(stdout, /\nCredits with an expires_at are valid until then and up to 24 hours longer: .*\n$/);
+  });
+
+  test('importing a different file into the same account is refused without --another', async () => {
+    const file = temporaryFile();
+    await createKey(file);
+    await scrip([...IMPORT, balances(20)], ledgerAt(file));
+    const other = balances(21, 'others.csv');
+    const { code, stderr } = await scrip([...IMPORT, other], ledgerAt(file));
+    assert.equal(code, 1);
+    assert.match(
+      stderr,
+      /^Another file, balances\.csv, was imported into Lovelace Ltd at \S+\. Rows .* add --another\.$/m,
+    );
+    assert.equal((await auditAt(`file:${file}`)).postings, 20);
+    const allowed = await scrip([...IMPORT, other, '--another'], ledgerAt(file));
+    assert.match(allowed.stdout, /^Import 2 complete: 21 of 21 rows/);
+    assert.equal((await auditAt(`file:${file}`)).postings, 41);
+  });
+
+  test('import fails for an unknown account, a missing ledger and a missing file', async () => {
+    const file = temporaryFile();
+    await assertOneLine([...IMPORT, balances(2)], ledgerAt(file), /^There is no ledger at/);
+    await createKey(file);
+    await assertOneLine(
+      ['import', '--account', 'acme', balances(2)],
+      ledgerAt(file),
+      /^There is no account named acme; create it/,
+    );
+    await assertOneLine([...IMPORT, 'none.csv'], ledgerAt(file), /^File none\.csv does not exist\.$/);
+  });
+});
+
+/** Runs an import until it is complete; sends each of `signals` to one run before the last. */
+async function interruptedImport(path: string, environment: Environment, signals: readonly NodeJS.Signals[]) {
+  const ended: string[] = [];
+  for (const signal of signals) {
+    const running = new Running([...IMPORT, path], environment);
+    await running.saysOnStandardError(/^importing: /m);
+    await sleep(30 + Math.random() * 120);
+    running.kill(signal);
+    const { code, stderr } = await running.ended;
+    ended.push(`${code} ${stderr.trimEnd().split('\n').at(-1)}`);
+  }
+  const { code, stdout } = await scrip([...IMPORT, path], environment);
+  return { ended, code, stdout };
+}
+
+describe('interrupted imports', options, () => {
+  const count = 40_000;
+
+  test('an import into a ledger file grants each row once, even if it is killed or interrupted several times', async (t) => {
+    const file = temporaryFile();
+    const secret = await createKey(file);
+    const path = balances(count);
+    const { ended, code, stdout } = await interruptedImport(path, ledgerAt(file), [
+      'SIGKILL',
+      'SIGINT',
+      'SIGKILL',
+      'SIGTERM',
+    ]);
+    t.diagnostic(`${ended.join('; ')}; ${stdout}`);
+    assert.match(stdout, /^Resuming after \d+ of 40000 rows\.\nImport 1 complete: 40000 of 40000 rows granted/);
+    assert.equal(code, 0);
+    for (const index of [1, 3])
+      assert.match(
+        ended[index] as string,
+        /^1 The import was interrupted after \d+ of 40000 rows; run the same command again to continue\.$/,
+      );
+    const audited = await auditAt(`file:${file}`);
+    assert.deepEqual([problemsOf(audited), audited.postings], [[], count]);
+    const { url } = await serve(t, file);
+    for (const index of [0, 777, count / 2 - 1]) assert.equal(await balanceOf(url, secret, index), 4 * index + 3);
+  });
+
+  test('an import into PostgreSQL grants each row once, even if it is killed several times while a server is running', async (t) => {
+    const url = await server.createDatabase();
+    const environment = { DATABASE_URL: url };
+    const { stdout: printed } = await scrip(['key', 'create', '--account', 'Lovelace Ltd'], environment);
+    const secret = printed.trimEnd().split('\n').at(-1) as string;
+    const running = await serve(t, '', [], environment);
+    const { ended, code, stdout } = await interruptedImport(balances(count / 4), environment, [
+      'SIGKILL',
+      'SIGKILL',
+      'SIGINT',
+    ]);
+    t.diagnostic(`${ended.join('; ')}; ${stdout}`);
+    assert.match(stdout, /Import 1 complete: 10000 of 10000 rows granted/);
+    assert.equal(code, 0);
+    const audited = await auditAt(url);
+    assert.deepEqual([problemsOf(audited), audited.postings], [[], count / 4]);
+    for (const index of [0, 777, count / 8 - 1])
+      assert.equal(await balanceOf(running.url, secret, index), 4 * index + 3);
+  });
+});

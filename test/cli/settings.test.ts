@@ -1,0 +1,83 @@
+// What the command line does about settings that are probably a mistake: a folder that does not exist, and a misspelled
+// environment variable.
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, test } from 'node:test';
+import { misspelledSettings, SETTING_NAMES } from '../../src/config.ts';
+import { temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
+import { assertOneLine, COMMANDS_AT_ONCE, ledgerAt, scrip, serve } from './scrip-command.ts';
+
+describe('settings on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
+  const keyCreate = ['key', 'create', '--account', 'acme'];
+
+  for (const args of [['serve'], keyCreate, ['migrate']]) {
+    test(`${args.join(' ')} refuses a ledger in a folder that does not exist`, async () => {
+      const file = join(temporaryFolder(), 'mount', 'scrip.db');
+      await assertOneLine(
+        args,
+        { ...ledgerAt(file), PORT: '0' },
+        /^The folder .* does not exist: mount its disk, or add --create/,
+      );
+      assert(!existsSync(dirname(file)));
+    });
+  }
+
+  test('restore and copy create a folder only with --create', async () => {
+    const file = temporaryFile();
+    const backup = join(dirname(file), 'backup.db');
+    for (const args of [['migrate'], ['backup', backup]])
+      assert.equal((await scrip(args, ledgerAt(file))).code, 0, args.join(' '));
+    for (const args of [
+      ['restore', backup],
+      ['copy', '--from', `file:${file}`],
+    ]) {
+      const to = join(temporaryFolder(), 'mount', 'scrip.db');
+      await assertOneLine([...args, '--to', `file:${to}`], {}, /^The folder .* does not exist: /);
+      const { code } = await scrip([...args, '--to', `file:${to}`, '--create']);
+      assert.deepEqual([code, existsSync(to)], [0, true]);
+    }
+  });
+
+  test('with --create, a command creates the folder of the ledger', async (t) => {
+    for (const args of [keyCreate, ['migrate']]) {
+      const file = join(temporaryFolder(), 'new', 'deep', 'scrip.db');
+      const { code, stderr } = await scrip([...args, '--create'], ledgerAt(file));
+      assert.deepEqual([code, stderr, existsSync(file)], [0, '', true]);
+    }
+    const file = join(temporaryFolder(), 'new', 'scrip.db');
+    await serve(t, file, ['--create']);
+    assert(existsSync(file));
+  });
+
+  test('a misspelled variable causes a warning that names the setting, and the command runs', async () => {
+    const { code, stdout, stderr } = await scrip(['migrate'], { ...ledgerAt(temporaryFile()), RATE_LIMT: '9' });
+    assert.deepEqual([code, stdout], [0, 'The ledger schema is up to date.\n']);
+    assert.equal(stderr, 'Warning: Scrip does not read the variable RATE_LIMT; did you mean RATE_LIMIT?\n');
+  });
+});
+
+const MISSPELLED: readonly (readonly [name: string, setting: string | null])[] = [
+  ['RATE_LIMT', 'RATE_LIMIT'],
+  ['RATE_LIMITT', 'RATE_LIMIT'],
+  ['RATE_LIMOT', 'RATE_LIMIT'],
+  ['RATE_LIIMT', 'RATE_LIMIT'],
+  ['ARTE_LIMIT', 'RATE_LIMIT'],
+  ['RATELIMIT', 'RATE_LIMIT'],
+  ['DATABASE_URI', 'DATABASE_URL'],
+  ['_PORT', 'PORT'],
+  ['PORTS', 'PORT'],
+  ['RATE_LMT', null],
+  ['RATE_TIMIL', null],
+  ['rate_limit', null],
+  ['PORT', null],
+  ['HOSTNAME', null],
+  ['', null],
+];
+
+test('a variable that differs from a setting by one extra, missing, wrong or swapped character is a misspelling', () => {
+  for (const [name, setting] of MISSPELLED)
+    assert.deepEqual(misspelledSettings({ [name]: 'x' }), setting === null ? [] : [[name, setting]], name);
+  assert.deepEqual(misspelledSettings(Object.fromEntries(SETTING_NAMES.map((name) => [name, '']))), []);
+});

@@ -1,0 +1,106 @@
+// The API key pages: a secret is shown once, a form takes effect once, and a key is revoked after confirmation.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { isWellFormed } from '../../src/accounts/api-key.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
+import { MemoryConsole } from './memory-console.ts';
+
+function idempotencyKeyIn(text: string, form: string): string {
+  const pattern = new RegExp(`action="[^"]*/${form}"[\\s\\S]*?name="idempotency_key" value="([^"]+)"`);
+  const [, key] = pattern.exec(text) ?? [];
+  assert(key, `the form ${form} has an idempotency key`);
+  return key;
+}
+
+test('the secret of a new API key is shown once, even if its form is sent twice', async () => {
+  const console = await MemoryConsole.start();
+  const form = {
+    name: 'Production <i>',
+    scope: 'write',
+    idempotency_key: idempotencyKeyIn((await console.get('/console/api-keys')).text, 'api-keys'),
+  };
+  const { status, text } = await console.post('/console/api-keys', form);
+  assert.equal(status, 200);
+  const secret = console.keys[0]?.secret ?? '';
+  assert(isWellFormed(secret));
+  assert(text.includes(`id="secret" role="group" aria-labelledby="secret-label">${secret}</code>`));
+  assert(text.includes(`Bearer ${secret}`), 'the page shows a command with the key');
+  assert.equal((await console.post('/console/api-keys', form)).location, '/console/api-keys?notice=created');
+  assert.equal(console.keys.length, 1);
+  for (const path of [
+    '/console/api-keys',
+    '/console/api-keys?notice=created',
+    '/console/api-keys/1/revoke',
+    '/console/overview',
+  ])
+    assert(!(await console.get(path)).text.includes(secret.slice(-30)), `no secret on ${path}`);
+  assert.match((await console.get('/console/api-keys')).text, /Production &#60;i&#62;/);
+});
+
+test('a form that is sent twice at once creates one API key, and can be sent again after a failure', async () => {
+  const console = await MemoryConsole.start();
+  const send = (idempotency_key: string) =>
+    console.post('/console/api-keys', { name: 'Backend', scope: 'write', idempotency_key });
+  const replies = await Promise.all([send('x'), send('x')]);
+  assert.deepEqual(replies.map(({ status }) => status).sort(), [200, 303]);
+  await send('y');
+  await send('');
+  await send('');
+  assert.equal(console.keys.length, 4, 'forms with other idempotency keys or none create further keys');
+  console.fault = new StoreFault('StoreUnavailable', 'away');
+  assert.equal((await send('z')).status, 500);
+  assert.equal((await send('z')).status, 200);
+});
+
+test('the log of API keys shows who created and revoked each key, and the list shows how much each key is used', async () => {
+  const console = await MemoryConsole.start();
+  await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
+  await console.post('/console/api-keys', { name: 'Old', scope: 'read' });
+  console.advance(60_000);
+  await console.post('/console/api-keys/2/revoke', {});
+  const key = { account: 1, endUser: '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23', actor: 'key:1' } as const;
+  console.ledger.submit({ ...key, kind: 'add', amount: 1_500, validityDays: 31 });
+  console.ledger.submit({ ...key, kind: 'subtract', amount: 40 });
+  const { text } = await console.get('/console/api-keys');
+  const rows = (label: string) =>
+    [
+      ...(text.split(`aria-label="${label}"`)[1]?.split('</table>')[0] ?? '').matchAll(
+        /<tr role="row"[^>]*>([\s\S]*?)<\/tr>/g,
+      ),
+    ].map(([, row]) =>
+      (row as string)
+        .replaceAll(/<[^>]*>|\s+/g, ' ')
+        .replaceAll(/\s+/g, ' ')
+        .trim(),
+    );
+  assert.match(rows('Keys')[1] ?? '', /^Backend write \S+ 2 1,500 40 never Revoke$/);
+  assert.match(rows('Keys')[2] ?? '', /^Old read \S+ 0 0 0 never Revoked$/);
+  const [, revoked, ...created] = rows('Log');
+  assert.match(revoked ?? '', /14:06:31 Revoked Old \S+ owner1@example\.com$/);
+  assert.deepEqual(
+    created.map((row) => row.includes('Created') && row.endsWith('owner1@example.com')),
+    [true, true],
+  );
+});
+
+test('an API key without a name or with an unknown scope is not created', async () => {
+  const console = await MemoryConsole.start();
+  assert.match((await console.post('/console/api-keys', { name: ' ', scope: 'write' })).text, /Enter a name\./);
+  assert.match((await console.post('/console/api-keys', { name: 'x', scope: 'admin' })).text, /Choose a scope\./);
+  assert.equal(console.keys.length, 0);
+});
+
+test('an API key is revoked after confirmation and stays in the list as revoked', async () => {
+  const console = await MemoryConsole.start();
+  await console.post('/console/api-keys', { name: 'Old', scope: 'read' });
+  assert.match(
+    (await console.get('/console/api-keys/1/revoke')).text,
+    /<button class="button danger" type="submit">Revoke key</,
+  );
+  assert.equal(console.keys[0]?.revokedAt, null, 'opening the page does not revoke the key');
+  assert.equal((await console.post('/console/api-keys/1/revoke', {})).location, '/console/api-keys?notice=revoked');
+  assert.notEqual(console.keys[0]?.revokedAt, null);
+  assert.match((await console.get('/console/api-keys?notice=revoked')).text, /Key revoked[\s\S]*class="revoked"/);
+  assert.equal((await console.get('/console/api-keys/1/revoke')).location, '/console/api-keys');
+});

@@ -1,0 +1,116 @@
+// For each alert, a history of metrics with an instant at which the alert does not fire yet and an instant at which it
+// fires. In the notation of `promtool test rules`, `0x8` is nine zeros and `0+5x8` grows by five; there is a sample
+// every 15 seconds.
+
+export interface AlertCase {
+  readonly alert: string;
+  /** The samples of each series. Without an `up` series, Scrip is up. */
+  readonly series: Readonly<Record<string, string>>;
+  readonly quietAt: string;
+  readonly firingAt: string;
+}
+
+const JOB = 'job="scrip",instance="a"';
+const UP = `up{${JOB}}`;
+
+export const ALERT_CASES: readonly AlertCase[] = [
+  { alert: 'ScripDown', series: { [UP]: '1x4 0x20' }, quietAt: '2m', firingAt: '2m30s' },
+  // The job has another name, or it has no target.
+  { alert: 'ScripDown', series: { 'up{job="other",instance="a"}': '1x20' }, quietAt: '45s', firingAt: '1m15s' },
+  { alert: 'ScripNotReady', series: { [`scrip_store_ready{${JOB}}`]: '1x4 0x20' }, quietAt: '1m15s', firingAt: '2m' },
+  {
+    alert: 'ScripInvariantViolation',
+    series: { [`scrip_store_errors_total{${JOB},kind="Internal"}`]: '0x8 1x20' },
+    quietAt: '2m',
+    firingAt: '2m30s',
+  },
+  {
+    alert: 'ScripOutcomeUnknown',
+    series: { [`scrip_store_errors_total{${JOB},kind="OutcomeUnknown"}`]: '0x8 1x20' },
+    quietAt: '2m',
+    firingAt: '2m30s',
+  },
+  {
+    alert: 'ScripOverloaded',
+    series: { [`scrip_problems_total{${JOB},error="Overloaded"}`]: '0+5x40' },
+    quietAt: '1m',
+    firingAt: '3m',
+  },
+  {
+    alert: 'ScripQueueHigh',
+    series: { [`scrip_queue_commands{${JOB}}`]: '0x4 3000x20' },
+    quietAt: '2m',
+    firingAt: '3m',
+  },
+  {
+    alert: 'ScripServerErrors',
+    series: {
+      [`scrip_requests_total{${JOB},route="/add",status="200"}`]: '0+95x80',
+      [`scrip_requests_total{${JOB},route="/add",status="503"}`]: '0+5x80',
+    },
+    quietAt: '4m',
+    firingAt: '7m',
+  },
+  {
+    alert: 'ScripSlowCommits',
+    series: {
+      [`scrip_commit_duration_seconds_bucket{${JOB},le="0.25"}`]: '0+90x80',
+      [`scrip_commit_duration_seconds_bucket{${JOB},le="0.5"}`]: '0+100x80',
+      [`scrip_commit_duration_seconds_bucket{${JOB},le="+Inf"}`]: '0+100x80',
+    },
+    quietAt: '9m',
+    firingAt: '12m',
+  },
+  {
+    alert: 'ScripSlowRequests',
+    series: {
+      [`scrip_request_duration_seconds_bucket{${JOB},route="/add",le="0.5"}`]: '0+90x80',
+      [`scrip_request_duration_seconds_bucket{${JOB},route="/add",le="1"}`]: '0+100x80',
+      [`scrip_request_duration_seconds_bucket{${JOB},route="/add",le="+Inf"}`]: '0+100x80',
+    },
+    quietAt: '9m',
+    firingAt: '12m',
+  },
+  {
+    alert: 'ScripRenewalLag',
+    series: { [`scrip_renewal_lag_seconds{${JOB}}`]: '0+15x20' },
+    quietAt: '2m',
+    firingAt: '3m',
+  },
+  {
+    alert: 'ScripEventLoopLag',
+    series: { [`nodejs_eventloop_lag_p99_seconds{${JOB}}`]: '0.3x40' },
+    quietAt: '4m',
+    firingAt: '6m',
+  },
+  {
+    alert: 'ScripFileDescriptors',
+    series: { [`process_open_fds{${JOB}}`]: '900x40', [`process_max_fds{${JOB}}`]: '1000x40' },
+    quietAt: '4m',
+    firingAt: '6m',
+  },
+  {
+    alert: 'ScripUnauthorizedRequests',
+    series: { [`scrip_problems_total{${JOB},error="Unauthorized"}`]: '0+100x80' },
+    quietAt: '9m',
+    firingAt: '16m',
+  },
+];
+
+/** Returns the cases as a file for `promtool test rules`. The file is JSON, which is valid YAML. */
+export function alertTests(rulesFile: string): string {
+  const tests = ALERT_CASES.map(({ alert, series, quietAt, firingAt }) => {
+    const isUpGiven = Object.keys(series).some((name) => name.startsWith('up{'));
+    const all = isUpGiven ? series : { [UP]: '1x80', ...series };
+    const firing = 'count by (alertname) (ALERTS{alertstate="firing"})';
+    return {
+      interval: '15s',
+      input_series: Object.entries(all).map(([name, values]) => ({ series: name, values })),
+      promql_expr_test: [
+        { expr: firing, eval_time: quietAt, exp_samples: [] },
+        { expr: firing, eval_time: firingAt, exp_samples: [{ labels: `{alertname="${alert}"}`, value: 1 }] },
+      ],
+    };
+  });
+  return JSON.stringify({ rule_files: [rulesFile], evaluation_interval: '15s', tests }, null, 2);
+}

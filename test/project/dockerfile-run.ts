@@ -1,0 +1,165 @@
+// Builds a Dockerfile without a container engine: each stage is a folder that stands for its root directory, and each
+// instruction runs there, in order. Instructions and flags that need BuildKit are errors. Absolute paths are replaced
+// by paths in the folder, so a command must contain them literally.
+
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, join, normalize } from 'node:path';
+import { promisify } from 'node:util';
+import { npmNetwork } from './npm-network.ts';
+
+export interface Image {
+  readonly root: string;
+  readonly workingFolder: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** The user of the last `USER` instruction; null for root. */
+  readonly user: { readonly uid: number; readonly gid: number } | null;
+  /** The text of each other instruction, such as `ENTRYPOINT`. */
+  readonly settings: ReadonlyMap<string, string>;
+}
+
+interface Stage {
+  readonly name: string;
+  readonly root: string;
+  workingFolder: string;
+  user: Image['user'];
+  readonly environment: Record<string, string>;
+  readonly settings: Map<string, string>;
+}
+
+const STEP_MS_MAX = 180_000;
+const SETTINGS = new Set(['VOLUME', 'EXPOSE', 'HEALTHCHECK', 'STOPSIGNAL', 'ENTRYPOINT', 'CMD']);
+/** The beginning of an absolute path. */
+const ROOT_PATH = /(?<=^|[\s=:"'])\/(?=\w)/g;
+
+/** Replaces absolute paths in a text by paths in the folder of a stage. */
+export function inRoot(text: string, root: string): string {
+  return text.replaceAll(ROOT_PATH, `${root}/`);
+}
+
+/** @returns the instructions of a Dockerfile without comments and line continuations */
+export function instructionsOf(dockerfile: string): readonly (readonly [name: string, text: string])[] {
+  assert.doesNotMatch(dockerfile, /^# *syntax *=/im, 'a syntax directive needs BuildKit');
+  const lines = dockerfile
+    .replaceAll(/^\s*#.*\n/gm, '')
+    .replaceAll(/\\\n\s*/g, '')
+    .split('\n');
+  return lines
+    .filter((line) => line.trim() !== '')
+    .map((line) => {
+      const [, name = '', text = ''] = /^([A-Z]+) +(.*)$/.exec(line) ?? assert.fail(`not an instruction: ${line}`);
+      assert.doesNotMatch(text, /<<-?["']?\w/, `a here-document needs BuildKit: ${line}`);
+      return [name, text] as const;
+    });
+}
+
+/**
+ * @param context the build context; only files that .dockerignore does not exclude may be copied from it
+ * @param folder an empty folder
+ * @returns the last stage
+ */
+export async function buildDockerfile(context: string, folder: string): Promise<Image> {
+  const stages: Stage[] = [];
+  for (const [name, text] of instructionsOf(readFileSync(join(context, 'Dockerfile'), 'utf8'))) {
+    const stage = stages.at(-1);
+    if (name === 'FROM') stages.push(begin(text, join(folder, `stage-${stages.length}`)));
+    else if (stage === undefined) assert.fail('the first instruction is not FROM');
+    else if (name === 'WORKDIR') enter(stage, text);
+    else if (name === 'ENV') Object.assign(stage.environment, variablesOf(text));
+    else if (name === 'USER') stage.user = userOf(text);
+    else if (name === 'COPY') copy(stage, text, { context, stages });
+    else if (name === 'RUN') await runIn(stage, text);
+    else if (SETTINGS.has(name)) stage.settings.set(name, text);
+    else assert.fail(`unknown instruction ${name}`);
+  }
+  return stages.at(-1) ?? assert.fail('there is no stage');
+}
+
+/** Begins a stage from the Node image: a folder with the Node of this process. */
+function begin(text: string, root: string): Stage {
+  const [, name = ''] = /^node:\S+(?: AS (\w+))?$/.exec(text) ?? assert.fail(`not a Node image: ${text}`);
+  const commands = join(root, 'usr/local/bin');
+  mkdirSync(commands, { recursive: true });
+  copyFileSync(process.execPath, join(commands, 'node'));
+  const settings = new Map<string, string>();
+  return { name, root, workingFolder: root, user: null, environment: {}, settings };
+}
+
+function enter(stage: Stage, path: string): void {
+  stage.workingFolder = inRoot(path, stage.root);
+  mkdirSync(stage.workingFolder, { recursive: true });
+}
+
+function variablesOf(text: string): Record<string, string> {
+  return Object.fromEntries(
+    text
+      .trim()
+      .split(/\s+/)
+      .map((pair) => pair.split(/=(.*)/s, 2) as [string, string]),
+  );
+}
+
+/** Parses a numeric user and group. Names are rejected, because they would have to be looked up in the image. */
+function userOf(text: string): Image['user'] {
+  const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? assert.fail(`not a numeric user and group: ${text}`);
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+function copy(
+  stage: Stage,
+  text: string,
+  { context, stages }: { readonly context: string; readonly stages: readonly Stage[] },
+): void {
+  const words = text.split(' ');
+  const flags = words.filter((word) => word.startsWith('--'));
+  const sources = words.filter((word) => !word.startsWith('--'));
+  const target = sources.pop() ?? assert.fail(text);
+  const [from] = flags.map((flag) => /^--from=(\w+)$/.exec(flag)?.[1] ?? assert.fail(`${flag} needs BuildKit`));
+  const origin =
+    from === undefined ? null : (stages.find(({ name }) => name === from) ?? assert.fail(`no stage ${from}`));
+  const at = target.startsWith('/') ? inRoot(target, stage.root) : join(stage.workingFolder, target);
+  if (target.endsWith('/')) mkdirSync(at, { recursive: true });
+  for (const source of sources) {
+    if (origin === null) assert(isIncluded(context, source), `.dockerignore excludes ${source}`);
+    const path = origin === null ? join(context, source) : inRoot(source, origin.root);
+    assert(existsSync(path), `COPY ${source}: no such file`);
+    // COPY copies the content of a folder, not the folder itself.
+    const isFile = statSync(path).isFile();
+    cpSync(path, isFile && target.endsWith('/') ? join(at, basename(path)) : at, {
+      recursive: true,
+      verbatimSymlinks: true,
+    });
+  }
+}
+
+/** Whether a file is in the build context. .dockerignore excludes everything except the names that it lists. */
+function isIncluded(context: string, source: string): boolean {
+  const [first, ...names] = readFileSync(join(context, '.dockerignore'), 'utf8').trim().split('\n');
+  assert.equal(first, '*');
+  return names.includes(`!${normalize(source)}`);
+}
+
+async function runIn({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
+  assert(!text.startsWith('--'), `${text.split(' ')[0]} needs BuildKit`);
+  // Only root may change the owner of a file to another user.
+  const isRoot = process.getuid?.() === 0;
+  const command = inRoot(isRoot ? text : text.replaceAll(/\bchown \S+/g, 'chown "$(id -u):$(id -g)"'), root);
+  const env = { ...baseEnvironment(root), ...environment };
+  const done = promisify(execFile)('sh', ['-ec', command], { cwd: workingFolder, env, timeout: STEP_MS_MAX });
+  await done.catch(({ stdout, stderr }) => assert.fail(`RUN ${text}\n${stdout}${stderr}`));
+}
+
+/** Returns an environment with the Node of the image, and with npm and the network of this machine. */
+export function baseEnvironment(root: string): NodeJS.ProcessEnv {
+  const { PATH = '', HOME, TMPDIR } = process.env;
+  const path = PATH.split(':').filter((part) => !part.includes('node_modules'));
+  return {
+    PATH: [join(root, 'usr/local/bin'), ...path].join(':'),
+    HOME,
+    TMPDIR,
+    npm_config_prefer_offline: 'true',
+    npm_config_loglevel: 'error',
+    ...npmNetwork(),
+  };
+}

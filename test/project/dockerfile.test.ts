@@ -1,0 +1,99 @@
+// The Docker image, as far as it can be tested without a container engine: each step of the Dockerfile runs in an empty
+// folder. The result is started as the user of the image, checked with its health check, and stopped with its signal.
+
+import assert from 'node:assert/strict';
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
+import { readConfig } from '../../src/config.ts';
+import { eventually } from '../http/running-service.ts';
+import { freePort } from '../store/postgres/postgres-server.ts';
+import { baseEnvironment, buildDockerfile, type Image, inRoot, instructionsOf } from './dockerfile-run.ts';
+
+const ROOT = join(import.meta.dirname, '..', '..');
+const BUILD_MS_MAX = 200_000;
+const isRoot = process.getuid?.() === 0;
+
+let folder: string;
+let image: Image;
+before(
+  async () => {
+    folder = mkdtempSync(join(tmpdir(), 'scrip-dockerfile-'));
+    // The user of the image must be able to read the folder.
+    chmodSync(folder, 0o755);
+    image = await buildDockerfile(ROOT, folder);
+  },
+  { timeout: BUILD_MS_MAX },
+);
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Returns the command of an instruction, which must be in exec form. */
+function commandOf(instruction: string): string[] {
+  const text = image.settings.get(instruction) ?? assert.fail(`no ${instruction}`);
+  const words: string[] = JSON.parse(/\[.*\]$/.exec(text)?.[0] ?? assert.fail(`${instruction} is not JSON: ${text}`));
+  return words.map((word) => inRoot(word, image.root));
+}
+
+/** Returns what a container of the image has: its variables, and its user if the tests run as root. */
+function settings(port: number) {
+  const environment = Object.entries(image.environment).map(([name, value]) => [name, inRoot(value, image.root)]);
+  const { PATH } = baseEnvironment(image.root);
+  const env = { PATH, ...Object.fromEntries(environment), HOST: '127.0.0.1', PORT: String(port) };
+  return { cwd: image.workingFolder, env, ...(isRoot ? image.user : {}) };
+}
+
+async function exitCodeOf(child: ChildProcess): Promise<number | null> {
+  const [code] = await once(child, 'exit');
+  return code;
+}
+
+describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
+  test('a container serves as a user other than root, is healthy, runs commands, and stops on its stop signal', async (t) => {
+    assert(image.user !== null && image.user.uid > 0 && image.user.gid > 0, 'the user of the image is not root');
+    const running = settings(await freePort());
+    const [program = '', ...args] = [...commandOf('ENTRYPOINT'), ...commandOf('CMD')];
+    const scrip = spawn(program, args, { ...running, stdio: ['ignore', 'ignore', 'inherit'] });
+    t.after(() => scrip.kill('SIGKILL'));
+    const [node = '', ...check] = commandOf('HEALTHCHECK');
+    const isHealthy = async () => (await exitCodeOf(spawn(node, check, running))) === 0;
+    await eventually(isHealthy, 'the health check passes', 60_000);
+    const created = await promisify(execFile)('scrip', ['key', 'create', '--account', 'acme'], running);
+    assert.match(created.stdout, /scrip_write_\w+/);
+    assert(existsSync(join(image.root, 'data/scrip.db')), 'the ledger is in the volume');
+    scrip.kill(image.settings.get('STOPSIGNAL') as NodeJS.Signals);
+    assert.equal(await exitCodeOf(scrip), 0);
+    assert.equal(await isHealthy(), false);
+  });
+
+  test('the settings of the image are valid, and its port is exposed', () => {
+    const { PORT = '', DATABASE_URL, SQLITE_TMPDIR } = image.environment;
+    assert.equal(readConfig(image.environment).port, Number(PORT));
+    assert.equal(image.settings.get('EXPOSE'), PORT);
+    // The root file system may be read-only, and SQLite needs a folder for the temporary files of large sorts.
+    assert.deepEqual([DATABASE_URL, SQLITE_TMPDIR], ['file:/data/scrip.db', '/data']);
+  });
+
+  test('the user of the image may write only to the volume, and the image has no sources or development dependencies', () => {
+    assert.equal(commandOf('VOLUME')[0], join(image.root, 'data'));
+    if (isRoot) {
+      assert.equal(statSync(join(image.root, 'data')).uid, image.user?.uid);
+      for (const path of ['app', 'app/dist', 'app/dist/main.js', 'app/node_modules'])
+        assert.deepEqual([statSync(join(image.root, path)).uid, statSync(join(image.root, path)).mode & 0o022], [0, 0]);
+    }
+    for (const path of ['app/src', 'app/node_modules/typescript', 'app/node_modules/@biomejs/biome'])
+      assert(!existsSync(join(image.root, path)), path);
+  });
+});
+
+test('a Dockerfile that needs BuildKit is rejected', async () => {
+  for (const text of ['# syntax=docker/dockerfile:1\nFROM node:26', 'FROM node:26\nRUN <<EOF\necho\nEOF'])
+    assert.throws(() => instructionsOf(text), /BuildKit/);
+  assert.deepEqual(instructionsOf('FROM node:26 AS a\n# why\nRUN one && \\\n  two\n'), [
+    ['FROM', 'node:26 AS a'],
+    ['RUN', 'one && two'],
+  ]);
+});

@@ -1,0 +1,59 @@
+// How long the service keeps idempotency records with the default settings, on a clock that the test moves by hours and
+// days.
+
+import assert from 'node:assert/strict';
+import { mock, test } from 'node:test';
+import { readConfig } from '../../src/config.ts';
+import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
+import { eventually, MovableClock, type Scrip, someone, startScrip } from '../http/running-service.ts';
+
+/** Moves the clock and waits until the service has deleted the records that are expired then. */
+async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promise<void> {
+  const sweep = mock.method(scrip.service.stores.ledger, 'deleteExpiredRecords');
+  clock.set(instant);
+  // The first call may have begun before the clock moved.
+  await eventually(() => sweep.mock.callCount() >= 2, 'two sweeps');
+  sweep.mock.restore();
+}
+
+test('with the default settings, repeating an idempotency key has no second effect for 30 days on grants and 24 hours on other writes', async (t) => {
+  assert.deepEqual(readConfig({}).idempotency, { grantsMs: 30 * DAY_MS, othersMs: 24 * HOUR_MS });
+  const clock = new MovableClock('2026-02-27T22:30:00Z');
+  const start = clock.now;
+  const scrip = await startScrip({ clock });
+  t.after(() => scrip.stop());
+  const user = someone();
+  const send = async (path: string, key: string, amount: number) => {
+    const fields = path === '/subtract' ? { amount } : { amount, validity_days: 400 };
+    const options = { headers: { 'idempotency-key': key } };
+    const { status, headers } = await scrip.post(path, { end_user_id: user, ...fields }, options);
+    assert.equal(status, 200);
+    return headers['idempotent-replayed'] === 'true' ? 'replayed' : 'done';
+  };
+  const balance = async () => (await scrip.balance(user)).active_balance;
+
+  assert.equal(await send('/add', 'grant', 1_000), 'done');
+  assert.equal(await send('/start-cycle', 'subscription', 500), 'done');
+  assert.equal(await send('/subtract', 'spending', 7), 'done');
+  assert.equal(await balance(), 1_493);
+
+  await moveTo(scrip, clock, start + 24 * HOUR_MS - 60_000);
+  assert.equal(await send('/subtract', 'spending', 7), 'replayed');
+
+  await moveTo(scrip, clock, start + 26 * HOUR_MS);
+  assert.equal(await send('/add', 'grant', 1_000), 'replayed');
+  assert.equal(await send('/start-cycle', 'subscription', 500), 'replayed');
+  assert.equal(await balance(), 1_493);
+  assert.equal(await send('/subtract', 'spending', 7), 'done', 'the idempotency record has expired');
+  assert.equal(await balance(), 1_486);
+
+  await moveTo(scrip, clock, start + 29 * DAY_MS);
+  assert.equal(await send('/add', 'grant', 1_000), 'replayed');
+  assert.equal(await send('/start-cycle', 'subscription', 500), 'replayed');
+  assert.equal(await balance(), 1_486);
+
+  await moveTo(scrip, clock, start + 31 * DAY_MS);
+  assert.equal(await send('/add', 'grant', 1_000), 'done', 'the idempotency record has expired');
+  assert.equal(await balance(), 2_486);
+  await scrip.assertConsistent();
+});
