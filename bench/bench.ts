@@ -41,7 +41,9 @@ async function measureAll(options: Options): Promise<void> {
   const { only } = options;
   const wanted = PARTS.filter(({ name }) => only.length === 0 || only.some((start) => name.startsWith(start)));
   if (wanted.length === 0) {
-    process.stderr.write(`No part has such a name. The parts are ${PARTS.map(({ name }) => name).join(', ')}.\n`);
+    process.stderr.write(
+      `There is no part with this name. The parts are ${PARTS.map(({ name }) => name).join(', ')}.\n`,
+    );
     process.exitCode = 2;
     return;
   }

@@ -1,6 +1,6 @@
 // Load in a closed loop: each connection sends its next request as soon as it has received a response, so that the
 // server is always busy. The generator is wrk if it is installed, otherwise autocannon. All compared systems get the
-// same one.
+// same generator.
 
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';

@@ -2,15 +2,9 @@
 // nothing. Ratios in the benchmarks are relative to this server.
 
 import Fastify from 'fastify';
-import {
-  Addition,
-  AddRequest,
-  Balance,
-  CycleEntry,
-  EndUserQuery,
-  Subtraction,
-  SubtractRequest,
-} from '../src/http/api/schemas.ts';
+import { Balance, CycleEntry } from '../src/http/api/calls/balances.ts';
+import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/calls/credits.ts';
+import { EndUserQuery } from '../src/http/api/calls/fields.ts';
 
 /** A cycle as long as a cycle in Scrip's responses. */
 const CYCLE = {

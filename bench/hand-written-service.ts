@@ -8,7 +8,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
 import pg from 'pg';
-import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/schemas.ts';
+import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/calls/credits.ts';
 
 const CONNECTIONS = 16;
 

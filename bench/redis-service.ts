@@ -1,10 +1,10 @@
 // A service that a developer might build on Redis: a counter for each end user, which a script checks and decrements,
 // and a stream of changes. It has no expiry, cycles or idempotency. How much data survives a crash depends on
-// `appendfsync`, which is part of the subject's name.
+// `appendfsync`; the name of the subject includes this setting.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
-import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/schemas.ts';
+import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/calls/credits.ts';
 import { RedisConnection } from './redis-connection.ts';
 
 const SUBTRACT = `

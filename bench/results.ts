@@ -111,7 +111,7 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Returns the median of the ratios of `a` to `b` in each round. Within a round, other work of the machine affects both.
+ * Returns the median of the ratios of `a` to `b` in each round. Within a round, other load on the machine affects both.
  */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));

@@ -114,6 +114,7 @@ function cycleOf(id: TransactionId, type: Cycle['type'], start: Instant, validit
     status: 'active',
     amount: CREDITS,
     remaining: CREDITS,
+    held: 0,
     start,
     end,
     validityDays,

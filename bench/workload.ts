@@ -117,7 +117,7 @@ export interface Request {
 export class RequestSource {
   readonly #workload: Workload;
   readonly #random: () => number;
-  /** Keeps the keys of different sources apart. */
+  /** Makes the keys of different sources differ. */
   readonly #keyPrefix: string;
   #keys = 0;
 

@@ -19,7 +19,6 @@ const BANNED: readonly (readonly [words: string, hint: string])[] = [
   ['\\bwhat waits\\b', 'the queue, queued commands, waiting requests'],
   ['\\bwho waits\\b', 'waiting clients, queued requests'],
   ['\\bslips?\\b', 'an idempotency record'],
-  ['\\bholdings?\\b', 'the cycles of an end user; a balance'],
   ['\\blandmarks?\\b', 'a snapshot of the cycles'],
   ['unposted', 'deferred, pending: balances that are not flushed yet'],
 ];

@@ -12,7 +12,7 @@ const OPTIONAL = 'Changing Scrip';
 
 const SUMMARY = `# Scrip
 
-> A credit ledger that runs beside your backend: it adds and subtracts the credits of end users over HTTP, spends the oldest
+> A credit ledger that runs beside your backend: it adds, holds and spends the credits of end users over HTTP, the oldest
 > first, expires them on time, and renews them in cycles. One process with a SQLite file, or several on PostgreSQL.
 `;
 

@@ -1,5 +1,5 @@
-// Reads the settings from environment variables and validates them, once, at start. docs/settings.md documents each of them.
-// An error names the variable, but never repeats a value that may contain a secret.
+// Reads the settings from environment variables and validates them, once, at start. docs/settings.md documents each of
+// them. An error names the variable, but never repeats a value that may contain a secret.
 
 import { SIGN_UP_POLICIES } from './accounts/membership.ts';
 import type { RateLimitSettings } from './accounts/rate-limit.ts';
@@ -14,7 +14,7 @@ import type { TracingSettings } from './tracing/tracer.ts';
 export interface PostgresDatabase {
   readonly kind: 'postgres';
   readonly url: string;
-  /** Batches written concurrently, each on its own connection. */
+  /** The number of batches that are written at the same time, each on its own connection. */
   readonly lanes: number;
   /** Whether statements are prepared once per connection. */
   readonly prepared: boolean;
@@ -205,7 +205,7 @@ function isOn(name: string, text: string): boolean {
   return oneOf(name, text, ['yes', 'no']) === 'yes';
 }
 
-/** The burst is at least the requests of one second, which is also its default. */
+/** The burst is at least the number of requests per second, which is also the default. */
 function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
   const rate = environment.RATE_LIMIT;
   const burst = environment.RATE_LIMIT_BURST;
@@ -215,7 +215,10 @@ function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
   return { perSecond, burst: wholeNumber('RATE_LIMIT_BURST', burst || rate, perSecond, RATE_LIMIT_MAX) };
 }
 
-/** The standard OpenTelemetry variables: https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/ */
+/**
+ * The standard OpenTelemetry variables:
+ * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
+ */
 function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null {
   const endpoint = traceEndpoint(environment);
   const isOff = environment.OTEL_SDK_DISABLED?.toLowerCase() === 'true' || environment.OTEL_TRACES_EXPORTER === 'none';

@@ -96,7 +96,7 @@ export async function restoreDatabase(from: string, database: Database, report: 
 }
 
 /**
- * Opens a ledger to import grants. No server may use a ledger file meanwhile.
+ * Opens a ledger to import grants, while servers may be running.
  *
  * @throws CannotOpen
  */

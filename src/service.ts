@@ -1,11 +1,12 @@
-// Assembles the service: the store, group commit, the background jobs, the HTTP server and the console, started and stopped
-// together. The HTTP server and the console are imported while the store opens, since both take time.
+// Assembles the service: the store, group commit, the background jobs, the HTTP server and the console, started and
+// stopped together. The HTTP server and the console are imported while the store opens, since both take time.
 
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type DestinationStream, type Logger, pino } from 'pino';
 import { GroupCommit } from './batching/group-commit.ts';
 import { idempotencySweep } from './batching/idempotency-sweep.ts';
+import { importJob } from './batching/import-job.ts';
 import { QUEUE_LIMITS } from './batching/queue-space.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { type Config, originAt } from './config.ts';
@@ -65,12 +66,13 @@ export async function startService(
     totalsJob(ledger.feed, failing('updating the totals of the console')),
     summariesJob(stores.summaries, failing('updating the lists of end users')),
   ];
+  if (stores.imports) jobs.push(importJob(stores.imports, failing('granting the rows of an import')));
   const authenticator = new Authenticator(keys);
   const tracer = tracerOf(config, commit, logger);
   let url = '';
   const pages = new PageQueue();
   const webConsole = createConsole({
-    stores: { ...stores, console: queuedReads(stores.console, pages) },
+    stores: { ...stores, ...queuedReads(stores, pages) },
     commit,
     settings: config.console,
     openDatabase: () => openConsoleDatabase(config.database),

@@ -1,6 +1,5 @@
-// Loaded before each test file. Exits a test file that does not end because its tests left something open: otherwise
-// the whole run would hang. Exiting right after the tests would be simpler, but loses results that are still being
-// written.
+// Loaded before each test file. Exits the process if its tests left something open, because otherwise the whole run
+// would hang. Exiting right after the tests would be simpler, but would lose results that are still being written.
 
 /** The slowest file takes about a minute on an idle machine. */
 const FILE_MS_MAX = 300_000;

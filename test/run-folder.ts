@@ -1,5 +1,5 @@
-// A folder that all test files of one `npm test` run share. If a test file runs on its own, there is no folder, and the
-// file creates what it needs.
+// A folder that all test files of one `npm test` run share. A test file that runs on its own
+// has no such folder and creates what it needs.
 
 /** The environment variable with the path of the folder; `npm test` sets it. */
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';

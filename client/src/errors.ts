@@ -51,7 +51,10 @@ export class ScripError extends Error {
   }
 }
 
-/** The balance does not cover the subtraction. Nothing was subtracted. */
+/**
+ * The balance does not cover the subtraction or the hold, or the hold and the balance together do not cover the
+ * capture. Nothing was changed. A hold that was to be captured stays open.
+ */
 export class InsufficientFunds extends ScripError {
   readonly requested: number;
   readonly available: number;
@@ -89,6 +92,20 @@ export class BalanceTooLarge extends ScripError {
   }
 }
 
+/** Only `refundable` credits of the transaction can still be refunded. Nothing was refunded. */
+export class RefundTooLarge extends ScripError {
+  /** Undefined if the request had no `amount`. */
+  readonly requested: number | undefined;
+  readonly refundable: number;
+
+  constructor(facts: ErrorFacts) {
+    super(facts);
+    const { requested, refundable } = facts.problem as Problem & { readonly refundable: number };
+    this.requested = requested;
+    this.refundable = refundable;
+  }
+}
+
 /** Fields are missing, unknown or out of bounds; `errors` lists them. */
 export class InvalidField extends ScripError {
   readonly errors: readonly { readonly path: string; readonly message: string }[];
@@ -101,6 +118,14 @@ export class InvalidField extends ScripError {
 
 /** The end user has no cycle to stop. */
 export class CycleNotFound extends ScripError {}
+/** The hold does not exist, was captured or released, or has lapsed. */
+export class HoldNotFound extends ScripError {}
+/** The end user has 1,000 open holds, the maximum. Nothing was held. */
+export class TooManyHolds extends ScripError {}
+/** The end user has no such transaction. */
+export class TransactionNotFound extends ScripError {}
+/** The transaction did not spend credits: only subtractions and captures can be refunded. */
+export class NotRefundable extends ScripError {}
 /** The API key is missing, malformed, unknown or revoked. */
 export class Unauthorized extends ScripError {}
 /** The API key has the scope `read`. */
@@ -157,6 +182,7 @@ export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   ExpectationFailed,
   Forbidden,
   HeadersTooLarge,
+  HoldNotFound,
   IdempotencyKeyReused,
   InsufficientFunds,
   Internal,
@@ -164,12 +190,16 @@ export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   InvalidJson,
   MethodNotAllowed,
   NotFound,
+  NotRefundable,
   OutcomeUnknown,
   Overloaded,
   PayloadTooLarge,
+  RefundTooLarge,
   RequestTimeout,
   StoreUnavailable,
+  TooManyHolds,
   TooManyRequests,
+  TransactionNotFound,
   Unauthorized,
   UnsupportedMediaType,
 };
@@ -179,6 +209,7 @@ const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Ma
   ['BalanceTooLarge', ['requested', 'available']],
   ['CycleAlreadyActive', ['cycle']],
   ['InsufficientFunds', ['requested', 'available', 'shortfall']],
+  ['RefundTooLarge', ['refundable']],
 ]);
 
 /** Returns the error for a problem document. */

@@ -25,7 +25,7 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The longest first delay. It doubles with each attempt; the actual delay is a random 50 to 100 % of it. */
+/** Maximum delay before the first retry. It doubles with each retry; the actual delay is a random 50 to 100 % of it. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
 /** If `Retry-After` is longer than this, the error is thrown instead, since callers should not wait that long. */
@@ -74,7 +74,7 @@ async function sendOnce(connection: Connection, call: Call): Promise<object> {
     controller.abort();
   }, connection.timeoutMs);
   signal?.addEventListener('abort', stop, { once: true });
-  // Also stops waiting if `fetch` ignores the signal.
+  // Ends the wait even if `fetch` ignores the signal.
   const stopped = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true });
   });
@@ -118,7 +118,8 @@ function requestOf({ authorization }: Connection, call: Call, signal: AbortSigna
 
 function parseResponse(call: Call, { response: { status, headers }, text }: ReceivedResponse): object {
   const fields = parseJson(text);
-  if (status === 200 && typeof fields?.end_user_id === 'string') return fields;
+  if (status === 200 && typeof fields?.end_user_id === 'string')
+    return call.method === 'GET' ? fields : { ...fields, transactionId: headers.get('transaction-id') };
   const retryAfterMs = retryAfterOf(headers);
   const retryAfter = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (status >= 400 && typeof fields?.error === 'string') {

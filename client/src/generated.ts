@@ -8,6 +8,8 @@ export interface AddRequest {
   readonly amount: number;
   /** How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
 }
 
 export interface SubtractRequest {
@@ -15,6 +17,21 @@ export interface SubtractRequest {
   readonly end_user_id: string;
   /** Credits, a whole number. */
   readonly amount: number;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
+}
+
+export interface RefundRequest {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions. */
+  readonly transaction_id: string;
+  /** Credits to refund; if absent, all credits that have not been refunded yet. */
+  readonly amount?: number;
+  /** Credits whose cycle has ended return in a new one-time cycle, which is valid for this many days of 24 hours. If null or absent, they do not return, and are counted in `expired`. */
+  readonly validity_days?: number | null;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
 }
 
 export interface StartCycleRequest {
@@ -26,11 +43,46 @@ export interface StartCycleRequest {
   readonly validity_days?: number | null;
   /** If a cycle is active, stop it and start the new one in one step. Without this, the request is refused with CycleAlreadyActive. */
   readonly on_active?: 'replace';
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
 }
 
 export interface StopCycleRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
+}
+
+export interface HoldRequest {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** Credits, a whole number. */
+  readonly amount: number;
+  /** The number of seconds until the hold lapses, if it is neither captured nor released. Choose more than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days. */
+  readonly expires_in_seconds?: number | null;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
+}
+
+export interface CaptureRequest {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** The hold: the `hold_id` that `/hold` returned. */
+  readonly hold_id: string;
+  /** The cost of the work; if absent, all held credits. If the cost is lower, the rest returns. If it is higher, the difference is taken from the balance, all or nothing. */
+  readonly amount?: number;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
+}
+
+export interface ReleaseRequest {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** The hold: the `hold_id` that `/hold` returned. */
+  readonly hold_id: string;
+  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  readonly note?: string | null;
 }
 
 export interface Addition {
@@ -47,6 +99,17 @@ export interface Subtraction {
   readonly amount: number;
 }
 
+export interface Refund {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** The refund, as in the list of transactions. */
+  readonly transaction_id: string;
+  /** Credits that can be spent again. */
+  readonly amount: number;
+  /** Credits that cannot be spent again, because their cycle has ended. */
+  readonly expired: number;
+}
+
 export interface Cycle {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
@@ -61,10 +124,71 @@ export interface Cycle {
   readonly status: 'active' | 'canceled';
 }
 
+export interface Hold {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** Identifies the hold in `/capture` and `/release`. */
+  readonly hold_id: string;
+  /** The credits that are held. */
+  readonly amount: number;
+  readonly created_at: string;
+  /** When the hold lapses, if it is neither captured nor released. */
+  readonly expires_at: string;
+  readonly status: 'open';
+}
+
+export interface OpenHold {
+  /** Identifies the hold in `/capture` and `/release`. */
+  readonly hold_id: string;
+  /** The credits that are held. */
+  readonly amount: number;
+  readonly created_at: string;
+  /** When the hold lapses, if it is neither captured nor released. */
+  readonly expires_at: string;
+  readonly status: 'open';
+}
+
+export interface HoldList {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** Open holds, oldest first. */
+  readonly holds: readonly OpenHold[];
+}
+
+export interface Capture {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** The hold: the `hold_id` that `/hold` returned. */
+  readonly hold_id: string;
+  /** The capture, as in the list of transactions. Send this ID to `/refund` to refund it. */
+  readonly transaction_id: string;
+  /** The credits that were spent. */
+  readonly amount: number;
+  /** Held credits that can be spent again. */
+  readonly returned: number;
+  /** Held credits that cannot be spent again, because their cycle has ended. */
+  readonly expired: number;
+  readonly status: 'captured';
+}
+
+export interface Release {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** The hold: the `hold_id` that `/hold` returned. */
+  readonly hold_id: string;
+  /** The credits that were held. */
+  readonly amount: number;
+  /** Held credits that can be spent again. */
+  readonly returned: number;
+  /** Held credits that cannot be spent again, because their cycle has ended. */
+  readonly expired: number;
+  readonly status: 'released';
+}
+
 export interface CycleEntry {
   readonly cycle_start: string;
   readonly cycle_end: string;
-  /** The credits that remain. */
+  /** The credits that can be spent. Held credits are not counted. */
   readonly amount: number;
   /** The credits that the cycle started with. */
   readonly starting_amount: number;
@@ -80,16 +204,63 @@ export interface Balance {
   readonly active_balance_by_cycle: readonly CycleEntry[];
   /** The sum of all cycles. */
   readonly active_balance: number;
+  /** Held credits, which cannot be spent; absent if there are none. */
+  readonly held?: number;
+}
+
+export interface BalancePoint {
+  readonly at: string;
+  /** The credits that can be spent at this instant. */
+  readonly active_balance: number;
+  /** Held credits, which cannot be spent; absent if there are none. */
+  readonly held?: number;
+}
+
+export interface BalanceHistory {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** Oldest first. */
+  readonly points: readonly BalancePoint[];
+}
+
+export interface TouchedCycle {
+  /** The transaction that started the cycle: an addition, a cycle start or a refund. */
+  readonly cycle_id: string;
+  /** The number of the period, counted from 0; always 0 for a one-time cycle. */
+  readonly period: number;
+  /** Credits that were added to the cycle (positive) or spent from it (negative). */
+  readonly amount: number;
+  /** Change of the held credits of the cycle; absent if there is none. */
+  readonly held?: number;
+  readonly cycle_type?: 'recurring' | 'one-time';
+  /** The credits that the cycle started with. */
+  readonly starting_amount?: number;
+  readonly cycle_start?: string;
+  readonly cycle_end?: string;
 }
 
 export interface Transaction {
-  /** The ids of an end user sort in order of creation. */
+  /** The transaction IDs of an end user sort in order of creation. */
   readonly transaction_id: string;
-  /** Positive for additions, cycle starts and renewals; negative for subtractions. */
+  /** Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures. */
   readonly amount: number;
   readonly created_at: string;
-  /** When it stops affecting the balance. */
+  /** When the transaction stops affecting the balance. */
   readonly expire_at: string;
+  /** With `details`: the call that made the transaction, or `renew` or `lapse` if time caused it. */
+  readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
+  /** With `details`: the note of the request; null if it had none. */
+  readonly note?: string | null;
+  /** With `details`: who made the transaction. `key:` and the number of an API key, `user:` and the ID of a console user, `import:` and the number of an import, or `renewal` or `lapse` if time caused it. */
+  readonly actor?: string;
+  /** With `details`: the hold that a capture, a release or a lapse closed, or the transaction that was refunded. */
+  readonly reference?: string;
+  /** With `details`, of a subtraction or capture: the credits that can still be refunded. */
+  readonly refundable?: number;
+  /** With `details`: change of the held credits; absent if there is none. */
+  readonly held?: number;
+  /** With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle, and if the transactions of a page affected hundreds of cycles. */
+  readonly cycles?: readonly TouchedCycle[];
 }
 
 export interface TransactionList {
@@ -102,15 +273,15 @@ export interface TransactionList {
 }
 
 export interface Problem {
-  /** A path of the service that describes the error. */
+  /** The path, on this server, of a page that describes the error. */
   readonly type: string;
-  /** The error in a few words, the same each time. */
+  /** A short description of the error, the same each time this error occurs. */
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
   /** The name of the error, for use in programs. New names may be added. */
   readonly error: string;
-  /** The same name in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
+  /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
   /** Identifies the request in the server log. */
   readonly request_id: string;
@@ -122,12 +293,14 @@ export interface Problem {
   readonly detail: string;
   /** `InvalidField`: each field that is missing, unknown or invalid. */
   readonly errors?: readonly { readonly path: string; readonly message: string }[];
-  /** `InsufficientFunds`, `BalanceTooLarge`: the credits that were requested. */
+  /** `InsufficientFunds`, `BalanceTooLarge`, `RefundTooLarge`: the credits that were requested. */
   readonly requested?: number;
-  /** `InsufficientFunds`: the balance. `BalanceTooLarge`: how many more credits the end user can hold. */
+  /** `InsufficientFunds`: the balance; for a capture, the balance and the held credits together. `BalanceTooLarge`: how many more credits the end user can have. */
   readonly available?: number;
   /** `InsufficientFunds`: the credits that are missing. */
   readonly shortfall?: number;
+  /** `RefundTooLarge`: the credits of the transaction that can still be refunded. */
+  readonly refundable?: number;
   readonly cycle?: Cycle;
 }
 
@@ -139,16 +312,21 @@ export type ErrorName =
   | 'CycleNotFound'
   | 'Forbidden'
   | 'HeadersTooLarge'
+  | 'HoldNotFound'
   | 'IdempotencyKeyReused'
   | 'InsufficientFunds'
   | 'Internal'
   | 'InvalidField'
   | 'InvalidJson'
+  | 'NotRefundable'
   | 'OutcomeUnknown'
   | 'Overloaded'
   | 'PayloadTooLarge'
+  | 'RefundTooLarge'
   | 'RequestTimeout'
   | 'StoreUnavailable'
+  | 'TooManyHolds'
   | 'TooManyRequests'
+  | 'TransactionNotFound'
   | 'Unauthorized'
   | 'UnsupportedMediaType';

@@ -7,17 +7,47 @@ import type {
   Addition,
   AddRequest,
   Balance,
+  BalanceHistory,
+  Capture,
+  CaptureRequest,
   Cycle,
+  Hold,
+  HoldList,
+  HoldRequest,
+  Refund,
+  RefundRequest,
+  Release,
+  ReleaseRequest,
   StartCycleRequest,
   StopCycleRequest,
   Subtraction,
   SubtractRequest,
-  Transaction,
-  TransactionList,
 } from './generated.ts';
+import {
+  type BalanceHistoryQuery,
+  type BalanceQuery,
+  type EndUserQuery,
+  type ListedTransaction,
+  queryOf,
+  type TransactionPage,
+  type TransactionPageQuery,
+  type TransactionsQuery,
+} from './queries.ts';
 
 export * from './errors.ts';
 export type * from './generated.ts';
+export type {
+  BalanceHistoryQuery,
+  BalanceQuery,
+  DetailedTransaction,
+  EndUserQuery,
+  Instant,
+  ListedTransaction,
+  TransactionKind,
+  TransactionPage,
+  TransactionPageQuery,
+  TransactionsQuery,
+} from './queries.ts';
 
 export interface ScripOptions {
   /** A secret: keep it in your backend, never in a browser or an app. */
@@ -37,6 +67,13 @@ export interface ReadOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface WithHoldOptions extends ReadOptions {
+  /** Must be longer than the work can take. */
+  readonly expires_in_seconds?: number;
+  /** Recorded with the hold, and with its capture or release. */
+  readonly note?: string;
+}
+
 export interface WriteOptions extends ReadOptions {
   /**
    * 1 to 255 characters that identify this write. The service applies a write only once, however often it is sent with
@@ -45,26 +82,11 @@ export interface WriteOptions extends ReadOptions {
   readonly idempotencyKey?: string;
 }
 
-export interface EndUserQuery {
-  readonly end_user_id: string;
-}
-
-export interface TransactionsQuery extends EndUserQuery {
-  /** Only transactions at or after this instant. */
-  readonly from?: Date | string;
-  /** Only transactions before this instant. */
-  readonly to?: Date | string;
-}
-
-export interface TransactionPageQuery extends TransactionsQuery {
-  /** 1 to 1000. Without `limit` and `cursor`, all transactions are returned. */
-  readonly limit?: number;
-  /** The `next_cursor` of the previous page. */
-  readonly cursor?: string;
-}
-
-/** `next_cursor` is present if `limit` or `cursor` was given, and null on the last page. */
-export type TransactionPage = TransactionList & { readonly next_cursor?: string | null };
+/** What a write returns: the response, and the transaction that was recorded. */
+export type Written<Response> = Response & {
+  /** From the header `Transaction-Id`; null if nothing was recorded, as when stopping an already stopped cycle. */
+  readonly transactionId: string | null;
+};
 
 export interface IterationOptions extends ReadOptions {
   /** Transactions per request: 1 to 1000. Default: 500. */
@@ -103,17 +125,27 @@ export class Scrip {
   }
 
   /** Adds credits that expire at the end of their validity and do not renew. */
-  add(request: AddRequest, options: WriteOptions = {}): Promise<Addition> {
+  add(request: AddRequest, options: WriteOptions = {}): Promise<Written<Addition>> {
     return this.#write('/add', request, options);
   }
 
   /**
    * Subtracts credits, oldest first, all or nothing.
    *
-   * @throws {InsufficientFunds} if the balance does not cover the amount
+   * @throws {InsufficientFunds} if the balance does not cover them
    */
-  subtract(request: SubtractRequest, options: WriteOptions = {}): Promise<Subtraction> {
+  subtract(request: SubtractRequest, options: WriteOptions = {}): Promise<Written<Subtraction>> {
     return this.#write('/subtract', request, options);
+  }
+
+  /**
+   * Refunds credits of a subtraction or a capture: `amount`, or all credits that have not been refunded yet.
+   *
+   * @throws {RefundTooLarge} if fewer credits can still be refunded
+   * @throws {TransactionNotFound | NotRefundable} if there is no such transaction, or it spent no credits
+   */
+  refund(request: RefundRequest, options: WriteOptions = {}): Promise<Written<Refund>> {
+    return this.#write('/refund', request, options);
   }
 
   /**
@@ -121,43 +153,120 @@ export class Scrip {
    *
    * @throws {CycleAlreadyActive} if a cycle is active and the request does not have `on_active: 'replace'`
    */
-  startCycle(request: StartCycleRequest, options: WriteOptions = {}): Promise<Cycle> {
+  startCycle(request: StartCycleRequest, options: WriteOptions = {}): Promise<Written<Cycle>> {
     return this.#write('/start-cycle', request, options);
   }
 
   /**
    * Stops the current cycle: it does not renew, and its credits stay usable until it ends.
    *
-   * @throws {CycleNotFound} if there is no cycle to stop
+   * @throws {CycleNotFound} if the end user has no cycle to stop
    */
-  stopCycle(request: StopCycleRequest, options: WriteOptions = {}): Promise<Cycle> {
+  stopCycle(request: StopCycleRequest, options: WriteOptions = {}): Promise<Written<Cycle>> {
     return this.#write('/stop-cycle', request, options);
   }
 
-  /** Returns the current balance, in total and by cycle. An unknown end user has a balance of zero. */
-  getActiveBalance({ end_user_id }: EndUserQuery, { signal }: ReadOptions = {}): Promise<Balance> {
-    return exchange(this.#connection, { method: 'GET', path: '/get-active-balance', query: { end_user_id }, signal });
+  /**
+   * Sets credits aside for work whose cost is not known yet. See also `withHold`.
+   *
+   * @throws {InsufficientFunds} if the balance does not cover them
+   * @throws {TooManyHolds} if the end user has 1,000 open holds
+   */
+  hold(request: HoldRequest, options: WriteOptions = {}): Promise<Written<Hold>> {
+    return this.#write('/hold', request, options);
   }
 
-  /** Returns all transactions, newest first, or one page. If there may be many, use `transactions` instead. */
-  async getAllUserTransactions(request: TransactionPageQuery, { signal }: ReadOptions = {}): Promise<TransactionPage> {
-    const query = queryOf(request);
-    return exchange(this.#connection, { method: 'GET', path: '/get-all-user-transactions', query, signal });
+  /**
+   * Spends the cost of the work, and closes the hold. The rest of the held credits returns to the balance.
+   *
+   * @throws {HoldNotFound} if the hold is closed, or has lapsed
+   * @throws {InsufficientFunds} if the hold and the balance do not cover `amount`; the hold stays open
+   */
+  capture(request: CaptureRequest, options: WriteOptions = {}): Promise<Written<Capture>> {
+    return this.#write('/capture', request, options);
+  }
+
+  /**
+   * Returns all held credits to the balance, and closes the hold.
+   *
+   * @throws {HoldNotFound} if the hold is closed, or has lapsed
+   */
+  release(request: ReleaseRequest, options: WriteOptions = {}): Promise<Written<Release>> {
+    return this.#write('/release', request, options);
+  }
+
+  /**
+   * Holds credits while `work` runs, then captures the cost that `work` returns. If the cost is 0, the hold is
+   * released. If `work` throws, the hold is released, and the error of `work` is thrown; if the release fails too, the
+   * hold lapses by itself. If the capture fails, its error is thrown, and the hold stays open until it lapses: you can
+   * capture it again, or capture less.
+   *
+   * @param amount how many credits to hold; `work` may cost more if the balance covers it
+   * @param options the signal aborts only the call that holds the credits, not the capture
+   */
+  async withHold(
+    endUserId: string,
+    amount: number,
+    work: (hold: Written<Hold>) => number | Promise<number>,
+    { signal, ...fields }: WithHoldOptions = {},
+  ): Promise<Written<Capture> | Written<Release>> {
+    const hold = await this.hold({ end_user_id: endUserId, amount, ...fields }, signal ? { signal } : {});
+    const { note } = fields;
+    const closed = { end_user_id: endUserId, hold_id: hold.hold_id, ...(note ? { note } : {}) };
+    let cost: number;
+    try {
+      cost = await work(hold);
+    } catch (error) {
+      await this.release(closed).catch(() => {});
+      throw error;
+    }
+    if (!Number.isSafeInteger(cost) || cost < 0)
+      throw new TypeError(
+        `The cost must be a whole number of credits. Hold ${hold.hold_id} stays open until it lapses.`,
+      );
+    return cost === 0 ? this.release(closed) : this.capture({ ...closed, amount: cost });
+  }
+
+  /** Returns the open holds, oldest first. */
+  getHolds(request: EndUserQuery, options: ReadOptions = {}): Promise<HoldList> {
+    return this.#read('/get-holds', request, options);
+  }
+
+  /** Returns the balance now or at another instant, in total and by cycle. An unknown end user has a balance of 0. */
+  getActiveBalance(request: BalanceQuery, options: ReadOptions = {}): Promise<Balance> {
+    return this.#read('/get-active-balance', request, options);
+  }
+
+  /** Returns the balance at regular instants, in the past and in the future. */
+  getBalanceHistory(request: BalanceHistoryQuery, options: ReadOptions = {}): Promise<BalanceHistory> {
+    return this.#read('/get-balance-history', request, options);
+  }
+
+  /** Returns all transactions, newest first, or a page of them. Use `transactions` if there may be many. */
+  getAllUserTransactions<Query extends TransactionPageQuery>(
+    request: Query,
+    options: ReadOptions = {},
+  ): Promise<TransactionPage<ListedTransaction<Query>>> {
+    return this.#read('/get-all-user-transactions', request, options);
   }
 
   /** Iterates over all transactions, newest first. Pages are requested as they are needed. */
-  async *transactions(
-    query: TransactionsQuery,
+  async *transactions<Query extends TransactionsQuery>(
+    query: Query,
     { pageSize = PAGE_TRANSACTIONS, signal }: IterationOptions = {},
-  ): AsyncGenerator<Transaction, void, undefined> {
+  ): AsyncGenerator<ListedTransaction<Query>, void, undefined> {
     const options = signal ? { signal } : {};
     for (let cursor: string | null | undefined; cursor !== null; ) {
       const start = cursor === undefined ? {} : { cursor };
       const page = await this.getAllUserTransactions({ ...query, limit: pageSize, ...start }, options);
       const next = nextCursorOf(page, cursor);
-      yield* page.transactions;
+      yield* page.transactions as readonly ListedTransaction<Query>[];
       cursor = next;
     }
+  }
+
+  async #read<Result>(path: string, request: EndUserQuery, { signal }: ReadOptions): Promise<Result> {
+    return exchange(this.#connection, { method: 'GET', path, query: queryOf(request), signal });
   }
 
   #write<Result>(path: string, body: object, { idempotencyKey, signal }: WriteOptions): Promise<Result> {
@@ -193,14 +302,6 @@ function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, curs
     title: 'Unexpected response',
     detail: 'A page of transactions has no valid next_cursor.',
   });
-}
-
-function queryOf(request: TransactionPageQuery): Record<string, string> {
-  const query: Record<string, string> = {};
-  for (const [name, value] of Object.entries(request)) {
-    if (value !== undefined) query[name] = value instanceof Date ? value.toISOString() : String(value);
-  }
-  return query;
 }
 
 function baseOf(baseUrl: string): string {

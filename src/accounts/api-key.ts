@@ -2,9 +2,9 @@
 //
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
-// The random part is 33 base-62 digits. The checksum is 6 digits: the CRC-32 of everything before it. It lets Scrip reject
-// mistyped keys, and secret scanners recognise leaked ones, without a look-up. Only the SHA-256 of a key is stored: with
-// 192 random bits, a slow hash would add nothing.
+// The random part is 33 base-62 digits. The checksum is 6 digits: the CRC-32 of everything before it. It lets Scrip
+// reject mistyped keys, and secret scanners recognise leaked ones, without a look-up. Only the SHA-256 of a key is
+// stored: with 192 random bits, a slow hash would add nothing.
 
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';

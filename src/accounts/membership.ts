@@ -5,7 +5,9 @@ export type Role = 'owner' | 'member';
 
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
-/** `open`: anyone can sign up. `first`: anyone, until an account has a member. `closed`: users need an invitation. */
+/**
+ * `open`: anyone can sign up. `first`: anyone can, until an account has a member. `closed`: an invitation is needed.
+ */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 
 export const SIGN_UP_POLICIES: readonly SignUpPolicy[] = ['open', 'first', 'closed'];

@@ -42,7 +42,7 @@ test('a key that was idle for a long time gets one burst, not more', () => {
   assert.equal(allowed(limit, 9, 3_600_000), 5);
 });
 
-test('the rate limit reports the remaining requests and the seconds until the bucket is full or not empty', () => {
+test('the rate limit reports the remaining requests, and the seconds until the bucket is full or, if it is empty, until one request is allowed', () => {
   const limit = new RateLimit({ perSecond: 1, burst: 3 });
   const state = (now: number) => Object.values(limit.take(KEY, now));
   assert.deepEqual(state(0), [null, 2, 1]);
@@ -53,7 +53,7 @@ test('the rate limit reports the remaining requests and the seconds until the bu
   assert.deepEqual(state(1_000), [null, 0, 1]);
 });
 
-test('a key that waits for retryAfterSeconds is allowed', () => {
+test('a rejected request is allowed after the reported number of seconds', () => {
   const limit = new RateLimit({ perSecond: 3, burst: 10 });
   let now = 0.3;
   for (let count = 0; count < 500; count++) {

@@ -1,5 +1,5 @@
-// Rate limit per API key: a token bucket for each key. The state of a bucket is one number, the time at which it will be
-// full again, so a key whose bucket is full needs no state. (This is the generic cell rate algorithm, GCRA.)
+// Rate limit per API key: a token bucket for each key. The state of a bucket is one number, the time at which it will
+// be full again, so a key whose bucket is full needs no state. (This is the generic cell rate algorithm, GCRA.)
 
 import assert from 'node:assert/strict';
 
@@ -22,7 +22,7 @@ export interface BucketState {
 
 /**
  * Maximum number of buckets kept. Beyond it, the oldest buckets are dropped, and their keys start again with a full
- * one.
+ * bucket.
  */
 export const LIMITED_KEYS_MAX = 10_000;
 
@@ -74,7 +74,7 @@ export class RateLimit {
       if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
       this.#fullAt.delete(oldest);
     }
-    // The next sweep waits until as many keys were added as this one visited, so that its cost per request is constant.
+    // The next sweep waits until as many keys were added as this sweep visited, so the cost per request is constant.
     this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
   }
 }

@@ -17,7 +17,7 @@ test('items taken one at a time from a fair queue alternate between accounts, ea
   assert.equal(queue.length, 0);
 });
 
-test('accounts of a fair queue that were not served by one call come first in the next call', () => {
+test('accounts that get no item from one call to a fair queue come first in the next call', () => {
   const queue = queueOf([1, 'a1'], [2, 'b1'], [3, 'c1'], [1, 'a2']);
   assert.deepEqual(queue.take(2), ['a1', 'b1']);
   assert.equal(queue.length, 2);

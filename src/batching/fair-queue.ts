@@ -44,7 +44,7 @@ export class FairQueue<T> {
       if (accounts === 0 || taken.length >= max) return;
       accounts -= 1;
       const portion = own.length <= share ? own : own.splice(0, share);
-      // Move the account behind all others, so that accounts that get nothing now come first in the next batch.
+      // Move the account to the end of the order, so that accounts that get nothing now come first in the next batch.
       this.#items.delete(account);
       if (portion !== own) this.#items.set(account, own);
       for (const item of portion) taken.push(item);

@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FairShare } from './fair-share.ts';
 
-/** Takes units for the account until it has no more room, and returns how many. */
+/** Takes units for the account until it has no room left, and returns the number of units. */
 function takeAll(pool: FairShare, account: number): number {
   let taken = 0;
   for (; pool.hasRoom(account, 1); taken++) pool.take(account, 1);
   return taken;
 }
 
-test('the first account gets half of the pool, and each further account half of the rest', () => {
+test('the first account of a fair share gets half of the pool, and each further account half of the rest', () => {
   const pool = new FairShare(1_000);
   assert.deepEqual(
     [1, 2, 3].map((account) => takeAll(pool, account)),
@@ -20,7 +20,7 @@ test('the first account gets half of the pool, and each further account half of 
   assert.equal(pool.total, 875);
 });
 
-test('the shares of accounts that release and take again become equal', () => {
+test('when accounts repeatedly release and take units of a pool, their shares become equal', () => {
   const pool = new FairShare(1_000);
   takeAll(pool, 1);
   for (let round = 0; round < 1_000; round++)
@@ -31,7 +31,7 @@ test('the shares of accounts that release and take again become equal', () => {
   assert(Math.abs(pool.heldBy(1) - pool.heldBy(2)) <= 2, `${pool.heldBy(1)} and ${pool.heldBy(2)}`);
 });
 
-test('the room that an account releases is available to others', () => {
+test('units of a pool that an account releases are available to other accounts', () => {
   const pool = new FairShare(10);
   assert.equal(pool.hasRoom(1, 6), false);
   pool.take(1, 5);

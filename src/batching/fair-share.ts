@@ -1,5 +1,6 @@
-// A pool that accounts share. Each account may hold as much as remains free: a single account gets half, two accounts a
-// third each, and there is always room for another. Nothing must be taken back when another account arrives.
+// A pool that accounts share. Each account may use as much as it leaves free: a single account gets half, two accounts
+// a third each, and there is always room for another account. No account has to give anything back when a new account
+// arrives.
 
 export class FairShare {
   readonly max: number;
@@ -10,7 +11,7 @@ export class FairShare {
     this.max = max;
   }
 
-  /** The amount that all accounts hold together. */
+  /** The amount that all accounts together use. */
   get total(): number {
     return this.#total;
   }
@@ -19,7 +20,7 @@ export class FairShare {
     return this.#held.get(account) ?? 0;
   }
 
-  /** Whether an account can take `amount` and still leave at least as much free as it then holds. */
+  /** Whether the account, after taking `amount`, would leave at least as much free as it uses. */
   hasRoom(account: number, amount: number): boolean {
     return this.heldBy(account) + amount <= this.max - this.#total - amount;
   }

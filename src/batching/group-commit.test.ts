@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
+  ACCEPTED,
   amountsOf,
   begin,
   ledgerStoreOf,
@@ -12,7 +13,6 @@ import {
   USER,
   upTo,
 } from '../../test/batching/stalled-store.ts';
-import { ACCEPTED } from '../ledger/command.ts';
 import { type FaultCode, StoreFault } from '../store/store-fault.ts';
 import { type CommitResult, GroupCommit } from './group-commit.ts';
 
@@ -68,7 +68,7 @@ test('the next batch begins before the commands of the previous batch are answer
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('once a batch is decided, a second batch begins if it is no smaller, and a third batch never begins', async () => {
+test('while a decided batch is not durable, a second batch of at least the same size begins, but no third batch', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
@@ -154,7 +154,7 @@ test('due end users are settled after all queued requests', async () => {
   assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
 });
 
-test('due end users are settled in growing batches while there are no requests, and a few at a time among requests', async () => {
+test('due end users are settled in growing batches while there are no requests, and a few at a time in each batch with requests', async () => {
   const { store, submit, settle } = begin();
   for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   const sizes: number[] = [];
@@ -187,7 +187,7 @@ test('only the refused command of a batch gets the refusal, and the other comman
 });
 
 for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
-  test(`if a batch fails with ${code}, all commands of that batch get the fault, and no command of the next batch`, async () => {
+  test(`if a batch fails with ${code}, all commands of that batch get the fault, and the commands of the next batch do not`, async () => {
     const { store, commit, results, submit } = begin();
     for (const amount of [1, 2]) submit(amount);
     await nextTurn();
@@ -236,7 +236,7 @@ test('an unexpected error of a store becomes an Internal fault with the message 
   assert.match((fault as unknown as StoreFault).message, /x is not a function/);
 });
 
-test('a command that the store postpones is sent again and answered once, and the others of its batch are answered at once', async () => {
+test('a command that the store postpones is sent again and answered once, and other commands of its batch do not wait for it', async () => {
   const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
   settle('a');
@@ -263,7 +263,7 @@ test('a command that the store postpones is sent again and answered once, and th
   assert.equal(commit.queued, 0);
 });
 
-test('draining resolves when all submitted commands are answered, and at once if there are none', async () => {
+test('draining group commit completes when all submitted commands are answered, and at once if there are none', async () => {
   const { store, commit, results, submit } = begin();
   await commit.drained();
   submit(1);
@@ -286,7 +286,7 @@ test('draining resolves when all submitted commands are answered, and at once if
   await commit.drained();
 });
 
-test('drained() waits for the batch that is being written', async () => {
+test('draining group commit waits for the batch that is being written', async () => {
   const { store, commit, results, submit } = begin();
   submit(1);
   await nextTurn();

@@ -2,14 +2,14 @@
 // which needs one fsync for all of them. There is no timer: a lone command is written at once.
 //
 //   submit ──▶ queued ──▶ in a batch ──▶ durable ──▶ answered
-//      └── no room: Overloaded   └── more due than fits: queued again
+//      └── no room: Overloaded   └── too much is due for one batch: queued again
 //
 // The store defines the number of lanes. All commands of an end user go through one lane, in order. A lane begins the
 // next batch once the previous one is decided, possibly before the previous one is durable. Within a lane, each account
 // gets an equal share of every batch.
 
 import assert from 'node:assert/strict';
-import type { Command, Outcome, WriteCommand } from '../ledger/command.ts';
+import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { type FaultCode, StoreFault } from '../store/store-fault.ts';
 import type { TracedBatch } from '../tracing/tracer.ts';
@@ -20,7 +20,7 @@ import { ThroughputEstimate } from './throughput-estimate.ts';
 /** Why a command was not begun. Nothing was changed. */
 export class NotBegun extends Error {
   override readonly name = 'NotBegun';
-  /** `Overloaded`: the queue is full. `Canceled`: its client has disconnected. */
+  /** `Overloaded`: the queue is full. `Canceled`: the client has disconnected. */
   readonly code: 'Overloaded' | 'Canceled';
 
   constructor(code: NotBegun['code'], reason: string) {
@@ -43,7 +43,7 @@ export interface Requester {
   readonly isDisconnected: boolean;
 }
 
-/** Larger batches hardly save more on the fsync, and their clients wait longer. */
+/** Larger batches hardly reduce the cost of the fsync per command, and clients wait longer. */
 export const BATCH_COMMANDS_MAX = 512;
 
 /**
@@ -54,12 +54,12 @@ const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 /** How many end users a batch with requests settles: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * Factor by which that number grows with each batch without requests. It grows slowly, so that a request that arrives
- * meanwhile does not wait for a long batch.
+ * Factor by which the number of settled end users grows with each batch without requests. The growth is slow, so that a
+ * request that arrives meanwhile does not wait for a long batch.
  */
 const SETTLED_GROWTH = 2;
 
-/** A third batch would only wait behind the second. */
+/** A third batch would only wait for the second. */
 const BATCHES_PER_LANE_MAX = 2;
 
 interface Entry {
@@ -102,7 +102,7 @@ export class GroupCommit {
   /** Called with the size of each batch and its duration, from the first load to stable storage. */
   onBatch: ((commands: number, seconds: number) => void) | null = null;
   /** Called with each accepted write, but not for renewals and replays. */
-  onAccepted: ((command: WriteCommand) => void) | null = null;
+  onAccepted: ((command: WriteCommand, accepted: Accepted) => void) | null = null;
   /** Called with each batch before its commands are answered, and with null afterwards. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
   readonly #store: LedgerStore;
@@ -287,7 +287,7 @@ export class GroupCommit {
     if (!(result instanceof Error)) {
       this.counts.commands += 1;
       if (result.refused !== null) this.counts.refusals += 1;
-      else if (result.replayOf === undefined && command.kind !== 'settle') this.onAccepted?.(command);
+      else if (result.replayOf === undefined && command.kind !== 'settle') this.onAccepted?.(command, result);
     }
     answer(result);
   }

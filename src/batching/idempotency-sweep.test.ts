@@ -10,7 +10,8 @@ import { idempotencySweep } from './idempotency-sweep.ts';
 const RETENTION = { grantsMs: 30 * 86_400_000, othersMs: 86_400_000 };
 
 /**
- * @param steps the result of each deletion: whether there are more expired records, or a fault; false after the last
+ * @param steps the results of the first deletions: whether more records have expired, or a fault; all later deletions
+ * return false
  */
 function begin(...steps: (boolean | StoreFault)[]) {
   const calls: IdempotencyRetention[] = [];
@@ -32,7 +33,7 @@ test('a sweep of idempotency records continues until there are no more expired r
   assert.deepEqual(calls, [RETENTION, RETENTION, RETENTION]);
 });
 
-test('a sweep makes at most ten deletions, and the next sweep continues', async () => {
+test('a sweep of idempotency records makes at most ten deletions, and the next sweep continues', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   await sweep.tick();
   assert.equal(calls.length, 10);
@@ -40,7 +41,7 @@ test('a sweep makes at most ten deletions, and the next sweep continues', async 
   assert.equal(calls.length, 16);
 });
 
-test('stopping a sweep lets the running deletion finish and begins no other', async () => {
+test('stopping a sweep of idempotency records waits for the running deletion and begins no other', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   const round = sweep.tick();
   await sweep.stop();
@@ -48,7 +49,7 @@ test('stopping a sweep lets the running deletion finish and begins no other', as
   assert.equal(calls.length, 1);
 });
 
-test('a failed sweep is reported once until a sweep succeeds', async () => {
+test('when several sweeps of idempotency records in a row fail, only the first failure is reported', async () => {
   const fault = new StoreFault('StoreUnavailable', 'for the test');
   const { calls, troubles, sweep } = begin(fault, fault, false, fault);
   for (const reported of [1, 1, 1, 2]) {

@@ -13,7 +13,7 @@ function begin(count: number, atOnce: number) {
   return { ...begun, submit: (lane: number, amount: number) => submit(amount, `user ${lane}`) };
 }
 
-test('lanes write at the same time, each lane only the commands of its own end users', async () => {
+test('lanes write at the same time, and each lane writes only the commands of its own end users', async () => {
   const { store, submit } = begin(2, 2);
   for (const [lane, amount] of [
     [0, 1],
@@ -57,7 +57,7 @@ test('a lane with two batches counts as writing until both are durable', async (
   assert.deepEqual(store.batches.map(amountsOf), [[1], [2], [3]]);
 });
 
-test('drained() waits for every lane', async () => {
+test('draining group commit waits for every lane', async () => {
   const { store, commit, submit } = begin(2, 2);
   submit(0, 1);
   submit(1, 2);

@@ -3,13 +3,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { amountsOf, type Batch, begin, nameOf, subtraction, USER, upTo } from '../../test/batching/stalled-store.ts';
-import { ACCEPTED, type Command } from '../ledger/command.ts';
+import {
+  ACCEPTED,
+  amountsOf,
+  type Batch,
+  begin,
+  nameOf,
+  subtraction,
+  USER,
+  upTo,
+} from '../../test/batching/stalled-store.ts';
+import type { Command } from '../ledger/command.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { BATCH_COMMANDS_MAX, NotBegun } from './group-commit.ts';
 import { QUEUE_LIMITS } from './queue-space.ts';
 
-test('if the queue is full, further commands are Overloaded at once, and the queued commands are still accepted', async () => {
+test('if the queue is full, further commands are refused as Overloaded at once, and the queued commands are still accepted', async () => {
   // A single account can use half of the queue: 3 commands.
   const { store, commit, results, submit } = begin({ commandsMax: 6, bytesMax: Infinity });
   submit(1);
@@ -36,7 +45,7 @@ test('if the queue is full, further commands are Overloaded at once, and the que
   assert.deepEqual(amountsOf(store.batch(2)), [7], 'the queue has room again');
 });
 
-/** How many copies of `command` the queue accepts before the first one is Overloaded. */
+/** How many copies of `command` the queue accepts before it refuses one as Overloaded. */
 function room({ commit }: ReturnType<typeof begin>, command: Command): number {
   for (let taken = 0; ; taken++) {
     let isRefused = false;
@@ -89,7 +98,7 @@ test('by default the queue has room for 10,000 commands and 16 MiB, and a single
   assert(QUEUE_LIMITS.bytesMax <= 16 * 2 ** 20);
 });
 
-/** Amounts from `account * OF_ACCOUNT` on show the account of a command in a batch. */
+/** Commands of account `n` have amounts above `n * OF_ACCOUNT`, so the amount shows the account of a command. */
 const OF_ACCOUNT = 100_000;
 
 test('ten commands of one account are in the next batch even if another account floods the queue', async () => {
@@ -146,7 +155,7 @@ test('one command each of a thousand accounts is served within two batches, even
   assert.equal(served.length, 1_000);
 });
 
-test('an account that fills its share of the queue is Overloaded, and other accounts still get room', () => {
+test('an account that fills its share of the queue is refused as Overloaded, and other accounts still get room', () => {
   const { commit, results, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
   const held: number[] = [];
   for (const account of [1, 2, 3, 4]) {
@@ -158,7 +167,7 @@ test('an account that fills its share of the queue is Overloaded, and other acco
   assert.deepEqual([...new Set(results.map(([, answer]) => answer))], ['Overloaded']);
 });
 
-test('bytes are shared fairly too: large commands of one account leave room for another', () => {
+test('large commands of one account leave room in the queue for commands of another account', () => {
   const { commit, submitOf } = begin({ commandsMax: Infinity, bytesMax: 100_000 });
   for (let count = 0; count < 100; count++) submitOf(1, 1, 'x'.repeat(1_000));
   const before = commit.queued;
@@ -211,7 +220,7 @@ test('a command is canceled if its client disconnects before the batch begins, a
   assert.deepEqual(results, expected, 'a command is written if its batch began before the client disconnected');
 });
 
-test('if all clients have disconnected, nothing is written, and drained() resolves', async () => {
+test('if all clients have disconnected, nothing is written, and draining group commit completes', async () => {
   const { store, commit, results } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
   for (const amount of [1, 2])
     commit.submit(subtraction(amount), (result) => results.push([amount, nameOf(result)]), { isDisconnected: true });
@@ -230,7 +239,7 @@ for (const [what, command, bytes] of [
   ['a command', subtraction(1), BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`the queue counts ${what} with the bytes of its texts, and a single account leaves half of the bytes free`, () => {
+  test(`the queue counts ${what} as 256 bytes and the bytes of its texts, and a single account can use half of the bytes`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });
@@ -247,7 +256,7 @@ test('commands of an account that are sent to the store again still count toward
   assert.equal(room(tried, subtraction(1)), 1, 'the one answered command left room');
 });
 
-test('the renewal job may fill the whole queue, in commands and in bytes, and no more', () => {
+test('the renewal job may fill the whole queue, but cannot exceed its limits on commands and bytes', () => {
   const settleBytes = 256 + 2 * 'a'.length;
   for (const limits of [
     { commandsMax: 2, bytesMax: Infinity },
@@ -260,7 +269,7 @@ test('the renewal job may fill the whole queue, in commands and in bytes, and no
   }
 });
 
-test('after requests, due end users are settled in a small batch again', async () => {
+test('after batches with requests, the first batch that only settles due end users is small again', async () => {
   const { store, submit, settle } = begin();
   for (let batch = 0; batch < 5; batch++) {
     submit(1);
@@ -282,7 +291,7 @@ test('a batch is filled with the next commands if clients of earlier commands ha
   assert.equal(commit.queued, 600 - 512);
 });
 
-test('the throughput is estimated while more commands are queued than fit a batch, and unknown otherwise', async (t) => {
+test('the throughput is estimated while more commands are queued than fit in a batch, and is unknown otherwise', async (t) => {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, submit } = begin({ commandsMax: 10_000, bytesMax: Infinity });

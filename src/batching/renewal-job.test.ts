@@ -3,8 +3,8 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { ledgerStoreOf, ONE_LANE } from '../../test/batching/stalled-store.ts';
-import { ACCEPTED, type Command, type EndUserKey } from '../ledger/command.ts';
+import { ACCEPTED, ledgerStoreOf, ONE_LANE } from '../../test/batching/stalled-store.ts';
+import type { Command, EndUserKey } from '../ledger/command.ts';
 import { StoreFault } from '../store/store-fault.ts';
 import { GroupCommit, type NotBegun } from './group-commit.ts';
 import type { QueueLimits } from './queue-space.ts';

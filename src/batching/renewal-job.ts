@@ -1,6 +1,6 @@
-// Stores due renewals in the background: finds the end users and submits a `settle` command for each. Group commit
-// writes a few of these commands with each batch of requests, and more while there are no requests. Nothing depends on
-// when this job runs, since every read and write settles its end user first.
+// Stores due renewals and lapses of holds in the background: finds the end users and submits a `settle` command for
+// each. Group commit writes a few of these commands with each batch of requests, and more while there are no requests.
+// Nothing depends on when this job runs, since every read and write settles its end user first.
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
@@ -27,8 +27,8 @@ export class RenewalJob {
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
   /**
-   * Looks every second. A timer for the next renewal would fire at once if it is more than 2^31 ms away, and would not
-   * notice when the clock jumps.
+   * Looks for due end users every second. A timer for the next renewal would fire at once if the renewal is more than
+   * 2^31 ms away, and would not notice when the clock jumps.
    */
   readonly #rounds: IntervalJob;
 
@@ -39,7 +39,9 @@ export class RenewalJob {
     this.#rounds = new IntervalJob((stopping) => this.#settleAll(stopping), onTrouble);
   }
 
-  /** Milliseconds since a look-up last found nothing due. No due renewal is older than this by more than a tick. */
+  /**
+   * Milliseconds since a look-up last found nothing due. An event can have been due at most one tick longer than this.
+   */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
   }

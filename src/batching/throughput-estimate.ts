@@ -2,8 +2,8 @@
 // estimate is null while the queue is short.
 
 /**
- * Measured over windows of this length. It exceeds the time of most batches, since all commands of a batch complete at
- * once.
+ * Throughput is measured over windows of this length. Most batches take less time, and all commands of a batch complete
+ * at once.
  */
 export const WINDOW_MS = 250;
 /** Weight of the latest window in the estimate. */

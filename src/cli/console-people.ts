@@ -45,7 +45,7 @@ async function invite({ account, role }: { account: string; role: Role }): Promi
  * Creates an invitation to an account.
  *
  * @param options.onlyFirst whether to create the invitation only if the account has no members yet
- * @returns the path of the invitation link; null if no invitation was created, also when no account has this name
+ * @returns the path of the invitation link; null if no account has this name, or if `onlyFirst` prevents the invitation
  */
 export async function invitationPath(
   database: Database,

@@ -25,7 +25,7 @@ const REASONS: Record<NotGranted, string> = {
 export function addImportCommand(program: Command): void {
   program
     .command('import')
-    .description('grant credits from a CSV file; with SQLite, stop the server first')
+    .description('grant credits from a CSV file, each row once; a server may be running')
     .argument('<file>', 'CSV with a header: end_user_id, amount, expires_at or validity_days, and note')
     .requiredOption('--account <name>', 'account to import into; must exist', accountName)
     .option('--another', 'import even if another file has been imported into this account')

@@ -13,8 +13,8 @@ const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT)
 export class OutputClosed extends Error {}
 
 /**
- * Prints to standard output synchronously. An audit does not pause for a slow reader, so Node's asynchronous stream would
- * buffer all unread lines in memory.
+ * Prints to standard output synchronously. An audit does not pause for a slow reader, so Node's asynchronous stream
+ * would buffer all unread lines in memory.
  *
  * @throws OutputClosed
  */

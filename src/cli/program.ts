@@ -36,7 +36,7 @@ Settings (environment variables) and their defaults:
 PostgreSQL only: DATABASE_LANES, DATABASE_PREPARED, DATABASE_CITUS, DATABASE_ACCEPT_UNSAFE.
 docs/settings.md describes every setting; docs/operating/monitoring.md describes the OpenTelemetry settings.
 
-You can run all commands except copy, restore and, with SQLite, import while a server is running.`;
+You can run all commands except copy and restore while a server is running.`;
 
 /** Runs the command of `process.argv` and sets the exit code. */
 export async function runCommandLine(): Promise<void> {

@@ -1,4 +1,4 @@
-// Shared by the routes of the console: settings, the viewer of a request, rate limits, and the identity module. The
+// What the routes of the console share: settings, the viewer of a request, rate limits, and the identity module. The
 // first request that needs the identity module opens it, and after a failure the next request tries again. A problem
 // with the console's tables therefore does not affect the API.
 
@@ -25,7 +25,7 @@ export interface ConsoleSettings {
 export interface ConsoleOptions {
   readonly stores: {
     readonly console: Stores['console'];
-    readonly ledger: Pick<Stores['ledger'], 'load'>;
+    readonly ledger: Pick<Stores['ledger'], 'load' | 'history' | 'statesAt' | 'find'>;
     readonly keys: Pick<Stores['keys'], 'createFor' | 'list' | 'revoke'>;
   };
   readonly commit: Pick<GroupCommit, 'submit'>;

@@ -15,7 +15,7 @@ import { pathField, redirectTo, sendError } from './request-reply.ts';
 import { accountRoutes } from './routes/account.ts';
 import { apiKeyRoutes } from './routes/api-keys.ts';
 import { apiReferenceRoutes } from './routes/api-reference.ts';
-import { endUserRoutes } from './routes/end-user.ts';
+import { endUserRoutes } from './routes/end-user/end-user.ts';
 import { endUserListRoutes } from './routes/end-users.ts';
 import { memberRoutes } from './routes/members.ts';
 import { overviewRoutes } from './routes/overview.ts';

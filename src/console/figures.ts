@@ -108,7 +108,7 @@ export function durationText(milliseconds: number): string {
   return 'less than a minute';
 }
 
-/** The last use of an API key is stored as a day, since a more precise time would cost a write per request. */
+/** Formats the last use of an API key as a day. */
 export function lastUseText(instant: Instant | null, now: Instant): string {
   if (instant === null) return 'never';
   const days = Math.floor(now / DAY_MS) - Math.floor(instant / DAY_MS);

@@ -1,13 +1,13 @@
-// Updates the summaries of end users, from which the console reads its lists. They are a second or two behind the
-// ledger.
+// Updates the summaries of end users, from which the console reads its lists. A summary includes a posting after a
+// second or two.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { IntervalJob } from '../batching/interval-job.ts';
 import type { SummaryKeeper } from '../store/end-user-summaries.ts';
 
 /**
- * The pause after a step, as a multiple of the duration of the step. A step takes longer when it waits for writes, and
- * so does its pause: under load, lists fall behind and writes stay fast.
+ * The pause after a step, as a multiple of the duration of the step. A step that waits for writes takes longer, and so
+ * does the pause after it: under load, the lists are updated later, and writes stay fast.
  */
 const PAUSE = 4;
 

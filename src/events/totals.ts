@@ -1,5 +1,5 @@
-// The feed consumer that adds up totals, from which the console reads its overview. They are a second or two behind the
-// ledger.
+// The feed consumer that adds up totals, from which the console reads its overview. The totals include a posting after
+// a second or two.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import type { FeedConsumer, LedgerFeed } from '../store/feed.ts';

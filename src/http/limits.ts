@@ -3,7 +3,7 @@
 
 export const BODY_BYTES_MAX = 64 * 1024;
 export const HEADER_BYTES_MAX = 16 * 1024;
-/** Checked by Scrip: Node would silently drop headers beyond its own limit, possibly an `Idempotency-Key`. */
+/** Scrip checks this limit: Node would silently drop headers beyond its own limit, possibly an `Idempotency-Key`. */
 export const HEADERS_MAX = 100;
 /** In characters. */
 export const IDEMPOTENCY_KEY_MAX = 255;
@@ -16,9 +16,9 @@ export const CONNECTIONS_MAX = 100_000;
  */
 export const SURPLUS_CONNECTIONS_MAX = 1_000;
 /**
- * Limits on the pipelined requests that are not begun, in the whole process; each takes about 2 kB. From
- * `PIPELINED_READ_MAX` on, connections that pipelined are not resumed; without this limit, garbage collection paused
- * for 20 ms at a time. From `PIPELINED_MAX` on, no paused connection is resumed.
+ * Two limits on the pipelined requests of the whole process that are not begun; each request takes about 2 kB. At
+ * `PIPELINED_READ_MAX`, connections that pipelined stay paused; without this limit, garbage collection paused for 20 ms
+ * at a time. At `PIPELINED_MAX`, all paused connections stay paused.
  */
 export const PIPELINED_READ_MAX = 5_000;
 export const PIPELINED_MAX = 50_000;

@@ -41,7 +41,7 @@ export function sendProblem(
   requestId = reply.request.id,
 ): void {
   const { status } = PROBLEMS[code];
-  // Not if the write may have been applied and has no key: a client that retries automatically could apply it twice.
+  // No `Retry-After` if the write may have been applied and has no key: an automatic retry could apply it twice.
   const isSafe = code !== 'OutcomeUnknown' || reply.request.headers['idempotency-key'] !== undefined;
   if (status === 503 && isSafe) reply.header('retry-after', RETRY_AFTER_SECONDS);
   if (code === 'Unauthorized') reply.header('www-authenticate', 'Bearer realm="scrip"');

@@ -2,7 +2,8 @@
 // `/problems/:error` and the forms of the console use this list. A new name does not compile until it has a status and
 // its texts. `problem-reply.ts` sends the responses.
 
-import type { Refusal } from '../ledger/command.ts';
+import type { Refusal, WriteCommand } from '../ledger/command.ts';
+import { OPEN_HOLDS_MAX } from '../ledger/hold.ts';
 import type { FaultCode } from '../store/store-fault.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX } from './limits.ts';
 
@@ -35,9 +36,18 @@ interface Amounts {
   readonly available: number;
 }
 
+/** The commands that can be refused with `InsufficientFunds`. */
+type Spending = Extract<WriteCommand['kind'], 'subtract' | 'hold' | 'capture'>;
+
+interface Refundable {
+  /** Null if the request named no amount. */
+  readonly requested: number | null;
+  readonly refundable: number;
+}
+
 interface Problem {
   readonly status: number;
-  /** A short description that is always the same. */
+  /** A short description, the same each time this error occurs. */
   readonly title: string;
   /** What happened in this case; a function if that depends on more than the name. */
   readonly detail: string | ((particulars: never) => string);
@@ -47,12 +57,23 @@ interface Problem {
   readonly inForm?: string;
 }
 
+const SPENT_FROM: Readonly<Record<Spending, string>> = {
+  subtract: 'The balance is',
+  hold: 'The balance is',
+  capture: 'The hold and the balance together are',
+};
+const NOT_SPENT: Readonly<Record<Spending, string>> = {
+  subtract: 'Nothing was subtracted.',
+  hold: 'Nothing was held.',
+  capture: 'Nothing was captured, and the hold stays open.',
+};
+
 export const PROBLEMS = {
   BadRequest: {
     status: 400,
     title: 'Malformed HTTP request',
     detail: 'The request is not valid HTTP. The connection is closed.',
-    remedy: 'Send the request with an HTTP library. If it comes through a proxy, look at what the proxy sends.',
+    remedy: 'Send the request with an HTTP library. If the request goes through a proxy, check what the proxy sends.',
   },
   InvalidJson: {
     status: 400,
@@ -69,9 +90,9 @@ export const PROBLEMS = {
   InsufficientFunds: {
     status: 402,
     title: 'Insufficient credits',
-    detail: ({ requested, available }: Amounts) =>
-      `The balance is ${credits(available)}, less than the ${grouped(requested)} requested. Nothing was subtracted.`,
-    remedy: 'Subtract at most `available`, or add credits first.',
+    detail: ({ requested, available, spending }: Amounts & { readonly spending: Spending }) =>
+      `${SPENT_FROM[spending]} ${credits(available)}, less than the ${grouped(requested)} requested. ${NOT_SPENT[spending]}`,
+    remedy: 'Ask for at most `available`, or add credits first.',
   },
   Forbidden: {
     status: 403,
@@ -84,6 +105,21 @@ export const PROBLEMS = {
     title: 'No current cycle',
     detail: 'This end user has no cycle to stop.',
     remedy: 'No action is needed. Check `end_user_id` if you expected a cycle.',
+  },
+  HoldNotFound: {
+    status: 404,
+    title: 'No such open hold',
+    detail:
+      'This end user has no open hold with this `hold_id`: it was captured or released, has lapsed, or never existed. Nothing was changed.',
+    remedy:
+      'Check `GET /get-holds`. If the hold has lapsed, its credits are in the balance again: spend them with `POST /subtract`, and send a longer `expires_in_seconds` next time.',
+    inForm: 'This hold is no longer open. Nothing was changed.',
+  },
+  TransactionNotFound: {
+    status: 404,
+    title: 'Transaction not found',
+    detail: 'This end user has no transaction with this `transaction_id`. Nothing was changed.',
+    remedy: 'Send the `Transaction-Id` of the subtraction or capture, and the `end_user_id` that it belongs to.',
   },
   NotFound: {
     status: 404,
@@ -102,7 +138,8 @@ export const PROBLEMS = {
     status: 408,
     title: 'Request timeout',
     detail: 'The request did not arrive in time. The connection is closed.',
-    remedy: 'Send the request again. Headers have 10 seconds to arrive, a whole request 30.',
+    remedy:
+      'Send the request again. The headers must arrive within 10 seconds, and the whole request within 30 seconds.',
   },
   CycleAlreadyActive: {
     status: 409,
@@ -110,6 +147,28 @@ export const PROBLEMS = {
     detail: 'A cycle is already active. Nothing was changed. To replace it, send "on_active": "replace".',
     remedy: 'Keep the cycle in `cycle`, or send `"on_active": "replace"`.',
     inForm: 'A cycle is already active. Stop it before you start another.',
+  },
+  TooManyHolds: {
+    status: 409,
+    title: 'Too many open holds',
+    detail: `This end user has ${grouped(OPEN_HOLDS_MAX)} open holds, the maximum. Nothing was held.`,
+    remedy: 'Capture or release holds that are no longer needed. `GET /get-holds` lists them.',
+  },
+  NotRefundable: {
+    status: 409,
+    title: 'Transaction cannot be refunded',
+    detail:
+      'This transaction did not spend credits: only subtractions and captures can be refunded. Nothing was changed.',
+    remedy: 'Send the `Transaction-Id` of a subtraction or of a capture.',
+  },
+  RefundTooLarge: {
+    status: 409,
+    title: 'Refund exceeds what was spent',
+    detail: ({ requested, refundable }: Refundable) =>
+      refundable === 0 || requested === null
+        ? 'All credits of this transaction have been refunded. Nothing was refunded.'
+        : `Of this transaction, ${credits(refundable)} can still be refunded, less than the ${grouped(requested)} requested. Nothing was refunded.`,
+    remedy: 'Refund at most `refundable`, or omit `amount` to refund all credits that are left.',
   },
   PayloadTooLarge: {
     status: 413,
@@ -141,9 +200,9 @@ export const PROBLEMS = {
     title: 'Maximum balance exceeded',
     detail: ({ requested, available }: Amounts) =>
       available === 0
-        ? 'This end user has reached the maximum balance. Nothing was added.'
-        : `This end user can hold ${grouped(available)} more ${available === 1 ? 'credit' : 'credits'}, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was added.`,
-    remedy: 'Add at most `available`. An end user can hold 2^53−1 credits.',
+        ? 'This end user has reached the maximum balance. Nothing was changed.'
+        : `This end user can have ${grouped(available)} more ${available === 1 ? 'credit' : 'credits'}, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was changed.`,
+    remedy: 'Ask for at most `available`. An end user can have at most 2^53−1 credits, including held credits.',
   },
   IdempotencyKeyReused: {
     status: 422,
@@ -168,8 +227,7 @@ export const PROBLEMS = {
     status: 500,
     title: 'Internal error',
     detail: 'Internal error. Details are logged under this request_id.',
-    remedy:
-      'Ask the operator to look up the `request_id` in the log. If the ledger may be wrong, Scrip writes no more.',
+    remedy: 'Ask the operator to look up the `request_id` in the log. If the ledger may be wrong, Scrip stops writing.',
     inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
   },
   Overloaded: {
@@ -220,12 +278,21 @@ export function formText(code: PlainProblem): string {
   return problem.inForm ?? PROBLEMS[code].detail;
 }
 
-/** The `detail` of a refusal. */
-export function refusalDetail(refusal: Refusal): string {
+/**
+ * The `detail` of a refusal.
+ *
+ * @param kind of the command that was refused
+ */
+export function refusalDetail(refusal: Refusal, kind: WriteCommand['kind'] = 'subtract'): string {
   switch (refusal.refused) {
-    case 'InsufficientFunds':
+    case 'InsufficientFunds': {
+      const spending = kind === 'hold' || kind === 'capture' ? kind : 'subtract';
+      return PROBLEMS.InsufficientFunds.detail({ ...refusal, spending });
+    }
     case 'BalanceTooLarge':
-      return PROBLEMS[refusal.refused].detail(refusal);
+      return PROBLEMS.BalanceTooLarge.detail(refusal);
+    case 'RefundTooLarge':
+      return PROBLEMS.RefundTooLarge.detail(refusal);
     default:
       return PROBLEMS[refusal.refused].detail;
   }

@@ -20,6 +20,7 @@ import type { Tracer } from '../tracing/tracer.ts';
 import { Connections, connectionOf } from './admission/connections.ts';
 import { answerMalformed } from './admission/malformed.ts';
 import type { PageQueue } from './admission/page-queue.ts';
+import { holdRoutes } from './api/hold-routes.ts';
 import { invalidRequestOf } from './api/invalid-request.ts';
 import { readJson } from './api/json-body.ts';
 import { describe, hidden } from './api/openapi.ts';
@@ -64,7 +65,7 @@ export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   /** All URLs of these pages begin with this, such as `/console/`. */
   readonly prefix: string;
-  /** Replaces a URL with this prefix that the router cannot decode by one that these pages can answer. */
+  /** Replaces a URL that has this prefix but that the router cannot decode. These pages can answer the returned URL. */
   readonly addressFor: (url: string) => string;
 }
 
@@ -104,7 +105,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   refuseMalformed(app, limits);
   const inFlight = new FairShare(limits.inFlightMax);
   app.decorateRequest('isInFlight', false);
-  // A single hook for everything that a response needs: a further hook costs a request as much as the work in it.
+  // A single hook does everything that a response needs: calling a further hook takes as long as the work in it.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
     if (request.isInFlight) inFlight.release(request.caller.account, 1);
@@ -124,6 +125,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   await describe(app, options);
   const api = async (scope: FastifyInstance) => {
     writeRoutes(scope, calls);
+    holdRoutes(scope, calls);
     readRoutes(scope, calls);
   };
   await app.register(api);
@@ -173,8 +175,8 @@ function malformedIn({ httpVersion, headers, rawHeaders }: IncomingMessage): Inv
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return new InvalidRequest('BadRequest', 'Send the request as HTTP/1.1 or HTTP/1.0.');
   const { host, expect, 'transfer-encoding': encoding } = headers;
-  // RFC 9112, section 3.2: of two Host headers, a proxy may have used the other one. Node joins them with a comma and a
-  // space.
+  // RFC 9112, section 3.2: two Host headers are refused, since a proxy may have used the other header. Node joins them
+  // with a comma and a space.
   if (host === undefined ? httpVersion !== '1.0' : host.includes(', '))
     return new InvalidRequest('BadRequest', 'Send exactly one Host header.');
   if (expect !== undefined && !CONTINUE.test(expect))
@@ -207,8 +209,8 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
     return503OnClosing: false,
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
-      // The format of the library also accepts the prefix `urn:uuid:`.
-      onCreate: (ajv) => void ajv.addFormat('uuid', UUID),
+      // The library's own format also accepts the prefix `urn:uuid:`. Named examples are for the OpenAPI document.
+      onCreate: (ajv) => void ajv.addFormat('uuid', UUID).addVocabulary(['x-examples']),
     },
     frameworkErrors: answerError,
   });

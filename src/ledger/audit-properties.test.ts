@@ -3,32 +3,31 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { ADA, histories, idAt, type MemoryLedger, NOW } from '../../test/ledger/ledger-builders.ts';
-import { audit, type Finding } from './audit.ts';
-import type { Cycle, CycleType } from './cycle.ts';
+import {
+  findingsOf,
+  idAt,
+  isAmountChecked,
+  type MemoryLedger,
+  NOW,
+  type StoredEndUser,
+} from '../../test/ledger/ledger-builders.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
+import { type Cycle, type CycleType, hasEnded } from './cycle.ts';
+import type { Hold, HoldPart } from './hold.ts';
 import { DAY_MS } from './instant.ts';
-import type { Posting } from './posting.ts';
+import type { Posting, PostingKind } from './posting.ts';
 
-interface Stored {
-  readonly cycles: readonly Cycle[];
-  /** Oldest first. */
-  readonly postings: readonly Posting[];
-  readonly now: number;
-}
+type Stored = Required<StoredEndUser>;
 
-function findings({ cycles, postings, now }: Stored): Finding[] {
-  return [...audit({ user: ADA, cycles, postings }, now)];
-}
-
-function stored({ cycles, postings, now }: MemoryLedger): Stored {
-  return { cycles, postings, now };
+function stored({ cycles, holds, postings, now }: MemoryLedger): Stored {
+  return { cycles, holds, postings, now };
 }
 
 test('the audit finds nothing wrong in random histories that the ledger wrote, at once and later', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 400 }), (ledger, days) => {
-      assert.deepEqual(findings(stored(ledger)), []);
-      assert.deepEqual(findings({ ...stored(ledger), now: ledger.now + days * DAY_MS }), []);
+      assert.deepEqual(findingsOf(stored(ledger)), []);
+      assert.deepEqual(findingsOf({ ...stored(ledger), now: ledger.now + days * DAY_MS }), []);
     }),
     { numRuns: 400 },
   );
@@ -57,10 +56,46 @@ const CYCLE_FIELDS: { readonly [Field in keyof Cycle]: Other<Cycle, Field> } = {
   status: ({ status }) => otherThan(status, ['active', 'canceled', 'superseded']),
   amount: ({ amount }) => deltas.map((delta) => amount + delta),
   remaining: ({ remaining }) => deltas.map((delta) => remaining + delta),
+  held: ({ held }) => deltas.map((delta) => held + delta),
   start: ({ start }) => deltas.map((delta) => start + delta),
   end: ({ end }) => deltas.map((delta) => end + delta),
   validityDays: ({ validityDays }) => deltas.map((delta) => validityDays + delta),
 };
+
+const PART_FIELDS: { readonly [Field in keyof HoldPart]: Other<HoldPart, Field> } = {
+  cycleId: ({ cycleId }, all) => otherId(cycleId, all),
+  period: ({ period }) => deltas.map((delta) => period + delta),
+  amount: ({ amount }) => deltas.map((delta) => amount + delta),
+  end: ({ end }) => deltas.map((delta) => end + delta),
+};
+
+const HOLD_FIELDS: { readonly [Field in keyof Hold]: Other<Hold, Field> } = {
+  id: () => strangers,
+  expiresAt: ({ expiresAt }) => deltas.map((delta) => expiresAt + delta),
+  parts: ({ parts }, all) =>
+    fc.nat({ max: parts.length - 1 }).chain((place) => {
+      const part = parts[place] as HoldPart;
+      const changed = Object.entries(PART_FIELDS).map(([field, other]) =>
+        (other as Other<HoldPart, keyof HoldPart>)(part, all).map((value) =>
+          parts.with(place, { ...part, [field]: value }),
+        ),
+      );
+      return fc.oneof(...changed, fc.constant(parts.toSpliced(place, 1)), fc.constant(parts.toSpliced(place, 0, part)));
+    }),
+};
+
+const KINDS: readonly PostingKind[] = [
+  'add',
+  'start-cycle',
+  'renew',
+  'subtract',
+  'stop-cycle',
+  'hold',
+  'capture',
+  'release',
+  'lapse',
+  'refund',
+];
 
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
@@ -68,8 +103,9 @@ type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
-  kind: ({ kind }) => otherThan(kind, ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle']),
+  kind: ({ kind }) => otherThan(kind, KINDS),
   amount: ({ amount }) => deltas.map((delta) => amount + delta),
+  held: ({ held }) => deltas.map((delta) => held + delta),
   createdAt: ({ createdAt }) => deltas.map((delta) => createdAt + delta),
   expiresAt: ({ expiresAt }) => deltas.map((delta) => expiresAt + delta),
   terms: ({ terms }) =>
@@ -80,25 +116,65 @@ const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> 
           otherThan<CycleType>(terms.type, ['one-time', 'recurring']).map((type) => ({ ...terms, type })),
           deltas.map((delta) => ({ ...terms, validityDays: terms.validityDays + delta })),
         ),
+  reference: ({ reference }, { postings }) =>
+    otherThan(reference, [null, idAt(0), ...new Set(postings.map(({ transactionId }) => transactionId))]),
+  holdExpiresAt: ({ holdExpiresAt }) =>
+    holdExpiresAt === null
+      ? deltas.map((delta) => NOW + delta)
+      : fc.oneof(
+          fc.constant(null),
+          deltas.map((delta) => holdExpiresAt + delta),
+        ),
 };
 
+/** Whether the audit can detect this change to a field of a posting. */
+function isFound(field: PostingField, posting: Posting, changed: Posting, all: Stored): boolean {
+  switch (field) {
+    case 'amount':
+      return isAmountChecked(posting, all);
+    case 'cycleId':
+    case 'reference':
+      return posting.kind !== 'refund' || !isRefundOf(changed, all);
+    case 'holdExpiresAt':
+      return changed.holdExpiresAt === null || posting.kind !== 'hold' || isExpiryChecked(posting, all);
+    default:
+      return true;
+  }
+}
+
+/** Whether the transaction that a refund refers to spent credits of the same period. */
+function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postings }: Stored): boolean {
+  return postings.some(
+    (other) =>
+      other.transactionId === reference &&
+      (other.kind === 'subtract' || other.kind === 'capture') &&
+      other.cycleId === cycleId &&
+      other.period === period &&
+      other.expiresAt === expiresAt,
+  );
+}
+
 /**
- * The audit cannot check the amount of a subtraction from an earlier period of a cycle: only the remaining credits of
- * the latest period are stored.
+ * Whether the audit can check the expiry of a hold. It cannot if the hold has a single posting and was captured or
+ * released.
  */
-function isCompared({ kind, cycleId, period }: Posting, { cycles }: Stored): boolean {
-  return kind !== 'subtract' || cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
+function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: Stored): boolean {
+  const isOpen = holds.some((hold) => hold.id === id);
+  const hasLapsed = postings.some(({ kind, reference }) => kind === 'lapse' && reference === id);
+  return isOpen || hasLapsed || postings.filter(({ transactionId }) => transactionId === id).length > 1;
 }
 
 const written = histories.map(stored).filter(({ postings }) => postings.length > 0);
+const withHolds = written.filter(({ holds }) => holds.length > 0);
 
 /** A random history, and a changed copy of its row at the index `place`: one field has another value. */
 function changes<Row extends object>(
   rowsOf: (all: Stored) => readonly Row[],
   field: keyof Row,
   other: (row: Row, all: Stored) => fc.Arbitrary<unknown>,
+  from = written,
 ): fc.Arbitrary<{ all: Stored; place: number; changed: Row }> {
-  return written.chain((all) =>
+  return from.chain((all) =>
     fc.nat({ max: rowsOf(all).length - 1 }).chain((place) => {
       const row = rowsOf(all)[place] as Row;
       return other(row, all).map((value) => ({ all, place, changed: { ...row, [field]: value } }));
@@ -111,7 +187,19 @@ for (const [field, other] of Object.entries(CYCLE_FIELDS)) {
     const any = changes(({ cycles }) => cycles, field as keyof Cycle, other as Other<Cycle, keyof Cycle>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
-        assert.notDeepEqual(findings({ ...all, cycles: all.cycles.with(place, changed) }), []);
+        fc.pre(field !== 'held' || !hasEnded(changed, all.now));
+        assert.notDeepEqual(findingsOf({ ...all, cycles: all.cycles.with(place, changed) }), []);
+      }),
+    );
+  });
+}
+
+for (const [field, other] of Object.entries(HOLD_FIELDS)) {
+  test(`in a random history, the audit finds any change to the field ${field} of a stored hold`, () => {
+    const any = changes(({ holds }) => holds, field as keyof Hold, other as Other<Hold, keyof Hold>, withHolds);
+    fc.assert(
+      fc.property(any, ({ all, place, changed }) => {
+        assert.notDeepEqual(findingsOf({ ...all, holds: all.holds.with(place, changed) }), []);
       }),
     );
   });
@@ -122,12 +210,20 @@ for (const [field, other] of Object.entries(POSTING_FIELDS)) {
     const any = changes(({ postings }) => postings, field as PostingField, other as Other<Posting, PostingField>);
     fc.assert(
       fc.property(any, ({ all, place, changed }) => {
-        fc.pre(field !== 'amount' || isCompared(all.postings[place] as Posting, all));
-        assert.notDeepEqual(findings({ ...all, postings: all.postings.with(place, changed) }), []);
+        fc.pre(isFound(field as PostingField, all.postings[place] as Posting, changed, all));
+        assert.notDeepEqual(findingsOf({ ...all, postings: all.postings.with(place, changed) }), []);
       }),
       { numRuns: 200 },
     );
   });
+}
+
+/**
+ * Whether the audit can detect that a posting is missing: the posting moved credits that are still stored, or changed a
+ * hold.
+ */
+function isMissed(posting: Posting, all: Stored): boolean {
+  return isAmountChecked(posting, all) || posting.held !== 0;
 }
 
 test('in a random history, the audit finds any missing or duplicate cycle or posting', () => {
@@ -137,22 +233,36 @@ test('in a random history, the audit finds any missing or duplicate cycle or pos
       const cycle = random % cycles.length;
       const posting = random % postings.length;
       const row = postings[posting] as Posting;
-      assert.notDeepEqual(findings({ ...all, cycles: cycles.toSpliced(cycle, 1) }), []);
-      assert.notDeepEqual(findings({ ...all, cycles: cycles.toSpliced(cycle, 0, cycles[cycle] as Cycle) }), []);
-      assert.notDeepEqual(findings({ ...all, postings: postings.toSpliced(posting, 0, row) }), []);
-      if (isCompared(row, all)) assert.notDeepEqual(findings({ ...all, postings: postings.toSpliced(posting, 1) }), []);
+      assert.notDeepEqual(findingsOf({ ...all, cycles: cycles.toSpliced(cycle, 1) }), []);
+      assert.notDeepEqual(findingsOf({ ...all, cycles: cycles.toSpliced(cycle, 0, cycles[cycle] as Cycle) }), []);
+      assert.notDeepEqual(findingsOf({ ...all, postings: postings.toSpliced(posting, 0, row) }), []);
+      if (!isMissed(row, all)) return;
+      assert.notDeepEqual(findingsOf({ ...all, postings: postings.toSpliced(posting, 1) }), []);
     }),
     { numRuns: 300 },
   );
 });
 
+test('in a random history, the audit finds any missing or duplicate hold, and any other order of the holds', () => {
+  fc.assert(
+    fc.property(withHolds, fc.nat(), (all, random) => {
+      const { holds } = all;
+      const place = random % holds.length;
+      assert.notDeepEqual(findingsOf({ ...all, holds: holds.toSpliced(place, 1) }), []);
+      assert.notDeepEqual(findingsOf({ ...all, holds: holds.toSpliced(place, 0, holds[place] as Hold) }), []);
+      if (holds.length > 1) assert.notDeepEqual(findingsOf({ ...all, holds: holds.toReversed() }), []);
+    }),
+  );
+});
+
 test('in a random history, the audit finds any two swapped postings of different transactions', () => {
   fc.assert(
-    fc.property(written, fc.nat(), fc.nat(), ({ cycles, postings, now }, one, other) => {
+    fc.property(written, fc.nat(), fc.nat(), (all, one, other) => {
+      const { postings } = all;
       const [a, b] = [one % postings.length, other % postings.length];
       const [first, second] = [postings[a] as Posting, postings[b] as Posting];
       fc.pre(first.transactionId !== second.transactionId);
-      assert.notDeepEqual(findings({ cycles, postings: postings.with(a, second).with(b, first), now }), []);
+      assert.notDeepEqual(findingsOf({ ...all, postings: postings.with(a, second).with(b, first) }), []);
     }),
   );
 });

@@ -1,16 +1,18 @@
 // Checks the invariants of one end user: folds all of its postings again, and compares the result with the stored
-// cycles. `scrip verify` runs this for every end user.
+// cycles and holds. `scrip verify` runs this for every end user.
 
 import { AMOUNT_MAX } from './amount.ts';
 import { apply } from './apply.ts';
 import type { EndUserKey } from './command.ts';
 import { brokenRules, type Cycle, hasEnded, isActiveRecurring, isLive } from './cycle.ts';
+import { type Referenced, refundableIn } from './decide-refund.ts';
+import { type Hold, lapseOrder } from './hold.ts';
 import type { Instant } from './instant.ts';
 import { type Invariant, InvariantViolation } from './invariant.ts';
 import { nextEvent } from './next-event.ts';
-import { type Posting, RENEWAL_ACTOR } from './posting.ts';
+import { isByTime, LAPSE_ACTOR, type Posting, type PostingKind, RENEWAL_ACTOR } from './posting.ts';
 import { EMPTY_STATE, type EndUserState } from './state.ts';
-import { instantOf } from './transaction-id.ts';
+import { instantOf, type TransactionId } from './transaction-id.ts';
 
 export interface Finding {
   readonly invariant: Invariant;
@@ -25,22 +27,27 @@ export interface AuditedEndUser {
   readonly user: EndUserKey;
   /** All stored cycles, including ended ones, each in its latest period. */
   readonly cycles: readonly Cycle[];
-  /** All postings, oldest first. They are read once and not kept in memory. */
+  /** All stored holds, in the order in which they lapse. */
+  readonly holds: readonly Hold[];
+  /** All postings, oldest first. They are read once; only refunds are kept in memory. */
   readonly postings: Iterable<Posting>;
+  /** Returns the postings of a transaction of this end user, or none if the transaction does not exist. */
+  readonly find: (id: TransactionId) => readonly Posting[];
 }
 
 /** @param now the latest instant that the store has used */
-export function* audit({ user, cycles, postings }: AuditedEndUser, now: Instant): Generator<Finding> {
+export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding> {
+  const { user, cycles, holds, postings, find } = audited;
   const stored = new Map<string, Cycle>();
   for (const cycle of cycles) {
     if (stored.has(cycle.id)) yield { invariant: 3, user, message: `cycle ${cycle.id} is stored twice` };
     stored.set(cycle.id, cycle);
   }
-  const fold = new AuditFold(stored, now);
+  const fold = new AuditFold(stored, find, now);
   for (const posting of postings) {
     for (const [invariant, message] of fold.add(posting)) yield { invariant, user, message };
   }
-  for (const [invariant, message] of fold.end()) yield { invariant, user, message };
+  for (const [invariant, message] of fold.end(holds)) yield { invariant, user, message };
   for (const [invariant, message] of faultsOfBalance(cycles, fold.unexpired, now)) yield { invariant, user, message };
 }
 
@@ -55,19 +62,24 @@ class AuditFold {
   unexpired = 0n;
   readonly #stored: Map<string, Cycle>;
   readonly #now: Instant;
+  readonly #find: AuditedEndUser['find'];
+  /** The postings of refunds read so far, by the id of the refunded transaction. */
+  readonly #refunds = new Map<TransactionId, Posting[]>();
   #state: EndUserState = EMPTY_STATE;
   #pruneAbove = PRUNED_ABOVE;
-  #previous: Posting | null = null;
+  /** The postings of the latest transaction that were read so far. */
+  #transaction: Posting[] = [];
 
-  constructor(stored: Map<string, Cycle>, now: Instant) {
+  constructor(stored: Map<string, Cycle>, find: AuditedEndUser['find'], now: Instant) {
     this.#stored = stored;
+    this.#find = find;
     this.#now = now;
   }
 
   *add(posting: Posting): Generator<Fault> {
     for (const [invariant, fault] of this.#faultsOf(posting))
       yield [invariant, `transaction ${posting.transactionId} ${fault}`];
-    this.#previous = posting;
+    this.#transaction.push(posting);
     if (posting.expiresAt > this.#now) this.unexpired += BigInt(posting.amount);
     try {
       this.#state = apply(this.#state, posting);
@@ -78,9 +90,10 @@ class AuditFold {
     if (this.#state.cycles.length > this.#pruneAbove) yield* this.#prune(posting.createdAt);
   }
 
-  /** Cycles that are missing, differ from the postings, or should not be stored. */
-  *end(): Generator<Fault> {
+  /** Cycles and holds that are missing, differ from the postings, or should not be stored. */
+  *end(holds: readonly Hold[]): Generator<Fault> {
     yield* this.#compare(this.#state.cycles);
+    yield* holdDifferences(this.#state.holds, holds);
     for (const cycle of this.#stored.values()) {
       for (const [invariant, rule] of brokenRules(cycle))
         yield [invariant, `cycle ${cycle.id} breaks the rule that ${rule}`];
@@ -91,7 +104,7 @@ class AuditFold {
   *#prune(at: Instant): Generator<Fault> {
     const { cycles } = this.#state;
     yield* this.#compare(cycles.filter((cycle) => !isLive(cycle, at)));
-    this.#state = { cycles: cycles.filter((cycle) => isLive(cycle, at)) };
+    this.#state = { cycles: cycles.filter((cycle) => isLive(cycle, at)), holds: this.#state.holds };
     this.#pruneAbove = 2 * this.#state.cycles.length + PRUNED_ABOVE;
   }
 
@@ -100,7 +113,7 @@ class AuditFold {
       const stored = this.#stored.get(cycle.id);
       this.#stored.delete(cycle.id);
       if (stored === undefined) yield [1, `cycle ${cycle.id} is not stored`];
-      else yield* differences(cycle, stored);
+      else yield* differences(cycle, stored, this.#now);
     }
   }
 
@@ -109,21 +122,74 @@ class AuditFold {
     if (createdAt !== instantOf(transactionId)) yield [4, 'has a time that differs from the time in its id'];
     if (createdAt > this.#now) yield [4, 'is later than the clock of the ledger'];
     if (actor === '') yield [4, 'has no actor'];
-    if ((actor === RENEWAL_ACTOR) !== (kind === 'renew')) yield [4, `has the kind ${kind}, but the actor ${actor}`];
-    const previous = this.#previous;
-    if (previous !== null && transactionId < previous.transactionId) yield [4, 'is stored after a later transaction'];
-    if (previous?.transactionId === transactionId) yield* faultsWithin(previous, posting);
+    if ((actor === RENEWAL_ACTOR) !== (kind === 'renew') || (actor === LAPSE_ACTOR) !== (kind === 'lapse'))
+      yield [4, `has the kind ${kind}, but the actor ${actor}`];
+    const latestId = this.#transaction[0]?.transactionId;
+    if (latestId !== undefined && transactionId < latestId) yield [4, 'is stored after a later transaction'];
+    if (transactionId !== latestId) this.#transaction = [];
+    yield* faultsWithin(this.#transaction, posting);
     const due = nextEvent(this.#state, createdAt);
-    if (kind === 'renew' && !due?.some((event) => isSame(event, posting))) yield [3, 'is a renewal that was not due'];
-    if (kind !== 'renew' && due !== null) yield [3, 'comes before a renewal that was already due'];
+    if (isByTime(kind) && !due?.some((event) => isSame(event, posting)))
+      yield [3, `is a ${nounFor(kind)} that was not due`];
+    if (!isByTime(kind) && due?.[0]) yield [3, `comes before a ${nounFor(due[0].kind)} that was already due`];
+    if (posting.reference !== null && !REFERRING.has(kind))
+      yield [4, `has the kind ${kind}, but refers to a transaction`];
+    if (posting.holdExpiresAt !== null && kind !== 'hold') yield [4, `has the kind ${kind}, but the expiry of a hold`];
+    if (kind === 'hold' && !this.#isRunning(posting)) yield [1, 'holds credits of a period that is not running'];
+    // A capture spends held credits before any others, so its first posting spends held credits.
+    const isFirst = this.#transaction.length === 0;
+    if (kind === 'capture' && isFirst && (posting.held === 0 || posting.amount === 0))
+      yield [1, 'captures no held credits'];
+    if (kind === 'refund') yield* this.#refundFaults(posting);
+  }
+
+  #isRunning({ cycleId, period, createdAt, expiresAt }: Posting): boolean {
+    const cycle = this.#state.cycles.find(({ id }) => id === cycleId);
+    return cycle?.period === period && cycle.end === expiresAt && expiresAt > createdAt;
+  }
+
+  *#refundFaults(posting: Posting): Generator<Fault> {
+    const { reference } = posting;
+    if (reference === null) return;
+    const refunds = this.#refunds.get(reference) ?? [];
+    this.#refunds.set(reference, refunds);
+    if (posting.terms === null) yield* refundFaults({ postings: this.#find(reference), refunds }, posting);
+    else if (posting.amount !== expiredIn(this.#transaction))
+      yield [1, 'opens a cycle with other credits than it refunds to ended cycles'];
+    refunds.push(posting);
   }
 }
 
-/** Contradictions between two postings of one transaction. */
-function* faultsWithin(a: Posting, b: Posting): Generator<Fault> {
-  if (a.cycleId === b.cycleId && a.period === b.period) yield [4, 'touches the same cycle twice'];
-  if (a.actor !== b.actor || a.kind !== b.kind) yield [4, 'has conflicting actors or kinds'];
-  if (a.note !== b.note) yield [4, 'has two notes'];
+/** The kinds of postings with a `reference`. `apply` checks that the reference is present. */
+const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'lapse', 'refund']);
+
+function* refundFaults(referenced: Referenced, posting: Posting): Generator<Fault> {
+  const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
+  if (reference !== null && reference >= transactionId) yield [4, `refunds the later transaction ${reference}`];
+  if (refundableIn(referenced, posting) < amount) yield [1, `refunds more of transaction ${reference} than was spent`];
+  const spent = referenced.postings.find((each) => each.cycleId === cycleId && each.period === period);
+  if (spent !== undefined && spent.expiresAt !== expiresAt) yield [4, 'refunds to a period with another end'];
+}
+
+/** The credits that a refund returns to ended cycles. */
+function expiredIn(refund: readonly Posting[]): number {
+  return refund.reduce((sum, { amount, createdAt, expiresAt }) => (expiresAt <= createdAt ? sum + amount : sum), 0);
+}
+
+/** Contradictions between a posting and the postings of the same transaction before it. */
+function* faultsWithin(before: readonly Posting[], posting: Posting): Generator<Fault> {
+  const [first] = before;
+  if (first === undefined) return;
+  const { cycleId, period } = posting;
+  if (before.some((each) => each.cycleId === cycleId && each.period === period))
+    yield [4, 'touches the same cycle twice'];
+  if (posting.actor !== first.actor || posting.kind !== first.kind) yield [4, 'has conflicting actors or kinds'];
+  if (posting.note !== first.note) yield [4, 'has two notes'];
+  if (posting.reference !== first.reference) yield [4, 'refers to two transactions'];
+}
+
+function nounFor(kind: PostingKind): string {
+  return kind === 'renew' ? 'renewal' : kind;
 }
 
 function isSame(a: Posting, b: Posting): boolean {
@@ -132,6 +198,7 @@ function isSame(a: Posting, b: Posting): boolean {
 
 const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] = [
   ['remaining', 1],
+  ['held', 1],
   ['amount', 1],
   ['period', 3],
   ['status', 3],
@@ -141,14 +208,32 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['validityDays', 4],
 ];
 
-function* differences(expected: Cycle, stored: Cycle): Generator<Fault> {
+/** @param now `held` is not compared in cycles that have ended at `now`, because it has no meaning there */
+function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<Fault> {
   for (const [field, invariant] of FIELDS) {
+    if (field === 'held' && hasEnded(expected, now)) continue;
     if (stored[field] !== expected[field])
       yield [
         invariant,
         `cycle ${stored.id} is stored with ${field} ${stored[field]}; its postings say ${expected[field]}`,
       ];
   }
+}
+
+/** @param expected in the order in which they lapse */
+function* holdDifferences(expected: readonly Hold[], stored: readonly Hold[]): Generator<Fault> {
+  const open = new Map(expected.map((hold) => [hold.id, hold]));
+  for (const [index, hold] of stored.entries()) {
+    const previous = stored[index - 1];
+    if (previous !== undefined && lapseOrder(previous, hold) > 0)
+      yield [1, `hold ${hold.id} is stored after a hold that lapses later`];
+    const said = open.get(hold.id);
+    open.delete(hold.id);
+    if (said === undefined) yield [1, `hold ${hold.id} is stored, but its postings do not leave it open`];
+    else if (JSON.stringify(hold) !== JSON.stringify(said))
+      yield [1, `hold ${hold.id} is stored as ${JSON.stringify(hold)}; its postings say ${JSON.stringify(said)}`];
+  }
+  for (const id of open.keys()) yield [1, `hold ${id} is open, but not stored`];
 }
 
 function* faultsOfBalance(cycles: readonly Cycle[], unexpired: bigint, now: Instant): Generator<Fault> {

@@ -1,11 +1,15 @@
-// The balance is the sum of the cycles that have not ended at an instant, and must be exact as a JavaScript number.
+// The balance at an instant is the exact sum of the spendable credits of all cycles that have not ended. Renewals and
+// lapses count before they are stored.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { holding, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
-import { activeBalance } from './balance.ts';
-import type { Cycle } from './cycle.ts';
-import { DAY_MS } from './instant.ts';
+import { applyAll } from './apply.ts';
+import { activeBalance, cyclesAt } from './balance.ts';
+import { type Cycle, periodAfter } from './cycle.ts';
+import { DAY_MS, type Instant } from './instant.ts';
+import type { EndUserState } from './state.ts';
 import { transactionId } from './transaction-id.ts';
 
 const START = Date.UTC(2026, 0, 15, 9, 30);
@@ -13,12 +17,13 @@ const END = START + DAY_MS;
 
 function cycle(change: Partial<Cycle> = {}): Cycle {
   return {
-    id: transactionId({ at: START, sequence: 1, tail: 'aaaaaaaaaaaa' }),
+    id: transactionId({ at: START, sequence: 2, tail: 'aaaaaaaaaaaa' }),
     period: 0,
     type: 'one-time',
     status: 'active',
     amount: 100,
     remaining: 100,
+    held: 0,
     start: START,
     end: END,
     validityDays: 1,
@@ -41,7 +46,7 @@ for (const [when, now, balance] of INSTANTS) {
   test(`credits ${when}`, () => assert.equal(activeBalance([cycle()], now), balance));
 }
 
-test('the balance counts what is left in a cycle, not what it started with', () => {
+test('the balance counts the remaining credits of a cycle, not its initial credits', () => {
   assert.equal(activeBalance([cycle({ remaining: 1 })], START), 1);
   assert.equal(activeBalance([cycle({ remaining: 0 })], START), 0);
 });
@@ -66,4 +71,53 @@ test('a balance above 2^53−1 fails an assertion instead of being rounded', () 
   const cycles = [cycle({ remaining: 1 }), cycle({ remaining: AMOUNT_MAX })];
   assert.throws(() => activeBalance(cycles, START), { name: 'AssertionError' });
   assert.equal(activeBalance(cycles, END), 0, 'ended cycles do not count');
+});
+
+test('held credits do not count towards the balance', () => {
+  assert.equal(activeBalance([cycle({ remaining: 60, held: 45 })], START), 15);
+  assert.equal(activeBalance([cycle({ remaining: 60, held: 60 })], START), 0);
+});
+
+const LAPSE = START + 1_000;
+const BOUGHT = oneTime({ start: START });
+const DAILY = recurring({ start: START, validityDays: 1 }, 3);
+
+/** The held credits of each cycle, as a reader sees them at `at`. */
+function heldOf(state: EndUserState, at: Instant): number[] {
+  return cyclesAt(state, at).map(({ held }) => held);
+}
+
+for (const [when, at, held] of [
+  ['a millisecond before it lapses', LAPSE - 1, [10, 5]],
+  ['when it lapses, although the lapse is not stored', LAPSE, [0, 0]],
+  ['after it has lapsed, although the lapse is not stored', LAPSE + 1, [0, 0]],
+] as const) {
+  test(`a reader sees ${held[0] === 0 ? 'no credits' : 'the credits'} of a hold as held ${when}`, () => {
+    const parts = [BOUGHT, DAILY].map((each, index) => holding(each, 10 - 5 * index, { until: LAPSE }));
+    assert.deepEqual(heldOf(applyAll(stateOf(BOUGHT, DAILY), parts), at), held);
+  });
+}
+
+test('a lapsed hold returns only its own credits: other holds on the same cycle keep their credits', () => {
+  const holds = [1, 20, 300].map((amount, index) =>
+    holding({ ...BOUGHT, amount: 400 }, amount, { until: LAPSE + index, sequence: 90 + index }),
+  );
+  const state = applyAll(stateOf({ ...BOUGHT, amount: 400, remaining: 400 }), holds);
+  assert.deepEqual(
+    [LAPSE - 1, LAPSE, LAPSE + 1, LAPSE + 2].map((at) => heldOf(state, at)),
+    [[321], [320], [300], [0]],
+  );
+});
+
+test('a hold on one period never changes the next period, whether it is open or lapses', () => {
+  const state = applyAll(stateOf(DAILY), [holding(DAILY, 10, { until: END + 1 })]);
+  assert.deepEqual(cyclesAt(state, END - 1), [{ ...DAILY, held: 10 }]);
+  for (const at of [END, END + 1, END + 2]) assert.deepEqual(cyclesAt(state, at), [periodAfter(DAILY, 1)]);
+});
+
+test('reading a balance does not change the state', () => {
+  const state = applyAll(stateOf(BOUGHT, DAILY), [holding(BOUGHT, 10, { until: LAPSE })]);
+  const copy = structuredClone(state);
+  cyclesAt(state, LAPSE + 2 * DAY_MS);
+  assert.deepEqual(state, copy);
 });

@@ -1,5 +1,4 @@
-// A batch is decided in the order of its commands, independently for each end user, and enters a limited number of due
-// renewals.
+// A batch decides its commands in order, independently for each end user, and applies a limited number of due renewals.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -22,8 +21,8 @@ import {
   subtract as subtraction,
 } from '../../test/ledger/ledger-builders.ts';
 import { applyAll } from './apply.ts';
-import { batchOf, type DecidedBatch, decideBatch } from './batch.ts';
-import { ACCEPTED, type Command } from './command.ts';
+import { batchOf, type DecidedBatch, decideBatch, NO_REFERENCED } from './batch.ts';
+import type { Command } from './command.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
 import { NO_RECORDS } from './idempotency.ts';
 import { settle } from './settle.ts';
@@ -49,7 +48,8 @@ function decideAll(
   states: readonly EndUserState[],
   eventsMax = EVENTS_MAX,
 ): DecidedBatch {
-  return decideBatch(batchOf(commands), { states, records: NO_RECORDS }, momentAt(NOW), eventsMax);
+  const loaded = { states, records: NO_RECORDS, referenced: NO_REFERENCED };
+  return decideBatch(batchOf(commands), loaded, momentAt(NOW), eventsMax);
 }
 
 /** Each outcome in one word; null for a command that was postponed. */
@@ -111,10 +111,10 @@ test('starts and stops of an end user within one batch are decided in the order 
   );
 });
 
-test('the ids of a batch ascend in the order of its commands', () => {
+test('the transaction ids of a batch ascend in the order of its commands', () => {
   const { changes } = decideAll([add(ADA, 1), add(BOB, 1), add(ADA, 1)], [NONE, NONE]);
   const ids = changes.map(({ postings }) => postings.map(({ transactionId }) => transactionId));
-  assert.deepEqual(ids, [[idAt(NOW, 1), idAt(NOW, 3)], [idAt(NOW, 2)]]);
+  assert.deepEqual(ids, [[idAt(NOW, 2), idAt(NOW, 4)], [idAt(NOW, 3)]]);
 });
 
 test('a refusal has no effect on other commands of its batch, of the same end user or of others', () => {
@@ -143,7 +143,7 @@ test('a change contains the postings of all commands of its end user, and the st
   const spent = oneTime({ remaining: 30 }, 9);
   const before = stateOf(untouched, spent);
   const { changes } = decideAll([subtract(ADA, 100), subtract(ADA, 10), add(ADA, 4)], [before]);
-  const added = oneTime({ amount: 4 }, 3);
+  const added = oneTime({ amount: 4 }, 4);
   assert.equal(changes.length, 1);
   assert.equal(changes[0]?.before, before);
   assert.deepEqual(changes[0]?.after.cycles, [{ ...untouched, remaining: 0 }, { ...spent, remaining: 20 }, added]);
@@ -157,30 +157,31 @@ test('a change contains the postings of all commands of its end user, and the st
   );
 });
 
-test('due renewals are entered before a command is decided', () => {
+test('due renewals are applied before a command is decided', () => {
   const decided = decideAll([subtract(ADA, 100), subtract(ADA, 1)], [stateOf(daily(3, { remaining: 0 }))]);
   assert.deepEqual(outcomes(decided), ['accepted', 'InsufficientFunds']);
   assert.deepEqual(postingCounts(decided), [[0, 3, 1]]);
   assert.deepEqual(decided.changes[0]?.after.cycles, [{ ...periodAfter(daily(3), 3), remaining: 0 }]);
 });
 
-test('due renewals are entered even if the command is refused', () => {
+test('due renewals are applied even if the command is refused', () => {
   const decided = decideAll([subtract(ADA, 101)], [stateOf(daily(1))]);
   assert.deepEqual(outcomes(decided), ['InsufficientFunds']);
   assert.deepEqual(decided.changes[0]?.postings, [opening(periodAfter(daily(1), 1))]);
 });
 
-test('a settle command enters due renewals and nothing else', () => {
+test('a settle command applies due renewals and nothing else', () => {
   const decided = decideAll([settling(ADA), settling(BOB)], [stateOf(daily(2)), stateOf(daily(0))]);
-  assert.deepEqual(decided.outcomes, [ACCEPTED, ACCEPTED]);
+  const nothing = { refused: null, transactionId: null };
+  assert.deepEqual(decided.outcomes, [nothing, nothing]);
   assert.deepEqual(postingCounts(decided), [[0, 2, 0]]);
 });
 
-test('a command is decided if exactly as many renewals are due as a batch may enter', () => {
+test('a command is decided if the number of due renewals equals the limit of the batch', () => {
   assert.deepEqual(outcomes(decideAll([subtract(ADA, 1)], [stateOf(daily(4))], 4)), ['accepted']);
 });
 
-test('with one due renewal more than a batch may enter, the oldest are entered and the commands are postponed', () => {
+test('if the due renewals exceed the limit of the batch by one, the oldest ones are applied and the commands are postponed', () => {
   const decided = decideAll([subtract(ADA, 1), add(ADA, 1)], [stateOf(daily(5))], 4);
   assert.deepEqual(decided.outcomes, [null, null]);
   assert.deepEqual(
@@ -190,7 +191,7 @@ test('with one due renewal more than a batch may enter, the oldest are entered a
   assert.deepEqual(decided.changes[0]?.after.cycles, [periodAfter(daily(5), 4)]);
 });
 
-test('a postponed command enters the next due renewals with each batch until it is decided', () => {
+test('each batch with a postponed command applies further due renewals until the command is decided', () => {
   let state = stateOf(daily(10));
   const renewals: number[] = [];
   let decided = decideAll([subtract(ADA, 1)], [state], 4);
@@ -253,7 +254,7 @@ function cyclesAfter({ changes }: DecidedBatch, user: number): Cycle[] | undefin
   return changes.find(({ index }) => index === user)?.after.cycles.map((cycle) => ({ ...cycle, id: '' }));
 }
 
-test('commands have the same outcomes in a batch with other end users as in a batch of one end user', () => {
+test('commands have the same outcomes whether or not their batch also contains other end users', () => {
   const users = fc.constantFrom(ADA, BOB, CAT);
   const commands = fc.oneof(
     fc.tuple(users, fc.integer({ min: 1, max: 9 })).map(([user, amount]) => add(user, amount)),
@@ -278,7 +279,7 @@ test('commands have the same outcomes in a batch with other end users as in a ba
   );
 });
 
-test('the state after a change is the state before it with its postings applied', () => {
+test('the state after a change is the state before the change with the postings applied', () => {
   const commands = [subtract(ADA, 30), start(ADA, 'replace'), add(ADA, 5), subtract(ADA, 80), stopCycle()];
   const before = stateOf(daily(3));
   const [change] = decideAll(commands, [before]).changes;

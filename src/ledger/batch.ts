@@ -10,9 +10,12 @@ import {
   type Idempotency,
   needs,
   type Outcome,
+  type Refund,
   type WriteCommand,
 } from './command.ts';
-import { decide, type Moment } from './decide.ts';
+import { decide } from './decide.ts';
+import type { Referenced } from './decide-refund.ts';
+import type { Moment } from './decision.ts';
 import {
   type IdempotencyRecord,
   type IdempotencyRecords,
@@ -23,6 +26,7 @@ import {
 import type { Posting } from './posting.ts';
 import { settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
+import type { TransactionId } from './transaction-id.ts';
 
 export interface Batch {
   readonly commands: readonly Command[];
@@ -34,6 +38,15 @@ export interface Batch {
   readonly userOf: readonly number[];
   /** For each command, the name of its idempotency record; null for a command without a key. */
   readonly recordNames: readonly (string | null)[];
+  /** The transactions that refunds refer to; usually none. */
+  readonly references: readonly Reference[];
+}
+
+/** A transaction of an end user that a command needs. */
+export interface Reference {
+  /** The index in `users`. */
+  readonly user: number;
+  readonly transaction: TransactionId;
 }
 
 /** The effect of a batch on one end user. */
@@ -47,7 +60,7 @@ export interface UserChange {
 }
 
 export interface DecidedBatch {
-  /** One outcome for each command; null if more renewals are due for the end user than fit this batch. */
+  /** One outcome for each command; null if more events are due for the end user than fit into this batch. */
   readonly outcomes: readonly (Outcome | null)[];
   /** Only of end users with new postings. */
   readonly changes: readonly UserChange[];
@@ -72,7 +85,11 @@ export function batchOf(commands: readonly Command[]): Batch {
     const { idempotencyKey } = needs(command);
     return idempotencyKey === null ? null : recordName(names[userOf[index] as number] as string, idempotencyKey);
   });
-  return { commands, users, names, userOf, recordNames };
+  const references = commands.flatMap((command, index): Reference[] => {
+    const { transaction } = needs(command);
+    return transaction === null ? [] : [{ user: userOf[index] as number, transaction }];
+  });
+  return { commands, users, names, userOf, recordNames, references };
 }
 
 /** The data that a store has loaded for a batch. */
@@ -81,22 +98,42 @@ export interface LoadedBatch {
   readonly states: readonly EndUserState[];
   /** The stored records of the keys in the batch. */
   readonly records: IdempotencyRecords;
+  /** The transactions of `batch.references` that exist, by `referenceName`. */
+  readonly referenced: ReadonlyMap<string, Referenced>;
 }
 
-/** @param eventsMax how many events, such as renewals, the batch may apply in all; bounds the duration of a batch */
+export const NO_REFERENCED: ReadonlyMap<string, Referenced> = new Map();
+
+export function referenceName({ user, transaction }: Reference): string {
+  return `${user}/${transaction}`;
+}
+
+/**
+ * @param eventsMax the maximum number of postings of due events that the batch may apply; bounds the duration of a
+ * batch
+ */
 export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, eventsMax: number): DecidedBatch {
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
   const progress = loaded.states.map((state): Progress => ({ before: state, state, postings: [], isSettled: false }));
+  /** Includes the refunds that were decided earlier in this batch. */
+  const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced | null => {
+    const stored = loaded.referenced.get(referenceName({ user, transaction }));
+    if (stored === undefined) return null;
+    const own = (progress[user] as Progress).postings;
+    const refunds = own.filter(({ kind, reference }) => kind === 'refund' && reference === transaction);
+    return { postings: stored.postings, refunds: [...stored.refunds, ...refunds] };
+  };
   let eventsLeft = eventsMax;
   const outcomes = batch.commands.map((command, index) => {
     const name = batch.recordNames[index] as string | null;
     const record = name === null ? undefined : (loaded.records.get(name) ?? records.get(name));
     if (record !== undefined) return replayedOutcome(record, command as WriteCommand);
     const user = progress[batch.userOf[index] as number] as Progress;
-    eventsLeft -= catchUp(user, moment, eventsLeft);
+    eventsLeft = Math.max(0, eventsLeft - catchUp(user, moment, eventsLeft));
     if (!user.isSettled) return null;
-    const { outcome, postings } = decide(user.state, command, moment);
+    const referenced = command.kind === 'refund' ? referencedBy(command, batch.userOf[index] as number) : null;
+    const { outcome, postings } = decide(user.state, command, moment, referenced);
     advance(user, postings, applyAll(user.state, postings));
     if (name !== null) records.set(name, recordOf(command as WriteCommand, outcome, moment));
     return outcome;
@@ -119,7 +156,7 @@ interface Progress {
   isSettled: boolean;
 }
 
-/** @returns how many events were applied */
+/** @returns how many postings were applied */
 function catchUp(user: Progress, { now }: Moment, eventsMax: number): number {
   if (user.isSettled) return 0;
   const { state, postings, isComplete } = settle(user.state, now, eventsMax);

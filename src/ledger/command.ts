@@ -2,7 +2,10 @@
 
 import type { Amount } from './amount.ts';
 import type { Cycle } from './cycle.ts';
+import type { HoldEnd } from './hold.ts';
+import type { Instant } from './instant.ts';
 import type { Actor, Note } from './posting.ts';
+import type { TransactionId } from './transaction-id.ts';
 
 export interface EndUserKey {
   /** The account of the API key or of the signed-in user; never taken from a request body. */
@@ -11,12 +14,12 @@ export interface EndUserKey {
   readonly endUser: string;
 }
 
-/** A unique text for an end user: an account is a number, and a UUID has no slash. */
+/** A text that is different for each end user. */
 export function endUserText({ account, endUser }: EndUserKey): string {
   return `${account}/${endUser}`;
 }
 
-/** The end user of an `endUserText`. */
+/** The inverse of `endUserText`. */
 export function endUserOf(text: string): EndUserKey {
   const slash = text.indexOf('/');
   return { account: Number(text.slice(0, slash)), endUser: text.slice(slash + 1) };
@@ -30,13 +33,13 @@ export function isSameEndUser(a: EndUserKey, b: EndUserKey): boolean {
 export interface Idempotency {
   /** 1 … 255 characters. */
   readonly key: string;
-  /** The id of this request; a replayed response carries the id of the first one. */
+  /** The id of this request. A replayed response has the id of the first request. */
   readonly requestId: string;
 }
 
 interface Request extends EndUserKey {
   readonly actor: Actor;
-  /** Null or absent: if the request is sent again, it has its effect again. */
+  /** If null or absent, a request that is sent again takes effect again. */
   readonly idempotency?: Idempotency | null;
   readonly note?: Note | null;
 }
@@ -64,8 +67,36 @@ export interface StopCycle extends Request {
   readonly kind: 'stop-cycle';
 }
 
-/** A command from a client, a user of the console or an import. */
-export type WriteCommand = Add | Subtract | StartCycle | StopCycle;
+export interface Hold extends Request {
+  readonly kind: 'hold';
+  readonly amount: Amount;
+  readonly expiresInSeconds: number;
+}
+
+export interface Capture extends Request {
+  readonly kind: 'capture';
+  readonly holdId: TransactionId;
+  /** Null for all credits of the hold. */
+  readonly amount: Amount | null;
+}
+
+export interface Release extends Request {
+  readonly kind: 'release';
+  readonly holdId: TransactionId;
+}
+
+export interface Refund extends Request {
+  readonly kind: 'refund';
+  /** The subtraction or capture that is refunded. */
+  readonly transactionId: TransactionId;
+  /** Null for all credits that are not refunded yet. */
+  readonly amount: Amount | null;
+  /** The validity of the new cycle for credits of ended cycles; null if these credits are not restored. */
+  readonly validityDays: number | null;
+}
+
+/** A write that a client or a user of the console can request. */
+export type WriteCommand = Add | Subtract | StartCycle | StopCycle | Hold | Capture | Release | Refund;
 
 /** Stores the renewals that are due, for example from the renewal job. */
 export interface Settle extends EndUserKey {
@@ -74,18 +105,26 @@ export interface Settle extends EndUserKey {
 
 export type Command = WriteCommand | Settle;
 
-/** What a store has to load before a command can be decided, besides the live cycles of its end user. */
+/** The data that a store must load to decide a command, besides the live cycles and the due holds of the end user. */
 export interface Needs {
-  /** The idempotency key, whose record decides if there is one; null for a command without a key. */
+  /** The idempotency key: if it has a record, the record determines the outcome. Null for a command without a key. */
   readonly idempotencyKey: string | null;
-  /** Whether the command can store something for an end user without any rows. */
+  /** Whether the command can store the first rows of an end user. */
   readonly canCreate: boolean;
+  /**
+   * Whether the command needs all open holds. If not, the store may load only the holds that are due, which is faster.
+   */
+  readonly allHolds: boolean;
+  /** The transaction to load together with its refunds; null for commands other than refunds. */
+  readonly transaction: TransactionId | null;
 }
 
 export function needs(command: Command): Needs {
   const idempotencyKey = command.kind === 'settle' ? null : (command.idempotency?.key ?? null);
   const grants = command.kind === 'add' || command.kind === 'start-cycle';
-  return { idempotencyKey, canCreate: grants || idempotencyKey !== null };
+  const canCreate = grants || idempotencyKey !== null;
+  const allHolds = command.kind !== 'subtract' && command.kind !== 'stop-cycle' && command.kind !== 'settle';
+  return { idempotencyKey, canCreate, allHolds, transaction: command.kind === 'refund' ? command.transactionId : null };
 }
 
 export type Refusal =
@@ -93,18 +132,49 @@ export type Refusal =
   | { readonly refused: 'BalanceTooLarge'; readonly requested: Amount; readonly available: Amount }
   | { readonly refused: 'CycleAlreadyActive'; readonly cycle: Cycle }
   | { readonly refused: 'CycleNotFound' }
-  /** The idempotency key was used for a different request. */
+  | { readonly refused: 'HoldNotFound' }
+  | { readonly refused: 'TooManyHolds' }
+  | { readonly refused: 'TransactionNotFound' }
+  /** The transaction is neither a subtraction nor a capture. */
+  | { readonly refused: 'NotRefundable' }
+  | { readonly refused: 'RefundTooLarge'; readonly requested: Amount | null; readonly refundable: Amount }
+  /** The idempotency key belongs to another request. */
   | { readonly refused: 'IdempotencyKeyReused' };
+
+/** A hold that was created or closed. */
+export interface HoldResult {
+  readonly id: TransactionId;
+  readonly createdAt: Instant;
+  readonly expiresAt: Instant;
+  readonly status: 'open' | Exclude<HoldEnd, 'lapsed'>;
+  /** The credits that were held. */
+  readonly amount: Amount;
+  /** The credits that were spent. */
+  readonly captured: Amount;
+  /** The credits that returned to running cycles. */
+  readonly returned: Amount;
+  /** The credits that were not captured and are lost, because their cycles have ended. */
+  readonly expired: Amount;
+}
+
+export interface RefundResult {
+  /** Credits that can be spent again. */
+  readonly restored: Amount;
+  /** Credits of cycles that have ended. */
+  readonly expired: Amount;
+}
 
 export interface Accepted {
   readonly refused: null;
-  /** The cycle that was started or stopped; null for the other commands. */
-  readonly cycle: Cycle | null;
+  /** Null if nothing was recorded, as when a canceled cycle is stopped again. */
+  readonly transactionId: TransactionId | null;
+  /** The cycle that was started or stopped. */
+  readonly cycle?: Cycle;
+  readonly hold?: HoldResult;
+  readonly refund?: RefundResult;
 }
 
 export type Outcome = (Accepted | Refusal) & {
   /** Only for a replay: the id of the first request with this idempotency key. */
   readonly replayOf?: string;
 };
-
-export const ACCEPTED: Accepted = { refused: null, cycle: null };

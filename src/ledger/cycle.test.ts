@@ -1,4 +1,4 @@
-// A single cycle: when it ends, whether it renews, its place in the burn order, and the rules that it must not break.
+// A single cycle: when it ends, whether it renews, its position in the burn order, and its invariants.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,6 +7,7 @@ import { idAt, NOW, oneTime, recurring } from '../../test/ledger/ledger-builders
 import { AMOUNT_MAX } from './amount.ts';
 import {
   assertCycle,
+  assertReadable,
   brokenRules,
   burnOrder,
   type Cycle,
@@ -18,6 +19,7 @@ import {
   periodAfter,
   periodsMissed,
   renews,
+  spendable,
 } from './cycle.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT, VALIDITY_DAYS_MAX } from './instant.ts';
 import { type Invariant, InvariantViolation } from './invariant.ts';
@@ -112,7 +114,7 @@ test('a period that would start at the last instant of the year 9999 is not miss
   assert.equal(periodsMissed(cycle, INSTANT_MAX), 1);
 });
 
-test('the formula for missed periods agrees with counting them one by one, also near the last instant', () => {
+test('the formula for missed periods gives the same number as counting the periods, also near the last instant', () => {
   const starts = fc.oneof(
     fc.integer({ min: 0, max: Date.UTC(2100, 0, 1) }),
     fc.integer({ min: INSTANT_MAX - 200 * DAY_MS, max: INSTANT_MAX - 2 }),
@@ -150,13 +152,13 @@ test('the creation time of a cycle is the start of its first period, whatever it
 });
 
 test('the cycle that started first is spent first, even if it was created later', () => {
-  const [older, newer] = [recurring({ id: idAt(NOW, 2) }), recurring({ start: NOW + 1, id: idAt(NOW, 1) })];
+  const [older, newer] = [recurring({ id: idAt(NOW, 3) }), recurring({ start: NOW + 1, id: idAt(NOW, 2) })];
   assert(burnOrder(older, newer) < 0);
   assert(burnOrder(newer, older) > 0);
 });
 
 test('of two cycles that started at the same instant, the one created first is spent first', () => {
-  const [first, second] = [recurring({}, 1), recurring({}, 2)];
+  const [first, second] = [recurring({}, 2), recurring({}, 3)];
   assert(burnOrder(first, second) < 0);
   assert(burnOrder(second, first) > 0);
   assert.equal(burnOrder(first, first), 0);
@@ -187,6 +189,7 @@ const SOUND: readonly (readonly [what: string, cycle: Cycle])[] = [
   ['a superseded cycle', recurring({ status: 'superseded' })],
   ['a cycle in a later period', periodAfter(MONTHLY, 12)],
   ['a one-time cycle', oneTime()],
+  ['a cycle whose remaining credits are all held', recurring({ remaining: 40, held: 40 })],
   ['a cycle of one credit', recurring({ amount: 1 })],
   ['a cycle of 2^53−1 credits', recurring({ amount: AMOUNT_MAX })],
   ['a cycle that starts in 1970', recurring({ start: 0 })],
@@ -205,20 +208,24 @@ type Rule = readonly [invariant: Invariant, sentence: string];
 
 const AMOUNT: Rule = [1, 'a cycle starts with 1 to 2^53−1 credits'];
 const REMAINING: Rule = [1, 'what remains is between 0 and the amount'];
+const HELD: Rule = [1, 'what is held is between 0 and what remains'];
 const DAYS: Rule = [4, 'a cycle is valid for a whole number of days'];
 const START: Rule = [4, 'the start of a cycle is a valid instant'];
 const ENDING: Rule = [4, 'a cycle ends when its validity is over'];
 const PERIOD: Rule = [3, 'periods are numbered from 0 and follow each other without a gap from the creation on'];
 const ONE_TIME: Rule = [3, 'a one-time cycle has one period and is never stopped'];
 
-/** Each change breaks exactly these rules. */
+/** Each change breaks exactly the listed rules. */
 const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules: Rule[]])[] = [
   ['of no credits', { amount: 0, remaining: 0 }, AMOUNT],
   ['of 100.5 credits', { amount: 100.5 }, AMOUNT],
   ['of 2^53 credits', { amount: AMOUNT_MAX + 1 }, AMOUNT],
-  ['that is overdrawn', { remaining: -1 }, REMAINING],
+  ['that is overdrawn', { remaining: -1 }, REMAINING, HELD],
   ['with more credits than it started with', { remaining: 101 }, REMAINING],
   ['with half a credit left', { remaining: 0.5 }, REMAINING],
+  ['with more held credits than remain', { held: 41 }, HELD],
+  ['with minus one held credit', { held: -1 }, HELD],
+  ['with half a held credit', { held: 0.5 }, HELD],
   ['valid for no day', { validityDays: 0, end: NOW }, DAYS, ENDING],
   ['valid for minus one day', { validityDays: -1, end: NOW - DAY_MS }, DAYS, ENDING],
   ['valid for half a day', { validityDays: 0.5, end: NOW + DAY_MS / 2 }, DAYS],
@@ -251,3 +258,33 @@ for (const [what, change, ...rules] of BROKEN) {
     );
   });
 }
+
+test('the remaining credits of a cycle that are not held can be spent', () => {
+  assert.equal(spendable(MONTHLY), 40);
+  assert.equal(spendable({ ...MONTHLY, held: 39 }), 1);
+  assert.equal(spendable({ ...MONTHLY, held: 40 }), 0);
+});
+
+test('credits held in one period do not reduce the credits of the next period', () => {
+  assert.deepEqual(periodAfter({ ...MONTHLY, held: 30 }, 1), periodAfter(MONTHLY, 1));
+});
+
+const UNREADABLE: readonly (readonly [what: string, change: Partial<Cycle>, invariant: Invariant])[] = [
+  ['that is overdrawn', { remaining: -1 }, 1],
+  ['with more credits than it started with', { remaining: 101 }, 1],
+  ['with minus one held credit', { held: -1 }, 1],
+  ['with more held credits than remain', { held: 41 }, 1],
+  ['that ends a millisecond late', { end: END + 1 }, 4],
+  ['that ends when it starts', { end: NOW, validityDays: 0 }, 4],
+];
+
+for (const [what, change, invariant] of UNREADABLE) {
+  test(`a cycle ${what} cannot be read from a store`, () => {
+    assert.throws(() => assertReadable({ ...MONTHLY, ...change }), { invariant });
+  });
+}
+
+test('a cycle that Scrip wrote can be read from a store', () => {
+  for (const cycle of [MONTHLY, { ...MONTHLY, held: 40 }, recurring({ validityDays: VALIDITY_DAYS_MAX })])
+    assertReadable(cycle);
+});

@@ -14,8 +14,8 @@ import { instantOf, type TransactionId } from './transaction-id.ts';
 export type CycleType = 'one-time' | 'recurring';
 
 /**
- * `superseded`: a canceled cycle after which another one was started. Responses show it as canceled, and a repeated
- * stop no longer finds it.
+ * A canceled cycle becomes `superseded` when another recurring cycle starts. Responses show it as canceled, but
+ * stopping again does not find it.
  */
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
@@ -28,14 +28,16 @@ export interface Cycle {
   readonly status: CycleStatus;
   /** The credits at the start of the period. */
   readonly amount: Amount;
-  /** The credits that are left in the period. */
+  /** The credits that are not spent yet, held credits included. */
   readonly remaining: Amount;
+  /** The credits that holds have set aside. Not updated after the cycle has ended. */
+  readonly held: Amount;
   readonly start: Instant;
   readonly end: Instant;
   readonly validityDays: number;
 }
 
-/** The instant at which `/add` or `/start-cycle` created the cycle, whatever period it is in. */
+/** The instant at which `/add` or `/start-cycle` created the cycle. It stays the same in later periods. */
 export function createdAt(cycle: Cycle): Instant {
   return instantOf(cycle.id);
 }
@@ -43,6 +45,11 @@ export function createdAt(cycle: Cycle): Instant {
 /** The end of a cycle: the first instant at which its credits no longer count. */
 export function endOf(start: Instant, validityDays: number): Instant {
   return Math.min(start + validityDays * DAY_MS, INSTANT_MAX);
+}
+
+/** The credits that can be spent. */
+export function spendable({ remaining, held }: Cycle): Amount {
+  return remaining - held;
 }
 
 export function hasEnded(cycle: Cycle, now: Instant): boolean {
@@ -64,12 +71,12 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
 }
 
 /**
- * How many periods have begun since this one, up to `now`. A closed form: a read after ten years of downtime costs no
- * more than a read after a second.
+ * The number of periods that have begun after the current period of `cycle`, up to `now`. Computed without a loop, so
+ * that ten years of downtime cost no more than a second.
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
-  // No period begins at the last instant, since it would end where it starts.
+  // No period begins at the last instant, since it would have no duration.
   return Math.floor((Math.min(now, LAST_INSTANT) - cycle.end) / (cycle.validityDays * DAY_MS)) + 1;
 }
 
@@ -77,21 +84,21 @@ export function periodsMissed(cycle: Cycle, now: Instant): number {
 export function periodAfter(cycle: Cycle, count: number): Cycle {
   const start = cycle.end + (count - 1) * cycle.validityDays * DAY_MS;
   const end = endOf(start, cycle.validityDays);
-  return { ...cycle, period: cycle.period + count, remaining: cycle.amount, start, end };
+  return { ...cycle, period: cycle.period + count, remaining: cycle.amount, held: 0, start, end };
 }
 
 /**
- * The order in which credits are spent: by the start of the cycle or period, then by creation, which is the order of
- * ids. So a renewed cycle comes before a cycle that starts together with its new period. A total order, so that every
- * store spends alike.
+ * The order in which credits are spent: by the start of the cycle or period, then by cycle id, which is the order of
+ * creation. If a cycle starts at the same instant as a new period of an older cycle, the older cycle comes first. The
+ * order is total, so every store spends in the same order.
  */
 export function burnOrder(a: Cycle, b: Cycle): number {
   return a.start - b.start || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 /**
- * Sorts into burn order, in place. Rows are nearly always sorted already, and checking that is much cheaper than a
- * sort.
+ * Sorts into burn order, in place. Checks the order first: rows are nearly always sorted, and the check is much
+ * cheaper than a sort.
  */
 export function inBurnOrder(cycles: Cycle[]): Cycle[] {
   for (let index = 1; index < cycles.length; index++) {
@@ -106,6 +113,11 @@ const CYCLE_RULES: readonly (readonly [Invariant, sentence: string, holds: (cycl
     1,
     'what remains is between 0 and the amount',
     (c) => Number.isSafeInteger(c.remaining) && c.remaining >= 0 && c.remaining <= c.amount,
+  ],
+  [
+    1,
+    'what is held is between 0 and what remains',
+    (c) => Number.isSafeInteger(c.held) && c.held >= 0 && c.held <= c.remaining,
   ],
   [
     4,
@@ -136,8 +148,9 @@ export function assertCycle(cycle: Cycle): void {
   for (const [invariant, sentence, holds] of CYCLE_RULES) assertInvariant(invariant, holds(cycle), sentence);
 }
 
-/** Asserts the rules that decisions depend on. Called whenever a cycle is read; the audit checks all rules. */
-export function assertReadable({ amount, remaining, start, end, validityDays }: Cycle): void {
+/** Asserts the rules that decisions depend on. Called when a cycle is read; the audit checks all rules. */
+export function assertReadable({ amount, remaining, held, start, end, validityDays }: Cycle): void {
   assertInvariant(1, remaining >= 0 && remaining <= amount, 'what remains is between 0 and the amount');
+  assertInvariant(1, held >= 0 && held <= remaining, 'what is held is between 0 and what remains');
   assertInvariant(4, start < end && end === endOf(start, validityDays), 'a cycle ends when its validity is over');
 }

@@ -19,9 +19,10 @@ import {
 } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { applyAll } from './apply.ts';
-import type { StartCycle } from './command.ts';
+import type { Outcome, StartCycle } from './command.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
-import { type Decision, decide } from './decide.ts';
+import { decide } from './decide.ts';
+import type { Decision } from './decision.ts';
 import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
 import { settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
@@ -51,6 +52,15 @@ function assertUnchanged(decision: Decision, outcome: object): void {
   assert.deepEqual(decision, { outcome, postings: [] });
 }
 
+function startedAs(cycle: Cycle): Outcome {
+  return { refused: null, transactionId: cycle.id, cycle };
+}
+
+/** @param transactionId null if the cycle was stopped before */
+function stoppedAs(cycle: Cycle, transactionId: string | null = idAt(NOW)): Outcome {
+  return { refused: null, transactionId, cycle };
+}
+
 const NOT_FOUND = { refused: 'CycleNotFound' };
 
 type Row = readonly [what: string, cycles: readonly Cycle[], after: readonly Cycle[]];
@@ -75,7 +85,7 @@ for (const onActive of ['refuse', 'replace'] as const) {
     test(`a cycle can be started ${what} (on active: ${onActive})`, () => {
       const started = recurring({ amount: 25, validityDays: 7 });
       const decision = start(cycles, { onActive });
-      assert.deepEqual(decision, { outcome: { refused: null, cycle: started }, postings: [opening(started)] });
+      assert.deepEqual(decision, { outcome: startedAs(started), postings: [opening(started)] });
       assert.deepEqual(cyclesAfter(cycles, decision), [...after, started]);
     });
   }
@@ -101,13 +111,13 @@ test('a start that is too large while a cycle is active is refused because of th
   assert.equal(start([cycle(1)], { amount: AMOUNT_MAX }).outcome.refused, 'CycleAlreadyActive');
 });
 
-test('a replacement stops the active cycle and starts the new one; the old credits remain until they expire', () => {
+test('a replacement stops the active cycle and starts a new one, and the old credits remain until they expire', () => {
   const [added, old] = [bought(3), cycle(1)];
-  const started = recurring({ amount: 25, validityDays: 7 }, 2);
+  const started = recurring({ amount: 25, validityDays: 7 }, 3);
   const decision = start([added, old], { onActive: 'replace', note: 'upgrade' });
-  assert.deepEqual(decision.outcome, { refused: null, cycle: started });
+  assert.deepEqual(decision.outcome, startedAs(started));
   assert.deepEqual(decision.postings, [
-    { ...stopping(old, NOW, 1), note: 'upgrade' },
+    { ...stopping(old, NOW, 2), note: 'upgrade' },
     { ...opening(started), note: 'upgrade' },
   ]);
   assert.deepEqual(cyclesAfter([added, old], decision), [added, { ...old, status: 'superseded' }, started]);
@@ -134,7 +144,7 @@ for (const [why, cycles, available] of ROOMS) {
 }
 
 for (const amount of [0, -1, 0.5]) {
-  test(`a start with ${amount} credits, which the API does not let through, fails an assertion`, () => {
+  test(`a start with ${amount} credits, which the API rejects, fails an assertion`, () => {
     assert.throws(() => start([], { amount }), { name: 'AssertionError' });
   });
 }
@@ -142,21 +152,21 @@ for (const amount of [0, -1, 0.5]) {
 test('a stop cancels the active cycle, does not change its credits, and makes a posting of 0 credits', () => {
   const [added, old] = [bought(3), cycle(1)];
   const decision = stop([added, old]);
-  const canceled = { ...old, status: 'canceled' };
-  assert.deepEqual(decision, { outcome: { refused: null, cycle: canceled }, postings: [stopping(old, NOW, 1)] });
+  const canceled = { ...old, status: 'canceled' as const };
+  assert.deepEqual(decision, { outcome: stoppedAs(canceled), postings: [stopping(old, NOW, 2)] });
   assert.deepEqual(cyclesAfter([added, old], decision), [added, canceled]);
 });
 
 test('a stop after a renewal cancels the current period', () => {
   const running = periodAfter(cycle(40), 1);
   const { outcome, postings } = stop([running]);
-  assert.deepEqual(outcome, { refused: null, cycle: { ...running, status: 'canceled' } });
-  assert.deepEqual(postings, [stopping(running, NOW, 1)]);
+  assert.deepEqual(outcome, stoppedAs({ ...running, status: 'canceled' as const }));
+  assert.deepEqual(postings, [stopping(running, NOW, 2)]);
 });
 
 test('a stopped cycle does not renew', () => {
   const before = [cycle(1)];
-  const state = { cycles: cyclesAfter(before, stop(before)) };
+  const state = stateOf(...cyclesAfter(before, stop(before)));
   assert.deepEqual(settle(state, NOW + 400 * DAY_MS, EVENTS_MAX).postings, []);
 });
 
@@ -164,19 +174,19 @@ test('stopping again returns the same canceled cycle with its current remaining 
   const before = [cycle(1)];
   const first = stop(before);
   const after = cyclesAfter(before, first);
-  assertUnchanged(stop(after), first.outcome);
+  assertUnchanged(stop(after), { ...first.outcome, transactionId: null });
   const spent = { ...(after[0] as Cycle), remaining: 3 };
-  assertUnchanged(stop([spent]), { refused: null, cycle: spent });
+  assertUnchanged(stop([spent]), stoppedAs(spent, null));
 });
 
 test('a stop finds a canceled cycle until a millisecond before its end', () => {
   const cycles = [CANCELED];
-  assertUnchanged(stop(cycles, CANCELED.end - 1), { refused: null, cycle: CANCELED });
+  assertUnchanged(stop(cycles, CANCELED.end - 1), stoppedAs(CANCELED, null));
   assertUnchanged(stop(cycles, CANCELED.end), NOT_FOUND);
   assertUnchanged(stop(cycles, CANCELED.end + 1), NOT_FOUND);
 });
 
-test('a cycle that lasts to the last instant of the year 9999 can be stopped before that instant and not at it', () => {
+test('a cycle that lasts to the last instant of the year 9999 can be stopped before that instant, but not at that instant', () => {
   const cycles = [cycle(1, { validityDays: VALIDITY_DAYS_MAX })];
   assert.equal(stop(cycles, INSTANT_MAX - 1).outcome.refused, null);
   assertUnchanged(stop(cycles, INSTANT_MAX), NOT_FOUND);
@@ -196,7 +206,7 @@ test('a stop finds the active cycle, not the older cycle that it superseded', ()
   const old = cycle(3, { status: 'superseded', validityDays: 90 });
   const active = cycle(1);
   const decision = stop([old, active]);
-  assert.deepEqual(decision.outcome, { refused: null, cycle: { ...active, status: 'canceled' } });
+  assert.deepEqual(decision.outcome, stoppedAs({ ...active, status: 'canceled' }));
   assert.deepEqual(cyclesAfter([old, active], decision), [old, { ...active, status: 'canceled' }]);
 });
 
@@ -207,14 +217,14 @@ test('stopping again returns the last stopped cycle until it ends, and never an 
     state = applyAll(state, postings);
     return outcome;
   };
-  run(stopCycle(), NOW, 1);
-  run(startCycle(25, { validityDays: 2 }), NOW, 2);
-  run(stopCycle(), NOW, 3);
+  run(stopCycle(), NOW, 2);
+  run(startCycle(25, { validityDays: 2 }), NOW, 3);
+  run(stopCycle(), NOW, 4);
   const [older, newer] = state.cycles as [Cycle, Cycle];
   assert.deepEqual([older.status, newer.status], ['superseded', 'canceled']);
-  assert.deepEqual(newer.id, idAt(NOW, 2));
-  for (const now of [NOW, newer.end - 1]) assert.deepEqual(run(stopCycle(), now, 4), { refused: null, cycle: newer });
-  for (const now of [newer.end, older.end - 1]) assert.deepEqual(run(stopCycle(), now, 4), NOT_FOUND);
+  assert.deepEqual(newer.id, idAt(NOW, 3));
+  for (const now of [NOW, newer.end - 1]) assert.deepEqual(run(stopCycle(), now, 5), stoppedAs(newer, null));
+  for (const now of [newer.end, older.end - 1]) assert.deepEqual(run(stopCycle(), now, 5), NOT_FOUND);
 });
 
 test('a stop never finds a replaced cycle, even after its replacement was stopped and has ended', () => {

@@ -21,7 +21,8 @@ import {
 import { AMOUNT_MAX } from './amount.ts';
 import { applyAll } from './apply.ts';
 import { burnOrder, type Cycle, hasEnded } from './cycle.ts';
-import { type Decision, decide } from './decide.ts';
+import { decide } from './decide.ts';
+import type { Decision } from './decision.ts';
 import { INSTANT_MAX, VALIDITY_DAYS_MAX } from './instant.ts';
 
 function add(cycles: readonly Cycle[], amount: number, validityDays = 31): Decision {
@@ -47,7 +48,7 @@ function assertRefused(decision: Decision, refusal: object): void {
   assert.deepEqual(decision, { outcome: refusal, postings: [] });
 }
 
-const ACCEPTED = { refused: null, cycle: null };
+const ACCEPTED = { refused: null, transactionId: idAt(NOW) };
 
 test('an addition opens a one-time cycle that starts now and comes last in burn order, with one posting', () => {
   const before = [oneTime({ start: daysAgo(1) })];
@@ -62,7 +63,7 @@ test('an addition with the maximum validity expires at the last instant of the y
 });
 
 for (const amount of [0, -1, 0.5]) {
-  test(`an amount of ${amount}, which the API does not let through, fails an assertion`, () => {
+  test(`an amount of ${amount}, which the API rejects, fails an assertion`, () => {
     assert.throws(() => add([], amount), { name: 'AssertionError' });
     assert.throws(() => subtract([oneTime()], amount), { name: 'AssertionError' });
   });
@@ -158,10 +159,10 @@ test('a subtraction drains the cycle that started first, then the next', () => {
 test('a subtraction makes one posting for each cycle that it draws on, all in one transaction', () => {
   const [oldest, newest] = [bought(3, { validityDays: 90 }), bought(1)];
   assert.deepEqual(subtract([oldest, newest], 130).postings, [
-    drawing(oldest, 100, NOW, 1),
-    drawing(newest, 30, NOW, 1),
+    drawing(oldest, 100, NOW, 2),
+    drawing(newest, 30, NOW, 2),
   ]);
-  assert.deepEqual(subtract([oldest, newest], 100).postings, [drawing(oldest, 100, NOW, 1)]);
+  assert.deepEqual(subtract([oldest, newest], 100).postings, [drawing(oldest, 100, NOW, 2)]);
 });
 
 test('cycles are spent in the order of their starts, not of their ends', () => {
@@ -170,18 +171,18 @@ test('cycles are spent in the order of their starts, not of their ends', () => {
 
 test('of several cycles that started at the same instant, the one created first is drained first', () => {
   const start = daysAgo(1);
-  const cycles = [oneTime({ start }, 3), oneTime({ start }, 1), oneTime({ start }, 2)].sort(burnOrder);
+  const cycles = [oneTime({ start }, 4), oneTime({ start }, 2), oneTime({ start }, 3)].sort(burnOrder);
   assert.deepEqual(
     cyclesAfter(cycles, subtract(cycles, 110)).map(({ id, remaining }) => [id, remaining]),
     [
-      [idAt(start, 1), 0],
-      [idAt(start, 2), 90],
-      [idAt(start, 3), 100],
+      [idAt(start, 2), 0],
+      [idAt(start, 3), 90],
+      [idAt(start, 4), 100],
     ],
   );
 });
 
-test('canceled, superseded and recurring cycles are spent like one-time cycles', () => {
+test('credits of canceled, superseded and recurring cycles are spent like credits of one-time cycles', () => {
   const cycles = [active(4, { status: 'superseded' }), active(3, { status: 'canceled' }), active(2), bought(1)];
   assert.deepEqual(left(cycles, 350), [0, 0, 0, 50]);
 });
@@ -219,7 +220,8 @@ test('2^53−1 credits can be spent at once', () => {
 });
 
 test('a settle command on a settled state is accepted and changes nothing', () => {
-  assertRefused(decide(stateOf(bought(1)), settling(), momentAt(NOW)), ACCEPTED);
+  const decision = decide(stateOf(bought(1)), settling(), momentAt(NOW));
+  assert.deepEqual(decision, { outcome: { refused: null, transactionId: null }, postings: [] });
 });
 
 test('a refused command uses no transaction id, and an accepted command uses one', () => {
@@ -227,8 +229,8 @@ test('a refused command uses no transaction id, and an accepted command uses one
   const state = stateOf(bought(1));
   decide(state, subtraction(101), moment);
   decide(state, addition(AMOUNT_MAX), moment);
-  assert.equal(decide(state, subtraction(1), moment).postings[0]?.transactionId, idAt(NOW, 1));
-  assert.equal(decide(state, addition(1), moment).postings[0]?.transactionId, idAt(NOW, 2));
+  assert.equal(decide(state, subtraction(1), moment).postings[0]?.transactionId, idAt(NOW, 2));
+  assert.equal(decide(state, addition(1), moment).postings[0]?.transactionId, idAt(NOW, 3));
 });
 
 test('a subtraction takes the oldest credits that have not expired, in full or not at all', () => {
@@ -237,7 +239,7 @@ test('a subtraction takes the oldest credits that have not expired, in full or n
     .map((rows) =>
       rows
         .map(([days, amount, spent], index) =>
-          oneTime({ start: daysAgo(days), amount, remaining: Math.max(amount - spent, 0) }, index + 1),
+          oneTime({ start: daysAgo(days), amount, remaining: Math.max(amount - spent, 0) }, index + 2),
         )
         .sort(burnOrder),
     );

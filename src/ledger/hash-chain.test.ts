@@ -1,4 +1,4 @@
-// The hash chain over the postings of an end user: other postings, or another order of transactions, give another hash.
+// The hash chain over the postings of an end user: different postings, or a different order, give a different hash.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
@@ -18,39 +18,52 @@ const POSTING: Posting = {
   period: 0,
   kind: 'subtract',
   amount: -12,
+  held: 0,
   createdAt: NOON,
   expiresAt: NOON + 1,
   actor: 'key:1',
   note: null,
   terms: null,
+  reference: null,
+  holdExpiresAt: null,
 };
 
 test('a chain hash is the SHA-256 of the previous hash and of all fields of the posting', () => {
-  const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} - 5 - key:1`;
+  const text = `scrip 1 ${ADA.endUser}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 0 ${NOON} ${NOON + 1} - - - 5 - key:1`;
   const first = hash('sha256', text, 'base64url');
   assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING]), first);
   const second = { ...POSTING, transactionId: idAt(8), note: 'ticket 4711' };
-  const more = `${first}\n${second.transactionId} ${second.cycleId} 0 subtract -12 ${NOON} ${NOON + 1} - 5 11 key:1ticket 4711`;
+  const more = `${first}\n${second.transactionId} ${second.cycleId} 0 subtract -12 0 ${NOON} ${NOON + 1} - - - 5 11 key:1ticket 4711`;
   assert.equal(extendHashChain(first, [second]), hash('sha256', more, 'base64url'));
   assert.equal(extendHashChain(emptyHashChain(ADA), [POSTING, second]), hash('sha256', more, 'base64url'));
 });
 
-test('the postings of a transaction are hashed in the order of cycle and period, whatever their own order', () => {
-  const earlierCycle = { ...POSTING, cycleId: idAt(2), period: 5 };
-  const nextPeriod = { ...POSTING, period: 1 };
-  const line = ({ cycleId, period }: Posting) =>
-    `\n${POSTING.transactionId} ${cycleId} ${period} subtract -12 ${NOON} ${NOON + 1} - 5 - key:1`;
-  const [a, b, c] = [earlierCycle, POSTING, nextPeriod];
-  const expected = hash('sha256', `${emptyHashChain(ADA)}${[a, b, c].map(line).join('')}`, 'base64url');
-  for (const postings of [
+test('the hash of a hold, a capture or a refund covers its held credits, its expiry and its reference', () => {
+  const start = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0`;
+  const until = NOON + 60_000;
+  const hold: Posting = { ...POSTING, kind: 'hold', amount: 0, held: 12, holdExpiresAt: until };
+  const held = `${start} hold 0 12 ${NOON} ${NOON + 1} - - ${until} 5 - key:1`;
+  assert.equal(extendHashChain(emptyHashChain(ADA), [hold]), hash('sha256', held, 'base64url'));
+  const capture: Posting = { ...POSTING, kind: 'capture', held: -15, reference: idAt(5) };
+  const captured = `${start} capture -12 -15 ${NOON} ${NOON + 1} - ${idAt(5)} - 5 - key:1`;
+  assert.equal(extendHashChain(emptyHashChain(ADA), [capture]), hash('sha256', captured, 'base64url'));
+});
+
+test('another order of the postings within a transaction gives another hash', () => {
+  const [a, b, c] = [{ ...POSTING, cycleId: idAt(2), period: 5 }, POSTING, { ...POSTING, period: 1 }];
+  const hashes = [
     [a, b, c],
     [a, c, b],
     [b, a, c],
     [b, c, a],
     [c, a, b],
     [c, b, a],
-  ])
-    assert.equal(extendHashChain(emptyHashChain(ADA), postings), expected);
+  ].map((postings) => extendHashChain(emptyHashChain(ADA), postings));
+  assert.equal(new Set(hashes).size, 6);
+  const line = ({ cycleId, period }: Posting) =>
+    `\n${POSTING.transactionId} ${cycleId} ${period} subtract -12 0 ${NOON} ${NOON + 1} - - - 5 - key:1`;
+  const expected = hash('sha256', `${emptyHashChain(ADA)}${[b, a, c].map(line).join('')}`, 'base64url');
+  assert.equal(hashes[2], expected);
 });
 
 test('extending a hash chain by no postings does not change it', () => {
@@ -63,6 +76,12 @@ const CHANGES: readonly Partial<Posting>[] = [
   { period: 1 },
   { kind: 'renew' },
   { amount: -13 },
+  { held: -1 },
+  { held: 1 },
+  { reference: idAt(3) },
+  { reference: idAt(4) },
+  { holdExpiresAt: NOON + 1 },
+  { holdExpiresAt: NOON + 2 },
   { createdAt: NOON - 1 },
   { expiresAt: NOON + 2 },
   { actor: 'key:2' },
@@ -84,8 +103,8 @@ for (const change of CHANGES) {
 
 test('the hash of a posting that opens a cycle depends on the type and the validity of the cycle', () => {
   const opening = { ...POSTING, terms: { type: 'recurring', validityDays: 31 } } as const;
-  const text = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 ${NOON} ${NOON + 1}`;
-  const expected = hash('sha256', `${text} recurring/31 5 - key:1`, 'base64url');
+  const text = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 0 ${NOON} ${NOON + 1}`;
+  const expected = hash('sha256', `${text} recurring/31 - - 5 - key:1`, 'base64url');
   assert.equal(extendHashChain(emptyHashChain(ADA), [opening]), expected);
   const others = [
     { type: 'recurring', validityDays: 3 },
@@ -129,13 +148,24 @@ const someTransactions = fc
     ),
   );
 
-test('the hash chain depends neither on batches nor on the order of postings within a transaction', () => {
+test('the hash chain does not depend on how its transactions are divided into batches', () => {
   fc.assert(
     fc.property(someTransactions, fc.nat(8), (transactions, split) => {
       const whole = extendHashChain(emptyHashChain(ADA), transactions.flat());
       const [first, second] = [transactions.slice(0, split), transactions.slice(split)];
-      const turned = second.map((postings) => postings.toReversed());
-      assert.equal(extendHashChain(extendHashChain(emptyHashChain(ADA), first.flat()), turned.flat()), whole);
+      assert.equal(extendHashChain(extendHashChain(emptyHashChain(ADA), first.flat()), second.flat()), whole);
+    }),
+  );
+});
+
+test('reversing the postings of one transaction gives another hash chain', () => {
+  fc.assert(
+    fc.property(someTransactions, fc.nat(7), (transactions, at) => {
+      const place = at % transactions.length;
+      const turned = (transactions[place] as Posting[]).toReversed();
+      fc.pre(turned.length > 1);
+      const whole = extendHashChain(emptyHashChain(ADA), transactions.flat());
+      assert.notEqual(extendHashChain(emptyHashChain(ADA), transactions.with(place, turned).flat()), whole);
     }),
   );
 });

@@ -1,6 +1,7 @@
 // The hash chain over the postings of one end user. Each transaction is hashed together with the previous hash, so the
 // last hash covers all transactions and their order. Changing, removing or inserting a posting changes all later
-// hashes. The chain contains no secret: it proves something only against a digest that is kept elsewhere.
+// hashes. The chain contains no secret, so it proves something only if it is compared with a digest that is kept
+// elsewhere.
 
 import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
@@ -17,7 +18,7 @@ export function emptyHashChain({ account, endUser }: EndUserKey): ChainHash {
 /**
  * Adds whole transactions to a hash chain.
  *
- * @param postings oldest first; the postings of a transaction are next to each other
+ * @param postings oldest first; the postings of a transaction are adjacent, in the order in which they were written
  */
 export function extendHashChain(previous: ChainHash, postings: readonly Posting[]): ChainHash {
   let current = previous;
@@ -31,28 +32,22 @@ export function extendHashChain(previous: ChainHash, postings: readonly Posting[
   return current;
 }
 
-/** @param transaction the postings of one transaction */
-function linked(previous: ChainHash, transaction: Posting[]): ChainHash {
+/** @param transaction all postings of one transaction */
+function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash {
   let text = previous;
-  if (transaction.length > 1) transaction.sort(byCycle);
   for (const posting of transaction) text += encoded(posting);
   return hash('sha256', text, 'base64url');
 }
 
-/** Stores do not preserve the order of the postings in a transaction. */
-function byCycle(a: Posting, b: Posting): number {
-  if (a.cycleId !== b.cycleId) return a.cycleId < b.cycleId ? -1 : 1;
-  return a.period - b.period;
-}
-
 /**
- * Each posting has a unique text: only the last two fields can contain spaces, and the text includes the length of
- * both.
+ * The text to hash. It is unambiguous: only the last two fields can contain spaces, and the text includes their
+ * lengths.
  */
 function encoded(posting: Posting): string {
-  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, terms } = posting;
+  const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;
   const opens = terms === null ? '-' : `${terms.type}/${terms.validityDays}`;
   const noteLength = note === null ? '-' : note.length;
-  const what = `${transactionId} ${cycleId} ${period} ${kind} ${amount} ${createdAt} ${expiresAt} ${opens}`;
-  return `\n${what} ${actor.length} ${noteLength} ${actor}${note ?? ''}`;
+  const what = `${transactionId} ${cycleId} ${period} ${kind} ${amount} ${held} ${createdAt} ${expiresAt} ${opens}`;
+  const holds = `${posting.reference ?? '-'} ${posting.holdExpiresAt ?? '-'}`;
+  return `\n${what} ${holds} ${actor.length} ${noteLength} ${actor}${note ?? ''}`;
 }

@@ -1,197 +1,286 @@
-// The balance over time: at each instant it equals the balance that a read at that instant returned or will return.
+// The balance for a past instant is the balance that a read returned then. The balance for a future instant is the
+// balance that a read will return then if no request follows.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
   add,
-  drawing,
-  histories,
+  capture,
+  EVENTS_MAX,
+  hold,
   MemoryLedger,
   NOW,
   oneTime,
   opening,
   recurring,
+  refund,
+  release,
   startCycle,
   stateOf,
   stopCycle,
-  stopping,
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
 import { applyAll } from './apply.ts';
-import { activeBalance, cyclesAt } from './balance.ts';
+import type { Command, Outcome } from './command.ts';
 import { periodAfter } from './cycle.ts';
-import { balanceSteps, type Range, type Step } from './history.ts';
-import { DAY_MS, INSTANT_MAX, type Instant, LAST_INSTANT, VALIDITY_DAYS_MAX } from './instant.ts';
+import { balanceAt, INTERVALS, type Interval, POINTS_MAX, pointsBetween } from './history.ts';
+import { DAY_MS, HOUR_MS, INSTANT_MAX, type Instant, LAST_INSTANT, VALIDITY_DAYS_MAX } from './instant.ts';
 import type { Posting } from './posting.ts';
-import { EMPTY_STATE } from './state.ts';
-
-const BOUGHT = oneTime({ validityDays: 10 });
-const DAILY = recurring({ amount: 50, validityDays: 1 }, 2);
+import { settle } from './settle.ts';
+import { EMPTY_STATE, type EndUserState } from './state.ts';
 
 function days(count: number): Instant {
   return NOW + count * DAY_MS;
 }
 
-function steps(postings: readonly Posting[], from: Instant, to: Instant): [day: number, balance: number][] {
-  return balanceSteps({ state: EMPTY_STATE, postings }, { from, to }).map(({ at, balance }) => [
-    (at - NOW) / DAY_MS,
-    balance,
-  ]);
-}
-
-test('an end user without credits has a balance of zero throughout', () => {
-  assert.deepEqual(steps([], days(0), days(9)), [[0, 0]]);
-  assert.deepEqual(steps([], 0, INSTANT_MAX).length, 1);
-});
-
-test('the balance steps up when credits are added, down when they are spent, and to zero when they expire', () => {
-  const postings = [opening(BOUGHT), drawing(BOUGHT, 30, days(2)), drawing(BOUGHT, 20, days(3), 1)];
-  assert.deepEqual(steps(postings, days(-1), days(99)), [
-    [-1, 0],
-    [0, 100],
-    [2, 70],
-    [3, 50],
-    [10, 0],
-  ]);
-});
-
-test('the first balance step of a range is the balance at the start of the range', () => {
-  const postings = [opening(BOUGHT), drawing(BOUGHT, 30, days(2))];
-  assert.deepEqual(steps(postings, days(1), days(3)), [
-    [1, 100],
-    [2, 70],
-  ]);
-  assert.deepEqual(steps(postings, days(2), days(3)), [[2, 70]]);
-  assert.deepEqual(steps(postings, days(2) - 1, days(2) - 1), [[2 - 1 / DAY_MS, 100]]);
-  assert.deepEqual(steps(postings, days(10), days(10)), [[10, 0]]);
-});
-
-test('the balance steps of a range include a step at its last instant, and none after it', () => {
-  const postings = [opening(BOUGHT)];
-  assert.deepEqual(steps(postings, days(1), days(10) - 1), [[1, 100]]);
-  assert.deepEqual(steps(postings, days(1), days(10)), [
-    [1, 100],
-    [10, 0],
-  ]);
-});
-
-test('several postings at one instant are one step of the balance', () => {
-  const postings = [opening(BOUGHT), opening(oneTime({ validityDays: 10 }, 3)), drawing(BOUGHT, 30, NOW)];
-  assert.deepEqual(steps(postings, days(-1), days(1)), [
-    [-1, 0],
-    [0, 170],
-  ]);
-});
-
-test('a stop or the renewal of an unspent period does not change the balance and makes no step', () => {
-  const postings = [opening(DAILY), stopping(DAILY, NOW + 1)];
-  assert.deepEqual(steps(postings, days(0), days(1) - 1), [[0, 50]]);
-  assert.deepEqual(steps([opening(DAILY)], days(0), days(400)), [[0, 50]], 'a renewal of an unspent period');
-});
-
-test('a stored renewal and a future renewal give the same steps of the balance', () => {
-  const spent = [opening(DAILY), drawing(DAILY, 10, NOW + 1)];
-  const expected = [
-    [0, 50],
-    [1 / DAY_MS, 40],
-    [1, 50],
-  ];
-  assert.deepEqual(steps(spent, days(0), days(5)), expected);
-  assert.deepEqual(steps([...spent, opening(periodAfter(DAILY, 1))], days(0), days(5)), expected);
-});
-
-test('a canceled cycle ends without a renewal', () => {
-  assert.deepEqual(steps([opening(DAILY), stopping(DAILY, NOW + 1)], days(0), days(5)), [
-    [0, 50],
-    [1, 0],
-  ]);
-});
-
-test('the steps of the balance start from the state before the first posting', () => {
-  const state = stateOf({ ...BOUGHT, remaining: 60 });
-  const postings = [drawing(BOUGHT, 10, days(4))];
-  assert.deepEqual(balanceSteps({ state, postings }, { from: days(3), to: days(20) }), [
-    { at: days(3), balance: 60 },
-    { at: days(4), balance: 50 },
-    { at: days(10), balance: 0 },
-  ]);
-});
-
-test('the balance can be projected to the last instant of the year 9999', () => {
-  const endless = oneTime({ validityDays: VALIDITY_DAYS_MAX });
-  assert.deepEqual(balanceSteps({ state: stateOf(endless), postings: [] }, { from: LAST_INSTANT, to: INSTANT_MAX }), [
-    { at: LAST_INSTANT, balance: 100 },
-    { at: INSTANT_MAX, balance: 0 },
-  ]);
-});
-
-test('spending, renewing and stopping a recurring cycle next to added credits makes a step for each change of the balance', () => {
-  const ledger = new MemoryLedger();
-  ledger.run(startCycle(50, { validityDays: 7 }));
-  for (const [day, command] of [
-    [3, subtract(20)],
-    [8, add(5, { validityDays: 3 })],
-    [9, subtract(51)],
-    [10, stopCycle()],
-  ] as const) {
-    ledger.now = days(day);
-    assert.equal(ledger.run(command).refused, null);
-  }
-  assert.deepEqual(steps(ledger.postings, days(-1), days(30)), [
-    [-1, 0],
-    [0, 50],
-    [3, 30],
-    [7, 50],
-    [8, 55],
-    [9, 4],
-    [11, 0],
-  ]);
-});
-
-function balanceAt(steps: readonly Step[], at: Instant): number | undefined {
-  return steps.findLast((step) => step.at <= at)?.balance;
-}
-
-test('the balance at any instant of a range equals the balance computed from the postings up to that instant', () => {
-  const shifts = fc.oneof(fc.constantFrom(-1, 0, 1), fc.integer({ min: -DAY_MS, max: DAY_MS }));
-  fc.assert(
-    fc.property(
-      histories,
-      fc.nat({ max: 30 }),
-      fc.nat({ max: 30 }),
-      fc.array(shifts),
-      (ledger, start, length, shifts) => {
-        const { postings } = ledger;
-        const range: Range = { from: days(start - 5), to: days(start - 5 + length) };
-        const found = balanceSteps({ state: EMPTY_STATE, postings }, range);
-        assert.equal(found[0]?.at, range.from);
-        found.forEach((step, index) => {
-          const last = found[index - 1];
-          assert(last === undefined || (last.at < step.at && last.balance !== step.balance));
-        });
-        const boundaries = postings.flatMap(({ createdAt, expiresAt }) => [createdAt, expiresAt]);
-        for (const instant of [range.from, range.to, ...found.map(({ at }) => at), ...boundaries]) {
-          for (const shift of [0, ...shifts]) {
-            const at = instant + shift;
-            if (at < range.from || at > range.to) continue;
-            const before = postings.filter(({ createdAt }) => createdAt <= at);
-            assert.equal(balanceAt(found, at), activeBalance(cyclesAt(applyAll(EMPTY_STATE, before), at), at));
-          }
-        }
-      },
-    ),
+/** The state after the last transaction at or before `at`. */
+function stateAt(postings: readonly Posting[], at: Instant): EndUserState {
+  return applyAll(
+    EMPTY_STATE,
+    postings.filter(({ createdAt }) => createdAt <= at),
   );
+}
+
+/** The balance and the held credits at a past instant, from the state after the last transaction before it. */
+function past({ postings }: MemoryLedger, at: Instant): [balance: number, held: number] {
+  const { balance, held } = balanceAt(stateAt(postings, at), at);
+  return [balance, held];
+}
+
+/** The balance and the held credits at a future instant, from the current state. */
+function future({ state }: MemoryLedger, at: Instant): [balance: number, held: number] {
+  const { balance, held } = balanceAt(state, at);
+  return [balance, held];
+}
+
+/** @param commands each with the day on which it is sent, counted from `NOW` */
+function ledgerOf(...commands: readonly (readonly [day: number, command: (ledger: MemoryLedger) => Command])[]) {
+  const ledger = new MemoryLedger();
+  for (const [day, command] of commands) {
+    ledger.now = days(day);
+    assert.equal(ledger.run(command(ledger)).refused, null, `the command on day ${day} is accepted`);
+  }
+  return ledger;
+}
+
+const holdFor = (amount: number, expiresInDays: number) => () =>
+  hold(amount, { expiresInSeconds: expiresInDays * 86_400 });
+const latestHold = ({ holds }: MemoryLedger) => holds.at(-1)?.id as string;
+const latestId = ({ postings }: MemoryLedger) => postings.at(-1)?.transactionId as string;
+
+test('an end user without credits has a balance of zero at any instant', () => {
+  for (const at of [0, NOW, INSTANT_MAX]) assert.deepEqual(balanceAt(EMPTY_STATE, at), { at, balance: 0, held: 0 });
 });
 
-test('the balance over a range is the same whichever earlier state it is computed from', () => {
+type Expected = readonly [balance: number, held: number];
+
+/** The balance a millisecond before an instant, and from that instant on. */
+type Step = readonly [what: string, ledger: MemoryLedger, day: number, before: Expected, after: Expected];
+
+const BOUGHT = [0, () => add(100, { validityDays: 10 })] as const;
+const DAILY = [0, () => startCycle(50, { validityDays: 1 })] as const;
+
+/** Steps that a request causes. All have happened by the end of the history. */
+const BY_REQUEST: readonly Step[] = [
+  ['an addition', ledgerOf(BOUGHT), 0, [0, 0], [100, 0]],
+  ['a start', ledgerOf(DAILY), 0, [0, 0], [50, 0]],
+  ['a subtraction', ledgerOf(BOUGHT, [2, () => subtract(30)]), 2, [100, 0], [70, 0]],
+  ['a hold', ledgerOf(BOUGHT, [2, holdFor(30, 1)]), 2, [100, 0], [70, 30]],
+  ['a capture', ledgerOf(BOUGHT, [2, holdFor(30, 2)], [3, (l) => capture(latestHold(l), 20)]), 3, [70, 30], [80, 0]],
+  ['a release', ledgerOf(BOUGHT, [2, holdFor(30, 2)], [3, (l) => release(latestHold(l))]), 3, [70, 30], [100, 0]],
+  ['a refund', ledgerOf(BOUGHT, [2, () => subtract(30)], [3, (l) => refund(latestId(l), 10)]), 3, [70, 0], [80, 0]],
+  [
+    'a refund to an ended cycle',
+    ledgerOf(BOUGHT, [2, () => subtract(30)], [10, (l) => refund(latestId(l), 10, { validityDays: 1 })]),
+    10,
+    [70, 0],
+    [10, 0],
+  ],
+];
+
+/** Steps that time alone causes. A step is in the past or in the future, depending on the clock of the ledger. */
+const BY_TIME: readonly Step[] = [
+  ['the end of a cycle', ledgerOf(BOUGHT), 10, [100, 0], [0, 0]],
+  ['the lapse of a hold', ledgerOf(BOUGHT, [2, holdFor(30, 3)]), 5, [70, 30], [100, 0]],
+  ['the end of a cycle with held credits', ledgerOf(BOUGHT, [2, holdFor(30, 9)]), 10, [70, 30], [0, 30]],
+  ['the lapse of a hold on an ended cycle', ledgerOf(BOUGHT, [2, holdFor(30, 9)]), 11, [0, 30], [0, 0]],
+  ['the lapse of a hold when its cycle ends', ledgerOf(BOUGHT, [2, holdFor(30, 8)]), 10, [70, 30], [0, 0]],
+  ['the renewal of a spent period', ledgerOf(DAILY, [0.5, () => subtract(20)]), 1, [30, 0], [50, 0]],
+  ['the renewal of a period with held credits', ledgerOf(DAILY, [0.5, holdFor(20, 1)]), 1, [30, 20], [50, 20]],
+  ['the lapse of a hold on an earlier period', ledgerOf(DAILY, [0.5, holdFor(20, 1)]), 1.5, [50, 20], [50, 0]],
+  ['the lapse of a hold when its period is renewed', ledgerOf(DAILY, [0, holdFor(20, 1)]), 1, [30, 20], [50, 0]],
+  ['the end of a canceled cycle', ledgerOf(DAILY, [0.5, () => stopCycle()]), 1, [50, 0], [0, 0]],
+];
+
+for (const [what, ledger, day, before, after] of BY_REQUEST) {
+  test(`the balance in the past changes at the instant of ${what}, and not a millisecond before`, () => {
+    assert.deepEqual(past(ledger, days(day) - 1), before);
+    assert.deepEqual(past(ledger, days(day)), after);
+    assert.deepEqual(past(ledger, days(day) + 1), after);
+  });
+}
+
+for (const [what, ledger, day, before, after] of BY_TIME) {
+  test(`the balance in the future changes at ${what}, and not a millisecond before`, () => {
+    assert(ledger.now < days(day), 'the change is in the future');
+    assert.deepEqual(future(ledger, days(day) - 1), before);
+    assert.deepEqual(future(ledger, days(day)), after);
+    assert.deepEqual(future(ledger, days(day) + 1), after);
+  });
+
+  test(`twenty days later, the balance in the past still changes at ${what}, and not a millisecond before`, () => {
+    const stored = new MemoryLedger(days(day + 20));
+    const { postings } = settle(ledger.state, stored.now, EVENTS_MAX);
+    stored.postings.push(...ledger.postings, ...postings);
+    assert.deepEqual(past(stored, days(day) - 1), before);
+    assert.deepEqual(past(stored, days(day)), after);
+    assert.deepEqual(past(stored, days(day) + 1), after);
+  });
+}
+
+test('the balance can be computed for the last instant of the year 9999', () => {
+  const endless = stateOf(oneTime({ validityDays: VALIDITY_DAYS_MAX }));
+  assert.equal(balanceAt(endless, LAST_INSTANT).balance, 100);
+  assert.equal(balanceAt(endless, INSTANT_MAX).balance, 0);
+  const daily = stateOf(recurring({ validityDays: 1, remaining: 3 }));
+  assert.equal(balanceAt(daily, LAST_INSTANT).balance, 100);
+});
+
+test('a stored renewal and a renewal that is due give the same balance', () => {
+  const cycle = recurring({ validityDays: 1, remaining: 3 });
+  const renewed = applyAll(stateOf(cycle), [opening(periodAfter(cycle, 1))]);
+  for (const at of [days(1), days(2) - 1, days(2), days(9)])
+    assert.deepEqual(balanceAt(renewed, at), balanceAt(stateOf(cycle), at));
+});
+
+/** The balance and the held credits, computed from the postings alone, without cycles and holds. */
+function sumOf(postings: readonly Posting[], at: Instant): [balance: number, held: number] {
+  let [balance, held] = [0, 0];
+  for (const { amount, held: change, expiresAt } of postings) {
+    held += change;
+    if (expiresAt > at) balance += amount - change;
+  }
+  return [balance, held];
+}
+
+const shifts = fc.oneof(fc.constantFrom(-1, 0, 0, 1), fc.integer({ min: -DAY_MS, max: DAY_MS }));
+
+test('in a random history, the balance at any instant is the sum of the postings that count at that instant', () => {
   fc.assert(
-    fc.property(histories, fc.nat({ max: 40 }), ({ postings, now }, split) => {
-      const after = postings[split]?.createdAt ?? now;
-      const state = applyAll(EMPTY_STATE, postings.slice(0, split));
-      const range = { from: after, to: now + 9 * DAY_MS };
-      const late = balanceSteps({ state, postings: postings.slice(split) }, range);
-      assert.deepEqual(late, balanceSteps({ state: EMPTY_STATE, postings }, range));
+    fc.property(histories, fc.array(shifts, { minLength: 1, maxLength: 4 }), ({ postings, now }, offsets) => {
+      const boundaries = postings.flatMap(({ createdAt, expiresAt, holdExpiresAt }) => [
+        createdAt,
+        Math.min(expiresAt, now + 9 * DAY_MS),
+        holdExpiresAt ?? now,
+      ]);
+      for (const boundary of [...boundaries, now]) {
+        for (const offset of offsets) {
+          const at = boundary + offset;
+          const state = stateAt(postings, at);
+          const due = settle(state, at, EVENTS_MAX).postings;
+          const expected = sumOf([...postings.filter(({ createdAt }) => createdAt <= at), ...due], at);
+          const { balance, held } = balanceAt(state, at);
+          assert.deepEqual([balance, held], expected);
+        }
+      }
     }),
   );
 });
+
+test('a balance computed for a future instant is the actual balance at that instant if no request follows', () => {
+  fc.assert(
+    fc.property(histories, fc.nat({ max: 9 * 24 }), fc.nat({ max: 9 * 24 }), (ledger, first, second) => {
+      const [soon, later] = [ledger.now + first * HOUR_MS, ledger.now + (first + second) * HOUR_MS];
+      const { state } = settle(ledger.state, soon, EVENTS_MAX);
+      assert.deepEqual(balanceAt(state, later), balanceAt(ledger.state, later));
+    }),
+  );
+});
+
+test('an end user can spend exactly the balance at an instant, and not one credit more', () => {
+  fc.assert(
+    fc.property(histories, (ledger) => {
+      const { balance } = balanceAt(ledger.state, ledger.now);
+      const tooMuch: Outcome = { refused: 'InsufficientFunds', requested: balance + 1, available: balance };
+      assert.deepEqual(ledger.run(subtract(balance + 1)), tooMuch);
+      if (balance > 0) assert.equal(ledger.run(subtract(balance)).refused, null);
+      assert.equal(balanceAt(ledger.state, ledger.now).balance, 0);
+    }),
+  );
+});
+
+function pointTexts(from: string, to: string, interval: Interval): string[] | undefined {
+  const points = pointsBetween(Date.parse(from), Date.parse(to), interval);
+  return points?.map((at) => new Date(at).toISOString());
+}
+
+test('the points of a history are an hour, a day or a month apart, from the first instant on', () => {
+  assert.deepEqual(pointTexts('2026-01-15T09:30:00.123Z', '2026-01-15T12:00Z', 'hour'), [
+    '2026-01-15T09:30:00.123Z',
+    '2026-01-15T10:30:00.123Z',
+    '2026-01-15T11:30:00.123Z',
+  ]);
+  assert.deepEqual(pointTexts('2028-02-27T09:30:00.123Z', '2028-03-02T00:00Z', 'day'), [
+    '2028-02-27T09:30:00.123Z',
+    '2028-02-28T09:30:00.123Z',
+    '2028-02-29T09:30:00.123Z',
+    '2028-03-01T09:30:00.123Z',
+  ]);
+  assert.deepEqual(pointTexts('2026-11-15T09:30:00.123Z', '2027-02-01T00:00Z', 'month'), [
+    '2026-11-15T09:30:00.123Z',
+    '2026-12-15T09:30:00.123Z',
+    '2027-01-15T09:30:00.123Z',
+  ]);
+});
+
+test('months from the 31st are clamped to the last day of each month, without drifting to earlier days', () => {
+  assert.deepEqual(pointTexts('2027-12-31T12:00:00.000Z', '2028-06-01T00:00Z', 'month'), [
+    '2027-12-31T12:00:00.000Z',
+    '2028-01-31T12:00:00.000Z',
+    '2028-02-29T12:00:00.000Z',
+    '2028-03-31T12:00:00.000Z',
+    '2028-04-30T12:00:00.000Z',
+    '2028-05-31T12:00:00.000Z',
+  ]);
+});
+
+const STEP_MS = { hour: HOUR_MS, day: DAY_MS } as const;
+
+for (const interval of ['hour', 'day'] as const) {
+  const step = STEP_MS[interval];
+  test(`a history by ${interval} has a point at its last instant if that is a whole number of intervals after the first`, () => {
+    assert.deepEqual(pointsBetween(NOW, NOW + 2 * step - 1, interval), [NOW, NOW + step]);
+    assert.deepEqual(pointsBetween(NOW, NOW + 2 * step, interval), [NOW, NOW + step, NOW + 2 * step]);
+    assert.deepEqual(pointsBetween(NOW, NOW + 2 * step + 1, interval), [NOW, NOW + step, NOW + 2 * step]);
+  });
+
+  test(`a history by ${interval} has ${POINTS_MAX} points and no more`, () => {
+    const to = NOW + (POINTS_MAX - 1) * step;
+    assert.equal(pointsBetween(NOW, to, interval)?.length, POINTS_MAX);
+    assert.equal(pointsBetween(NOW, to + step - 1, interval)?.length, POINTS_MAX);
+    assert.equal(pointsBetween(NOW, to + step, interval), null);
+    assert.equal(pointsBetween(0, INSTANT_MAX, interval), null);
+  });
+}
+
+test(`a history by month has ${POINTS_MAX} points and no more`, () => {
+  const [from, last, next] = [Date.UTC(2026, 0, 31), Date.UTC(2026, 999, 30), Date.UTC(2026, 1_000, 31)] as const;
+  assert.deepEqual([new Date(last), new Date(next)], [new Date('2109-04-30'), new Date('2109-05-31')]);
+  assert.equal(pointsBetween(from, last, 'month')?.at(-1), last);
+  assert.equal(pointsBetween(from, last, 'month')?.length, POINTS_MAX);
+  assert.equal(pointsBetween(from, next - 1, 'month')?.length, POINTS_MAX);
+  assert.equal(pointsBetween(from, next, 'month'), null);
+});
+
+for (const interval of INTERVALS) {
+  test(`a history by ${interval} of a single instant has one point, also at the first and the last instant of the ledger`, () => {
+    for (const at of [0, NOW, INSTANT_MAX]) assert.deepEqual(pointsBetween(at, at, interval), [at]);
+  });
+
+  test(`a history by ${interval} that ends before it begins fails an assertion`, () => {
+    assert.throws(() => pointsBetween(NOW, NOW - 1, interval), { name: 'AssertionError' });
+    assert.throws(() => pointsBetween(NOW, INSTANT_MAX + 1, interval), { name: 'AssertionError' });
+  });
+}

@@ -1,35 +1,54 @@
 // Requests with the same idempotency key have one effect and one outcome, within a batch and across batches.
 
 import assert from 'node:assert/strict';
+import { hash } from 'node:crypto';
 import { test } from 'node:test';
 import {
   ADA,
   add,
+  capture,
   EVENTS_MAX,
+  hold,
+  idAt,
+  MemoryLedger,
   momentAt,
   NOW,
   recurring,
+  refund,
+  release,
   startCycle,
   stateOf,
   stopCycle,
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
-import { batchOf, type DecidedBatch, decideBatch } from './batch.ts';
-import { ACCEPTED, type Command } from './command.ts';
+import { batchOf, type DecidedBatch, decideBatch, NO_REFERENCED } from './batch.ts';
+import type { Command, Outcome, WriteCommand } from './command.ts';
 import { type IdempotencyRecord, NO_RECORDS, nameOf, requestOf } from './idempotency.ts';
 import { EMPTY_STATE } from './state.ts';
+import { FIRST_SEQUENCE } from './transaction-id.ts';
 
 function keyed(key: string, requestId = `request-${key}`) {
   return { idempotency: { key, requestId } };
 }
 
-/** Decides commands of end users without credits. */
-function decideAll(commands: readonly Command[], stored: readonly IdempotencyRecord[] = []): DecidedBatch {
+/** Decides commands of end users that all have the same state: by default no credits. */
+function decideAll(
+  commands: readonly Command[],
+  stored: readonly IdempotencyRecord[] = [],
+  state = EMPTY_STATE,
+): DecidedBatch {
   const batch = batchOf(commands);
   const records = stored.length === 0 ? NO_RECORDS : new Map(stored.map((each) => [nameOf(each), each]));
-  const states = batch.users.map(() => EMPTY_STATE);
-  return decideBatch(batch, { states, records }, momentAt(NOW), EVENTS_MAX);
+  const states = batch.users.map(() => state);
+  return decideBatch(batch, { states, records, referenced: NO_REFERENCED }, momentAt(NOW), EVENTS_MAX);
 }
+
+/** The outcome of the command with this index in a batch, if all earlier commands were accepted. */
+function acceptedAs(index: number): Outcome {
+  return { refused: null, transactionId: idAt(NOW, FIRST_SEQUENCE + index) };
+}
+
+const ACCEPTED = acceptedAs(0);
 
 const amounts = ({ changes }: DecidedBatch) => changes.flatMap(({ postings }) => postings.map(({ amount }) => amount));
 
@@ -52,12 +71,13 @@ test('a request with a key that an earlier batch recorded has no effect and is n
   assert.deepEqual(again, { outcomes: [{ ...ACCEPTED, replayOf: 'request-a' }], changes: [], records: [] });
 });
 
-test('a replayed start returns the cycle as it was started', () => {
+test('a replayed start returns the cycle as it was after the start', () => {
   const { records } = decideAll([startCycle(5, keyed('a'))]);
   const cycle = recurring({ amount: 5 });
-  assert.deepEqual(records[0]?.outcome, { refused: null, cycle });
+  const outcome = { refused: null, transactionId: cycle.id, cycle };
+  assert.deepEqual(records[0]?.outcome, outcome);
   const again = decideAll([startCycle(5, keyed('a')), startCycle(5, keyed('a', 'later'))], records);
-  const replayed = { refused: null, cycle, replayOf: 'request-a' };
+  const replayed = { ...outcome, replayOf: 'request-a' };
   assert.deepEqual(again.outcomes, [replayed, replayed]);
 });
 
@@ -69,27 +89,27 @@ test('a refusal is recorded and replayed too', () => {
   assert.deepEqual(refused.records[0]?.outcome, refusal);
 });
 
-test('a replayed request does not enter due renewals', () => {
+test('a replayed request does not apply due renewals', () => {
   const [record] = decideAll([stopCycle(keyed('a'))]).records;
   assert(record);
   const records = new Map([[nameOf(record), record]]);
   const cycle = recurring({ start: 0, validityDays: 1 });
-  const loaded = { states: [stateOf(cycle)], records };
+  const loaded = { states: [stateOf(cycle)], records, referenced: NO_REFERENCED };
   const { changes } = decideBatch(batchOf([stopCycle(keyed('a'))]), loaded, momentAt(NOW), EVENTS_MAX);
   assert.deepEqual(changes, []);
 });
 
 test('equal requests without a key take effect each time and are not recorded', () => {
   const twice = decideAll([add(5), add(5), add(5, { idempotency: null })]);
-  assert.deepEqual(twice.outcomes, [ACCEPTED, ACCEPTED, ACCEPTED]);
+  assert.deepEqual(twice.outcomes, [0, 1, 2].map(acceptedAs));
   assert.deepEqual([twice.records, amounts(twice)], [[], [5, 5, 5]]);
 });
 
-test('the same key is another key for another account or another end user', () => {
+test('the same key can be used independently for other accounts and other end users', () => {
   const bob = { endUser: '5f0c6f7e-0000-4000-8000-000000000002' };
   const all = [add(1, keyed('a')), add(2, { ...bob, ...keyed('a') }), add(3, { account: 2, ...keyed('a') })];
   const { outcomes, records } = decideAll(all);
-  assert.deepEqual(outcomes, [ACCEPTED, ACCEPTED, ACCEPTED]);
+  assert.deepEqual(outcomes, [0, 1, 2].map(acceptedAs));
   assert.equal(new Set(records.map((record) => nameOf(record))).size, 3);
 });
 
@@ -109,26 +129,79 @@ test('a different request with a used key is refused and changes nothing', () =>
   assert.deepEqual(amounts(decided), [5]);
 });
 
-test('a request that is repeated with another API key and another note is replayed', () => {
-  const again = decideAll([add(5, keyed('a')), add(5, { ...keyed('a'), actor: 'key:2', note: 'again' })]);
+test('a request that is repeated with another API key of the account is replayed', () => {
+  const again = decideAll([add(5, keyed('a')), add(5, { ...keyed('a'), actor: 'key:2' })]);
   assert.deepEqual(again.outcomes[1], { ...ACCEPTED, replayOf: 'request-a' });
 });
 
-test('the recorded text of a request contains everything that changes its effect', () => {
-  const requests = [
-    add(5),
-    subtract(5),
-    startCycle(5),
-    startCycle(5, { onActive: 'replace' }),
-    startCycle(5, { validityDays: 7 }),
-    stopCycle(),
-  ].map(requestOf);
-  assert.deepEqual(requests, [
-    'add 5 31',
-    'subtract 5',
-    'start-cycle 5 31 refuse',
-    'start-cycle 5 31 replace',
-    'start-cycle 5 7 refuse',
-    'stop-cycle',
+test('a request with a note is replayed for the same note, and counts as a different request with another note or none', () => {
+  const [noted, same, other, none] = ['ticket 1', 'ticket 1', 'ticket 2', null].map((note) =>
+    add(5, { ...keyed('a'), note }),
+  );
+  assert(noted && same && other && none);
+  const [first, ...rest] = decideAll([noted, same, other, none, add(5, keyed('a'))]).outcomes;
+  const reused = { refused: 'IdempotencyKeyReused' };
+  assert.deepEqual(first, ACCEPTED);
+  assert.deepEqual(rest, [{ ...ACCEPTED, replayOf: 'request-a' }, reused, reused, reused]);
+  const withoutNote = decideAll([add(5, keyed('a')), none, noted]).outcomes.slice(1);
+  assert.deepEqual(withoutNote, [{ ...ACCEPTED, replayOf: 'request-a' }, reused], 'a note of null is no note');
+});
+
+const [HOLD_ID, SPENT_ID] = [idAt(NOW, 7), idAt(NOW, 8)];
+
+const REQUESTS: readonly (readonly [command: WriteCommand, request: string])[] = [
+  [add(5), 'add 5 31'],
+  [add(6), 'add 6 31'],
+  [add(5, { validityDays: 7 }), 'add 5 7'],
+  [subtract(5), 'subtract 5'],
+  [startCycle(5), 'start-cycle 5 31 refuse'],
+  [startCycle(5, { onActive: 'replace' }), 'start-cycle 5 31 replace'],
+  [startCycle(5, { validityDays: 7 }), 'start-cycle 5 7 refuse'],
+  [stopCycle(), 'stop-cycle'],
+  [hold(5), 'hold 5 900'],
+  [hold(5, { expiresInSeconds: 60 }), 'hold 5 60'],
+  [capture(HOLD_ID), `capture ${HOLD_ID} null`],
+  [capture(HOLD_ID, 5), `capture ${HOLD_ID} 5`],
+  [capture(SPENT_ID, 5), `capture ${SPENT_ID} 5`],
+  [release(HOLD_ID), `release ${HOLD_ID}`],
+  [refund(SPENT_ID), `refund ${SPENT_ID} null null`],
+  [refund(SPENT_ID, 5), `refund ${SPENT_ID} 5 null`],
+  [refund(SPENT_ID, 5, { validityDays: 7 }), `refund ${SPENT_ID} 5 7`],
+  [refund(SPENT_ID, null, { validityDays: 7 }), `refund ${SPENT_ID} null 7`],
+];
+
+for (const [command, request] of REQUESTS) {
+  test(`the recorded text of a request contains everything that changes its effect: ${request}`, () => {
+    assert.equal(requestOf(command), request);
+    assert.equal(requestOf({ ...command, note: null }), request);
+    assert.equal(requestOf({ ...command, actor: 'user:3', ...keyed('a') }), request);
+    const note = hash('sha256', 'ticket 4711', 'base64url');
+    assert.equal(requestOf({ ...command, note: 'ticket 4711' }), `${request} ${note}`);
+  });
+}
+
+test('two different requests have different recorded texts, also with notes', () => {
+  const notes = [null, 'ticket 4711', 'ticket 4712'];
+  const texts = REQUESTS.flatMap(([command]) => notes.map((note) => requestOf({ ...command, note })));
+  assert.equal(new Set(texts).size, REQUESTS.length * notes.length);
+});
+
+test('a replayed hold returns the hold as it was created, and a replayed capture returns the hold as it was closed', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(add(10));
+  const created = decideAll([hold(5, keyed('a'))], [], ledger.state);
+  const [outcome] = created.outcomes;
+  assert(outcome?.refused === null && outcome.hold);
+  assert.equal(outcome.hold.status, 'open');
+  const state = created.changes[0]?.after;
+  assert(state);
+  const captured = decideAll([capture(outcome.hold.id, 3, keyed('b'))], [], state);
+  assert(captured.outcomes[0]?.refused === null);
+  const again = [hold(5, keyed('a')), capture(outcome.hold.id, 3, keyed('b'))];
+  const replayed = decideAll(again, [...created.records, ...captured.records], captured.changes[0]?.after);
+  assert.deepEqual(replayed.outcomes, [
+    { ...outcome, replayOf: 'request-a' },
+    { ...captured.outcomes[0], replayOf: 'request-b' },
   ]);
+  assert.deepEqual(replayed.changes, []);
 });

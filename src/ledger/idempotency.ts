@@ -1,6 +1,6 @@
-// Idempotency records: the outcome of the first request with a key is the outcome of all later requests with this key
-// for the same end user of the same account.
+// Idempotency records: all requests of an end user with the same key have the outcome of the first one.
 
+import { hash } from 'node:crypto';
 import { type EndUserKey, endUserText, type Idempotency, type Outcome, type WriteCommand } from './command.ts';
 import type { Instant } from './instant.ts';
 
@@ -31,8 +31,14 @@ export function nameOf(record: IdempotencyRecord): string {
   return recordName(endUserText(record), record.key);
 }
 
-/** A command without its end user, actor and note: a client may change its API key between two attempts. */
+/** The text of a command, without its end user and its actor: a client may change its API key between two attempts. */
 export function requestOf(command: WriteCommand): string {
+  const terms = termsOf(command);
+  // The text contains only a hash of the note, so that the note is not stored twice.
+  return command.note == null ? terms : `${terms} ${hash('sha256', command.note, 'base64url')}`;
+}
+
+function termsOf(command: WriteCommand): string {
   switch (command.kind) {
     case 'add':
       return `add ${command.amount} ${command.validityDays}`;
@@ -42,6 +48,14 @@ export function requestOf(command: WriteCommand): string {
       return `start-cycle ${command.amount} ${command.validityDays} ${command.onActive}`;
     case 'stop-cycle':
       return command.kind;
+    case 'hold':
+      return `hold ${command.amount} ${command.expiresInSeconds}`;
+    case 'capture':
+      return `capture ${command.holdId} ${command.amount}`;
+    case 'release':
+      return `release ${command.holdId}`;
+    case 'refund':
+      return `refund ${command.transactionId} ${command.amount} ${command.validityDays}`;
   }
 }
 

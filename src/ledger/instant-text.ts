@@ -8,10 +8,14 @@ const INSTANT =
 const MINUTE_MS = 60_000;
 
 /**
- * @returns the instant, rounded up to milliseconds and clamped to 0 … `INSTANT_MAX`; null if the text is not a
- * date-time
+ * How to round an instant that is more precise than a millisecond: up for a lower bound, down for an `as of` instant.
  */
-export function instantIn(text: string): Instant | null {
+export type Rounding = 'up' | 'down';
+
+/**
+ * @returns the instant, rounded to milliseconds and clamped to 0 … `INSTANT_MAX`; null if the text is not a date-time
+ */
+export function instantIn(text: string, rounding: Rounding = 'up'): Instant | null {
   const parts = INSTANT.exec(text);
   if (parts === null) return null;
   const [, minute = '', second = '00', fraction = '', sign, hours = '0', minutes = '0'] = parts;
@@ -19,6 +23,7 @@ export function instantIn(text: string): Instant | null {
   // `Date.parse` reads 31 June as 1 July.
   if (Number.isNaN(local) || new Date(local).toISOString().slice(0, minute.length) !== minute) return null;
   const offset = (Number(hours) * 60 + Number(minutes)) * MINUTE_MS * (sign === '-' ? -1 : 1);
-  const milliseconds = Math.ceil(Number(fraction.padEnd(9, '0')) / 1e6);
+  const exact = Number(fraction.padEnd(9, '0')) / 1e6;
+  const milliseconds = rounding === 'up' ? Math.ceil(exact) : Math.floor(exact);
   return Math.min(Math.max(local + milliseconds - offset, 0), INSTANT_MAX);
 }

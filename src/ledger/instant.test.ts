@@ -4,7 +4,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { endOf } from './cycle.ts';
-import { DAY_MS, INSTANT_MAX, isInstant, LAST_INSTANT, VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from './instant.ts';
+import {
+  addMonths,
+  DAY_MS,
+  INSTANT_MAX,
+  isInstant,
+  LAST_INSTANT,
+  VALIDITY_DAYS_DEFAULT,
+  VALIDITY_DAYS_MAX,
+} from './instant.ts';
 
 test('the last instant of the ledger is the last millisecond of the year 9999', () => {
   assert.equal(new Date(INSTANT_MAX).toISOString(), '9999-12-31T23:59:59.999Z');
@@ -79,4 +87,55 @@ test('an instant is a whole number of milliseconds from 1970 to the year 9999', 
 test('a cycle that starts at the latest possible time of a clock still ends after its start', () => {
   assert.equal(endOf(LAST_INSTANT, 1), LAST_INSTANT + 1);
   assert(isInstant(LAST_INSTANT + 1) && !isInstant(LAST_INSTANT + 2));
+});
+
+/** The last day of each month in a year that is not a leap year. */
+const MONTH_ENDS = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
+
+for (const year of [2026, 2028, 2000, 2100]) {
+  const isLeap = year === 2028 || year === 2000;
+  for (const day of [28, 29, 30, 31]) {
+    test(`in ${year}, months from the ${day}th end on that day or on the last day of the month`, () => {
+      const from = Date.UTC(year - 1, 11, day, 9, 30, 0, 123);
+      for (const [month, end] of MONTH_ENDS.entries()) {
+        const last = month === 1 && isLeap ? 29 : end;
+        const expected = Date.UTC(year, month, Math.min(day, last), 9, 30, 0, 123);
+        assert.equal(new Date(addMonths(from, month + 1)).toISOString(), new Date(expected).toISOString());
+      }
+    });
+  }
+}
+
+const MONTHS: readonly (readonly [from: string, months: number, to: string])[] = [
+  ['2026-01-15T09:30:00.123Z', 0, '2026-01-15T09:30:00.123Z'],
+  ['2026-05-31T00:00:00.000Z', 1, '2026-06-30T00:00:00.000Z'],
+  ['2026-05-31T23:59:59.999Z', 1, '2026-06-30T23:59:59.999Z'],
+  ['2026-05-31T23:59:59.999Z', 2, '2026-07-31T23:59:59.999Z'],
+  ['2026-12-31T12:00:00.000Z', 1, '2027-01-31T12:00:00.000Z'],
+  ['2028-02-29T12:00:00.000Z', 12, '2029-02-28T12:00:00.000Z'],
+  ['2028-02-29T12:00:00.000Z', 48, '2032-02-29T12:00:00.000Z'],
+  ['2026-02-28T12:00:00.000Z', 1, '2026-03-28T12:00:00.000Z'],
+  ['1970-01-01T00:00:00.000Z', 1, '1970-02-01T00:00:00.000Z'],
+];
+
+for (const [from, months, to] of MONTHS) {
+  test(`${months} months after ${from} is ${to}`, () => {
+    assert.equal(new Date(addMonths(Date.parse(from), months)).toISOString(), to);
+  });
+}
+
+test('months after the last instant are later than it, so that no history has a point there', () => {
+  assert(addMonths(INSTANT_MAX, 1) > INSTANT_MAX);
+  assert(addMonths(INSTANT_MAX, 1_000) > INSTANT_MAX);
+});
+
+test('later months are later, never more than 31 days apart, and keep the time of day', () => {
+  const from = fc.integer({ min: 0, max: INSTANT_MAX });
+  fc.assert(
+    fc.property(from, fc.nat({ max: 1_200 }), (at, months) => {
+      const [one, next] = [addMonths(at, months), addMonths(at, months + 1)];
+      assert(one < next && next - one <= 31 * DAY_MS && next - one >= 28 * DAY_MS);
+      assert.equal(one % DAY_MS, at % DAY_MS);
+    }),
+  );
 });

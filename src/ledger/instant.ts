@@ -8,8 +8,8 @@ export const DAY_MS = 86_400_000;
 export const HOUR_MS = 3_600_000;
 
 /**
- * 9999-12-31T23:59:59.999Z: the last instant that ISO 8601 writes with a four-digit year. Later ends are stored as this
- * instant.
+ * 9999-12-31T23:59:59.999Z: the last instant that ISO 8601 writes with a four-digit year. A cycle that would end later
+ * ends at this instant.
  */
 export const INSTANT_MAX: Instant = 253_402_300_799_999;
 
@@ -23,4 +23,13 @@ export const VALIDITY_DAYS_MAX = Math.ceil(INSTANT_MAX / DAY_MS);
 
 export function isInstant(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0 && value <= INSTANT_MAX;
+}
+
+/** Adds calendar months, in UTC. The day is clamped to the last day of the month: one month after 31 May is 30 June. */
+export function addMonths(at: Instant, months: number): Instant {
+  const date = new Date(at);
+  const day = date.getUTCDate();
+  date.setUTCMonth(date.getUTCMonth() + months, 1);
+  const lastDay = new Date(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 0)).getUTCDate();
+  return date.setUTCDate(Math.min(day, lastDay));
 }

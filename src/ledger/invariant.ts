@@ -1,6 +1,7 @@
 // The invariants of the ledger, by the number that `scrip verify` reports.
 //
-//   1  The postings of a cycle sum to what remains in it, and 0 <= remaining <= amount.
+//   1  The postings of a cycle before its end sum to what remains and what is held in it, and
+//      0 <= held <= remaining <= amount. No more is captured than was held, and no more is refunded than was spent.
 //   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.
 //   3  An end user has at most one active recurring cycle, and its periods abut.
 //   4  A posting never changes, and the times of an end user never go backwards.
@@ -9,7 +10,7 @@ import { AssertionError } from 'node:assert/strict';
 
 export type Invariant = 1 | 2 | 3 | 4;
 
-/** A store that throws this stops writing. The audit reports it and continues. */
+/** A store stops writing after this error. The audit reports the error and continues. */
 export class InvariantViolation extends AssertionError {
   readonly invariant: Invariant;
 

@@ -2,48 +2,91 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import {
   add,
+  capture,
   EVENTS_MAX,
+  hold,
+  idAt,
   momentAt,
   NOW,
+  refund,
+  release,
   settling,
   startCycle,
   stopCycle,
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
-import { batchOf, decideBatch } from './batch.ts';
-import { type Command, needs } from './command.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
+import { batchOf, decideBatch, NO_REFERENCED } from './batch.ts';
+import { type Command, needs, type WriteCommand } from './command.ts';
 import { NO_RECORDS } from './idempotency.ts';
+import { DAY_MS } from './instant.ts';
 import { EMPTY_STATE } from './state.ts';
 
 const KEYED = { idempotency: { key: 'order-4711', requestId: 'request-1' } } as const;
 
-const COMMANDS: readonly (readonly [what: string, command: Command, key: string | null, canCreate: boolean])[] = [
-  ['an addition', add(5), null, true],
-  ['an addition with a key', add(5, KEYED), 'order-4711', true],
-  ['a start', startCycle(5), null, true],
-  ['a replacement', startCycle(5, { onActive: 'replace' }), null, true],
-  ['a start with a key', startCycle(5, KEYED), 'order-4711', true],
-  ['a subtraction', subtract(5), null, false],
-  ['a subtraction with a key', subtract(5, KEYED), 'order-4711', true],
-  ['a subtraction with a key of null', subtract(5, { idempotency: null }), null, false],
-  ['a stop', stopCycle(), null, false],
-  ['a stop with a key', stopCycle(KEYED), 'order-4711', true],
-  ['a settle command', settling(), null, false],
+const HOLD_ID = idAt(NOW, 7);
+
+/** `allHolds` and `transaction` are the same with and without an idempotency key. */
+type Row = readonly [what: string, command: WriteCommand, canCreate: boolean, allHolds: boolean, transaction?: string];
+
+const COMMANDS: readonly Row[] = [
+  ['an addition', add(5), true, true],
+  ['a start', startCycle(5), true, true],
+  ['a replacement', startCycle(5, { onActive: 'replace' }), true, true],
+  ['a subtraction', subtract(5), false, false],
+  ['a stop', stopCycle(), false, false],
+  ['a hold', hold(5), false, true],
+  ['a capture', capture(HOLD_ID), false, true],
+  ['a release', release(HOLD_ID), false, true],
+  ['a refund', refund(HOLD_ID), false, true, HOLD_ID],
 ];
 
-for (const [what, command, idempotencyKey, canCreate] of COMMANDS) {
-  const record = idempotencyKey === null ? 'no idempotency record' : 'the idempotency record of its key';
-  test(`${what} needs ${record}, and ${canCreate ? 'can' : 'cannot'} create an end user`, () => {
-    assert.deepEqual(needs(command), { idempotencyKey, canCreate });
+function storesSomething(command: Command): boolean {
+  const loaded = { states: [EMPTY_STATE], records: NO_RECORDS, referenced: NO_REFERENCED };
+  const { changes, records } = decideBatch(batchOf([command]), loaded, momentAt(NOW), EVENTS_MAX);
+  return changes.length + records.length > 0;
+}
+
+for (const [what, command, canCreate, allHolds, transaction = null] of COMMANDS) {
+  const holds = allHolds ? 'all open holds' : 'only the holds that are due';
+  test(`${what} without a key needs no idempotency record, ${holds} and ${transaction ? 'a' : 'no'} transaction`, () => {
+    const needed = { idempotencyKey: null, canCreate, allHolds, transaction };
+    assert.deepEqual(needs(command), needed);
+    assert.deepEqual(needs({ ...command, idempotency: null }), needed);
+  });
+
+  test(`${what} with a key needs the idempotency record of its key, and can create an end user`, () => {
+    const needed = { idempotencyKey: 'order-4711', canCreate: true, allHolds, transaction };
+    assert.deepEqual(needs({ ...command, ...KEYED }), needed);
+  });
+
+  test(`${what} stores ${canCreate ? 'data' : 'nothing'} for an end user without a history, and with a key stores its outcome`, () => {
+    assert.equal(storesSomething(command), canCreate);
+    assert.equal(storesSomething({ ...command, ...KEYED }), true);
   });
 }
 
-for (const [what, command, , canCreate] of COMMANDS) {
-  test(`${what} stores ${canCreate ? 'something' : 'nothing'} for an end user without a history`, () => {
-    const loaded = { states: [EMPTY_STATE], records: NO_RECORDS };
-    const { changes, records } = decideBatch(batchOf([command]), loaded, momentAt(NOW), EVENTS_MAX);
-    assert.equal(changes.length + records.length > 0, canCreate);
-  });
-}
+test('a settle command needs only the holds that are due, and cannot create an end user', () => {
+  const needed = { idempotencyKey: null, canCreate: false, allHolds: false, transaction: null };
+  assert.deepEqual(needs(settling()), needed);
+  assert.equal(storesSomething(settling()), false);
+});
+
+test('a command that needs only the due holds has the same outcome if all open holds are loaded', () => {
+  const commands = [subtract(3), subtract(99), stopCycle(), settling()];
+  fc.assert(
+    fc.property(histories, fc.constantFrom(...commands), fc.nat({ max: 5 }), ({ state, now }, command, days) => {
+      const later = now + days * DAY_MS;
+      const due = { ...state, holds: state.holds.filter(({ expiresAt }) => expiresAt <= later) };
+      const [all, some] = [state, due].map((loaded) => {
+        const given = { states: [loaded], records: NO_RECORDS, referenced: NO_REFERENCED };
+        const { outcomes, changes } = decideBatch(batchOf([command]), given, momentAt(later), EVENTS_MAX);
+        return { outcomes, postings: changes.map(({ postings }) => postings) };
+      });
+      assert.deepEqual(some, all);
+    }),
+  );
+});

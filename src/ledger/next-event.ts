@@ -1,27 +1,36 @@
-// The next event that happens to an end user without a command: the renewal of a recurring cycle at the end of a
-// period.
+// The next event that time alone causes for an end user: the renewal of a cycle or the lapse of a hold.
 
-import { type Cycle, hasEnded, periodAfter, renews } from './cycle.ts';
-import type { Instant } from './instant.ts';
+import { type Cycle, periodAfter, renews } from './cycle.ts';
+import { type Hold, lapseId } from './hold.ts';
+import { INSTANT_MAX, type Instant } from './instant.ts';
 import { assertInvariant } from './invariant.ts';
-import { openingOf, type Posting, RENEWAL_ACTOR } from './posting.ts';
+import { LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_ACTOR } from './posting.ts';
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** The postings of the earliest event that is due at `now`; null if none is due. */
-export function nextEvent({ cycles }: EndUserState, now: Instant): readonly Posting[] | null {
-  let renewing: Cycle | null = null;
-  for (const cycle of cycles) {
-    if (!renews(cycle)) continue;
-    assertInvariant(3, renewing === null, 'an end user has at most one active recurring cycle');
-    renewing = cycle;
-  }
-  if (renewing === null || !hasEnded(renewing, now)) return null;
-  return [renewalOf(periodAfter(renewing, 1))];
+/** An instant that never comes. */
+export const NEVER: Instant = INSTANT_MAX + 1;
+
+/** The instant of the next event; `NEVER` if there is none. */
+export function nextEventAt(state: EndUserState): Instant {
+  return Math.min(renewingOf(state)?.end ?? NEVER, state.holds[0]?.expiresAt ?? NEVER);
+}
+
+/**
+ * The postings of the earliest event that is due at `now`; null if none is due. A renewal precedes a lapse at the same
+ * instant.
+ */
+export function nextEvent(state: EndUserState, now: Instant): readonly Posting[] | null {
+  const at = nextEventAt(state);
+  if (at > now) return null;
+  const renewing = renewingOf(state);
+  if (renewing?.end === at) return [renewalOf(periodAfter(renewing, 1))];
+  const [hold] = state.holds;
+  return hold === undefined ? null : lapseOf(hold);
 }
 
 export function isSettled(state: EndUserState, now: Instant): boolean {
-  return nextEvent(state, now) === null;
+  return nextEventAt(state) > now;
 }
 
 /**
@@ -31,4 +40,26 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);
   return openingOf(period, { transactionId, kind: 'renew', actor: RENEWAL_ACTOR, note: null });
+}
+
+/** The postings with which a hold lapses and its credits return: at least one. Their id is derived from the hold. */
+export function lapseOf(hold: Hold): readonly Posting[] {
+  const entry = { transactionId: lapseId(hold), kind: 'lapse', createdAt: hold.expiresAt, actor: LAPSE_ACTOR } as const;
+  return hold.parts.map(({ cycleId, period, end, amount }) =>
+    postingOn(
+      { cycleId, period, expiresAt: end },
+      { amount: 0, held: -amount },
+      { ...entry, note: null, reference: hold.id },
+    ),
+  );
+}
+
+function renewingOf({ cycles }: EndUserState): Cycle | null {
+  let renewing: Cycle | null = null;
+  for (const cycle of cycles) {
+    if (!renews(cycle)) continue;
+    assertInvariant(3, renewing === null, 'an end user has at most one active recurring cycle');
+    renewing = cycle;
+  }
+  return renewing;
 }

@@ -4,13 +4,24 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Cycle } from './cycle.ts';
 import { DAY_MS } from './instant.ts';
-import { isNote, openingOf, postingTo, transactionOf } from './posting.ts';
+import {
+  isByTime,
+  isListed,
+  isNote,
+  movedBy,
+  openingOf,
+  type PostingKind,
+  postingOn,
+  postingTo,
+  type Transaction,
+  transactionOf,
+} from './posting.ts';
 import { transactionId } from './transaction-id.ts';
 
 const START = Date.UTC(2026, 0, 15, 9, 30);
 const NOW = START + 3 * DAY_MS;
-const ID = transactionId({ at: START, sequence: 1, tail: 'aaaaaaaaaaaa' });
-const LATER_ID = transactionId({ at: NOW, sequence: 1, tail: 'bbbbbbbbbbbb' });
+const ID = transactionId({ at: START, sequence: 2, tail: 'aaaaaaaaaaaa' });
+const LATER_ID = transactionId({ at: NOW, sequence: 2, tail: 'bbbbbbbbbbbb' });
 
 /** The third period of a daily cycle. */
 const CYCLE: Cycle = {
@@ -20,6 +31,7 @@ const CYCLE: Cycle = {
   status: 'active',
   amount: 100,
   remaining: 60,
+  held: 5,
   start: START + 2 * DAY_MS,
   end: START + 3 * DAY_MS,
   validityDays: 1,
@@ -34,37 +46,44 @@ test('a posting names the cycle and the period that it touches, and expires with
     period: 2,
     kind: 'subtract',
     amount: -40,
+    held: 0,
     createdAt: NOW,
     expiresAt: START + 3 * DAY_MS,
     actor: 'key:7',
     note: null,
     terms: null,
+    reference: null,
+    holdExpiresAt: null,
   });
 });
 
-test('the posting that opens a period has its full credits, its start and its terms, however much was spent since', () => {
+test('the posting that opens a period has the full credits, the start and the terms of the period, even if credits were spent since', () => {
   assert.deepEqual(openingOf(CYCLE, { transactionId: LATER_ID, kind: 'renew', actor: 'renewal', note: null }), {
     transactionId: LATER_ID,
     cycleId: ID,
     period: 2,
     kind: 'renew',
     amount: 100,
+    held: 0,
     createdAt: START + 2 * DAY_MS,
     expiresAt: START + 3 * DAY_MS,
     actor: 'renewal',
     note: null,
     terms: { type: 'recurring', validityDays: 1 },
+    reference: null,
+    holdExpiresAt: null,
   });
 });
 
-test('a transaction of one posting has the amount, the times and the actor of its posting', () => {
-  assert.deepEqual(transactionOf([postingTo(CYCLE, -40, DRAW)]), {
+test('a transaction of one posting has the amount, the times, the actor and the note of its posting', () => {
+  assert.deepEqual(transactionOf([postingTo(CYCLE, -40, { ...DRAW, note: 'ticket 4711' })]), {
     id: LATER_ID,
     kind: 'subtract',
     amount: -40,
     createdAt: NOW,
     expiresAt: START + 3 * DAY_MS,
     actor: 'key:7',
+    note: 'ticket 4711',
   });
 });
 
@@ -83,6 +102,82 @@ for (const [name, [first, second, third]] of ENDS) {
     assert.equal(transaction.id, LATER_ID);
   });
 }
+
+test('a posting on a period changes its credits and its held credits, and names the hold that it closes', () => {
+  const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
+  const posting = postingOn({ cycleId: ID, period: 1, expiresAt: START }, { amount: -3, held: -5 }, entry);
+  assert.deepEqual(posting, {
+    ...postingTo(CYCLE, -3, entry),
+    period: 1,
+    held: -5,
+    expiresAt: START,
+    reference: ID,
+  });
+});
+
+test('the posting of a hold has the instant at which the hold expires', () => {
+  const posting = postingTo(CYCLE, 0, { ...DRAW, kind: 'hold', holdExpiresAt: NOW + 60_000 });
+  assert.deepEqual([posting.holdExpiresAt, posting.reference], [NOW + 60_000, null]);
+});
+
+const KINDS: readonly (readonly [kind: PostingKind, isListed: boolean, isByTime: boolean])[] = [
+  ['add', true, false],
+  ['start-cycle', true, false],
+  ['renew', true, true],
+  ['subtract', true, false],
+  ['stop-cycle', false, false],
+  ['hold', false, false],
+  ['capture', true, false],
+  ['release', false, false],
+  ['lapse', false, true],
+  ['refund', true, false],
+];
+
+for (const [kind, isShown, isCausedByTime] of KINDS) {
+  test(`a ${kind} is ${isShown ? '' : 'not '}listed among the transactions and is caused by ${isCausedByTime ? 'time' : 'a request'}`, () => {
+    assert.equal(isListed(kind), isShown);
+    assert.equal(isByTime(kind), isCausedByTime);
+  });
+}
+
+const [RUNNING, OVER] = [NOW + DAY_MS, NOW];
+const REFUND = { ...DRAW, kind: 'refund', reference: ID } as const;
+
+function refundOf(...parts: readonly (readonly [amount: number, expiresAt: number])[]): Transaction {
+  const [first, ...others] = parts.map(([amount, expiresAt]) =>
+    postingOn({ cycleId: ID, period: 0, expiresAt }, { amount, held: 0 }, REFUND),
+  );
+  assert(first);
+  return transactionOf([first, ...others]);
+}
+
+test('credits that are refunded to an ended cycle do not count in the amount of the refund', () => {
+  assert.equal(refundOf([5, RUNNING], [7, OVER]).amount, 5);
+  assert.equal(refundOf([5, RUNNING], [7, OVER + 1]).amount, 12, 'the cycle ends a millisecond later');
+  assert.equal(refundOf([7, OVER]).amount, 0);
+});
+
+test('a refund expires with the last cycle whose credits changed, even if that cycle has ended', () => {
+  assert.equal(refundOf([7, OVER], [5, RUNNING]).expiresAt, RUNNING);
+  assert.equal(refundOf([7, OVER], [5, OVER - 1]).expiresAt, OVER);
+});
+
+test('captured credits of an ended cycle count in the amount of the capture', () => {
+  const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
+  const captured = postingOn({ cycleId: ID, period: 0, expiresAt: OVER }, { amount: -7, held: -7 }, entry);
+  assert.equal(transactionOf([captured]).amount, -7);
+  assert.equal(movedBy(captured), -7);
+});
+
+test('a capture expires with the last cycle that credits were spent from; cycles of returned credits do not count', () => {
+  const entry = { ...DRAW, kind: 'capture', reference: ID } as const;
+  const [spent, returned] = [
+    postingOn({ cycleId: ID, period: 0, expiresAt: RUNNING }, { amount: -7, held: -7 }, entry),
+    postingOn({ cycleId: LATER_ID, period: 0, expiresAt: RUNNING + 1 }, { amount: 0, held: -7 }, entry),
+  ];
+  assert.equal(transactionOf([spent, returned]).expiresAt, RUNNING);
+  assert.equal(transactionOf([returned]).expiresAt, RUNNING + 1, 'a transaction that moved nothing');
+});
 
 for (const [what, note, isOne] of [
   ['an empty text', '', false],

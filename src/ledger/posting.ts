@@ -1,29 +1,40 @@
-// A posting: the part of a transaction that touches one cycle. Postings are never changed or deleted, and the rest of a
-// ledger is a fold of its postings (`apply.ts`).
+// A posting: the part of a transaction that touches one cycle. Postings are never changed or deleted. All other data of
+// a ledger are a fold of its postings (`apply.ts`).
 
 import type { Cycle, CycleType } from './cycle.ts';
 import type { Instant } from './instant.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 /**
- * The kind of a posting. A `stop-cycle` moves no credits: it records when and by which actor a cycle was stopped, and
- * is not listed as a transaction.
+ * What a posting records. `stop-cycle`, `hold`, `release` and `lapse` spend and grant nothing. They record what
+ * happened, when and by which actor, and are not listed among the transactions.
  */
-export type PostingKind = 'add' | 'start-cycle' | 'renew' | 'subtract' | 'stop-cycle';
+export type PostingKind =
+  | 'add'
+  | 'start-cycle'
+  | 'renew'
+  | 'subtract'
+  | 'stop-cycle'
+  | 'hold'
+  | 'capture'
+  | 'release'
+  | 'lapse'
+  | 'refund';
 
 /**
- * Who made a posting: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an imported
- * file, or `renewal`.
+ * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an
+ * imported file, `renewal` or `lapse` for an event that time causes.
  */
 export type Actor = string;
 
-/** Why a posting was made: 1 to `NOTE_LENGTH_MAX` characters. */
+/** A text that explains a write: 1 to `NOTE_LENGTH_MAX` characters. */
 export type Note = string;
 
 /** In code points, as databases count characters. */
 export const NOTE_LENGTH_MAX = 500;
 
 export const RENEWAL_ACTOR: Actor = 'renewal';
+export const LAPSE_ACTOR: Actor = 'lapse';
 
 /** The type and validity of the cycle or period that a posting opens. Its other properties follow from the posting. */
 export interface CycleTerms {
@@ -36,16 +47,25 @@ export interface Posting {
   readonly cycleId: TransactionId;
   readonly period: number;
   readonly kind: PostingKind;
-  /** Positive if credits are granted, negative if they are spent, 0 for a stop. */
+  /** Positive if credits are granted or refunded, negative if they are spent. */
   readonly amount: number;
+  /** The change of the held credits: positive if credits are held, negative if a hold is closed. */
+  readonly held: number;
   readonly createdAt: Instant;
-  /** The end of the cycle: from then on this posting no longer affects the balance. */
+  /**
+   * The end of the period. From then on, the posting does not affect the balance. It is not after `createdAt` if a
+   * hold is closed or a transaction is refunded after the end of the period.
+   */
   readonly expiresAt: Instant;
   readonly actor: Actor;
-  /** Null if none was given, and for renewals. */
+  /** Null if the request had no note, and for renewals and lapses. */
   readonly note: Note | null;
   /** Null unless the posting opens a cycle or a period. */
   readonly terms: CycleTerms | null;
+  /** The hold that is closed, or the transaction that is refunded; null for all other kinds. */
+  readonly reference: TransactionId | null;
+  /** If the posting creates a hold, the instant at which the hold lapses; null for all other kinds. */
+  readonly holdExpiresAt: Instant | null;
 }
 
 /** Whether a text is a valid note. Databases cannot store U+0000 or half of a surrogate pair. */
@@ -56,19 +76,44 @@ export function isNote(note: string): boolean {
   return note.length <= NOTE_LENGTH_MAX || [...note].length <= NOTE_LENGTH_MAX;
 }
 
-/** The fields that all postings of a transaction have in common. */
-export type Entry = Pick<Posting, 'transactionId' | 'kind' | 'createdAt' | 'actor' | 'note'>;
+/** The fields that the postings of one transaction have in common. */
+export interface Entry extends Pick<Posting, 'transactionId' | 'kind' | 'createdAt' | 'actor' | 'note'> {
+  readonly reference?: TransactionId | null;
+  readonly holdExpiresAt?: Instant | null;
+}
+
+/** Identifies a period of a cycle in a posting. */
+export type PeriodKey = Pick<Posting, 'cycleId' | 'period' | 'expiresAt'>;
 
 /** A posting that changes `cycle` by `amount`. */
 export function postingTo(cycle: Cycle, amount: number, entry: Entry): Posting {
-  return { ...entry, cycleId: cycle.id, period: cycle.period, amount, expiresAt: cycle.end, terms: null };
+  return postingOn({ cycleId: cycle.id, period: cycle.period, expiresAt: cycle.end }, { amount, held: 0 }, entry);
 }
 
-/** The posting that opens `cycle` or its current period. */
-export function openingOf(cycle: Cycle, { transactionId, kind, actor, note }: Omit<Entry, 'createdAt'>): Posting {
+/** A posting that changes the credits and the held credits of a period. The period may have ended. */
+export function postingOn(
+  { cycleId, period, expiresAt }: PeriodKey,
+  { amount, held }: Pick<Posting, 'amount' | 'held'>,
+  { transactionId, kind, createdAt, actor, note, reference = null, holdExpiresAt = null }: Entry,
+): Posting {
+  const change = { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt };
+  return { ...change, actor, note, terms: null, reference, holdExpiresAt };
+}
+
+/** The posting that opens `cycle`, or the period that it is in. */
+export function openingOf(cycle: Cycle, entry: Omit<Entry, 'createdAt'>): Posting {
   const { type, validityDays } = cycle;
-  const entry = { transactionId, kind, createdAt: cycle.start, actor, note };
-  return { ...postingTo(cycle, cycle.amount, entry), terms: { type, validityDays } };
+  return { ...postingTo(cycle, cycle.amount, { ...entry, createdAt: cycle.start }), terms: { type, validityDays } };
+}
+
+/** Whether postings of this kind are listed among the transactions. */
+export function isListed(kind: PostingKind): boolean {
+  return kind !== 'stop-cycle' && kind !== 'hold' && kind !== 'release' && kind !== 'lapse';
+}
+
+/** Whether postings of this kind are caused by time rather than by a request. */
+export function isByTime(kind: PostingKind): boolean {
+  return kind === 'renew' || kind === 'lapse';
 }
 
 /** One accepted request that moved credits, or one renewal: the sum of its postings. */
@@ -77,18 +122,28 @@ export interface Transaction {
   readonly kind: PostingKind;
   readonly amount: number;
   readonly createdAt: Instant;
-  /** The latest end of the cycles that it touched. */
+  /** The latest end among the cycles whose credits changed. */
   readonly expiresAt: Instant;
   readonly actor: Actor;
+  readonly note: Note | null;
 }
 
-/** Combines the postings of a transaction. */
-export function transactionOf([first, ...others]: readonly [Posting, ...Posting[]]): Transaction {
-  let { amount, expiresAt } = first;
-  for (const other of others) {
-    amount += other.amount;
-    expiresAt = Math.max(expiresAt, other.expiresAt);
+/** Sums up the postings of one transaction. */
+export function transactionOf(postings: readonly [Posting, ...Posting[]]): Transaction {
+  let amount = 0;
+  let expiresAt = 0;
+  for (const posting of postings) {
+    amount += movedBy(posting);
+    if (posting.amount !== 0) expiresAt = Math.max(expiresAt, posting.expiresAt);
   }
-  const { transactionId: id, kind, createdAt, actor } = first;
-  return { id, kind, amount, createdAt, expiresAt, actor };
+  const { transactionId: id, kind, createdAt, actor, note, expiresAt: end } = postings[0];
+  return { id, kind, amount, createdAt, expiresAt: expiresAt || end, actor, note };
+}
+
+/**
+ * The amount that a posting contributes to its transaction. A refund to an ended cycle contributes 0, since its
+ * credits are lost.
+ */
+export function movedBy({ kind, amount, createdAt, expiresAt }: Posting): number {
+  return kind === 'refund' && expiresAt <= createdAt ? 0 : amount;
 }

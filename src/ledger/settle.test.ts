@@ -1,12 +1,24 @@
-// Settling enters all due renewals, each at the end of a period. Readers compute the same result without storing it.
+// Settling applies all due events: renewals at the ends of periods, and lapses of holds. Readers compute the same
+// result without storing it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { EVENTS_MAX, histories, idAt, NOW, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
+import {
+  EVENTS_MAX,
+  holding,
+  idAt,
+  lapsing,
+  NOW,
+  oneTime,
+  recurring,
+  stateOf,
+} from '../../test/ledger/ledger-builders.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
 import { applyAll } from './apply.ts';
 import { cyclesAt } from './balance.ts';
 import { burnOrder, type Cycle, endOf, hasEnded } from './cycle.ts';
+import { heldAt } from './hold.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
 import { isSettled } from './next-event.ts';
 import { type Posting, transactionOf } from './posting.ts';
@@ -31,11 +43,11 @@ test('settling changes nothing a millisecond before the end of a period', () => 
 });
 
 for (const late of [0, 1, 31 * DAY_MS - 1]) {
-  test(`settling ${late} ms after the end of a period enters the renewal at that end, with full credits`, () => {
+  test(`settling ${late} ms after the end of a period applies the renewal at that end, with full credits`, () => {
     const state = stateOf(MONTHLY);
     assert(!isSettled(state, END + late));
     const settled = settle(state, END + late, EVENTS_MAX);
-    assert.deepEqual(settled.state, { cycles: [inPeriod(1)] });
+    assert.deepEqual(settled.state, stateOf(inPeriod(1)));
     assert.deepEqual(
       settled.postings.map(({ transactionId, createdAt, amount }) => [transactionId, createdAt, amount]),
       [[renewalId(ID, END), END, 100]],
@@ -49,7 +61,7 @@ test('the remaining credits of a period are not carried over to the next', () =>
     assert.equal(settle(stateOf({ ...MONTHLY, remaining }), END, EVENTS_MAX).state.cycles[0]?.remaining, 100);
 });
 
-test('each missed period is entered as a separate transaction at its start', () => {
+test('each missed period is a separate transaction at the start of the period', () => {
   const { state, postings } = settle(stateOf(MONTHLY), END + 62 * DAY_MS, EVENTS_MAX);
   assert.deepEqual(state.cycles, [inPeriod(3)]);
   assert.deepEqual(
@@ -80,7 +92,7 @@ test('ten years of daily periods, including leap days, are 3653 renewals without
   assert.equal(dueCount(stateOf(daily), now), 3653);
 });
 
-test('settling enters at most the given number of renewals: the oldest come first, and the rest stay due', () => {
+test('settling applies at most the given number of renewals: the oldest come first, and the rest stay due', () => {
   const now = END + 4 * 31 * DAY_MS;
   const first = settle(stateOf(MONTHLY), now, 2);
   assert.deepEqual([first.isComplete, first.postings.map(({ period }) => period)], [false, [1, 2]]);
@@ -134,7 +146,7 @@ test('no period begins at the last instant of the year 9999', () => {
   assert.equal([...dueTransactions(state, INSTANT_MAX)].length, 1);
 });
 
-test('a reader sees cycles in burn order, a renewed cycle after all cycles that started before the renewal', () => {
+test('a reader sees cycles in burn order, with a renewed cycle after all cycles that started before the renewal', () => {
   const before = oneTime({ start: NOW - DAY_MS, validityDays: 90 });
   const after = oneTime({ start: NOW + DAY_MS, validityDays: 90 });
   const order = (now: number) => cyclesAt(stateOf(before, MONTHLY, after), now).map(({ start }) => start);
@@ -150,8 +162,9 @@ test('due transactions are listed latest first', () => {
     createdAt: at,
     expiresAt: at + 31 * DAY_MS,
     actor: 'renewal',
+    note: null,
   });
-  const state = stateOf(oneTime({ validityDays: 90 }, 2), MONTHLY);
+  const state = stateOf(oneTime({ validityDays: 90 }, 3), MONTHLY);
   const now = END + 31 * DAY_MS;
   assert.deepEqual([...dueTransactions(state, now)], [renewedAt(now), renewedAt(END)]);
   assert.deepEqual([...dueTransactions(state, now - 1)], [renewedAt(END)]);
@@ -181,9 +194,9 @@ const anyCycles: fc.Arbitrary<Loaded> = fc
     offset,
   })
   .map(({ start, validityDays, status, others, periods, offset }) => {
-    const cycle = recurring({ start, validityDays, status }, 1);
+    const cycle = recurring({ start, validityDays, status });
     const bought = others.map(({ earlier, days }, index) =>
-      oneTime({ start: start - earlier, validityDays: days }, index + 2),
+      oneTime({ start: start - earlier, validityDays: days }, index + 3),
     );
     const wanted = start + Math.floor(periods * validityDays * DAY_MS) + offset;
     const now = Math.min(Math.max(wanted, start), INSTANT_MAX);
@@ -208,7 +221,7 @@ test('settling a second time at the same instant changes nothing', () => {
   );
 });
 
-test('settling now and again later gives the same result as settling once, later', () => {
+test('settling now and again later gives the same result as settling only later', () => {
   fc.assert(
     fc.property(loaded, fc.nat({ max: 20 }), ({ state, now }, days) => {
       const later = endOf(now, days);
@@ -221,13 +234,16 @@ test('settling now and again later gives the same result as settling once, later
   );
 });
 
-test('settling a few renewals at a time gives the same result as settling all of them at once', () => {
+test('settling a few events at a time gives the same result as settling all of them at once', () => {
   fc.assert(
     fc.property(loaded, fc.integer({ min: 1, max: 7 }), ({ state, now }, eventsMax) => {
       const postings: Posting[] = [];
       let step = settle(state, now, eventsMax);
       for (; !step.isComplete; step = settle(step.state, now, eventsMax)) {
-        assert.equal(step.postings.length, eventsMax);
+        assert(step.postings.length >= eventsMax, 'a lapse with several postings is entered whole');
+        const last = step.postings.at(-1)?.transactionId;
+        const before = step.postings.filter(({ transactionId }) => transactionId !== last).length;
+        assert(before < eventsMax, 'no event is entered once the limit is reached');
         assert.equal(isSettled(step.state, now), false);
         postings.push(...step.postings);
       }
@@ -238,17 +254,23 @@ test('settling a few renewals at a time gives the same result as settling all of
   );
 });
 
-test('a reader computes in one step the same result as settling renewal by renewal', () => {
+test('a reader computes in one step the same result as settling event by event', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
       const settled = settle(state, now, EVENTS_MAX);
       const current = settled.state.cycles.filter((cycle) => !hasEnded(cycle, now));
       assert.deepEqual(cyclesAt(state, now), current, 'in burn order');
       assert.deepEqual(cyclesAt(settled.state, now), current);
-      assert.equal(dueCount(state, now), settled.postings.length);
+      const renewals = settled.postings.filter(({ kind }) => kind === 'renew');
+      assert.equal(dueCount(state, now), renewals.length);
       assert.deepEqual(
         [...dueTransactions(state, now)].reverse(),
-        settled.postings.map((posting) => transactionOf([posting])),
+        renewals.map((posting) => transactionOf([posting])),
+      );
+      assert.equal(heldAt(state.holds, now), heldAt(settled.state.holds, now));
+      assert.deepEqual(
+        settled.state.holds,
+        state.holds.filter(({ expiresAt }) => expiresAt > now),
       );
       assert.equal(dueCount(settled.state, now), 0);
       assert.deepEqual([...dueTransactions(settled.state, now)], []);
@@ -258,13 +280,60 @@ test('a reader computes in one step the same result as settling renewal by renew
   );
 });
 
-test('the ids of renewals ascend in the order in which they are entered', () => {
+test('the ids of renewals and lapses ascend in the order in which they are applied', () => {
   fc.assert(
     fc.property(loaded, ({ state, now }) => {
-      const ids = settle(state, now, EVENTS_MAX).postings.map(({ transactionId }) => transactionId);
+      const postings = settle(state, now, EVENTS_MAX).postings;
+      const ids = postings.map(({ transactionId }) => transactionId);
       assert.deepEqual(ids, ids.toSorted());
-      assert.equal(new Set(ids).size, ids.length);
-      for (const id of ids) assert(id < idAt(now, 1), 'a renewal sorts before all new transactions');
+      const touched = postings.map(({ transactionId, cycleId }) => `${transactionId}/${cycleId}`);
+      assert.equal(new Set(touched).size, postings.length);
+      for (const id of ids) assert(id < idAt(now), 'what time causes sorts before all new transactions');
     }),
   );
+});
+
+const BOUGHT = oneTime({ validityDays: 90 }, 3);
+const LAPSE = NOW + 60_000;
+const HOLD = holding(BOUGHT, 10, { until: LAPSE });
+
+test('settling returns the credits of a hold at the instant at which it expires, and changes nothing a millisecond before', () => {
+  const state = applyAll(stateOf(BOUGHT), [HOLD]);
+  assert.equal(settle(state, LAPSE - 1, EVENTS_MAX).state, state);
+  for (const late of [0, 1, DAY_MS]) {
+    const settled = settle(state, LAPSE + late, EVENTS_MAX);
+    assert.deepEqual(settled, { state: stateOf(BOUGHT), postings: [lapsing(HOLD)], isComplete: true });
+  }
+});
+
+test('the lapses of a thousand expired holds are applied one after the other, each at the instant at which its hold expired', () => {
+  const holds = Array.from({ length: 1_000 }, (_, index) =>
+    holding({ ...BOUGHT, amount: 1_000 }, 1, { until: LAPSE + ((index * 7) % 1_000), sequence: 100 + index }),
+  );
+  const state = applyAll(stateOf({ ...BOUGHT, amount: 1_000, remaining: 1_000 }), holds);
+  const settled = settle(state, LAPSE + DAY_MS, EVENTS_MAX);
+  assert.deepEqual(
+    settled.postings.map(({ createdAt }) => createdAt - LAPSE),
+    Array.from({ length: 1_000 }, (_, index) => index),
+  );
+  assert.deepEqual(settled.state, stateOf({ ...BOUGHT, amount: 1_000, remaining: 1_000 }));
+});
+
+test('a lapse is applied completely even if its postings exceed the limit, and the next event stays due', () => {
+  const [first, second] = [oneTime({}, 3), oneTime({}, 4)];
+  const kept = [first, second].map((cycle) => holding(cycle, 10, { until: LAPSE }));
+  const later = holding(second, 10, { until: LAPSE + 1, sequence: 98 });
+  const state = applyAll(stateOf(first, second), [...kept, later]);
+  const once = settle(state, LAPSE + 1, 1);
+  assert.deepEqual([once.isComplete, once.postings], [false, kept.map(lapsing)]);
+  assert.deepEqual(settle(once.state, LAPSE + 1, 1), {
+    state: stateOf(first, second),
+    postings: [lapsing(later)],
+    isComplete: true,
+  });
+});
+
+test('due lapses are not listed among the due transactions', () => {
+  const state = applyAll(stateOf(BOUGHT), [HOLD]);
+  assert.deepEqual([dueCount(state, LAPSE), ...dueTransactions(state, LAPSE)], [0]);
 });

@@ -11,22 +11,24 @@ import type { EndUserState } from './state.ts';
 export interface Settled {
   readonly state: EndUserState;
   readonly postings: readonly Posting[];
-  /** Whether nothing more is due. If not, settle again from `state`. */
+  /** False if events are still due: settle again from `state`. */
   readonly isComplete: boolean;
 }
 
-/** Applies the events that are due at `now`, the oldest first and at most `eventsMax`. */
+/**
+ * Applies the events that are due at `now`, the oldest first, until `eventsMax` postings are reached. A lapse has one
+ * posting for each cycle of its hold and is never applied in part, so it can exceed `eventsMax`.
+ */
 export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
   let current = state;
   const postings: Posting[] = [];
-  for (let events = 0; events <= eventsMax; events++) {
-    const event = nextEvent(current, now);
-    if (event === null) return { state: current, postings, isComplete: true };
-    if (events === eventsMax) break;
+  let event = nextEvent(current, now);
+  while (event !== null && postings.length < eventsMax) {
     current = applyAll(current, event);
     postings.push(...event);
+    event = nextEvent(current, now);
   }
-  return { state: current, postings, isComplete: false };
+  return { state: current, postings, isComplete: event === null };
 }
 
 /** How many renewals are due at `now` and not stored yet. */
@@ -36,9 +38,13 @@ export function dueCount({ cycles }: EndUserState, now: Instant): number {
 }
 
 /** The due renewals as they will be stored, latest first. */
-export function* dueTransactions({ cycles }: EndUserState, now: Instant): Generator<Transaction> {
+export function* dueTransactions(state: EndUserState, now: Instant): Generator<Transaction> {
+  for (const renewal of dueRenewals(state, now)) yield transactionOf([renewal]);
+}
+
+/** The postings of the due renewals, one for each, latest first. */
+export function* dueRenewals({ cycles }: EndUserState, now: Instant): Generator<Posting> {
   const renewing = cycles.find(renews);
   if (renewing === undefined) return;
-  for (let count = periodsMissed(renewing, now); count >= 1; count--)
-    yield transactionOf([renewalOf(periodAfter(renewing, count))]);
+  for (let count = periodsMissed(renewing, now); count >= 1; count--) yield renewalOf(periodAfter(renewing, count));
 }

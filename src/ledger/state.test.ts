@@ -3,19 +3,30 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { daysAgo, histories, NOW, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
+import {
+  daysAgo,
+  EVENTS_MAX,
+  holding,
+  holdOf,
+  NOW,
+  oneTime,
+  recurring,
+  stateOf,
+} from '../../test/ledger/ledger-builders.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
 import { applyAll } from './apply.ts';
 import { activeBalance, cyclesAt } from './balance.ts';
 import type { Cycle } from './cycle.ts';
 import { DAY_MS, VALIDITY_DAYS_MAX } from './instant.ts';
-import { dueCount } from './settle.ts';
+import { nextEventAt } from './next-event.ts';
+import { dueCount, settle } from './settle.ts';
 import { cycleChanges, EMPTY_STATE, liveState } from './state.ts';
 
 const DAILY = { start: daysAgo(1), validityDays: 1 } as const;
 const END = NOW;
 
-test('an end user without a history has no cycles', () => {
-  assert.deepEqual(EMPTY_STATE, { cycles: [] });
+test('an end user without a history has neither cycles nor holds', () => {
+  assert.deepEqual(EMPTY_STATE, { cycles: [], holds: [] });
   assert.equal(liveState(EMPTY_STATE, NOW), EMPTY_STATE);
 });
 
@@ -35,27 +46,40 @@ for (const [what, cycle, isLive] of LIVE) {
   });
 }
 
-test('ended cycles are left out of the live state, and the order of the others does not change', () => {
-  const [bought, ended, active] = [oneTime({ start: daysAgo(2) }), oneTime(DAILY, 2), recurring()];
+test('ended cycles are left out of the live state, and the other cycles keep their order', () => {
+  const [bought, ended, active] = [oneTime({ start: daysAgo(2) }), oneTime(DAILY, 3), recurring()];
   const state = stateOf(bought, ended, active);
-  assert.deepEqual(liveState(state, END), { cycles: [bought, active] });
+  assert.deepEqual(liveState(state, END), stateOf(bought, active));
   assert.equal(liveState(state, END - 1), state, 'the same object if no cycle has ended');
 });
 
-test('leaving ended cycles out of a state does not change later balances, cycles and renewals', () => {
+test('all open holds stay in the live state, also holds on ended cycles and holds that are due to lapse', () => {
+  const [ended, running] = [oneTime(DAILY), oneTime({ start: daysAgo(1) }, 3)];
+  const postings = [ended, running].map((cycle, index) =>
+    holding(cycle, 5, { at: END - 1, until: END + index, sequence: 90 + index }),
+  );
+  const state = applyAll(stateOf(ended, running), postings);
+  const live = liveState(state, END + 2);
+  assert.deepEqual(live, { cycles: [{ ...running, held: 5 }], holds: postings.map((posting) => holdOf(posting)) });
+});
+
+test('the live state gives the same later balances, cycles, renewals and lapses as the full state', () => {
   fc.assert(
     fc.property(histories, fc.nat({ max: 9 }), (ledger, days) => {
-      const whole = stateOf(...ledger.cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1)));
+      const cycles = ledger.cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1));
+      const whole = { cycles, holds: ledger.holds };
       const live = liveState(whole, ledger.now);
       const later = ledger.now + days * DAY_MS;
       assert.deepEqual(cyclesAt(live, later), cyclesAt(whole, later));
       assert.equal(activeBalance(cyclesAt(live, later), later), activeBalance(cyclesAt(whole, later), later));
       assert.equal(dueCount(live, later), dueCount(whole, later));
+      assert.equal(nextEventAt(live), nextEventAt(whole));
+      assert.deepEqual(settle(live, later, EVENTS_MAX).postings, settle(whole, later, EVENTS_MAX).postings);
     }),
   );
 });
 
-const [A, B, C] = [oneTime({}, 1), oneTime({}, 2), recurring({}, 3)];
+const [A, B, C] = [oneTime({}, 2), oneTime({}, 3), recurring({}, 4)];
 
 test('there are no changes between states with the same cycles', () => {
   assert.deepEqual(cycleChanges(EMPTY_STATE, EMPTY_STATE), { opened: [], changed: [] });
@@ -92,7 +116,7 @@ test('a renewed cycle counts as changed, and the cycles that move up to its plac
 test('a spent cycle counts as changed even if it moves up to the place of a renewed cycle', () => {
   const next = { ...C, period: 1, start: C.end, end: C.end + 31 * DAY_MS };
   const spent = { ...B, remaining: 0 };
-  const added = oneTime({ start: C.end }, 4);
+  const added = oneTime({ start: C.end }, 5);
   const { opened, changed } = cycleChanges(stateOf(C, A, B), stateOf(A, spent, next, added));
   assert.deepEqual(opened, [added]);
   assert.deepEqual(changed, [
@@ -107,7 +131,7 @@ test('applying the changes to the earlier state gives the later state', () => {
       const before = applyAll(EMPTY_STATE, postings.slice(0, split));
       const after = applyAll(before, postings.slice(split));
       const { opened, changed } = cycleChanges(before, after);
-      for (const change of changed) assert.notDeepEqual(change.before, change.after);
+      for (const change of changed) assert.notEqual(change.before, change.after);
       const rows = new Map(before.cycles.map((cycle) => [cycle.id, cycle]));
       for (const change of changed) {
         assert.equal(rows.get(change.before.id), change.before, 'a row is changed once, from its earlier content');

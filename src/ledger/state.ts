@@ -1,34 +1,41 @@
-// The state of an end user: the cycles that decisions are made from. A fold of postings, so it can always be
-// recomputed.
+// The state of an end user: the cycles and the open holds on which decisions are based. A fold of postings, so it can
+// always be recomputed.
 
 import { type Cycle, isLive } from './cycle.ts';
+import type { Hold } from './hold.ts';
 import type { Instant } from './instant.ts';
 
 export interface EndUserState {
   /** In burn order, without duplicates. Includes at least the live cycles. */
   readonly cycles: readonly Cycle[];
+  /**
+   * Open holds, in the order in which they lapse. Includes at least the due holds and the holds that the command needs.
+   */
+  readonly holds: readonly Hold[];
 }
 
-/** The state of an end user without cycles. */
-export const EMPTY_STATE: EndUserState = { cycles: [] };
+/** The state of an end user without postings. */
+export const EMPTY_STATE: EndUserState = { cycles: [], holds: [] };
 
 /** The state with only the cycles that a decision at `now` or later can depend on. */
 export function liveState(state: EndUserState, now: Instant): EndUserState {
   return state.cycles.every((cycle) => isLive(cycle, now))
     ? state
-    : { cycles: state.cycles.filter((cycle) => isLive(cycle, now)) };
+    : { cycles: state.cycles.filter((cycle) => isLive(cycle, now)), holds: state.holds };
 }
 
 /**
  * The difference between an earlier and a later state of an end user. The later state has all cycles of the earlier
- * one.
+ * state.
  */
 export interface CycleChanges {
   readonly opened: readonly Cycle[];
   readonly changed: readonly { readonly before: Cycle; readonly after: Cycle }[];
 }
 
-/** Unchanged cycles are the same objects, usually at the same index, so only a few are looked up by id. */
+/**
+ * An unchanged cycle is the same object in both states, usually at the same index, so only few are looked up by id.
+ */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
   const changed: { before: Cycle; after: Cycle }[] = [];
@@ -47,4 +54,9 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
     else if (earlier !== cycle) changed.push({ before: earlier, after: cycle });
   }
   return { opened, changed };
+}
+
+/** The number of cycles and holds: a measure of the work to read the state. */
+export function sizeOf({ cycles, holds }: EndUserState): number {
+  return cycles.length + holds.length;
 }

@@ -5,10 +5,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { INSTANT_MAX } from './instant.ts';
 import {
+  FIRST_SEQUENCE,
   firstIdAt,
   idsBetween,
   instantOf,
+  LAPSE_SEQUENCE,
   lastIdAt,
+  RENEWAL_SEQUENCE,
   renewalId,
   SEQUENCE_COUNT,
   sequenceOf,
@@ -89,6 +92,14 @@ test('the id of a renewal sorts before all other ids of its instant and after al
   const renewal = renewalId(cycleId, NOW);
   assert(renewal < transactionId({ at: NOW, sequence: 1, tail: '000000000000' }));
   assert(renewal > transactionId({ at: NOW - 1, sequence: SEQUENCE_COUNT - 1, tail: 'ffffffffffff' }));
+});
+
+test('at one instant, renewals sort first, then lapses of holds, then transactions of requests', () => {
+  const id = (sequence: number, tail: string) => transactionId({ at: NOW, sequence, tail });
+  const [low, high] = ['000000000000', 'ffffffffffff'];
+  assert.deepEqual([RENEWAL_SEQUENCE, LAPSE_SEQUENCE, FIRST_SEQUENCE], [0, 1, 2]);
+  assert(id(RENEWAL_SEQUENCE, high) < id(LAPSE_SEQUENCE, low));
+  assert(id(LAPSE_SEQUENCE, high) < id(FIRST_SEQUENCE, low));
 });
 
 test('the sequence of a transaction within its instant can be read from its id', () => {

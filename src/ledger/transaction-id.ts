@@ -4,9 +4,9 @@
 //   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
 //   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence · r: 48 bits, the tail
 //
-// The sequence orders transactions within a millisecond. Sequence 0 is reserved for renewals, which come before all
-// else at an instant. The id of a renewal has the tail of its cycle's id, so every process computes the same id before
-// the renewal is stored.
+// The sequence orders the transactions within a millisecond. Renewals have sequence 0 and lapses of holds sequence 1,
+// so at each instant they sort before all requests. The tail of a renewal is derived from its cycle and the tail of a
+// lapse from its hold, so every process computes the same ids.
 
 import assert from 'node:assert/strict';
 import { INSTANT_MAX, type Instant } from './instant.ts';
@@ -19,12 +19,16 @@ export const SEQUENCE_COUNT = 2 ** 26;
 
 /** The sequence of every renewal, and of no other transaction. */
 export const RENEWAL_SEQUENCE = 0;
+/** The sequence of every lapse of a hold, and of no other transaction. */
+export const LAPSE_SEQUENCE = 1;
+/** The lowest sequence of a transaction that a request makes. */
+export const FIRST_SEQUENCE = 2;
 
 const SEQUENCE_LOW_BITS = 14;
 const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
 const VARIANT = 0x8000;
 
-/** @param tail 12 lower-case hexadecimal digits; random except for renewals */
+/** @param tail 12 lower-case hexadecimal digits, random except for renewals and lapses */
 export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
   assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
   assert(tail.length === 12, 'the tail fills the last group');
@@ -44,7 +48,7 @@ function timeDigits(at: Instant): string {
   return latest.digits;
 }
 
-/** The id of the renewal of `cycleId` at `at`: the same in every process. */
+/** The id of the renewal of a cycle at an instant. Every process computes the same id. */
 export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
   return transactionId({ at, sequence: RENEWAL_SEQUENCE, tail: cycleId.slice(24) });
 }

@@ -2,92 +2,37 @@
 // so it is checked before it reaches a database.
 
 import assert from 'node:assert/strict';
-import type { Amount } from '../ledger/amount.ts';
-import type { EndUserKey } from '../ledger/command.ts';
-import type { CycleType } from '../ledger/cycle.ts';
-import type { Recorded } from '../ledger/history.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';
-import type { Actor, Note, Posting, PostingKind, Transaction } from '../ledger/posting.ts';
-import { transactionOf } from '../ledger/posting.ts';
-import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
+import type { Actor, PostingKind, Transaction } from '../ledger/posting.ts';
+import type { TransactionId } from '../ledger/transaction-id.ts';
 import type { EndUserPage, ListRequest } from './end-user-lists.ts';
 import type { EndUserCounts } from './end-user-summaries.ts';
-import type { LoadedEndUser, PageCursor } from './ledger-store.ts';
 import { type DailyTotal, dayOf, type ExpiryTotal, hourOf } from './totals.ts';
+import { PAGE_ROWS_MAX } from './transaction-history.ts';
 
-/** The most rows of a page. */
-export const PAGE_ROWS_MAX = 100;
-/** The most postings that are read for one page of a history. */
-export const HISTORY_POSTINGS_MAX = 5_000;
-/** The most postings that are read for a chart; if there are more, the latest are read. */
-export const CHART_POSTINGS_MAX = 2_000;
-/** An end user with more live cycles has no chart. */
-export const CHART_CYCLES_MAX = 2_000;
 export const OVERVIEW_DAYS_MAX = 366;
 
-/** A transaction with its note. Includes stops, which move no credits, to show who stopped a cycle and why. */
-export interface RecordedTransaction extends Transaction {
-  readonly note: Note | null;
-}
-
-/** The latest transaction of an end user. */
-export interface AccountTransaction extends RecordedTransaction {
+/** The latest transaction of an end user of the account. */
+export interface AccountTransaction extends Transaction {
   readonly endUser: string;
 }
 
-export interface HistoryTransaction extends RecordedTransaction {
-  /** The touched cycles, sorted by cycle and period. */
-  readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount'>[];
-}
-
-/** The type, amount and validity that a cycle was opened with. */
-export interface Opening {
-  readonly type: CycleType;
-  readonly amount: Amount;
-  readonly validityDays: number;
-}
-
-export interface HistoryRequest {
-  readonly from: PageCursor | null;
-  /** 1 to `PAGE_ROWS_MAX`. */
-  readonly limit: number;
-  /** Only transactions with ids in this range; all if absent. */
-  readonly within?: IdRange;
-  /** Only transactions of this kind; all if absent. */
-  readonly kind?: PostingKind | undefined;
-}
-
-/** The caller adds the renewals that are due but not stored yet, as with `LedgerStore.transactions`. */
-export interface HistoryPage extends LoadedEndUser {
-  /** Latest first. If few transactions are of the requested kind, a page may be short although there is a next page. */
-  readonly transactions: readonly HistoryTransaction[];
-  readonly next: PageCursor | null;
-  /** The openings of the cycles that these transactions touched, by cycle id. Only the cycles of `cyclesToName`. */
-  readonly openings: ReadonlyMap<TransactionId, Opening>;
-}
-
-/** The data for a chart of the balance. */
-export interface ChartHistory extends Recorded {
-  readonly now: Instant;
-  /** All postings from this instant on are included. */
-  readonly since: Instant;
-}
-
-/** The credits of one day in UTC; today's up to now. */
+/** The credits of one day in UTC; for the current day, the credits so far. */
 export interface OverviewDay {
   /** The start of the day. */
   readonly day: Instant;
   readonly added: bigint;
   readonly started: bigint;
+  /** Credits that were spent, minus refunds. */
   readonly spent: bigint;
   /** Credits that were left in cycles at their end. An hour is counted once it is over. */
   readonly expired: bigint;
   readonly renewed: bigint;
-  /** Additions, starts, subtractions and renewals. */
+  /** The number of listed transactions: without holds, releases, lapses and stops. */
   readonly transactions: number;
 }
 
-/** Derived from the feed, so it is a second or two behind the ledger. */
+/** Derived from the feed, so the latest second or two of the ledger may be missing. */
 export interface Overview {
   /** Everything up to this instant is counted. */
   readonly asOf: Instant;
@@ -110,7 +55,7 @@ export interface ActorTotal {
 export interface OverviewRequest {
   /** The number of days: 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
-  /** Counts only this actor in `days`; all actors if absent. Expired credits have no actor and are then not counted. */
+  /** If present, `days` counts only this actor, and no expired credits, because they have no actor. */
   readonly actor?: Actor | undefined;
 }
 
@@ -122,58 +67,11 @@ export interface ConsoleStore {
   endUserCounts(account: number): Promise<EndUserCounts>;
   /** The latest transactions of the end users that were active last, latest first. @param limit 1 to `PAGE_ROWS_MAX` */
   recent(account: number, limit: number): Promise<readonly AccountTransaction[]>;
-  history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage>;
-  /**
-   * The latest postings, at most `CHART_POSTINGS_MAX`. Null for an end user with more than `CHART_CYCLES_MAX` cycles.
-   */
-  chartHistory(user: EndUserKey, since: Instant): Promise<ChartHistory | null>;
   overview(account: number, request: OverviewRequest): Promise<Overview>;
 }
 
 export function assertLimit(limit: number): void {
   assert(Number.isInteger(limit) && limit >= 1 && limit <= PAGE_ROWS_MAX, 'a page has 1 to 100 rows');
-}
-
-/**
- * The most cycles that are named for a transaction and for a page. A transaction may have touched thousands of cycles.
- */
-export const NAMED_CYCLES_MAX = 10;
-const NAMED_PER_PAGE_MAX = 200;
-
-/** The cycles that a page of a history shows by name, without duplicates. */
-export function cyclesToName(transactions: readonly HistoryTransaction[]): readonly TransactionId[] {
-  const ids = transactions.flatMap(({ postings }) => postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId));
-  return [...new Set(ids)].slice(0, NAMED_PER_PAGE_MAX);
-}
-
-/** Combines the postings of a transaction, with its note and the touched cycles. */
-export function historyTransactionOf(postings: readonly [Posting, ...Posting[]]): HistoryTransaction {
-  const touched = postings
-    .map(({ cycleId, period, amount }) => ({ cycleId, period, amount }))
-    .sort((a, b) => (a.cycleId < b.cycleId ? -1 : a.cycleId > b.cycleId ? 1 : a.period - b.period));
-  return { ...transactionOf(postings), note: postings[0].note, postings: touched };
-}
-
-/**
- * Groups postings into transactions.
- *
- * @param postings the postings of a transaction are next to each other
- * @param idOf returns the transaction id of an entry
- */
-export function* wholeTransactions<Entry>(
-  postings: Iterable<Entry>,
-  idOf: (entry: Entry) => string,
-): Generator<[Entry, ...Entry[]]> {
-  let current: [Entry, ...Entry[]] | null = null;
-  for (const entry of postings) {
-    if (current !== null && idOf(current[0]) === idOf(entry)) {
-      current.push(entry);
-      continue;
-    }
-    if (current !== null) yield current;
-    current = [entry];
-  }
-  if (current !== null) yield current;
 }
 
 export function laterFirst(a: { readonly id: TransactionId }, b: { readonly id: TransactionId }): number {
@@ -204,7 +102,7 @@ export function overviewOf(
   const actors = new Map<Actor, MutableActorTotal>();
   for (const { day, kind, actor, credits, transactions } of totals.daily) {
     const row = rows[day - firstDay];
-    const column = kind === 'stop-cycle' ? undefined : COLUMNS[kind];
+    const column = COLUMNS[kind];
     if (row === undefined || column === undefined) continue;
     const of = actors.get(actor) ?? { actor, granted: 0n, spent: 0n, transactions: 0 };
     of[column === 'spent' ? 'spent' : 'granted'] += column === 'spent' ? -credits : credits;
@@ -224,7 +122,16 @@ export function overviewOf(
   return { asOf, outstanding, days: rows, actors: busiestFirst };
 }
 
-const COLUMNS = { add: 'added', 'start-cycle': 'started', renew: 'renewed', subtract: 'spent' } as const;
+type Column = 'added' | 'started' | 'renewed' | 'spent';
+
+const COLUMNS: Partial<Record<PostingKind, Column>> = {
+  add: 'added',
+  'start-cycle': 'started',
+  renew: 'renewed',
+  subtract: 'spent',
+  capture: 'spent',
+  refund: 'spent',
+};
 
 type MutableActorTotal = { -readonly [Name in keyof ActorTotal]: ActorTotal[Name] };
 type MutableDay = { -readonly [Name in keyof OverviewDay]: OverviewDay[Name] };

@@ -1,12 +1,12 @@
-// The lists of end users: the filter and order of each, and its pages. Every list is a range of one index of the
-// summaries, and a page begins after the last row of the previous page, so page 10,000 costs as much as the first. A
-// cursor comes from a browser, so it is checked before it reaches a database.
+// Filters, sorts and pages the lists of end users. Every list is a range of one index of the summaries, and a page
+// begins after the last row of the previous page, so page 10,000 costs as much as page 1. A cursor comes from a
+// browser, so it is checked before it reaches a database.
 
 import assert from 'node:assert/strict';
 import type { Amount } from '../ledger/amount.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Summary } from './end-user-summaries.ts';
-import type { PageCursor } from './ledger-store.ts';
+import type { PageCursor } from './loaded-end-user.ts';
 import { InvalidCursor } from './store-fault.ts';
 
 /** The most rows of a page. Exports of a list are read in pages, too. */
@@ -53,7 +53,7 @@ type Value = number | string;
 
 /** The parts of an SQL query on the summaries, with `?` for the values. */
 export interface ListQuery {
-  /** Follows the condition on the account: begins with ` AND `, or is empty. */
+  /** Appended to the condition on the account: begins with ` AND `, or is empty. */
   readonly condition: string;
   readonly order: string;
   readonly values: readonly Value[];
@@ -88,7 +88,7 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const behind = after === null ? null : keyOf(after, columns);
   const range = rangeOf(list);
   if (range === null) return null;
-  // Only one lower bound: a database starts at the first bound in the query, and would scan all earlier pages.
+  // The query has only one lower bound: with two, a database uses the first one and scans all earlier pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;
@@ -100,7 +100,7 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   };
 }
 
-/** The cursor for the page after this end user. */
+/** The cursor for a page that begins after this end user. */
 export function cursorBehind(endUser: ListedEndUser, { by }: EndUserList): PageCursor {
   return SORTINGS[by].columns.map((column) => COLUMNS[column](endUser)).join('.');
 }
@@ -120,7 +120,7 @@ interface Bound {
   readonly values: readonly Value[];
 }
 
-/** The lower bound of a list in its first sort column, and its other limit. Null if the list is always empty. */
+/** Where a list begins and ends, by its first sort column. Null if the list is always empty. */
 function rangeOf(list: EndUserList): { readonly from: Bound | null; readonly to: Bound | null } | null {
   switch (list.by) {
     case 'low-balance':

@@ -1,14 +1,14 @@
-// Summaries: what lists show of an end user, in one row, so that a page of a list is read from an index. They follow
-// the feed and are not part of a write: an end user is summarized again after it has new postings, and after some of
-// its credits have ended. `scrip verify` compares the summaries with the postings, and `scrip migrate --totals`
-// rebuilds them.
+// A summary is one row with the data that lists show of an end user, so that a page of a list is read from an index.
+// Summaries follow the feed and are not part of a write: an end user is summarized again after it has new postings, and
+// after some of its credits have expired. `scrip verify` compares the summaries with the postings, and `scrip migrate
+// --totals` rebuilds them.
 //
-// A renewal is a posting, so the feed reports it. The end of credits is not a posting: `expiresAt` is when to summarize
-// again.
+// Renewals and lapses are postings, so the feed reports them. The expiry of credits is not a posting: the end user is
+// summarized again at `expiresAt`.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
-import { type Cycle, renews } from '../ledger/cycle.ts';
+import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
@@ -25,7 +25,12 @@ export interface EndUserCounts {
 }
 
 export interface SummaryKeeper {
-  /** Summarizes some of the end users that have new postings or expired credits. */
+  /**
+   * Summarizes some of the end users that have new postings or expired credits.
+   *
+   * @returns whether there may be more
+   * @throws StoreFault
+   */
   catchUp(): Promise<boolean>;
 }
 
@@ -36,17 +41,17 @@ export function summaryOf(state: EndUserState, now: Instant): Summary {
   let balance = 0;
   let expiresAt: Instant | null = null;
   for (const cycle of cyclesAt(state, now)) {
-    balance += cycle.remaining;
+    balance += spendable(cycle);
     if (expires(cycle) && cycle.end < (expiresAt ?? INSTANT_MAX)) expiresAt = cycle.end;
   }
   return { balance, expiresAt };
 }
 
 /**
- * Whether a stored summary was right at some instant since the latest posting. Later expiries and renewals may not have
- * been counted yet.
+ * Whether a stored summary was right at some instant since the latest posting. The summary may not count later
+ * expiries, renewals and lapses yet.
  *
- * @param state the state after that posting
+ * @param state the state after the latest posting
  */
 export function wasSummaryOf(
   stored: Summary,
@@ -62,8 +67,9 @@ export function wasSummaryOf(
     .filter(renews)
     .map(({ end }) => end)
     .filter(hasEndedBefore);
+  const lapses = state.holds.map(({ expiresAt }) => expiresAt).filter(hasEndedBefore);
   const first = ends.reduce((latest, end) => Math.max(latest, end), since);
-  return [first, ...renewals.filter((end) => end > first)].some((at) => {
+  return [first, ...[...renewals, ...lapses].filter((end) => end > first)].some((at) => {
     const { balance, expiresAt } = summaryOf(state, at);
     return balance === stored.balance && expiresAt === stored.expiresAt;
   });

@@ -1,6 +1,6 @@
-// The feed: the committed postings, in order for each end user and delivered at least once, for consumers with their
-// own positions. The result of a consumer for a part of the feed is stored in one transaction with its position, so
-// that each part counts once. A write never waits for a consumer.
+// The feed delivers committed postings to consumers at least once, in order for each end user. Each consumer has a
+// position. It is stored in the same transaction as the consumer's result for a part of the feed, so that each part
+// counts once. A write never waits for a consumer.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Posting } from '../ledger/posting.ts';

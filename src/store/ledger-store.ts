@@ -1,22 +1,15 @@
 // The port for serving: write, load, list, and the feed of committed postings. A store loads, locks, writes and
-// commits; all rules are in the ledger. All writes of credits go through group commit to `write`.
+// commits; all rules are in the ledger. All writes of credits except imports go through group commit to `write`.
 
 import type { Command, EndUserKey, Outcome } from '../ledger/command.ts';
+import type { Referenced } from '../ledger/decide-refund.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { Transaction } from '../ledger/posting.ts';
 import type { EndUserState } from '../ledger/state.ts';
-import type { IdRange } from '../ledger/transaction-id.ts';
+import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
 import type { LedgerFeed } from './feed.ts';
-
-/** The state of an end user at an instant of the store's clock. */
-export interface LoadedEndUser {
-  readonly now: Instant;
-  /** As stored. The caller settles what is due but not stored yet. */
-  readonly state: EndUserState;
-}
-
-/** The position at which a page begins. Only the store that returned it can read it. */
-export type PageCursor = string;
+import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
+import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
 /** The state includes at least the renewing cycle, from which the due renewals follow. */
 export interface TransactionPage extends LoadedEndUser {
@@ -34,7 +27,16 @@ export interface PageRequest {
   readonly within: IdRange;
 }
 
-/** The lanes of a store. All commands of a batch belong to one lane. */
+export interface StatesAt {
+  readonly now: Instant;
+  /**
+   * One state for each given instant: the state after the last stored transaction at or before the instant; for `now`
+   * and later, the current stored state. The reader computes the renewals, expiries and lapses that follow.
+   */
+  readonly states: readonly EndUserState[];
+}
+
+/** The lanes of a store for writes. All commands of a batch belong to the same lane. */
 export interface Lanes {
   readonly count: number;
   /** How many batches the store takes at the same time, each from a different lane. */
@@ -43,7 +45,7 @@ export interface Lanes {
   of(user: EndUserKey): number;
 }
 
-/** The least time for which idempotency records are kept. */
+/** The minimum time for which idempotency records are kept. */
 export interface IdempotencyRetention {
   /** For grants (`add` and `start-cycle`). Payment providers retry their webhooks for days. */
   readonly grantsMs: number;
@@ -55,24 +57,35 @@ export interface LedgerStore {
   readonly lanes: Lanes;
   readonly feed: LedgerFeed;
   /**
-   * Decides the commands in order, and stores their effects in one transaction. Resolves once it is on stable storage,
-   * with an outcome for each command: null if more renewals are due than fit the batch, and the command must be sent
-   * again.
+   * Decides the commands in order, and stores their effects in one transaction. Resolves with one outcome for each
+   * command, once the transaction is on stable storage. An outcome is null if more events are due than fit into the
+   * batch: the command must then be sent again.
    *
-   * @param onDecided called once the store can take the next batch of the lane, which may be before this one is on
-   * stable storage: the next batch then sees the effects of this one, or fails with it and is retried
+   * @param onDecided called once the store can take the next batch of the lane. This batch may not be on stable
+   * storage yet: the next batch then sees its effects, or fails with it and is retried
    * @throws StoreFault, which applies to all of the commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * Once a read has shown a due renewal, no later write precedes that renewal: a write that is being committed is
-   * ordered after it, or the read waits for the write. This applies to all reads of one end user.
+   * Loads an end user. Once a read has shown a due renewal, no write is ordered before that renewal any more: a write
+   * in flight is ordered after the renewal, or the read waits for the write. This applies to all reads of one end
+   * user.
    *
    * @throws StoreFault, like the reads below
    */
   load(user: EndUserKey): Promise<LoadedEndUser>;
   transactions(user: EndUserKey, page: PageRequest): Promise<TransactionPage>;
-  /** Some of the end users with due renewals, the longest overdue first. */
+  /**
+   * A page of transactions with all details, including transactions that moved no credits.
+   *
+   * @throws InvalidCursor (rejects)
+   */
+  history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage>;
+  /** @param instants in ascending order, at most `POINTS_MAX` */
+  statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt>;
+  /** A transaction of the end user, of any kind; null if there is none with this id. */
+  find(user: EndUserKey, id: TransactionId): Promise<Referenced | null>;
+  /** Some of the end users with due events, the longest overdue first. */
   due(limit: number): Promise<readonly EndUserKey[]>;
   /**
    * Deletes some of the idempotency records that are older than their retention, in a short step.

@@ -32,7 +32,7 @@ test('The text of a state contains cycles that are due for renewal', () => {
 
 /** How many of `count` transactions of an end user with `cycles` cycles are followed by a snapshot. */
 function dueAmong(count: number, cycles: number): number {
-  const state = stateOf(...Array.from({ length: cycles }, (_, index) => oneTime({}, index + 1)));
+  const state = stateOf(...Array.from({ length: cycles }, (_, index) => oneTime({}, index + 2)));
   let due = 0;
   for (let number = 0; number < count; number++) {
     const tail = Math.imul(number, 0x9e3779b1) >>> 0;
@@ -42,7 +42,7 @@ function dueAmong(count: number, cycles: number): number {
   return due;
 }
 
-test('One of 128 transactions on average is followed by a snapshot, and fewer if the end user has many cycles', () => {
+test('On average, one of 128 transactions is followed by a snapshot, and fewer if the end user has many cycles', () => {
   const [few, many] = [dueAmong(100_000, 2), dueAmong(100_000, 160)];
   assert(few > 700 && few < 860, `${few} of 100,000`);
   assert(many > 0 && many < few / 8, `${many} of 100,000`);

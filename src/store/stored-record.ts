@@ -1,15 +1,28 @@
 // How stores save idempotency records: the outcome as JSON, and which of the two retentions applies.
 
-import { ACCEPTED, type Outcome } from '../ledger/command.ts';
+import type { Outcome } from '../ledger/command.ts';
 import type { IdempotencyRecord } from '../ledger/idempotency.ts';
+import type { TransactionId } from '../ledger/transaction-id.ts';
 
-/** @returns null for an accepted request without a cycle to return */
-export function storedOutcome(outcome: Outcome): string | null {
-  return outcome.refused === null && outcome.cycle === null ? null : JSON.stringify(outcome);
+/** An outcome as it is stored. Most outcomes are accepted and consist of a transaction id only. */
+export interface StoredOutcome {
+  /** Null if there is no transaction. */
+  readonly transactionId: TransactionId | null;
+  /** JSON; null if the request was accepted and the outcome has no further data. */
+  readonly outcome: string | null;
 }
 
-export function outcomeOf(stored: string | null): Outcome {
-  return stored === null ? ACCEPTED : (JSON.parse(stored) as Outcome);
+export function storedOutcome(outcome: Outcome): StoredOutcome {
+  if (outcome.refused !== null) return { transactionId: null, outcome: JSON.stringify(outcome) };
+  const { refused, transactionId, ...result } = outcome;
+  const isPlain = transactionId !== null && Object.keys(result).length === 0;
+  return { transactionId, outcome: isPlain ? null : JSON.stringify({ refused, ...result }) };
+}
+
+export function outcomeOf({ transactionId, outcome }: StoredOutcome): Outcome {
+  if (outcome === null) return { refused: null, transactionId };
+  const stored = JSON.parse(outcome) as Outcome;
+  return stored.refused === null ? { ...stored, transactionId } : stored;
 }
 
 /** Whether the request was for a grant. Records of grants are kept longer. */

@@ -3,7 +3,7 @@
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
-import type { Posting, PostingKind } from '../ledger/posting.ts';
+import { isListed, movedBy, type Posting, type PostingKind } from '../ledger/posting.ts';
 
 /** The transactions of one kind and actor on one day (UTC). */
 export interface DailyTotal {
@@ -55,15 +55,15 @@ export class TotalsSum {
     const { user, posting } = entry;
     const { account } = user;
     const { kind, actor, transactionId } = posting;
-    if (kind === 'stop-cycle') return;
+    if (!isListed(kind)) return;
     const isFirst = this.#previousId !== transactionId || this.#previousUser?.endUser !== user.endUser;
     this.#previousId = transactionId;
     this.#previousUser = user;
-    const credits = BigInt(posting.amount);
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
-    this.addDaily({ account, day, kind, actor, credits, transactions: isFirst ? 1 : 0 });
-    this.addExpiry({ account, hour, credits });
+    this.addDaily({ account, day, kind, actor, credits: BigInt(movedBy(posting)), transactions: isFirst ? 1 : 0 });
+    // Ended cycles count, too: credits captured from them did not expire, and credits refunded to them have expired.
+    this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
   }
 
   subtract({ daily, expiries }: Totals): void {
@@ -75,7 +75,10 @@ export class TotalsSum {
     return { daily: [...this.#daily.values()], expiries: [...this.#expiries.values()] };
   }
 
-  /** For a sum of all postings minus the stored totals: one sentence for each stored total that is wrong. */
+  /**
+   * Must be called after all postings were added and all stored totals subtracted. Returns one sentence for each wrong
+   * stored total.
+   */
   faults(): string[] {
     const { daily, expiries } = this.totals();
     const dailyFaults = daily

@@ -4,7 +4,13 @@
 import assert from 'node:assert/strict';
 import { randomFillSync } from 'node:crypto';
 import type { Instant } from '../ledger/instant.ts';
-import { SEQUENCE_COUNT, type TransactionId, transactionId } from '../ledger/transaction-id.ts';
+import {
+  FIRST_SEQUENCE,
+  LAPSE_SEQUENCE,
+  SEQUENCE_COUNT,
+  type TransactionId,
+  transactionId,
+} from '../ledger/transaction-id.ts';
 
 const TAIL_BYTES = 6;
 const pool = Buffer.alloc(TAIL_BYTES * 683);
@@ -13,13 +19,13 @@ let offset = pool.length;
 /** The position of the last issued id. The next id comes after it. */
 export interface IdPosition {
   readonly at: Instant;
-  /** 0 if no id was issued at `at`, since sequence 0 is reserved for renewals. */
+  /** Below `FIRST_SEQUENCE` if no id was issued at `at` yet. */
   readonly sequence: number;
 }
 
 /** An id that sorts after all ids issued up to `position`, and before all later ones. */
 export function throughPosition({ at, sequence }: IdPosition): TransactionId {
-  return transactionId({ at, sequence, tail: 'ffffffffffff' });
+  return transactionId({ at, sequence: Math.max(sequence, LAPSE_SEQUENCE), tail: 'ffffffffffff' });
 }
 
 export class TransactionIds {
@@ -50,7 +56,7 @@ export class TransactionIds {
   }
 
   next(): TransactionId {
-    this.#sequence += 1;
+    this.#sequence = Math.max(this.#sequence + 1, FIRST_SEQUENCE);
     return transactionId({ at: this.#at, sequence: this.#sequence, tail: this.#nextTail() });
   }
 }

@@ -1,6 +1,6 @@
-// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. The queue is bounded: spans beyond
-// the bound, and batches that the collector does not accept, are dropped and counted. Requests never wait for a span.
-// https://opentelemetry.io/docs/specs/otlp/
+// Sends spans to an OpenTelemetry collector as OTLP/JSON over HTTP, in the background. The queue is bounded: spans
+// beyond the bound, and batches that the collector does not accept, are dropped and counted. Requests never wait for a
+// span. Protocol: https://opentelemetry.io/docs/specs/otlp/
 
 import type { TraceContext } from './trace-context.ts';
 

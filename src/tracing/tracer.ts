@@ -1,5 +1,5 @@
-// Creates a span for each request and each batch, applies sampling, and hands finished spans to the exporter. Spans contain
-// no client input except the trace ID.
+// Creates a span for each request and each batch, applies sampling, and hands finished spans to the exporter. Spans
+// contain no client input except the trace ID.
 
 import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';

@@ -4,10 +4,12 @@
 import assert from 'node:assert/strict';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
 import type { QueueLimits } from '../../src/batching/queue-space.ts';
-import { ACCEPTED, type Command, type Outcome } from '../../src/ledger/command.ts';
+import type { Command, Outcome } from '../../src/ledger/command.ts';
 import type { Lanes, LedgerStore } from '../../src/store/ledger-store.ts';
 
 export const ONE_LANE: Lanes = { count: 1, atOnce: 1, of: () => 0 };
+
+export const ACCEPTED: Outcome = { refused: null, transactionId: '019bc0de-0000-4000-8000-000000000002' };
 
 type Results = readonly (Outcome | null)[];
 

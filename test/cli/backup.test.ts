@@ -1,5 +1,5 @@
-// Runs `scrip backup` and `scrip restore` as commands: while a server is running, killed, interrupted, and on
-// PostgreSQL.
+// Runs the commands `scrip backup` and `scrip restore`: while a server is running, killed in the middle, interrupted,
+// and on PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -130,7 +130,7 @@ describe('backup commands', options, () => {
     else assert.deepEqual(siblingsOf(backup), []);
   });
 
-  test('Backup and restore on PostgreSQL fail and point to the documentation', async () => {
+  test('Backup and restore fail on PostgreSQL, with an error that refers to the documentation', async () => {
     const url = 'postgres://scrip:hunter2@db/scrip';
     for (const args of [
       ['backup', 'x.db'],

@@ -1,5 +1,5 @@
-// Runs the command line as a process: help, errors on standard error with exit code 1, and commands while a server is
-// running.
+// Runs the `scrip` command as a process: its help, its errors and exit codes, and commands on a ledger that a server
+// is using.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';

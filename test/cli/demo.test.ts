@@ -28,7 +28,7 @@ async function postingsOf(ledger: DemoLedger): Promise<{ endUser: string; postin
   return rows.flatMap((row) => (row.kind === 'posting' ? [{ endUser: row.user.endUser, posting: row.posting }] : []));
 }
 
-test('the demo account has 200 end users with trials, bundles, subscriptions, renewals and stops, and most spending is on weekdays', async () => {
+test('the demo account has 200 end users with trials, bundles, subscriptions and stops, and most spending is on weekdays', async () => {
   const postings = await postingsOf(madeWith(1));
   assert.equal(new Set(postings.map(({ endUser }) => endUser)).size, END_USERS);
   const created = postings.map(({ posting }) => posting.createdAt);
@@ -51,6 +51,16 @@ test('the demo account has 200 end users with trials, bundles, subscriptions, re
   );
   const validity = new Set(postings.map(({ posting }) => posting.terms?.validityDays));
   assert.deepEqual([...validity].sort(), [14, 180, 30, 365, 90, undefined]);
+});
+
+test('the demo account has holds that were captured, released or lapsed, some that are open, and refunds', async () => {
+  const postings = await postingsOf(madeWith(1));
+  const idsOf = (kind: Posting['kind']) =>
+    new Set(postings.filter(({ posting }) => posting.kind === kind).map(({ posting }) => posting.transactionId)).size;
+  const [holds, captures, releases, lapses] = [idsOf('hold'), idsOf('capture'), idsOf('release'), idsOf('lapse')];
+  assert(captures > 200 && releases > 10 && lapses > 5 && idsOf('refund') > 5);
+  const open = holds - captures - releases - lapses;
+  assert(open > 2 && open < 40, `${open} holds are open`);
 });
 
 test('some subtractions of the demo are refused and create no postings', async () => {

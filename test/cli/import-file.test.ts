@@ -1,4 +1,5 @@
-// Reads the file of `scrip import`: CSV as common programs write it, and errors that name the line and the column.
+// How `scrip import` reads its CSV file: the variants that common programs write, and errors that name the line and
+// the column.
 
 import assert from 'node:assert/strict';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -55,7 +56,7 @@ const CSV: readonly (readonly [text: string, records: readonly (readonly (number
   ['', []],
 ];
 
-test('CSV is parsed with quotes, line breaks in fields, empty lines, LF and CRLF, in chunks of any size', () => {
+test('the CSV parser handles quotes, line breaks in fields, empty lines, LF and CRLF, in chunks of any size', () => {
   for (const [text, records] of CSV)
     for (const piece of [1, 2, 3, 100])
       assert.deepEqual(
@@ -159,18 +160,18 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
 ];
 
 for (const [what, text, error] of ERRORS)
-  test(`in a file to import, the error for ${what} names the line`, async () => {
+  test(`scrip import reports ${what} with its line`, async () => {
     const { errors } = await checked(text);
     assert.equal(errors.count, 1, errors.first.map((one) => one.text).join('\n'));
     assert.match(errors.first[0]?.text ?? '', error);
   });
 
-test('every error in a file to import is counted, and the first twenty are listed', async () => {
+test('scrip import counts all errors in its file and lists the first twenty', async () => {
   const { errors } = await checked(`${HEADER}\n${`${ADA},x,,y,\n`.repeat(30)}`);
   assert.deepEqual([errors.count, errors.first.length, errors.first.at(-1)?.line], [60, 20, 11]);
 });
 
-test('a file to import that is missing or not UTF-8 is rejected', async () => {
+test('scrip import rejects a file that is missing or not UTF-8', async () => {
   await assert.rejects(checked(Buffer.from([0x61, 0xff, 0x0a])), {
     name: 'CannotOpen',
     message: /is not UTF-8 text\.$/,
@@ -185,7 +186,7 @@ second line", 5 ,${ADA.toUpperCase()},,2030-01-01T01:00:00+01:00\r
 ,${AMOUNT_MAX},${BEN},99999999999999999999,\r
 `;
 
-test('a file to import may have its columns in any order, spaces around values, a byte order mark and quoted notes', async () => {
+test('scrip import accepts columns in any order, spaces around values, a byte order mark and quoted notes', async () => {
   const { granted, rows, hasInstants } = await checked(ROWS);
   assert.deepEqual([rows, hasInstants], [2, true]);
   const expiresAt = Date.UTC(2030, 0, 1);
@@ -195,7 +196,7 @@ test('a file to import may have its columns in any order, spaces around values, 
   ]);
 });
 
-test('the hash of a file to import depends on its rows, and not on line ends, column order or how values are written', async () => {
+test('the hash of an import file depends on its rows, not on line endings, column order or how values are written', async () => {
   const first = await checked(
     `end_user_id,amount,expires_at\n${ADA},5,2030-01-01T00:00:00Z\n${BEN},6,2030-01-01T00:00Z\n`,
   );
@@ -212,7 +213,7 @@ test('the hash of a file to import depends on its rows, and not on line ends, co
     assert.notEqual((await checked(text)).sha256, first.sha256);
 });
 
-test('expired rows in a file to import are counted separately from errors', async () => {
+test('scrip import counts rows that have expired separately from errors', async () => {
   const at = (instant: number) => `${ADA},5,${new Date(instant).toISOString()}\n`;
   const { errors, expired } = await checked(`end_user_id,amount,expires_at\n${at(NOON - 1)}${at(NOON)}${at(NOON + 1)}`);
   assert.equal(errors.count, 0);
@@ -222,7 +223,7 @@ test('expired rows in a file to import are counted separately from errors', asyn
   );
 });
 
-test('a change of the file while its rows are granted stops the import', async () => {
+test('an import stops if its file changes while its rows are being granted', async () => {
   const path = join(temporaryFolder(), 'balances.csv');
   writeFileSync(path, `end_user_id,amount,validity_days\n${`${ADA},5,31\n`.repeat(20_000)}`);
   const file = new ImportFile(path);

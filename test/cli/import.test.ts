@@ -1,10 +1,10 @@
-// `scrip import` as a process: what it prints, what it refuses, and that running it again continues an interrupted
-// import. On a ledger file, and on PostgreSQL while a server is running.
+// `scrip import` as a process: its output, its refusals, and continuing an interrupted import. Runs on a ledger file
+// and on PostgreSQL, with and without a running server.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { problemsOf, temporaryFile, temporaryFolder } from '../store/temporary-ledger.ts';
@@ -31,7 +31,7 @@ after(() => server.remove());
 
 const endUser = (index: number) => `00000000-0000-4000-8000-${String(index).padStart(12, '0')}`;
 
-/** Writes two rows for each end user; no two end users get the same number of credits. */
+/** Writes a file with two rows for each end user. Each end user gets a different number of credits. */
 function balances(count: number, name = 'balances.csv'): string {
   const path = join(temporaryFolder(), name);
   const rows = Array.from({ length: count }, (_, index) => `${endUser(index >> 1)},${index + 1},400`);
@@ -47,7 +47,7 @@ async function balanceOf(url: string, secret: string, index: number): Promise<nu
 }
 
 describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
-  test('import grants each row of a file once, and a second import of that file changes nothing', async (t) => {
+  test('an import grants each row of a file once, and a second import of the same file changes nothing', async (t) => {
     const file = temporaryFile();
     const secret = await createKey(file);
     const path = balances(20);
@@ -65,31 +65,52 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.match(second.stdout, /balances\.csv was imported into Lovelace Ltd at \S+Z; nothing to do\.\n$/);
     const { url } = await serve(t, file);
     assert.deepEqual([await balanceOf(url, secret, 0), await balanceOf(url, secret, 9)], [1 + 2, 19 + 20]);
-    await assertOneLine([...IMPORT, path], ledgerAt(file), /is in use by another Scrip process; stop that one first/);
   });
 
-  test('a file with errors is rejected with the line and column of each error, and nothing is imported', async () => {
+  test('a running server shows the credits that an import adds to its ledger file', async (t) => {
     const file = temporaryFile();
-    await createKey(file);
-    const path = join(temporaryFolder(), 'balances.csv');
-    const instant = (year: number) => `${year}-01-01T00:00:00Z`;
-    writeFileSync(
-      path,
-      `end_user_id,amount,expires_at\n${endUser(1)},5,${instant(2126)}\nada,x,${instant(2126)}\n${endUser(2)},5,${instant(2020)}\n`,
+    const secret = await createKey(file);
+    const { url } = await serve(t, file);
+    assert.equal(await balanceOf(url, secret, 0), 0);
+    const path = balances(1_000);
+    const { code, stdout } = await scrip([...IMPORT, path], ledgerAt(file));
+    assert.deepEqual(
+      [code, stdout],
+      [0, 'Import 1 complete: 1000 of 1000 rows granted to end users of Lovelace Ltd.\n'],
     );
-    const { code, stdout, stderr } = await scrip([...IMPORT, path], ledgerAt(file));
-    assert.deepEqual([code, stdout], [1, '']);
-    const lines = stderr.trimEnd().split('\n').slice(1);
-    assert.deepEqual(lines, [
-      'line 3, column end_user_id: "ada" is not a UUID',
-      'line 3, column amount: "x" is not a whole number from 1 to 9007199254740991',
-      'line 4, column expires_at: this instant has already passed',
-      `${path} has 3 errors; nothing was imported.`,
-    ]);
-    assert.equal((await auditAt(`file:${file}`)).postings, 0);
+    for (const index of [0, 499]) assert.equal(await balanceOf(url, secret, index), 4 * index + 3);
+    assert.match((await scrip([...IMPORT, path], ledgerAt(file))).stdout, /nothing to do\.\n$/);
+    const verified = await scrip(['verify'], ledgerAt(file));
+    assert.deepEqual(
+      [verified.code, verified.stdout],
+      [0, 'Verification passed. 500 end users and 1000 postings checked.\n'],
+    );
   });
 
-  test('import prints that an expires_at is rounded up to whole days', async () => {
+  for (const isServed of [false, true])
+    test(`${isServed ? 'while a server is running' : 'without a server'}, scrip import prints the line and column of each error and imports nothing`, async (t) => {
+      const file = temporaryFile();
+      await createKey(file);
+      if (isServed) await serve(t, file);
+      const path = join(temporaryFolder(), 'balances.csv');
+      const instant = (year: number) => `${year}-01-01T00:00:00Z`;
+      writeFileSync(
+        path,
+        `end_user_id,amount,expires_at\n${endUser(1)},5,${instant(2126)}\nada,x,${instant(2126)}\n${endUser(2)},5,${instant(2020)}\n`,
+      );
+      const { code, stdout, stderr } = await scrip([...IMPORT, path], ledgerAt(file));
+      assert.deepEqual([code, stdout], [1, '']);
+      const lines = stderr.trimEnd().split('\n').slice(1);
+      assert.deepEqual(lines, [
+        'line 3, column end_user_id: "ada" is not a UUID',
+        'line 3, column amount: "x" is not a whole number from 1 to 9007199254740991',
+        'line 4, column expires_at: this instant has already passed',
+        `${path} has 3 errors; nothing was imported.`,
+      ]);
+      assert.equal((await auditAt(`file:${file}`)).postings, 0);
+    });
+
+  test('an import with expires_at prints that the validity is rounded up to whole days', async () => {
     const file = temporaryFile();
     await createKey(file);
     const path = join(temporaryFolder(), 'balances.csv');
@@ -128,7 +149,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
   });
 });
 
-/** Runs an import until it is complete; sends each of `signals` to one run before the last. */
+/** Interrupts one run of the import with each signal, then runs the import until it is complete. */
 async function interruptedImport(path: string, environment: Environment, signals: readonly NodeJS.Signals[]) {
   const ended: string[] = [];
   for (const signal of signals) {
@@ -141,6 +162,13 @@ async function interruptedImport(path: string, environment: Environment, signals
   }
   const { code, stdout } = await scrip([...IMPORT, path], environment);
   return { ended, code, stdout };
+}
+
+/** Asserts that each row of `balances` was granted once. */
+async function assertImported(url: string, secret: string, file: string, count: number): Promise<void> {
+  const audited = await auditAt(`file:${file}`);
+  assert.deepEqual([problemsOf(audited), audited.postings], [[], count]);
+  for (const index of [0, 777, count / 2 - 1]) assert.equal(await balanceOf(url, secret, index), 4 * index + 3);
 }
 
 describe('interrupted imports', options, () => {
@@ -164,11 +192,81 @@ describe('interrupted imports', options, () => {
         ended[index] as string,
         /^1 The import was interrupted after \d+ of 40000 rows; run the same command again to continue\.$/,
       );
-    const audited = await auditAt(`file:${file}`);
-    assert.deepEqual([problemsOf(audited), audited.postings], [[], count]);
-    const { url } = await serve(t, file);
-    for (const index of [0, 777, count / 2 - 1]) assert.equal(await balanceOf(url, secret, index), 4 * index + 3);
+    await assertImported((await serve(t, file)).url, secret, file, count);
   });
+
+  test('an import into the ledger file of a server grants each row once, even if the import is killed several times', async (t) => {
+    const file = temporaryFile();
+    const secret = await createKey(file);
+    const { url } = await serve(t, file);
+    const { ended, code, stdout } = await interruptedImport(balances(count / 4), ledgerAt(file), [
+      'SIGKILL',
+      'SIGINT',
+      'SIGKILL',
+    ]);
+    t.diagnostic(`${ended.join('; ')}; ${stdout}`);
+    assert.match(stdout, /Import 1 complete: 10000 of 10000 rows granted/);
+    assert.equal(code, 0);
+    await assertImported(url, secret, file, count / 4);
+  });
+
+  test('two concurrent runs of the same import into the ledger file of a server grant each row once', async (t) => {
+    const file = temporaryFile();
+    const secret = await createKey(file);
+    const { url } = await serve(t, file);
+    const path = balances(count / 4);
+    const both = await Promise.all([1, 2].map(() => scrip([...IMPORT, path], ledgerAt(file))));
+    for (const { code, stderr } of both.filter(({ code }) => code !== 0)) {
+      assert.equal(code, 1);
+      assert.match(
+        stderr,
+        /\nAnother process has moved this import on; if none is running, run the same command again\.\n$/,
+      );
+    }
+    assert.equal((await scrip([...IMPORT, path], ledgerAt(file))).code, 0);
+    await assertImported(url, secret, file, count / 4);
+  });
+
+  test('an import continues when its server is killed and restarted, and grants each row once', async (t) => {
+    const { file, secret, server, importing } = await startedImport(t);
+    server.kill('SIGKILL');
+    await server.ended;
+    const { url } = await serve(t, file);
+    const { code, stdout, stderr } = await importing.ended;
+    assert.deepEqual(
+      [code, stdout],
+      [0, 'Import 1 complete: 40000 of 40000 rows granted to end users of Lovelace Ltd.\n'],
+      stderr,
+    );
+    await assertImported(url, secret, file, count);
+  });
+
+  test('an import fails with a message if its server stops, and a second run grants the remaining rows', async (t) => {
+    const { file, secret, server, path, importing } = await startedImport(t);
+    server.kill('SIGTERM');
+    await server.ended;
+    const stopped = await importing.ended;
+    assert.deepEqual([stopped.code, stopped.stdout], [1, '']);
+    assert.match(
+      stopped.stderr,
+      /\nThe import stopped after [1-9]\d* of 40000 rows \(no server has granted the next rows within 10 seconds\); run the same command again to continue\.\n$/,
+    );
+    const { code, stdout } = await scrip([...IMPORT, path], ledgerAt(file));
+    assert.match(stdout, /^Resuming after [1-9]\d* of 40000 rows\.\nImport 1 complete: 40000 of 40000 rows granted/);
+    assert.equal(code, 0);
+    await assertImported((await serve(t, file)).url, secret, file, count);
+  });
+
+  /** Starts a server and an import into its ledger file, and waits until some rows are granted. */
+  async function startedImport(t: TestContext) {
+    const file = temporaryFile();
+    const secret = await createKey(file);
+    const server = await serve(t, file);
+    const path = balances(count);
+    const importing = new Running([...IMPORT, path], ledgerAt(file));
+    while ((await balanceOf(server.url, secret, 0)) === 0) await sleep(5);
+    return { file, secret, server, path, importing };
+  }
 
   test('an import into PostgreSQL grants each row once, even if it is killed several times while a server is running', async (t) => {
     const url = await server.createDatabase();

@@ -55,7 +55,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.deepEqual([code, stderr], [0, '']);
   });
 
-  test('key list shows the name of an API key and, within seconds, when it was last used', async (t) => {
+  test('key list shows the name of an API key and, after a few seconds, when the key was last used', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const [used] = [await createKey(file, '--name', ' Backend, Köln '), await createKey(file)];

@@ -1,4 +1,4 @@
-// `scrip verify` and `scrip digest`: their output and exit codes, also when the output is longer than the buffer of a
+// `scrip verify` and `scrip digest`: their output and exit codes, even if the output is longer than the buffer of a
 // pipe and the reader is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
@@ -29,7 +29,7 @@ function changed(sql: string): string {
 
 test('`scrip verify` passes on an intact ledger and exits with code 0', async () => {
   const { code, stdout, stderr } = await scrip(['verify'], ledgerAt(file));
-  assert.equal(stdout, 'Verification passed. 6 end users and 32 postings checked.\n');
+  assert.equal(stdout, 'Verification passed. 7 end users and 49 postings checked.\n');
   assert.deepEqual([code, stderr], [0, '']);
 });
 
@@ -47,7 +47,7 @@ test('`scrip verify` passes on an intact ledger while a server writes to it', as
     await ledger.write([replacing.startCycle(3, 7, 'replace')]);
   }
   const { code, stdout, stderr } = await verified;
-  assert.match(stdout, /^Verification passed\. 6 end users and \d+ postings checked\.\n$/);
+  assert.match(stdout, /^Verification passed\. 7 end users and \d+ postings checked\.\n$/);
   assert.deepEqual([code, stderr], [0, '']);
   assert(writes > 1, 'the ledger was written to during the verification');
 });
@@ -146,7 +146,7 @@ test('`scrip digest` fails on a ledger whose postings break the rules of the led
 });
 
 describe('long output', () => {
-  /** Each end user has a finding: together far more text than a pipe buffers. */
+  /** Each end user has a finding. Together, the findings are far longer than the buffer of a pipe. */
   const END_USERS = 3_000;
   let broken = '';
   before(async () => {
@@ -190,7 +190,7 @@ describe('long output', () => {
     assert.match(lines.join('\n'), /^invariant \d, account 1, end user \S+: .+$/);
   });
 
-  test('A command that finds its output pipe closed exits with code 0 and prints no stack trace', async () => {
+  test('A command whose output pipe is already closed exits with code 0 and prints no stack trace', async () => {
     const { code, stderr } = await shell('$SCRIP key list | true');
     assert.deepEqual([code, stderr], [0, '']);
   });

@@ -31,7 +31,7 @@ test('client/src/generated.ts is up to date with the OpenAPI document', async ()
   assert.equal(await readFile(GENERATED, 'utf8'), typesOf(document as never));
 });
 
-test('a change of the OpenAPI document changes the generated types, and generating types for an unsupported schema fails', () => {
+test('a change to the OpenAPI document changes the generated types, and a schema that the generator does not support is an error', () => {
   const text = JSON.stringify(document);
   const renamed = JSON.parse(text.replaceAll('"active_balance"', '"balance_now"'));
   assert.notEqual(typesOf(renamed), typesOf(document as never));

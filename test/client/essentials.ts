@@ -1,5 +1,5 @@
-// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. They use only runtime features
-// that the client uses. Afterwards the caller checks what the servers received.
+// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. They use only those runtime
+// features that the client uses. The caller then checks which requests the servers received.
 
 import type * as Client from '../../client/src/scrip.ts';
 
@@ -20,6 +20,7 @@ export interface Servers {
 export async function testEssentials(client: typeof Client, servers: Servers): Promise<void> {
   const scrip = new client.Scrip({ baseUrl: servers.url, apiKey: servers.key });
   await movesCredits(client, scrip);
+  await holdsCredits(scrip);
   await iteratesOverPages(scrip);
   await survivesNetworkFailures(client, servers);
   await stopsOnAbort(scrip);
@@ -41,6 +42,19 @@ async function movesCredits(client: typeof Client, scrip: Client.Scrip): Promise
   check((await scrip.stopCycle({ end_user_id })).status === 'canceled', 'a cycle can be stopped');
   const { active_balance } = await scrip.getActiveBalance({ end_user_id });
   check(active_balance === 1100, 'the balance can be read');
+}
+
+async function holdsCredits(scrip: Client.Scrip): Promise<void> {
+  const end_user_id = crypto.randomUUID();
+  await scrip.add({ end_user_id, amount: 100 });
+  const captured = await scrip.withHold(end_user_id, 50, async () => 32);
+  check(captured.amount === 32 && captured.returned === 18, 'withHold captures the cost that the callback returns');
+  check(typeof captured.transactionId === 'string', 'a write returns the id of its transaction');
+  const failure = new Error('the work failed');
+  const failed = await errorOf(scrip.withHold(end_user_id, 50, () => Promise.reject(failure)));
+  check(failed === failure, 'withHold throws the error of the callback');
+  const { active_balance, held } = await scrip.getActiveBalance({ end_user_id, at: new Date(Date.now() + 1_000) });
+  check(active_balance === 68 && held === undefined, 'withHold releases the hold if the callback throws');
 }
 
 async function iteratesOverPages(scrip: Client.Scrip): Promise<void> {

@@ -15,7 +15,7 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** Responds to a request; a write is already applied. */
+/** Responds to a request. If the request is a write, it has already been applied. */
 export type Behaviour = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -72,7 +72,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Responds to the first request with the first behaviour, and so on; repeats the last behaviour after that. */
+  /** Each request gets the next behaviour. When no behaviour is left, the last one is repeated. */
   behave(...behaviours: readonly Behaviour[]): void {
     this.#behaviours = behaviours;
     this.received.length = 0;

@@ -1,6 +1,5 @@
-// The packed client in programs of every kind: compiled without the types of Node, with each TypeScript module
-// resolution, to ES modules and CommonJS. The programs run on the Node of the machine, which may be older, and on that
-// of the project.
+// Programs that use the packed client are compiled without the types of Node, with each TypeScript module resolution,
+// to ES modules and CommonJS. They run on the Node of the machine, which may be older, and on the Node of the project.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

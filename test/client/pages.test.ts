@@ -63,7 +63,7 @@ test('next_cursor is set on each page, null on the last page, and absent without
   assert.equal('next_cursor' in (await scrip.getAllUserTransactions({ end_user_id })), false);
 });
 
-test('transactions are listed from the instant `from`, inclusive, to the instant `to`, exclusive', async () => {
+test('the transactions iterator lists transactions from the instant `from`, inclusive, to the instant `to`, exclusive', async () => {
   const end_user_id = await endUserWithTransactions();
   const { transactions } = await scrip.getAllUserTransactions({ end_user_id });
   const at = (amount: number) => transactions[COUNT - amount]?.created_at ?? assert.fail();

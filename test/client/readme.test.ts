@@ -1,5 +1,5 @@
-// The README of the client: its programs are the files in `client/examples`. They compile, and they print the expected
-// lines with the real service.
+// The programs in the README of the client are the files in `client/examples`. They compile, and with the real service
+// they print the expected lines.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ after(() => scrip.stop());
 
 test('the README of the client shows each example verbatim', () => {
   const files = globSync('*.ts', { cwd: join(CLIENT, 'examples') });
-  assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), ['bundles', 'subscription', 'trial']);
+  assert.deepEqual(files.map((file) => basename(file, '.ts')).sort(), ['ai-usage', 'bundles', 'subscription', 'trial']);
   const shown = new Set(PROGRAMS);
   for (const file of files)
     assert(shown.has(readFileSync(join(CLIENT, 'examples', file), 'utf8')), `the README shows ${file}`);
@@ -33,7 +33,7 @@ test('the examples of the client compile in strict mode', async () => {
 
 test('the methods and errors that the README of the client lists exist', () => {
   const methods = [...README.matchAll(/^\| `(\w+)\(/gm)].map(([, name]) => name as string);
-  assert.equal(methods.length, 7);
+  assert.equal(methods.length, 14);
   for (const name of methods) assert(name in client.Scrip.prototype, name);
   const rows = [...README.matchAll(/^\| ((?:`[A-Z]\w+`(?:, )?)+) /gm)].flatMap(([, names]) => names?.split(', ') ?? []);
   assert(rows.length >= 16, `${rows.length} errors`);

@@ -13,7 +13,7 @@ import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
 /**
- * The arguments of each runtime, by npm package. The latest versions, so that the run notices changes in them. Deno is
+ * The arguments of each runtime, by npm package. The run uses the latest releases, to find problems with them. Deno is
  * allowed to use only the network and the modules.
  */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {

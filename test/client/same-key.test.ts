@@ -1,5 +1,5 @@
-// The client's retries together with the idempotency keys of the real service: a write whose response gets lost is
-// retried and applied once. A custom `fetch` loses the responses.
+// Retries of the client with the idempotency keys of the real service: if the response to a write is lost, the client
+// retries the write, and the write is applied once. A custom `fetch` loses the responses.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -45,7 +45,9 @@ async function amountsOf(end_user_id: string): Promise<number[]> {
 test('a write whose response is lost is applied once, and the retry gets the same response', async () => {
   const end_user_id = someone();
   const added = client(2);
-  assert.deepEqual(await added.scrip.add({ end_user_id, amount: 100 }), { end_user_id, amount: 100 });
+  const { transactionId, amount } = await added.scrip.add({ end_user_id, amount: 100 });
+  const [listed] = await service.transactions(end_user_id);
+  assert.deepEqual([transactionId, amount], [listed?.transaction_id, 100]);
   assert.deepEqual(added.replayed, ['true']);
   await client(1).scrip.subtract({ end_user_id, amount: 30 });
   const cycle = await client(3).scrip.startCycle({ end_user_id, amount: 1000 });

@@ -25,7 +25,10 @@ export async function unpackClient(folder: string): Promise<string> {
   const packed = await promisify(execFile)('npm', args, { cwd: clone, env, timeout: PACK_MS_MAX });
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }];
   const paths = files.map(({ path }) => path).sort();
-  const modules = ['errors', 'exchange', 'generated', 'scrip'].flatMap((name) => [`${name}.d.ts`, `${name}.js`]);
+  const modules = ['errors', 'exchange', 'generated', 'queries', 'scrip'].flatMap((name) => [
+    `${name}.d.ts`,
+    `${name}.js`,
+  ]);
   const compiled = ['', 'cjs/'].flatMap((place) => modules.map((name) => `dist/${place}${name}`));
   const expected = ['README.md', ...compiled, 'dist/cjs/package.json', 'package.json'];
   assert.deepEqual(paths, expected.sort(), 'the package contains the expected files');

@@ -72,7 +72,7 @@ onBothStores('The account', (start) => {
     assert((await owner.isSignedIn()) && (await member.isSignedIn()));
   });
 
-  test('the color theme that a user chooses applies to every page, also after signing out', async () => {
+  test('the color theme that a user chooses applies to every page, even after signing out', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const themeOf = async (path: string) =>

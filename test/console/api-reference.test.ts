@@ -1,5 +1,4 @@
-// The API reference at `/docs`: it shows everything in the OpenAPI document to everyone, even if the console does not
-// work.
+// The API reference at `/docs` shows the whole OpenAPI document, without sign-in and even if the console fails.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

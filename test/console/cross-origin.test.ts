@@ -1,4 +1,4 @@
-// Which requests count as cross-origin: a table of cases, and the console, which refuses such requests.
+// Which requests count as cross-origin, and that the console refuses them.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';

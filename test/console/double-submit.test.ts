@@ -8,64 +8,88 @@ import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { decode, newOwner, Visitor } from './visitor.ts';
 
-const PATH = '/console/end-users/5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+const PATH = `/console/end-users/${END_USER}`;
 
-/** Each adjustment with its fields and the balance afterwards. In this order, all of them are accepted. */
-const ADJUSTMENTS = [
+/** Each form with its fields and the balance afterwards. All forms are accepted if they are sent in this order. */
+const FORMS = [
   ['add', { amount: '100', validity_days: '31', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],
   ['start-cycle', { amount: '500', validity_days: '31', note: 'Sent twice' }, '570'],
   ['stop-cycle', { note: 'Sent twice' }, '570'],
+  ['refund', { amount: '30', note: 'Sent twice' }, '600'],
+  ['release', { note: 'Sent twice' }, '600'],
 ] as const;
 
-async function idempotencyKeyOf(visitor: Visitor, adjustment: string): Promise<string> {
-  const { text } = await visitor.get(PATH);
-  const pattern = new RegExp(`action="${PATH}/${adjustment}"[\\s\\S]*?name="idempotency_key" value="([^"]+)"`);
-  const [, key] = pattern.exec(text) ?? [];
-  assert(key, `the page has no form to ${adjustment}`);
-  return key;
+interface LoadedForm {
+  readonly path: string;
+  readonly idempotencyKey: string;
+}
+
+/** Loads the page with the form: the page of the end user, or the transaction page that the form's button opens. */
+async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
+  const button = { refund: 'Refund', release: 'Release' }[form];
+  const page = await visitor.get(PATH);
+  const link = new RegExp(`href="([^"]+)"[^>]*>${button}<`).exec(page.text)?.[1];
+  const path = `${button === undefined ? PATH : link}/${form}`;
+  const { text } = button === undefined ? page : await visitor.get(link ?? '');
+  const pattern = new RegExp(`action="${path}"[\\s\\S]*?name="idempotency_key" value="([^"]+)"`);
+  const [, idempotencyKey] = pattern.exec(text) ?? [];
+  assert(idempotencyKey, `the page has no form to ${form}`);
+  return { path, idempotencyKey };
+}
+
+/** If the form releases a hold, creates the hold. The default API key belongs to the account of the first owner. */
+async function holdFor(form: string, scrip: Scrip, key = scrip.writeKey): Promise<void> {
+  if (form !== 'release') return;
+  const { status } = await scrip.post('/hold', { end_user_id: END_USER, amount: 40 }, { key });
+  assert.equal(status, 200);
 }
 
 function balanceIn(text: string): string | undefined {
   return /class="large-number">([\d,]+)</.exec(text)?.[1];
 }
 
-/** Creates a visitor with the same session at another process. */
+/** Creates a visitor that uses the same session with another process. */
 function sameSessionAt(scrip: Scrip, visitor: Visitor): Visitor {
   const other = new Visitor(scrip);
   for (const [name, value] of visitor.cookies) other.cookies.set(name, value);
   return other;
 }
 
-function assertTookEffectOnce(text: string, adjustment: string, balance: string): void {
-  assert.equal(balanceIn(text), balance, adjustment);
+function assertTookEffectOnce(text: string, form: string, balance: string): void {
+  assert.equal(balanceIn(text), balance, form);
   const notes = decode(text).match(/“Sent twice”/g)?.length;
-  assert.equal(notes, ADJUSTMENTS.findIndex(([one]) => one === adjustment) + 1, `${adjustment} is in the history once`);
+  assert.equal(notes, FORMS.findIndex(([one]) => one === form) + 1, `${form} is in the history once`);
 }
 
 test('on SQLite, a console form that is sent again after a restart takes effect once', async () => {
   const file = temporaryFile();
   let scrip = await startScrip({ file });
+  const { writeKey } = scrip;
   try {
     let visitor: Visitor = await newOwner(scrip);
-    for (const [adjustment, fields, balance] of ADJUSTMENTS) {
-      const form = { ...fields, idempotency_key: await idempotencyKeyOf(visitor, adjustment) };
-      assert.equal((await visitor.post(`${PATH}/${adjustment}`, form)).status, 303);
+    for (const [form, fields, balance] of FORMS) {
+      await holdFor(form, scrip, writeKey);
+      const { path, idempotencyKey } = await load(visitor, form);
+      const sent = { ...fields, idempotency_key: idempotencyKey };
+      const first = await visitor.post(path, sent);
+      assert.equal(first.status, 303);
       await scrip.stop();
       scrip = await startScrip({ file });
       visitor = sameSessionAt(scrip, visitor);
-      assert.equal(
-        (await visitor.post(`${PATH}/${adjustment}`, form)).headers.location,
-        `${PATH}?notice=${adjustment}`,
-      );
-      assertTookEffectOnce((await visitor.get(PATH)).text, adjustment, balance);
+      const second = await visitor.post(path, sent);
+      assert(second.headers.location?.startsWith(`${PATH}?notice=${form}`), second.text);
+      assert.equal(second.headers.location, first.headers.location);
+      assertTookEffectOnce((await visitor.get(PATH)).text, form, balance);
     }
-    const reused = { amount: '7', validity_days: '31', idempotency_key: await idempotencyKeyOf(visitor, 'add') };
+    const { idempotencyKey } = await load(visitor, 'add');
+    const reused = { amount: '7', validity_days: '31', idempotency_key: idempotencyKey };
     assert.equal((await visitor.post(`${PATH}/add`, reused)).status, 303);
     const { status, text } = await visitor.post(`${PATH}/add`, { ...reused, amount: '8' });
     assert.equal(status, 200);
     assert.match(text, /submitted before with other values/);
-    assert.equal(balanceIn(text), '577');
+    assert.equal(balanceIn(text), '607');
   } finally {
     await scrip.stop();
   }
@@ -85,12 +109,15 @@ describe('Two processes on PostgreSQL', () => {
     try {
       const visitor = await newOwner(processes[0]);
       const both = processes.map((scrip) => sameSessionAt(scrip, visitor));
-      for (const [adjustment, fields, balance] of ADJUSTMENTS) {
-        const form = { ...fields, idempotency_key: await idempotencyKeyOf(visitor, adjustment) };
-        const replies = await Promise.all([...both, ...both].map((one) => one.post(`${PATH}/${adjustment}`, form)));
-        for (const { status, headers } of replies)
-          assert.deepEqual([status, headers.location], [303, `${PATH}?notice=${adjustment}`]);
-        assertTookEffectOnce((await visitor.get(PATH)).text, adjustment, balance);
+      for (const [form, fields, balance] of FORMS) {
+        await holdFor(form, processes[0]);
+        const { path, idempotencyKey } = await load(visitor, form);
+        const sent = { ...fields, idempotency_key: idempotencyKey };
+        const replies = await Promise.all([...both, ...both].map((one) => one.post(path, sent)));
+        const location = replies[0]?.headers.location;
+        assert(location?.startsWith(`${PATH}?notice=${form}`));
+        for (const { status, headers } of replies) assert.deepEqual([status, headers.location], [303, location]);
+        assertTookEffectOnce((await visitor.get(PATH)).text, form, balance);
       }
     } finally {
       await Promise.all(processes.map((scrip) => scrip.stop()));

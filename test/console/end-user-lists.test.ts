@@ -1,4 +1,4 @@
-// The lists of end users and the search: their content and order, on pages and as CSV.
+// The lists of end users on pages and as CSV, their order, and the search.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -13,7 +13,7 @@ function add(console: MemoryConsole, amount: number, { account = 1, endUser = US
   console.ledger.submit({ kind: 'add', account, endUser, actor: 'key:1', amount, validityDays: days });
 }
 
-test('searching for a UUID opens the page of the end user, a prefix lists the matches, and other text shows an error about the format', async () => {
+test('a search for a UUID opens the page of the end user, a search for a prefix lists the matches, and other text is an error', async () => {
   const console = await MemoryConsole.start();
   add(console, 5);
   add(console, 5, { endUser: '91c4f0aa-7d52-4b0e-8a3d-2f6b1e9c5d70' });

@@ -1,6 +1,6 @@
-// Password hashing: how many hashes each request computes, and their parameters. A hash takes longer than the rest of a
-// request. So if the number of hashes does not depend on whether an address has an account, neither does the response
-// time. Response times themselves are too noisy to test.
+// Password hashing: the parameters, and how many hashes each request computes. Hashing takes most of the time of a
+// request. So if requests compute the same number of hashes whether or not an address has an account, response times do
+// not reveal accounts. Response times themselves are too noisy to test.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

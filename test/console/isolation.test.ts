@@ -23,7 +23,7 @@ function endUserAt(index: number): string {
   return `5f2b1c9e-3a70-4d2e-9b61-${String(index).padStart(12, '0')}`;
 }
 
-/** Creates an account with lists of several pages, and an empty account owned by Eve. */
+/** Creates an account in which the lists have several pages, and an empty account owned by Eve. */
 async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   const [owner, eve] = [await newOwner(scrip, 'Victim Ltd'), await newOwner(scrip, 'Eve')];
   const member = await newMember(scrip, owner);
@@ -61,6 +61,12 @@ onBothStores('Isolation of accounts', (start) => {
     const hasNext = async () => / rel="next"/.test((await owner.get('/console/end-users')).text);
     await eventually(hasNext, 'the list has a second page');
     const next = linkIn(await owner.get('/console/end-users'), /href="([^"]+\?after=[^"]+)"/);
+    const call = (path: string, amount: number) =>
+      started.scrip.post(path, { end_user_id: endUser, amount }, { key: secret });
+    const spent = `${page}/transactions/${(await call('/subtract', 2)).headers['transaction-id']}`;
+    const held = `${page}/transactions/${(await call('/hold', 3)).body.hold_id}`;
+    assert.match((await owner.get(spent)).text, /Refund/);
+    assert.match((await owner.get(held)).text, /Release hold/);
     assert.match((await owner.get(older)).text, /4,242/, 'the owner sees older transactions at this link');
     assert.match((await owner.get(next)).text, /9b61-0{9}\d/, 'the owner sees more end users at this link');
 
@@ -73,6 +79,9 @@ onBothStores('Isolation of accounts', (start) => {
       '/console/end-users?search=5f2b1c9e',
       '/console/end-users.csv',
       `${page}/transactions.csv`,
+      spent,
+      held,
+      `${page}?notice=refund&transaction=${spent.slice(-36)}`,
       next.replace('end-users', 'end-users.csv'),
       '/console/api-keys',
       `/console/api-keys/${keyId}/revoke`,
@@ -88,6 +97,11 @@ onBothStores('Isolation of accounts', (start) => {
       await eve.post(`/console/members/${memberId}/remove`),
       await eve.post(`/console/members/${memberId}/role`, { role: 'owner' }),
     ];
+    foreign.push(
+      await eve.get(spent),
+      await eve.post(`${spent}/refund`, { amount: '1' }),
+      await eve.post(`${held}/release`),
+    );
     for (const reply of foreign) {
       assert.equal(reply.status, 404);
       assertRevealsNothing(reply, 'a refusal');
@@ -96,7 +110,7 @@ onBothStores('Isolation of accounts', (start) => {
     assert.equal(
       unknown.text,
       foreign[0]?.text,
-      'revoking a key of another account gets the same response as revoking a key that does not exist',
+      'revoking a key of another account and revoking a key that does not exist get the same response',
     );
 
     const refused = await eve.post(`${page}/subtract`, { amount: '1' });
@@ -106,7 +120,7 @@ onBothStores('Isolation of accounts', (start) => {
     const balance = await started.scrip.get('/get-active-balance', { end_user_id: endUser }, { key: secret });
     assert.equal(
       balance.body.active_balance,
-      CREDITS + TRANSACTIONS,
+      CREDITS + TRANSACTIONS - 5,
       'the same UUID in another account is another end user',
     );
   });

@@ -1,5 +1,5 @@
-// Every page with sample data in a real browser, in light and dark mode and on a phone: axe finds no problem, the
-// browser logs no error, the page is no wider than the screen, and it works with the keyboard.
+// Opens every page with sample data in a real browser, in light and dark mode and on a phone. axe finds no problem, the
+// browser logs no error, no page is wider than the screen, and pages work with the keyboard.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -50,7 +50,15 @@ test('at common window widths, tables fit their cards without horizontal scrolli
   const visited = await visit(browser, DESKTOP);
   for (const width of [360, 768, 1000, 1280, 1440]) {
     await visited.page.setViewportSize({ width, height: 900 });
-    for (const name of ['overview', 'end-users', 'end-user', 'end-user-rich', 'api-keys', 'members']) {
+    for (const name of [
+      'overview',
+      'end-users',
+      'end-user',
+      'end-user-rich',
+      'transaction-subtraction',
+      'api-keys',
+      'members',
+    ]) {
       await open(visited, name);
       const clipped = await visited.page.evaluate(
         "[...document.querySelectorAll('.scroll:has(> .stack)')].filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.ariaLabel)",
@@ -61,7 +69,7 @@ test('at common window widths, tables fit their cards without horizontal scrolli
   await visited.close();
 });
 
-/** A script that finds text in table cells that wraps or is cut off, except notes, which may wrap. */
+/** A script that finds table cells in which text wraps or is cut off. Notes may wrap. */
 const WRAPPED = `[...document.querySelectorAll('.table.stack td')].flatMap((cell) => {
   const walker = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
   const found = [];
@@ -80,7 +88,7 @@ test('at window and tablet widths, no text in a table wraps or is cut off', asyn
   const visited = await visit(browser, DESKTOP);
   for (const width of [1280, 768]) {
     await visited.page.setViewportSize({ width, height: 900 });
-    for (const name of ['overview', 'end-users', 'end-user', 'api-keys', 'members']) {
+    for (const name of ['overview', 'end-users', 'end-user', 'transaction-subtraction', 'api-keys', 'members']) {
       await open(visited, name);
       assert.deepEqual(await visited.page.evaluate(WRAPPED), [], `${name} at ${width} px`);
     }
@@ -140,7 +148,7 @@ test('pages work with the keyboard: the first Tab stop skips the navigation, foc
   await visited.close();
 });
 
-test('a button, which is hidden without JavaScript, copies the secret of a new API key', async () => {
+test('a button copies the secret of a new API key, and is hidden without JavaScript', async () => {
   const visited = await visit(browser, { ...DESKTOP, permissions: ['clipboard-read', 'clipboard-write'] });
   await open(visited, 'key-created');
   await visited.page.getByRole('button', { name: 'Copy' }).click();
@@ -166,8 +174,8 @@ test('times are shown in the time zone of the browser, with UTC as a tooltip', a
     .or(visited.page.locator('.history'))
     .locator('time')
     .first();
-  assert.equal(await first.innerText(), '20 Nov 2026, 20:41:31');
-  assert.equal(await first.getAttribute('title'), '20 Nov 2026, 11:41:31 UTC');
+  assert.equal(await first.innerText(), '20 Nov 2026, 22:59:45');
+  assert.equal(await first.getAttribute('title'), '20 Nov 2026, 13:59:45 UTC');
   assert.doesNotMatch(await visited.page.locator('.history thead').innerText(), /UTC/);
   await visited.close();
 });

@@ -1,4 +1,4 @@
-// Mail: confirming addresses, resetting passwords, and facts that only a mail may reveal, not a response.
+// Mail: confirming addresses, resetting passwords, and information that a mail may contain but a response must not.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -105,7 +105,7 @@ onBothStores('Console with a mail server', (start) => {
     assert.equal(pages.size, 1);
   });
 
-  test('a person who has not confirmed an address can sign up with it again, also with another password', async () => {
+  test('a person who has not confirmed an address can sign up with it again, even with another password', async () => {
     const { scrip, sql } = await startWithMail({ signUp: 'first', publicUrl: null });
     const email = someEmail();
     for (const password of [OTHER_PASSWORD, PASSWORD])
@@ -180,7 +180,7 @@ onBothStores('Console with a mail server', (start) => {
     assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('signing up with the address of another person does not keep that person from using it', async () => {
+  test('after someone signs up with the address of another person, that person can still sign up with the address', async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD });

@@ -1,4 +1,4 @@
-// Members of an account: what owners can do and members cannot do.
+// Members of an account: what owners can do, and that members cannot do it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// The account pages of the console on a separate server with a ledger in memory. A request header names the viewer's
-// account: sessions and stores are not tested with it.
+// The account pages of the console on a server with a ledger in memory. A request header names the viewer's account,
+// so the tests need no sessions and no store.
 
 import formbody from '@fastify/formbody';
 import Fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from 'fastify';
@@ -9,14 +9,14 @@ import type { Identity } from '../../src/console/identity/identity.ts';
 import type { Viewer } from '../../src/console/layout.ts';
 import { routesOf } from '../../src/console/permissions.ts';
 import { apiKeyRoutes } from '../../src/console/routes/api-keys.ts';
-import { endUserRoutes } from '../../src/console/routes/end-user.ts';
+import { endUserRoutes } from '../../src/console/routes/end-user/end-user.ts';
 import { endUserListRoutes } from '../../src/console/routes/end-users.ts';
 import { overviewRoutes } from '../../src/console/routes/overview.ts';
 import type { AccountKey, ListedKey } from '../../src/store/key-store.ts';
 import type { StoreFault } from '../../src/store/store-fault.ts';
 import { MemoryStore } from './memory-store.ts';
 
-/** The context of the console if each account has one member. A request header names the account. */
+/** A console context in which each account has one member. A request header names the account. */
 class MemoryContext extends ConsoleContext {
   override async viewerOf({ headers }: FastifyRequest): Promise<Viewer> {
     return viewerOf(Number(headers['x-account'] ?? 1));

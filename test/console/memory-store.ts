@@ -1,26 +1,22 @@
 // An in-memory store for the account pages. The real rules decide commands, and every read is computed from the
 // postings.
 
-import { type Batch, batchOf, decideBatch } from '../../src/ledger/batch.ts';
+import { applyAll } from '../../src/ledger/apply.ts';
+import { type Batch, batchOf, decideBatch, referenceName } from '../../src/ledger/batch.ts';
 import { type Command, type EndUserKey, endUserText, isSameEndUser, type Outcome } from '../../src/ledger/command.ts';
+import type { Referenced } from '../../src/ledger/decide-refund.ts';
 import { type IdempotencyRecord, nameOf } from '../../src/ledger/idempotency.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { Posting } from '../../src/ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../../src/ledger/state.ts';
-import { transactionId } from '../../src/ledger/transaction-id.ts';
+import { FIRST_SEQUENCE, type TransactionId, transactionId } from '../../src/ledger/transaction-id.ts';
 import {
   type AccountTransaction,
-  type ChartHistory,
   type ConsoleStore,
-  type HistoryPage,
-  type HistoryRequest,
-  type HistoryTransaction,
-  historyTransactionOf,
   laterFirst,
   type Overview,
   type OverviewRequest,
   overviewOf,
-  wholeTransactions,
 } from '../../src/store/console-store.ts';
 import {
   cursorBehind,
@@ -32,29 +28,46 @@ import {
 } from '../../src/store/end-user-lists.ts';
 import { type EndUserCounts, summaryOf } from '../../src/store/end-user-summaries.ts';
 import type { FeedPosting } from '../../src/store/feed.ts';
-import type { LoadedEndUser } from '../../src/store/ledger-store.ts';
+import type { LedgerStore, StatesAt } from '../../src/store/ledger-store.ts';
+import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import { InvalidCursor } from '../../src/store/store-fault.ts';
 import { TotalsSum } from '../../src/store/totals.ts';
+import {
+  type HistoryPage,
+  type HistoryRequest,
+  type HistoryTransaction,
+  historyTransactionOf,
+  passes,
+  wholeTransactions,
+} from '../../src/store/transaction-history.ts';
 
 /** More events than any test settles. */
 const EVENTS_MAX = 10_000;
 
-export class MemoryStore implements ConsoleStore {
+type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
+
+export class MemoryStore implements ConsoleStore, LedgerReads {
   now: Instant;
   /** All postings, oldest first. */
   readonly #postings: FeedPosting[] = [];
   readonly #states = new Map<string, EndUserState>();
   readonly #records = new Map<string, IdempotencyRecord>();
-  #sequence = 0;
+  #sequence = FIRST_SEQUENCE;
 
   constructor(now: Instant) {
     this.now = now;
   }
 
   submit(command: Command): Outcome {
-    const nextId = () => transactionId({ at: this.now, sequence: ++this.#sequence, tail: 'aaaaaaaaaaaa' });
+    const nextId = () => transactionId({ at: this.now, sequence: this.#sequence++, tail: 'aaaaaaaaaaaa' });
     const batch: Batch = batchOf([command]);
-    const loaded = { states: [this.#stateOf(command)], records: this.#records };
+    const referenced = new Map(
+      batch.references.flatMap((reference) => {
+        const found = this.#find(command, reference.transaction);
+        return found === null ? [] : [[referenceName(reference), found] as const];
+      }),
+    );
+    const loaded = { states: [this.#stateOf(command)], records: this.#records, referenced };
     const { outcomes, changes, records } = decideBatch(batch, loaded, { now: this.now, nextId }, EVENTS_MAX);
     for (const { user, postings, after } of changes) {
       this.#states.set(endUserText(user), after);
@@ -102,11 +115,12 @@ export class MemoryStore implements ConsoleStore {
     return { endUsers: all.length, withCredits: all.filter(({ balance }) => balance > 0).length };
   }
 
-  async history(user: EndUserKey, { from, limit, within, kind }: HistoryRequest): Promise<HistoryPage> {
+  async history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
+    const { from, limit, within } = request;
     const start = Number(from ?? 0);
     if (!Number.isInteger(start)) throw new InvalidCursor();
     const all = this.#transactionsOf(user).filter(
-      (one) => (!kind || one.kind === kind) && (!within || (one.id >= within.first && one.id <= within.last)),
+      (one) => passes(one, request) && (!within || (one.id >= within.first && one.id <= within.last)),
     );
     const next = start + limit < all.length ? String(start + limit) : null;
     const opened = this.#postingsOf(user).filter(({ cycleId, transactionId }) => cycleId === transactionId);
@@ -118,8 +132,18 @@ export class MemoryStore implements ConsoleStore {
     return { ...(await this.load(user)), transactions: all.slice(start, start + limit), next, openings };
   }
 
-  async chartHistory(user: EndUserKey): Promise<ChartHistory> {
-    return { now: this.now, since: 0, state: EMPTY_STATE, postings: this.#postingsOf(user) };
+  async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
+    const postings = this.#postingsOf(user);
+    const stateAt = (at: Instant) =>
+      applyAll(
+        EMPTY_STATE,
+        postings.filter(({ createdAt }) => createdAt <= at),
+      );
+    return { now: this.now, states: instants.map(stateAt) };
+  }
+
+  async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
+    return this.#find(user, id);
   }
 
   async overview(account: number, request: OverviewRequest): Promise<Overview> {
@@ -152,7 +176,18 @@ export class MemoryStore implements ConsoleStore {
   /** Returns the transactions, latest first. */
   #transactionsOf(user: EndUserKey): HistoryTransaction[] {
     const transactions = wholeTransactions(this.#postingsOf(user), ({ transactionId }) => transactionId);
-    return [...transactions].map(historyTransactionOf).reverse();
+    return [...transactions]
+      .map((postings) => historyTransactionOf(postings, this.#refundsOf(user, postings[0].transactionId)))
+      .reverse();
+  }
+
+  #find(user: EndUserKey, id: TransactionId): Referenced | null {
+    const postings = this.#postingsOf(user).filter(({ transactionId }) => transactionId === id);
+    return postings.length === 0 ? null : { postings, refunds: this.#refundsOf(user, id) };
+  }
+
+  #refundsOf(user: EndUserKey, id: TransactionId): Posting[] {
+    return this.#postingsOf(user).filter(({ kind, reference }) => kind === 'refund' && reference === id);
   }
 }
 

@@ -48,7 +48,7 @@ test('the form to add credits records the signed-in user and the note, and redir
   assert.match(text, /owner1@example\.com[\s\S]*Ticket 4711 &#60;b&#62;/);
 });
 
-test('a console form that a double click sends twice takes effect once', async () => {
+test('a console form that is sent twice by a double click takes effect once', async () => {
   const console = await MemoryConsole.start();
   const form = { amount: '50', idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add') };
   const [first, second] = await Promise.all([console.post(`${PATH}/add`, form), console.post(`${PATH}/add`, form)]);
@@ -106,10 +106,10 @@ test('errors about the balance are grammatical for no credits and for one credit
   add(console, Number.MAX_SAFE_INTEGER - 2);
   assert.match(
     (await errorFor('add', 5)) ?? '',
-    /^This end user can hold 1 more credit, .* less than the 5 requested\. Nothing was added\.$/,
+    /^This end user can have 1 more credit, .* less than the 5 requested\. Nothing was changed\.$/,
   );
   add(console, 1);
-  assert.equal(await errorFor('add', 5), 'This end user has reached the maximum balance. Nothing was added.');
+  assert.equal(await errorFor('add', 5), 'This end user has reached the maximum balance. Nothing was changed.');
 });
 
 test('the forms on the page of an end user start one cycle and stop it', async () => {
@@ -139,7 +139,7 @@ test('after an unknown outcome, the form is shown again with its input and the s
   assert.doesNotMatch(text, /secret reason/);
 });
 
-test('the page of an end user lists all transactions, in pages, with the cycles from which each one spent credits', async () => {
+test('the page of an end user lists all transactions in pages, each with the cycles from which it spent credits', async () => {
   const console = await MemoryConsole.start();
   add(console, 30);
   console.advance(DAY_MS);
@@ -161,7 +161,7 @@ test('the page of an end user lists all transactions, in pages, with the cycles 
   assert.deepEqual((await console.get(`${PATH}?page=invented`)).location, PATH);
 });
 
-test('the page of an end user names each cycle after the request that opened it', async () => {
+test('the page of an end user shows each cycle with a name that describes how it was opened, such as "Added 1,500"', async () => {
   const console = await MemoryConsole.start();
   const start = { kind: 'start-cycle', account: 1, endUser: USER, actor: 'key:1', onActive: 'refuse' } as const;
   add(console, 1_500);
@@ -169,7 +169,7 @@ test('the page of an end user names each cycle after the request that opened it'
   console.advance(65 * DAY_MS);
   const { text } = await console.get(PATH);
   assert.match(text, />Monthly cycle of 1,000, period 3</);
-  assert.match(text, />Added 1,500</, 'an ended cycle is named as well');
+  assert.match(text, />Added 1,500</, 'a cycle that has ended has a name too');
   for (const [days, name] of [
     [1, 'Daily cycle of 5, period 1'],
     [7, 'Weekly cycle of 5, period 1'],
@@ -216,7 +216,7 @@ test('the transactions of an end user can be filtered by kind and by day, on the
   assert.equal((await amountsAt('from=2026-11-29')).length, 2);
   const csv = (await console.get(`${PATH}/transactions.csv?kind=subtract&from=2026-11-29`)).text.split('\r\n');
   assert.deepEqual(csv.slice(1), [
-    `${transactionsOf(console)[0]?.id},2026-11-29T14:05:31.204Z,subtract,-1,2026-12-21T14:05:31.204Z,owner1@example.com,'=1+1`,
+    `${transactionsOf(console)[0]?.id},2026-11-29T14:05:31.204Z,subtract,-1,0,2026-12-21T14:05:31.204Z,,owner1@example.com,'=1+1`,
     '',
   ]);
   const { text } = await console.get(`${PATH}?from=yesterday`);
@@ -224,7 +224,7 @@ test('the transactions of an end user can be filtered by kind and by day, on the
   assert.equal((await console.get(`${PATH}/transactions.csv?from=yesterday`)).location, PATH);
 });
 
-test('the page of an end user lists renewals that are due but not stored', async () => {
+test('the page of an end user lists renewals that are due but not stored yet', async () => {
   const console = await MemoryConsole.start();
   console.ledger.submit({
     kind: 'start-cycle',

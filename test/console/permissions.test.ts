@@ -1,4 +1,4 @@
-// Permissions of all routes: a table that is compared with the routes of the server, and a test of every row.
+// The permissions of all routes: a table that must match the routes of the server, and a test of every row.
 
 import assert from 'node:assert/strict';
 import { hash } from 'node:crypto';
@@ -7,8 +7,12 @@ import { PERMISSIONS } from '../../src/console/permissions.ts';
 import { eventually, type Reply } from '../http/running-service.ts';
 import { assertGoesTo, invite, onBothStores, PASSWORD, type Started, someEmail, Visitor } from './visitor.ts';
 
-const WRITES = ['POST /add', 'POST /subtract', 'POST /start-cycle', 'POST /stop-cycle'];
-const READS = ['/get-active-balance', '/get-all-user-transactions'].flatMap((path) => [`GET ${path}`, `HEAD ${path}`]);
+const WRITES = ['add', 'subtract', 'start-cycle', 'stop-cycle', 'hold', 'capture', 'release', 'refund'].map(
+  (name) => `POST /${name}`,
+);
+const READS = ['/get-active-balance', '/get-balance-history', '/get-holds', '/get-all-user-transactions'].flatMap(
+  (path) => [`GET ${path}`, `HEAD ${path}`],
+);
 const versioned = (name: string) => name.replace(' /', ' /v1/');
 
 const OPERATIONS = [
@@ -33,7 +37,7 @@ const rows = (...kinds: readonly RouteAccess[]) =>
 const consoleRows = (...kinds: readonly RouteAccess[]) =>
   rows(...kinds).filter((name) => /^\w+ \/(console|$)/.test(name));
 
-/** Replaces path parameters by values that do not exist, so that requests change nothing. */
+/** Replaces path parameters with IDs that do not exist, so that requests change nothing. */
 function split(name: string): { method: string; path: string } {
   const [method, path] = name.split(' ') as [string, string];
   return { method, path: path.replaceAll(/:\w+/g, 'nothing').replace('*', 'nothing') };
@@ -47,7 +51,7 @@ function request(visitor: Visitor, name: string): Promise<Reply> {
 
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
-/** Signs up and confirms the address, with a token that it sets in the database instead of reading it in a mail. */
+/** Signs up and confirms the address. Stores a known token in the database instead of reading the token in a mail. */
 async function signedIn({ scrip, sql }: Started, signUp: (visitor: Visitor, email: string) => Promise<Reply>) {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assert.equal((await signUp(visitor, visitor.email)).status, 303);

@@ -19,21 +19,19 @@ import {
   signUpClosedPage,
   signUpPage,
 } from '../../src/console/pages/credentials.ts';
-import { endUserPage } from '../../src/console/pages/end-user.ts';
+import { endUserPage } from '../../src/console/pages/end-user/end-user.ts';
+import { transactionPage } from '../../src/console/pages/end-user/transaction.ts';
 import { endUsersPage } from '../../src/console/pages/end-users.ts';
 import { membersPage, removeMemberPage } from '../../src/console/pages/members.ts';
 import { overviewPage } from '../../src/console/pages/overview.ts';
+import { endUserView, NEW_END_USER, NOW, RICH_END_USER, TRANSACTIONS } from './sample-end-users.ts';
 import {
   accountView,
   apiKeysView,
   EMPTY_OVERVIEW,
   END_USERS,
-  endUserView,
   membersView,
-  NEW_END_USER,
-  NOW,
   overviewView,
-  RICH_END_USER,
   RICH_OVERVIEW,
   SECRET,
   VIEWER,
@@ -103,13 +101,16 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   'end-user-older': endUserPage(endUserView({ isFirstPage: false, balanceOverTime: null, older: null }), CONTEXT),
   'end-user-filtered': endUserPage(
     endUserView({
-      filter: { kind: 'add', from: '2026-11-01', to: 'x' },
+      filter: { kind: 'add', note: 'Ticket', from: '2026-11-01', to: 'x' },
       filterErrors: { to: 'Enter a date, such as 2026-11-20.' },
     }),
     CONTEXT,
   ),
   'end-user-rich': endUserPage(RICH_END_USER, CONTEXT),
   'end-user-new': endUserPage(NEW_END_USER, CONTEXT),
+  ...Object.fromEntries(
+    Object.entries(TRANSACTIONS).map(([name, view]) => [`transaction-${name}`, transactionPage(view, VIEWER)]),
+  ),
   'api-keys': apiKeysPage(apiKeysView(), CONTEXT),
   'api-keys-refused': apiKeysPage(
     apiKeysView({ state: { values: { name: '', scope: 'read' }, errors: { name: 'Enter a name.' } } }),

@@ -1,189 +1,20 @@
-// Sample data for pages: an account in use and a new account. The data is fixed, so that pages look the same in every
-// run.
+// Sample data for the pages without an end user: an account in use and a new account. The data is fixed, so that pages
+// look the same in every run.
 
-import { balanceOverTime } from '../../src/console/charts/balance-chart.ts';
 import type { Page } from '../../src/console/layout.ts';
 import type { AccountView } from '../../src/console/pages/account.ts';
 import type { ApiKeysView } from '../../src/console/pages/api-keys.ts';
-import type { EndUserView, HistoryEntry } from '../../src/console/pages/end-user.ts';
-import type { ActorView } from '../../src/console/pages/lists.ts';
 import type { MembersView } from '../../src/console/pages/members.ts';
 import type { OverviewView } from '../../src/console/pages/overview.ts';
-import { activeBalance } from '../../src/ledger/balance.ts';
-import { type Cycle, endOf } from '../../src/ledger/cycle.ts';
 import { DAY_MS } from '../../src/ledger/instant.ts';
-import { openingOf, type Posting, type PostingKind, postingTo } from '../../src/ledger/posting.ts';
-import { EMPTY_STATE } from '../../src/ledger/state.ts';
-import { renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
 import type { OverviewDay } from '../../src/store/console-store.ts';
+import { END_USER, HISTORY, MEMBER, NOW } from './sample-end-users.ts';
 
-export const NOW = Date.UTC(2026, 10, 20, 14, 5, 31, 204);
-export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 export const VIEWER: NonNullable<Page['viewer']> = {
   email: 'ada@lumen.example',
   accountName: 'Lumen Pictures',
   role: 'owner',
 };
-
-const KEY: ActorView = { kind: 'api-key', name: 'Production backend', hint: 'scrip_write_Ab3dE6…' };
-const MEMBER: ActorView = { kind: 'member', email: 'ada@lumen.example' };
-const RENEWAL: ActorView = { kind: 'renewal' };
-
-export function idAt(at: number, sequence = 1): string {
-  return transactionId({ at, sequence, tail: 'a1b2c3d4e5f6' });
-}
-
-function cycle(daysAgo: number, change: Partial<Cycle>): Cycle {
-  const start = NOW - Math.round(daysAgo * DAY_MS);
-  const validityDays = change.validityDays ?? 31;
-  const period = change.period ?? 0;
-  const id = idAt(start - period * validityDays * DAY_MS);
-  return {
-    id,
-    period,
-    type: 'one-time',
-    status: 'active',
-    amount: 100,
-    remaining: 100,
-    start,
-    end: endOf(start, validityDays),
-    validityDays,
-    ...change,
-  };
-}
-
-const TRIAL = cycle(28, { amount: 250, remaining: 35, validityDays: 14 });
-/** The period before `MONTHLY`. */
-const LAST_PERIOD = cycle(39, { type: 'recurring', amount: 1_000, remaining: 520 });
-const MONTHLY = cycle(8, { type: 'recurring', amount: 1_000, remaining: 740, period: 1 });
-const BUNDLE = cycle(20, { amount: 2_000, remaining: 1_285, validityDays: 40 });
-const REWARD = cycle(2.4, { amount: 50, remaining: 50, validityDays: 7 });
-const CYCLES = [LAST_PERIOD, TRIAL, BUNDLE, MONTHLY, REWARD];
-
-function entry(
-  daysAgo: number,
-  kind: PostingKind,
-  by: ActorView,
-  parts: readonly [Cycle, number][],
-  note?: string,
-): HistoryEntry {
-  const createdAt = NOW - Math.round(daysAgo * DAY_MS);
-  const [[first]] = parts as [[Cycle, number]];
-  return {
-    id: kind === 'renew' ? renewalId(first.id, createdAt) : kind === 'subtract' ? idAt(createdAt, 7) : first.id,
-    kind,
-    by,
-    createdAt,
-    note: note ?? null,
-    amount: parts.reduce((sum, [, amount]) => sum + amount, 0),
-    expiresAt: Math.max(...parts.map(([touched]) => touched.end)),
-    postings: parts.map(([{ id, period }, amount]) => ({ cycleId: id, period, amount })),
-  };
-}
-
-export const HISTORY: readonly HistoryEntry[] = [
-  entry(0.1, 'subtract', KEY, [[MONTHLY, -12]]),
-  entry(0.4, 'subtract', KEY, [
-    [BUNDLE, -15],
-    [MONTHLY, -8],
-  ]),
-  entry(2.4, 'add', MEMBER, [[REWARD, 50]], 'The export of 17 November failed twice; with our apologies. Ticket 4711.'),
-  entry(3.2, 'subtract', KEY, [[MONTHLY, -240]]),
-  entry(8, 'renew', RENEWAL, [[MONTHLY, 1_000]]),
-  entry(11, 'subtract', KEY, [[BUNDLE, -300]]),
-  entry(15, 'subtract', KEY, [
-    [LAST_PERIOD, -80],
-    [TRIAL, -20],
-    [BUNDLE, -400],
-  ]),
-  entry(20, 'add', KEY, [[BUNDLE, 2_000]]),
-  entry(22, 'subtract', KEY, [
-    [LAST_PERIOD, -400],
-    [TRIAL, -195],
-  ]),
-  entry(28, 'add', KEY, [[TRIAL, 250]]),
-  entry(39, 'start-cycle', KEY, [[LAST_PERIOD, 1_000]]),
-];
-
-/** Returns the postings of a history entry as a store would. */
-function postingsOf({ id: transactionId, kind, createdAt, postings }: HistoryEntry): Posting[] {
-  return postings.map(({ cycleId, period, amount }) => {
-    const cycle = CYCLES.find((one) => one.id === cycleId && one.period === period) as Cycle;
-    const entry = { transactionId, kind, actor: 'key:3', note: null };
-    return kind === 'subtract' ? postingTo(cycle, amount, { ...entry, createdAt }) : openingOf(cycle, entry);
-  });
-}
-
-/** A cycle of an end user with one huge grant and other, smaller ones. */
-const HUGE = cycle(5, { amount: 9_007_199_254_738_000, remaining: 9_007_199_254_731_000, validityDays: 90 });
-const LATE_PERIOD = cycle(8, { type: 'recurring', amount: 1_000, remaining: 740, period: 11 });
-const RICH_HISTORY: readonly HistoryEntry[] = [
-  entry(0.1, 'subtract', KEY, [
-    [LATE_PERIOD, -260],
-    [HUGE, -7_000],
-  ]),
-  entry(
-    5,
-    'add',
-    MEMBER,
-    [[HUGE, 9_007_199_254_738_000]],
-    'A note that explains at some length why so many credits were added.',
-  ),
-  entry(8, 'renew', RENEWAL, [[LATE_PERIOD, 1_000]]),
-];
-
-const IDEMPOTENCY_KEYS = { add: 'key-1', subtract: 'key-2', 'start-cycle': 'key-3', 'stop-cycle': 'key-4' };
-
-export function endUserView(change: Partial<EndUserView> = {}): EndUserView {
-  const current = CYCLES.filter(({ end }) => end > NOW);
-  const postings = HISTORY.toReversed().flatMap(postingsOf);
-  return {
-    endUser: END_USER,
-    now: NOW,
-    balance: activeBalance(current, NOW),
-    cycles: current,
-    balanceOverTime: balanceOverTime(
-      { now: NOW, since: 0, state: EMPTY_STATE, postings },
-      { from: NOW - 30 * DAY_MS, to: NOW + 31 * DAY_MS },
-    ),
-    isPastCut: false,
-    isFirstPage: true,
-    history: HISTORY,
-    older: 'a cursor/of+the store',
-    openings: new Map(CYCLES.map((cycle) => [cycle.id, cycle])),
-    filter: { kind: '', from: '', to: '' },
-    filterErrors: {},
-    forms: { refused: null, idempotencyKeys: IDEMPOTENCY_KEYS },
-    ...change,
-  };
-}
-
-/** An end user with amounts near the largest possible ones. */
-export const RICH_END_USER: EndUserView = endUserView({
-  balance: LATE_PERIOD.remaining + HUGE.remaining,
-  cycles: [LATE_PERIOD, HUGE],
-  openings: new Map([LATE_PERIOD, HUGE].map((one) => [one.id, one])),
-  history: RICH_HISTORY,
-  older: null,
-  balanceOverTime: {
-    now: NOW,
-    past: [
-      { at: NOW - 30 * DAY_MS, balance: 310 },
-      { at: NOW - 20 * DAY_MS, balance: 120 },
-      { at: NOW - 8 * DAY_MS, balance: 1_000 },
-      { at: NOW - 5 * DAY_MS, balance: 9_007_199_254_739_000 },
-      { at: NOW - 0.1 * DAY_MS, balance: 9_007_199_254_731_740 },
-    ],
-    future: [
-      { at: NOW, balance: 9_007_199_254_731_740 },
-      { at: NOW + 23 * DAY_MS, balance: 9_007_199_254_732_000 },
-    ],
-    end: NOW + 31 * DAY_MS,
-  },
-});
-
-/** An end user that never had credits. */
-export const NEW_END_USER: EndUserView = endUserView({ balance: 0, cycles: [], history: [], older: null });
 
 function flow(index: number): OverviewDay {
   const wave = 40 + 25 * Math.sin(index / 3) + (index % 7 < 5 ? 14 : -22) + index;

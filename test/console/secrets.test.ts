@@ -1,4 +1,4 @@
-// Secrets appear in no log and on no later page, even if the database fails; and the API works even if the tables of
+// Secrets are never logged, even if the database fails, and are shown only once. The API works even if the tables of
 // the console fail.
 
 import assert from 'node:assert/strict';

@@ -67,7 +67,7 @@ onBothStores('Sign-in', (start) => {
     assertGoesTo(await new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7' }).signIn(email), '/console/overview');
   });
 
-  test('after ten failed sign-ins with an address, the client is refused with that address for 15 minutes, whether or not it has an account', async () => {
+  test('after ten failed sign-ins with an address, sign-in with that address is refused to the client for 15 minutes, whether or not the address has an account', async () => {
     const { scrip, clock } = await start();
     const { email } = await newOwner(scrip);
     for (const entered of [email, someEmail()]) {
@@ -96,7 +96,7 @@ onBothStores('Sign-in', (start) => {
     }
   });
 
-  test('failed sign-ins from one client are limited over all addresses', async () => {
+  test('failed sign-ins from one client are limited, even if each is with another address', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
     const statuses = new Set<number>();
@@ -135,7 +135,7 @@ onBothStores('Sessions', (start) => {
     assert.deepEqual(await sql('SELECT * FROM console_sessions'), []);
   });
 
-  test('a session ends exactly seven days after it began, however often it is used', async () => {
+  test('a session ends exactly seven days after it began, even if it is used often', async () => {
     const { scrip, clock } = await start();
     const owner = await newOwner(scrip);
     for (let hours = 0; hours < 7 * 24 - 8; hours += 8) {
@@ -148,7 +148,7 @@ onBothStores('Sessions', (start) => {
     assert(!(await owner.isSignedIn()));
   });
 
-  test('the expiry of a session is extended at most every five minutes', async () => {
+  test('using a session extends its expiry at most every five minutes', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
@@ -195,7 +195,7 @@ onBothStores('Sessions', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('changing the password is refused after ten wrong current passwords', async () => {
+  test('changing the password is refused after the current password was entered wrong ten times', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const guess = () => owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });

@@ -15,7 +15,7 @@ import {
 } from './visitor.ts';
 
 const OVERVIEW = '/console/overview';
-/** A header that marks a request as proxied, and so as not coming from the machine of the server. */
+/** A header that proxies add. With it, a request does not count as coming from the machine of the server. */
 const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
 onBothStores('Sign-up', (start) => {
@@ -200,7 +200,7 @@ onBothStores('Joining an account', (start) => {
     assert(!stored.includes(link.split('/').at(-1) as string), 'the database stores only the hash of the token');
   });
 
-  test('an invitation link that is used several times at once lets one person join', async () => {
+  test('an invitation link that several requests use at the same time lets one person join', async () => {
     const { scrip, sql } = await start();
     const link = await invite(await newOwner(scrip), 'owner');
     const replies = await Promise.all(
@@ -242,7 +242,7 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 
-  test('an invitation can be withdrawn alone, and only by its own account', async () => {
+  test('withdrawing one invitation leaves the others valid, and another account cannot withdraw it', async () => {
     const { scrip } = await start();
     const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
     const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;

@@ -19,7 +19,7 @@ export class Visitor {
   readonly #scrip: Scrip;
   readonly #headers: Headers;
 
-  /** @param headers are sent with every request */
+  /** @param headers sent with every request */
   constructor(scrip: Scrip, headers: Headers = {}) {
     this.#scrip = scrip;
     this.#headers = headers;
@@ -75,7 +75,7 @@ export function someEmail(): string {
   return `${randomUUID()}@example.com`;
 }
 
-/** Signs up the owner of a new account. The first owner gets the account that the tests already have. */
+/** Signs up the owner of a new account. The first owner gets the account that already exists. */
 export async function newOwner(scrip: Scrip, name = 'Lovelace Ltd'): Promise<Visitor & { readonly email: string }> {
   const visitor = Object.assign(new Visitor(scrip), { email: someEmail() });
   assertGoesTo(await visitor.signUp({ email: visitor.email, name }), '/console/overview');
@@ -130,7 +130,7 @@ after(async () => {
   await (await server)?.remove();
 });
 
-/** Defines the same tests for SQLite and for PostgreSQL, and stops the services that they start. */
+/** Defines the same tests for SQLite and for PostgreSQL. Stops the services that the tests start. */
 export function onBothStores(name: string, define: (start: Start) => void): void {
   makeHashesCheap();
   const started: Scrip[] = [];

@@ -1,41 +1,19 @@
-// Clients that send all four kinds of writes, several requests at a time, with and without idempotency keys, and record
-// the responses. Each client has its own socket. Every write has a unique amount that identifies its effect.
+// Clients that send all kinds of writes, several requests at a time, with and without idempotency keys, and record the
+// responses. Each client has its own socket.
 
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { below, type Random } from './randomness.ts';
+import { type Answered, answered, KnownTransactions, requestText, type Sent, someKind } from './requests.ts';
 
 const REQUESTS_AT_ONCE_MAX = 16;
-/**
- * Added to the number of a request to make the amount of an addition. The amount of a subtraction is just that number.
- */
-const ADDITION = 100_000_000;
-const CYCLE = 200_000_000;
 /** The pause after a fault, so that a failing store does not get a thousand requests a second. */
 const PAUSE_MS = 5;
-
-export type Kind = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
-
-export interface Sent {
-  readonly kind: Kind;
-  readonly endUser: string;
-  /** 0 for a stop-cycle request. */
-  readonly amount: number;
-  readonly key: string | null;
-  /** Null if there is no response. */
-  answer: Answered | null;
-}
-
-export interface Answered {
-  readonly status: number;
-  readonly error: string | null;
-  readonly isReplayed: boolean;
-  readonly text: string;
-}
 
 /** All requests to one ledger, in the order in which they were sent. */
 export class Requests {
   readonly all: Sent[] = [];
+  readonly known = new KnownTransactions();
   readonly #random: Random;
   #endUsers: readonly string[] = [];
 
@@ -43,7 +21,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** Creates end users, to which all further writes go. */
+  /** Creates end users. All further writes are for these end users. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;
@@ -51,18 +29,10 @@ export class Requests {
 
   next(): Sent {
     const number = this.all.length + 1;
-    const choice = this.#random();
-    const [kind, amount]: [Kind, number] =
-      choice < 0.5
-        ? ['add', ADDITION + number]
-        : choice < 0.8
-          ? ['subtract', number]
-          : choice < 0.92
-            ? ['start-cycle', CYCLE + number]
-            : ['stop-cycle', 0];
     const endUser = this.#endUsers[below(this.#endUsers.length, this.#random)] as string;
+    const write = this.known.draw(someKind(this.#random), endUser, this.#random);
     const key = this.#random() < 0.5 ? `write ${number}` : null;
-    const sent: Sent = { kind, endUser, amount, key, answer: null };
+    const sent: Sent = { number, ...write, endUser, key, answer: null };
     this.all.push(sent);
     return sent;
   }
@@ -79,6 +49,7 @@ export async function runClient(address: Address, requests: Requests, random: Ra
   while (!isStopped() && !connection.isClosed) {
     const sent = Array.from({ length: 1 + below(REQUESTS_AT_ONCE_MAX, random) }, () => requests.next());
     await connection.exchange(sent);
+    for (const one of sent) requests.known.learn(one);
     if (sent.some(({ answer }) => answer === null || answer.status >= 500)) await sleep(PAUSE_MS);
   }
   connection.close();
@@ -122,19 +93,12 @@ class Connection {
     this.#waiting = [...sent];
     return new Promise((resolve) => {
       this.#done = resolve;
-      this.#socket.write(sent.map((one) => this.#text(one)).join(''));
+      this.#socket.write(sent.map((one) => requestText(one, this.#address.secret)).join(''));
     });
   }
 
   close(): void {
     this.#socket.destroy();
-  }
-
-  #text({ kind, endUser, amount, key }: Sent): string {
-    const fields = kind === 'stop-cycle' ? {} : { amount };
-    const body = JSON.stringify({ end_user_id: endUser, ...fields, ...(kind === 'start-cycle' ? REPLACE : {}) });
-    const header = key === null ? '' : `Idempotency-Key: ${key}\r\n`;
-    return `POST /${kind} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${this.#address.secret}\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
   }
 
   #read(bytes: Buffer): void {
@@ -152,12 +116,4 @@ class Connection {
       if (this.#waiting.length === 0) this.#done?.();
     }
   }
-}
-
-const REPLACE = { on_active: 'replace' };
-
-function answered(head: string, text: string): Answered {
-  const status = Number(head.split(' ')[1]);
-  const { error = null } = JSON.parse(text) as { error?: string };
-  return { status, error, isReplayed: /^idempotent-replayed: true/im.test(head), text };
 }

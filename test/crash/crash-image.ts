@@ -3,13 +3,16 @@
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import type { WriteCommand } from '../../src/ledger/command.ts';
+import type { TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { CannotOpen } from '../../src/store/store-fault.ts';
 import type { Stores } from '../../src/store/stores.ts';
+import { PAGE_ROWS_MAX } from '../../src/store/transaction-history.ts';
 import { auditProblems } from '../load/server-process.ts';
-import { EndUser, transactionsOf } from '../store/temporary-ledger.ts';
-import { commandOf, END_USERS, isAddition, type JournalLine, serialOfTransaction } from './recorded-commands.ts';
+import { EndUser } from '../store/temporary-ledger.ts';
+import { commandOf, END_USERS, isAddition, type JournalLine, kindOf } from './recorded-commands.ts';
 
 /** How many of the last commands are repeated. */
 const SENT_AGAIN = 24;
@@ -19,16 +22,30 @@ export class Known {
   isOpen = false;
   readonly batches: (readonly number[])[] = [];
   readonly answers = new Map<number, string>();
-  /** The amounts of stopped cycles. */
-  readonly stopped = new Set<number>();
+  /** The transaction that each acknowledged command made; null if it made none. */
+  readonly made = new Map<number, TransactionId | null>();
+  readonly #named = new Map<number, TransactionId>();
 
   learn(line: JournalLine): void {
     if ('open' in line) this.isOpen = true;
-    else if ('batch' in line) this.batches.push(line.batch);
-    else {
+    else if ('batch' in line) {
+      this.batches.push(line.batch);
+      for (const [serial, id] of Object.entries(line.named)) this.#named.set(Number(serial), id);
+    } else {
       this.answers.set(line.answered, line.answer);
-      if (line.stopped !== undefined && line.answer === 'acknowledged') this.stopped.add(line.stopped);
+      if (line.answer === 'acknowledged') this.made.set(line.answered, line.id ?? null);
     }
+  }
+
+  commandOf(serial: number): WriteCommand {
+    return commandOf(serial, this.#named.get(serial));
+  }
+
+  /** How often the transaction of a command may be stored. If there was no response, 0 and 1 are both right. */
+  timesOf(serial: number): readonly number[] {
+    const answer = this.answers.get(serial);
+    if (answer === 'acknowledged') return this.made.get(serial) === null ? [0] : [1];
+    return answer === undefined || answer === 'OutcomeUnknown' ? [0, 1] : [0];
   }
 
   get acknowledged(): number {
@@ -40,12 +57,6 @@ export class Known {
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
-}
-
-/** How often the effect of a command may be stored. If there was no response, 0 and 1 are both right. */
-function timesOf(answer: string | undefined): readonly number[] {
-  if (answer === 'acknowledged') return [1];
-  return answer === undefined || answer === 'OutcomeUnknown' ? [0, 1] : [0];
 }
 
 /** Writes the files to an empty folder and opens the ledger in it, as a restart after the crash does. */
@@ -79,45 +90,49 @@ export async function faultsOfImage(files: ReadonlyMap<string, Buffer>, known: K
 }
 
 interface Effects {
-  /** How often the effect of each command is stored. */
+  /** How often the transaction of each command is stored. */
   readonly times: ReadonlyMap<number, number>;
-  /** The amounts of stopped cycles that have not ended. */
-  readonly stopped: ReadonlySet<number>;
+  readonly ids: ReadonlyMap<number, TransactionId>;
 }
 
 async function effectsOf(ledger: LedgerStore): Promise<Effects> {
   const times = new Map<number, number>();
-  const stopped = new Set<number>();
+  const ids = new Map<number, TransactionId>();
   for (let index = 0; index < END_USERS; index++) {
-    const user = new EndUser(1, index);
-    for (const transaction of await transactionsOf(ledger, user)) {
-      const serial = serialOfTransaction(transaction);
-      times.set(serial, (times.get(serial) ?? 0) + 1);
+    const { key } = new EndUser(1, index);
+    for (let from: string | null = null; ; ) {
+      const { transactions, next } = await ledger.history(key, { from, limit: PAGE_ROWS_MAX });
+      for (const { id, kind, note } of transactions) {
+        const serial = Number(note);
+        // Renewals and lapses have no note. The stop that is part of a replacement has the note of the replacement.
+        if (note === null || kindOf(serial) !== kind) continue;
+        times.set(serial, (times.get(serial) ?? 0) + 1);
+        ids.set(serial, id);
+      }
+      if (next === null) break;
+      from = next;
     }
-    const { state } = await ledger.load(user.key);
-    for (const { status, amount } of state.cycles) if (status !== 'active') stopped.add(amount);
   }
-  return { times, stopped };
+  return { times, ids };
 }
 
-/** @returns how often the effect of each command is stored */
+/** @returns how often the transaction of each command is stored */
 async function compare(
   ledger: LedgerStore,
   known: Known,
   { lost, broken }: Faults,
 ): Promise<ReadonlyMap<number, number>> {
-  const { times, stopped } = await effectsOf(ledger);
+  const { times, ids } = await effectsOf(ledger);
   const sent = new Set(known.batches.flat());
   for (const serial of sent) {
     const found = times.get(serial) ?? 0;
-    const isStop = commandOf(serial).kind === 'stop-cycle';
     const answer = known.answers.get(serial);
-    if (isStop || timesOf(answer).includes(found)) continue;
-    const sentence = `command ${serial} (${answer ?? 'no response'}) is stored ${found} times`;
-    (found === 0 ? lost : broken).push(sentence);
+    const name = `${kindOf(serial)} ${serial} (${answer ?? 'no response'})`;
+    if (!known.timesOf(serial).includes(found)) (found === 0 ? lost : broken).push(`${name} is stored ${found} times`);
+    const id = known.made.get(serial) ?? null;
+    if (id !== null && found > 0 && ids.get(serial) !== id) broken.push(`${name} is not stored as ${id}`);
   }
   for (const serial of times.keys()) if (!sent.has(serial)) broken.push(`command ${serial} was never sent`);
-  for (const amount of known.stopped) if (!stopped.has(amount)) lost.push(`the stop of cycle ${amount} is missing`);
   broken.push(...batchFaults(known, times));
   return times;
 }
@@ -153,17 +168,19 @@ async function sendAgain(
     .flat()
     .slice(-SENT_AGAIN)
     .filter((serial) => commandOf(serial).idempotency != null);
-  const outcomes = await ledger.write(again.map(commandOf), () => {});
+  const outcomes = await ledger.write(
+    again.map((serial) => known.commandOf(serial)),
+    () => {},
+  );
   const after = (await effectsOf(ledger)).times;
   for (const [index, serial] of again.entries()) {
     const outcome = outcomes[index];
-    const { kind } = commandOf(serial);
     const wasThere = before.has(serial);
     if (wasThere && outcome?.replayOf === undefined)
       broken.push(`the effect of command ${serial} is stored without its idempotency record`);
-    if (!wasThere && outcome?.replayOf !== undefined && outcome.refused === null && kind !== 'stop-cycle')
+    if (!wasThere && outcome?.replayOf !== undefined && outcome.refused === null && outcome.transactionId !== null)
       broken.push(`the idempotency record of command ${serial} is stored without its effect`);
-    if (kind === 'add' && after.get(serial) !== 1)
+    if (isAddition(serial) && after.get(serial) !== 1)
       broken.push(`command ${serial} was repeated and is stored ${after.get(serial) ?? 0} times`);
   }
 }

@@ -1,5 +1,5 @@
-// The simulated disk of the power-loss test. If it kept more than a real disk, the power-loss test could not find lost
-// writes.
+// The simulated disk of the power-loss test. If it preserved more data than a real disk, the power-loss test could not
+// find lost writes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

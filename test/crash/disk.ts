@@ -14,7 +14,7 @@ import { below, type Random } from './randomness.ts';
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** Which changes in flight survive: none, the first ones with the last of these cut short, random sectors, or all. */
+/** Which changes in flight survive: none, the earliest (the last of them in part), random sectors, or all. */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -35,7 +35,7 @@ export class RecordedFile {
   underWay: Change[] = [];
   doomed: Bytes[] = [];
 
-  /** Finds out from `content` which interrupted changes took effect. */
+  /** Determines which interrupted changes took effect from the content of the file. */
   settle(content: Buffer): void {
     this.underWay = this.underWay.filter((change) => {
       if (change.isDone) return true;
@@ -198,7 +198,7 @@ function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number
   return result;
 }
 
-/** Changes `content` in place if it is long enough; callers must pass a buffer of their own. */
+/** Changes `content` in place if it is long enough, so callers must pass a copy. */
 function withBytes(content: Buffer, { offset, bytes }: Bytes): Buffer {
   assert(offset >= 0, 'the offset is not negative');
   const end = offset + bytes.length;

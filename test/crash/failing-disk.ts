@@ -22,6 +22,8 @@ const HONEST = new Set([
   '200',
   'InsufficientFunds',
   'CycleNotFound',
+  'HoldNotFound',
+  'RefundTooLarge',
   'OutcomeUnknown',
   'StoreUnavailable',
   'Overloaded',

@@ -1,19 +1,19 @@
 // A server under constant load whose disk fails for a while. Checks its responses, that it continues to serve reads,
-// that
-// /readyz reports the failure, that it recovers without help, and that no acknowledged write is lost.
+// that /readyz reports the failure, that it recovers without help, and that no acknowledged write is lost.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerAt, Running } from '../cli/scrip-command.ts';
 import { auditProblems, newKey } from '../load/server-process.ts';
-import { type Address, Requests, runClient, type Sent } from './clients.ts';
+import { type Address, Requests, runClient } from './clients.ts';
 import { findingsOf, isAcknowledged } from './findings.ts';
 import type { Random } from './randomness.ts';
+import type { Sent } from './requests.ts';
 
 const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 
 const CLIENTS = 6;
 const END_USERS = 12;
-/** The time limit for the disk to fail, and for the server to recover. Either takes far less. */
+/** The time limit for the disk to fail, and for the server to recover. Each takes far less. */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
@@ -73,8 +73,7 @@ export class FailingServer {
   /**
    * Writes before, during and after a failure, then compares all responses with the ledger.
    *
-   * @param restart the signal to stop the server with before the comparison, after which it is started again; null for no
-   *   restart
+   * @param restart the signal that stops the server for a restart before the comparison; null for no restart
    */
   async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
     const server = this.#server;

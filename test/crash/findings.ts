@@ -1,6 +1,8 @@
 // Compares the content of a restarted server, read over HTTP, with the responses that clients got before the restart.
 
-import { type Address, type Answered, type Sent, sendAgain } from './clients.ts';
+import { type Address, sendAgain } from './clients.ts';
+import { type Effects, effectsOf, lapsedInTime, nameOf } from './effects.ts';
+import type { Answered, Sent } from './requests.ts';
 
 export interface Findings {
   /** Acknowledged writes that are missing. */
@@ -11,16 +13,9 @@ export interface Findings {
   readonly wrong: string[];
 }
 
-/** The effects of all writes, identified by their unique amounts. */
-interface Effects {
-  readonly times: ReadonlyMap<number, number>;
-  /** The amounts of stopped cycles. */
-  readonly stopped: ReadonlySet<number>;
-  /** Why an end user could not be read, by end user. A server does not return an end user with corrupt rows. */
-  readonly unread: ReadonlyMap<string, string>;
-}
-
-/** How many of the last acknowledged requests with a key are repeated, besides those with an unknown outcome. */
+/**
+ * How many of the last acknowledged requests with a key are repeated, in addition to requests with an unknown outcome.
+ */
 const ANSWERED_SENT_AGAIN = 10;
 
 /**
@@ -33,7 +28,7 @@ export async function findingsOf(
   endUsers: readonly string[],
   sent: readonly Sent[],
 ): Promise<Findings> {
-  const effects = await effectsOf(address, endUsers);
+  const effects = await readEffects(address, endUsers);
   const findings = compared(effects, sent);
   await repeat(address, endUsers, sent, effects, findings);
   return findings;
@@ -42,17 +37,27 @@ export async function findingsOf(
 /** Compares the content of the server with the responses that the clients got. */
 export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   const findings: Findings = { lost: 0, unansweredDone: 0, wrong: [] };
-  const known = new Set(sent.map(effectOf));
-  for (const amount of effects.times.keys())
-    if (!known.has(amount)) findings.wrong.push(`the ledger has a transaction of ${amount} that no client requested`);
+  const known = new Set(sent.flatMap(namesOf));
+  for (const name of effects.times.keys())
+    if (!known.has(name)) findings.wrong.push(`the ledger has the transaction of a ${name} that no client requested`);
+  findings.wrong.push(...effects.wrong);
   findings.wrong.push(...effects.unread.values());
   for (const one of sent) if (!effects.unread.has(one.endUser)) compare(one, effects, findings);
   return findings;
 }
 
-/** Returns the amount of the transaction that a request makes. */
-function effectOf({ kind, amount }: Sent): number {
-  return kind === 'subtract' ? -amount : amount;
+/** The transactions that a request may make: a cycle that replaces another one also stops it. */
+function namesOf({ kind, number }: Sent): string[] {
+  return kind === 'start-cycle'
+    ? [nameOf({ kind, number }), nameOf({ kind: 'stop-cycle', number })]
+    : [nameOf({ kind, number })];
+}
+
+/**
+ * How often the transaction of an acknowledged request is stored: 0 if the request made none, such as a second stop.
+ */
+function timesOf({ transactionId }: Answered): number {
+  return transactionId === null ? 0 : 1;
 }
 
 export function isAcknowledged({ answer }: Pick<Sent, 'answer'>): boolean {
@@ -64,45 +69,26 @@ export function isUnknown({ answer }: Pick<Sent, 'answer'>): boolean {
   return answer === null || answer.error === 'OutcomeUnknown';
 }
 
-export async function effectsOf({ url, secret }: Address, endUsers: readonly string[]): Promise<Effects> {
-  const times = new Map<number, number>();
-  const stopped = new Set<number>();
-  const headers = { authorization: `Bearer ${secret}` };
-  const unread = new Map<string, string>();
-  const ask = async (path: string, endUser: string) => {
-    const answer = await fetch(`${url}/${path}?end_user_id=${endUser}`, { headers });
-    const text = await answer.text();
-    if (answer.ok) return JSON.parse(text) as ReadBody;
-    unread.set(endUser, `/${path} of ${endUser} returned ${answer.status}: ${text}`);
-    return null;
-  };
-  const look = async (endUser: string) => {
-    const list = await ask('get-all-user-transactions', endUser);
-    for (const { amount } of list?.transactions ?? []) times.set(amount, (times.get(amount) ?? 0) + 1);
-    const balance = await ask('get-active-balance', endUser);
-    for (const { status, starting_amount: amount } of balance?.active_balance_by_cycle ?? [])
-      if (status === 'canceled') stopped.add(amount);
-  };
-  await Promise.all(endUsers.map(look));
-  return { times, stopped, unread };
+export function readEffects({ url, secret }: Address, endUsers: readonly string[]): Promise<Effects> {
+  return effectsOf(url, { authorization: `Bearer ${secret}` }, endUsers);
 }
 
-interface ReadBody {
-  readonly transactions: readonly { readonly amount: number }[];
-  readonly active_balance_by_cycle: readonly { readonly status: string; readonly starting_amount: number }[];
-}
-
-function compare(one: Sent, { times, stopped }: Effects, findings: Findings): void {
-  if (one.kind === 'stop-cycle') {
-    if (isAcknowledged(one) && !stopped.has(JSON.parse(one.answer?.text ?? '{}').amount)) findings.lost += 1;
-    return;
+function compare(one: Sent, effects: Effects, findings: Findings): void {
+  const { times, ids } = effects;
+  const { answer } = one;
+  const name = nameOf(one);
+  const found = times.get(name) ?? 0;
+  if (found > 1) findings.wrong.push(`${name} was stored ${found} times`);
+  if (answer !== null && isAcknowledged(one)) {
+    if (found < timesOf(answer)) findings.lost += 1;
+    else if (answer.transactionId !== null && !ids.has(answer.transactionId))
+      findings.wrong.push(`${name} was stored with another id than ${answer.transactionId}`);
+    if (timesOf(answer) === 0 && found > 0) findings.wrong.push(`${name} made no transaction, and was stored`);
   }
-  const found = times.get(effectOf(one)) ?? 0;
-  if (found > 1) findings.wrong.push(`${one.kind} ${one.amount} was stored ${found} times`);
-  if (isAcknowledged(one) && found === 0) findings.lost += 1;
   if (isUnknown(one) && found > 0) findings.unansweredDone += 1;
   if (!isAcknowledged(one) && !isUnknown(one) && found > 0)
-    findings.wrong.push(`${one.kind} ${one.amount} returned ${one.answer?.status} and was stored`);
+    findings.wrong.push(`${name} returned ${answer?.status} and was stored`);
+  if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} lapsed at another instant than it was given`);
 }
 
 /**
@@ -116,28 +102,28 @@ async function repeat(
   { wrong }: Findings,
 ): Promise<void> {
   const keyed = sent.filter(({ key }) => key !== null);
-  // A fault stores no idempotency record, so the repeated request would be a first one.
+  // A request that got a fault has no idempotency record, so its repetition would be executed.
   const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
   const open = keyed.filter(isUnknown);
   const again = [...decided, ...open];
   const answers = await sendAgain(address, again);
-  const after = await effectsOf(address, endUsers);
-  wrong.push(...after.unread.values());
+  const after = await readEffects(address, endUsers);
+  wrong.push(...after.unread.values(), ...after.wrong);
   for (const [index, one] of again.entries()) {
     const answer = answers[index] as Answered | null;
-    const name = `${one.kind} ${one.amount} with key ${one.key}`;
+    const name = `${nameOf(one)} with key ${one.key}`;
     if (answer === null || answer.status >= 500) wrong.push(`${name} was repeated and got ${answer?.text}`);
     else if (index < decided.length) {
       if (!answer.isReplayed) wrong.push(`${name} had a response before, and was executed again`);
       else if (answer.text !== one.answer?.text)
         wrong.push(`${name} returned ${one.answer?.text}, then ${answer.text}`);
     }
-    if (one.kind === 'stop-cycle' || answer === null) continue;
+    if (answer === null) continue;
     if (before.unread.has(one.endUser) || after.unread.has(one.endUser)) continue;
-    const wasThere = (before.times.get(effectOf(one)) ?? 0) > 0;
+    const wasThere = (before.times.get(nameOf(one)) ?? 0) > 0;
     if (wasThere && !answer.isReplayed) wrong.push(`${name} is stored without its idempotency record`);
-    const found = after.times.get(effectOf(one)) ?? 0;
-    if (found !== (answer.status === 200 ? 1 : 0))
+    const found = after.times.get(nameOf(one)) ?? 0;
+    if (found !== (answer.status === 200 ? timesOf(answer) : 0))
       wrong.push(`${name} returned ${answer.status} and was stored ${found} times`);
   }
 }

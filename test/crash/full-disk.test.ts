@@ -18,7 +18,7 @@ const LASTS_MS = 1_500;
 const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit (util-linux) is not installed';
 const NOT_ROOT = (process.platform !== 'linux' || process.getuid?.() !== 0) && 'only root may mount a file system';
 
-/** Stops the files of the server process from growing much larger than the log is now. */
+/** Limits the size of the files of the server process to a little more than the present size of the log. */
 function filesMayNotGrow(file: string): Failure {
   const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
   return {

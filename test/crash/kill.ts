@@ -5,8 +5,8 @@ import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
-/** A control ends once it is caught. */
-const CONTROL_KILLS_MAX = 20;
+/** The maximum number of kills of a control, which ends as soon as it is caught. */
+const CONTROL_KILLS_MAX = 40;
 const SHOWN = 10;
 /** A run takes minutes, so it prints an interim result after this many kills. */
 const SAID_EVERY = 10;

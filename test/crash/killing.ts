@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerAt, Running } from '../cli/scrip-command.ts';
 import { auditProblems, newKey } from '../load/server-process.ts';
-import { type Address, Requests, runClient, type Sent } from './clients.ts';
-import { compared, effectsOf, findingsOf, isAcknowledged } from './findings.ts';
+import { type Address, Requests, runClient } from './clients.ts';
+import { nameOf } from './effects.ts';
+import { compared, findingsOf, isAcknowledged, readEffects } from './findings.ts';
 import type { Random } from './randomness.ts';
+import type { Sent } from './requests.ts';
 
 const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
 
@@ -159,7 +161,7 @@ class KilledLedger {
   async #compare(address: Address, endUsers: readonly string[], from: number, record: string): Promise<void> {
     const total = this.#total;
     const sent = this.#requests.all.slice(from);
-    const { times } = await effectsOf(address, endUsers);
+    const { times } = await readEffects(address, endUsers);
     this.#compareBatches(times, record);
     const findings = await findingsOf(address, endUsers, sent);
     total.acknowledged += sent.filter(isAcknowledged).length;
@@ -176,19 +178,19 @@ class KilledLedger {
   async #compareAll(address: Address): Promise<void> {
     const { all } = this.#requests;
     const endUsers = new Set(all.map(({ endUser }) => endUser));
-    const { lost, wrong } = compared(await effectsOf(address, [...endUsers]), all);
+    const { lost, wrong } = compared(await readEffects(address, [...endUsers]), all);
     // Writes that were missing right after their kill are already counted.
     this.#total.lost += Math.max(0, lost - this.#lost);
     this.#total.wrong.push(...wrong);
   }
 
   /** Additions are never refused, so either all additions of a batch are stored or none. */
-  #compareBatches(times: ReadonlyMap<number, number>, record: string): void {
+  #compareBatches(times: ReadonlyMap<string, number>, record: string): void {
     // The kill may have cut off the last line.
     const lines = readFileSync(record, 'utf8').split('\n').slice(0, -1);
     for (const line of lines) {
       const additions = JSON.parse(line) as number[];
-      const there = additions.filter((amount) => times.has(amount)).length;
+      const there = additions.filter((number) => times.has(nameOf({ kind: 'add', number }))).length;
       if (there !== 0 && there !== additions.length) this.#total.halfBatches += 1;
       this.#total.batches += 1;
     }

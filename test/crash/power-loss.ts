@@ -1,7 +1,7 @@
 // `npm run power-loss -- --images 2000 --seed 1`: records everything that a process writes to a ledger and when it
 // waits for stable storage, and simulates power losses at random moments. After each power loss, the real store opens
-// what the disk may contain. Controls, with a database that syncs less or a disk that ignores fsync, must lose writes.
-// Needs Linux and strace (Debian: `apt-get install strace`).
+// files that the disk may contain. Controls, with a database that syncs less or a disk that ignores fsync, must lose
+// writes. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -189,7 +189,7 @@ function filesIn(folder: string): Map<string, Buffer> {
   return new Map(names.map((name) => [name, readFileSync(join(folder, name))]));
 }
 
-/** Replays the recording, and checks at random moments what a power loss would leave behind. */
+/** Replays the recording and simulates power losses at random moments. */
 async function replay(
   recording: Recording,
   folder: string,

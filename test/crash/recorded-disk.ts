@@ -43,8 +43,8 @@ export class RecordedDisk {
   }
 
   /**
-   * Finishes the replay of a killed process. Calls in progress may or may not have taken effect, which the files show.
-   * The files also show whether the replay is correct.
+   * Finishes the replay of a killed process. The files show which calls in progress took effect, and whether the replay
+   * is correct.
    *
    * @param found the files as they are now
    */
@@ -156,7 +156,7 @@ export class RecordedDisk {
   }
 }
 
-/** A disk that ignores fsync still honors the first ones, so that there is a ledger to open. */
+/** A disk that ignores fsync still honors this many at first, so that there is a ledger to open. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

@@ -6,23 +6,30 @@ import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
 import { TOTALS } from '../../src/events/totals.ts';
 import type { Command } from '../../src/ledger/command.ts';
+import type { TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { makeFolder } from '../../src/store/sqlite/file/ledger-file.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { below, randomFrom } from './randomness.ts';
-import { commandOf, type JournalLine } from './recorded-commands.ts';
+import { commandOf, type JournalLine, namedBy } from './recorded-commands.ts';
 
 const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
 /** After this many faults the disk will not recover, and the process is killed. */
 const FAULTS_MAX = 8;
 /** So small that balances are flushed and idempotency records are indexed all the time. */
-const SMALL_LIMITS = { cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16 }, indexRunMax: 20 };
+const SMALL_LIMITS = {
+  cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16, ageMaxMs: 60_000 },
+  indexRunMax: 20,
+};
 
 const [file, journal, seed, turns, first] = process.argv.slice(2) as [string, string, string, string, string];
 const descriptor = openSync(journal, 'a');
 const random = randomFrom(Number(seed));
 const numbers = new WeakMap<Command, number>();
+/** By serial number of a command: the id of its own transaction, and the id to which it refers. */
+const made = new Map<number, TransactionId>();
+const named = new Map<number, TransactionId>();
 let serial = Number(first);
 let faults = 0;
 
@@ -41,20 +48,24 @@ for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
 process.kill(process.pid, 'SIGKILL');
 
 function submit(number: number): Promise<void> {
-  const command = commandOf(number);
+  const id = made.get(namedBy(number) ?? 0);
+  if (id !== undefined) named.set(number, id);
+  const command = commandOf(number, id);
   numbers.set(command, number);
   return new Promise((resolve) =>
     commit.submit(command, (result) => {
-      note({ answered: number, ...answerOf(result) });
+      const { answer, id = null } = answerOf(result);
+      if (id !== null) made.set(number, id);
+      note({ answered: number, answer, id });
       resolve();
     }),
   );
 }
 
-function answerOf(result: CommitResult): { answer: string; stopped?: number } {
+function answerOf(result: CommitResult): { answer: string; id?: TransactionId | null } {
   if ('code' in result) return { answer: result.code };
   if (result.refused !== null) return { answer: 'refused' };
-  return { answer: 'acknowledged', ...(result.cycle?.status === 'canceled' ? { stopped: result.cycle.amount } : {}) };
+  return { answer: 'acknowledged', id: result.transactionId };
 }
 
 /** The part of a store that group commit uses. Records each batch in the journal before the store gets it. */
@@ -62,7 +73,9 @@ function noting(store: LedgerStore): LedgerStore {
   const noted: Pick<LedgerStore, 'lanes' | 'write'> = {
     lanes: store.lanes,
     write(commands, onDecided) {
-      note({ batch: commands.flatMap((command) => numbers.get(command) ?? []) });
+      const batch = commands.flatMap((command) => numbers.get(command) ?? []);
+      const ids = batch.flatMap((number) => (named.has(number) ? [[number, named.get(number)]] : []));
+      note({ batch, named: Object.fromEntries(ids) });
       return store.write(commands, onDecided).catch((fault) => {
         faults += 1;
         throw fault;

@@ -1,5 +1,5 @@
-// Parses the output of `strace -f -y -xx -s …`, in which a system call that is interleaved with another thread's has
-// two lines, `<unfinished ...>` and `resumed`. The meaning of the calls is left to recorded-disk.ts.
+// Parses the output of `strace -f -y -xx -s …`. A system call that another thread interrupts has two lines there,
+// `<unfinished ...>` and `resumed`. recorded-disk.ts interprets the calls.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';

@@ -12,7 +12,7 @@ const descriptor = record ? openSync(record, 'a') : null;
 
 export class Writer extends ShippedWriter {
   override write(commands: readonly Command[]): Written {
-    const additions = commands.flatMap((command) => (command.kind === 'add' ? command.amount : []));
+    const additions = commands.flatMap((command) => (command.kind === 'add' ? Number(command.note) : []));
     if (descriptor !== null) writeSync(descriptor, `${JSON.stringify(additions)}\n`);
     return weakness === 'halves' ? this.#writeHalves(commands) : super.write(commands);
   }

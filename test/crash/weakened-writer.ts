@@ -1,7 +1,7 @@
 // Breaks the writer of a server on purpose, for the controls of the crash tests, and records its batches. It is loaded
 // into a process and each of its threads before all other modules (`NODE_OPTIONS=--import=…`).
 //
-//   BATCH_RECORD=FILE         before each batch is written, appends the amounts of its additions as a line of JSON
+//   BATCH_RECORD=FILE         before each batch is written, appends the numbers of its additions as a line of JSON
 //   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, which would save fsyncs
 //   WEAKENED_WRITER=halves    commits each half of a batch separately
 //   WEAKENED_WRITER=deaf      treats a failed COMMIT as a success

@@ -1,4 +1,4 @@
-// The table at the top of docs/benchmarks.md is written by hand, and must show the figures of docs/benchmarks.json.
+// The table at the top of docs/benchmarks.md is written by hand. Its figures must match docs/benchmarks.json.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,6 +1,6 @@
-// The TypeScript in the documents. Each block of the README is part of an example of the client, which tests compile
-// and run. Each block of another document is a complete program that prints the output shown below it, with a running
-// Scrip.
+// The TypeScript in the documents. Each block of the README is part of an example of the client; other tests compile
+// and run the examples. Each block of another document is a complete program, which runs with a real Scrip and prints
+// the output shown below it.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,4 +1,4 @@
-// The index of the decisions lists every decision by its title, a superseded decision links its successor, and the
+// The index of the decisions lists every decision with its title, a superseded decision links to its successor, and the
 // decision about dependencies matches package.json.
 
 import assert from 'node:assert/strict';
@@ -27,7 +27,7 @@ test('the index of the decisions has a row for each decision, with its number an
   );
 });
 
-test('a superseded decision links its successor below its title, and the index shows the number of the successor', () => {
+test('a superseded decision links to its successor below its title, and the index shows the number of the successor', () => {
   const index = textOf(`${FOLDER}README.md`);
   const superseded = decisions.filter((path) => /superseded/i.test(textOf(path)));
   assert(superseded.length >= 4, `${superseded.length} superseded decisions`);
@@ -49,7 +49,7 @@ test('the decision about dependencies lists exactly the packages in package.json
   assert.deepEqual(listed(forDevelopment).toSorted(), Object.keys(devDependencies).toSorted());
 });
 
-test('each runtime dependency is imported by the source', () => {
+test('a source file imports each runtime dependency', () => {
   const { dependencies } = JSON.parse(textOf('package.json'));
   const args = ['grep', '-hoE', `(from|import)( |\\()'[^.'][^']*'`, '--', 'src'];
   const imports = execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' });

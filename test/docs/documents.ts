@@ -1,5 +1,5 @@
-// The documents of the repository for the tests: their text, their shell examples with the output shown below each, and
-// output in which everything that differs from run to run is masked.
+// For the tests: the text of the documents, their shell examples with the output shown below each, and a function that
+// masks the parts of an output that differ from run to run.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ export function textOf(path: string): string {
   return readFileSync(join(REPOSITORY, path), 'utf8');
 }
 
-/** Every Markdown document: tracked, or new and not ignored. */
+/** Returns the path of every Markdown file that Git does not ignore. */
 export function documents(): string[] {
   const args = ['ls-files', '--cached', '--others', '--exclude-standard', '--', '*.md'];
   return execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' }).trimEnd().split('\n').toSorted();

@@ -16,7 +16,7 @@ import { type Example, examplesIn, masked, REPOSITORY, textOf } from './document
 const NOT_RUN = 'npm ci && npm start\n';
 
 const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
-  [/("transaction_id":")[^"]+/g, '$1<id>'],
+  [/("(?:transaction_id|hold_id|cycle_id|reference)":")[^"]+/g, '$1<id>'],
   [/("request_id":")[^"]+/g, '$1<id>'],
   [/("next_cursor":")[^"]+/g, '$1<cursor>'],
 ];

@@ -12,12 +12,15 @@ const MODULES = [
   'batching/queue-space',
   'config',
   'http/auth/authenticator',
-  'http/api/schemas',
+  'http/api/calls/transactions',
+  'http/api/list-source',
   'http/limits',
-  'http/api/transaction-list',
   'ledger/amount',
+  'ledger/history',
+  'ledger/hold',
   'ledger/instant',
   'ledger/posting',
+  'store/transaction-history',
 ];
 
 /** The modules whose constants must all be in the tables. */

@@ -1,5 +1,5 @@
-// Every relative link in a document points to an existing file, every anchor to a heading of that file, and the source
-// files and folders that a document names exist.
+// Every relative link in a document points to an existing file, every anchor points to a heading of that file, and all
+// source files and folders that a document names exist.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -65,7 +65,7 @@ test('a link to a missing file, a missing heading or a path outside the reposito
   assert.match(faultOf('docs/README.md', '../../x.md') ?? '', /outside the repository/);
 });
 
-/** Whether programs write to this folder: git ignores it, so a clone does not have it. */
+/** Whether the path is in a folder for the output of programs. Git ignores these folders, so a clone lacks them. */
 function isOutput(path: string): boolean {
   return spawnSync('git', ['check-ignore', '--quiet', `${path}/`], { cwd: REPOSITORY }).status === 0;
 }

@@ -1,5 +1,5 @@
-// The commands that the documents give to operators. Each command runs unchanged in temporary folders and prints the
-// output shown below it, except for names, sizes and times. Commands that a test cannot run are listed with the reason.
+// The commands for operators in the documents. Each command runs in temporary folders and prints the output shown below
+// it, except for names, sizes and times. Commands that a test cannot run are listed with the reason.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -15,13 +15,13 @@ import { documents, type Example, examplesIn, masked, REPOSITORY, textOf } from 
 /** Documents with examples of API calls, which examples-run.test.ts runs. */
 const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md', 'docs/other-languages.md'];
 
-/** How the commands begin that are not run here, and why. */
+/** The beginnings of the commands that are not run here, each with the reason. */
 const NOT_RUN: Readonly<Record<string, string>> = {
   'npm ci': 'it installs, and runs all tests',
   'npm run -s scrip -- copy': 'it needs PostgreSQL; copy.test.ts runs it',
   'npm run ': 'it takes minutes; npm test runs a shorter form',
   'node --test ': 'npm test runs it',
-  'scrip import': 'it needs a ledger file that is not served; import.test.ts runs it',
+  'scrip import': 'it needs a CSV file; import.test.ts runs it',
   'scrip password reset': 'it needs a console user; test/console runs it',
   'initdb -D primary': 'it needs the programs of PostgreSQL; failover.test.ts does the same',
   'litestream restore': 'it needs Litestream',
@@ -41,7 +41,7 @@ function reasonFor({ command }: Example): string | undefined {
   return Object.keys(NOT_RUN).find((beginning) => command.startsWith(beginning));
 }
 
-/** A script that starts a server and stops it as soon as it listens, however long that takes on a busy machine. */
+/** A script that starts a server and stops it as soon as it listens, without a timeout. */
 const SERVE_UNTIL_LISTENING = `#!/bin/sh
 said=$(mktemp)
 scrip serve >"$said" &
@@ -112,8 +112,8 @@ function headerOf(table: string): string | undefined {
 }
 
 /**
- * Asserts that the output is as shown. How many progress lines appear depends on the time, so they only have to be
- * known.
+ * Asserts that the output is as shown. The number of progress lines depends on how long the command takes. So each
+ * progress line only has to be in the document.
  */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
@@ -142,7 +142,7 @@ test('each command in the documentation prints the output shown below it, or is 
       skipped.add(reason);
       continue;
     }
-    // The example makes a nightly backup named after the day, which must not exist yet.
+    // The example names a nightly backup after the day. A backup with this name must not exist yet.
     const today = join(backups, `scrip-${new Date().toISOString().slice(0, 10)}.db`);
     if (example.command.includes('$(date')) await rm(today, { force: true });
     if (example.command.includes('latest.db') && !existsSync(latest)) await run('scrip backup /backups/latest.db');
@@ -157,7 +157,11 @@ test('each command in the documentation prints the output shown below it, or is 
     readFileSync(join(folder, 'elsewhere/digests'), 'utf8'),
     /^scrip-digest-1 at=\S+ end_users=2 postings=2 .*\n$/,
   );
-  assert.deepEqual([...skipped].toSorted(), Object.keys(NOT_RUN).toSorted(), 'each listed reason applies to a command');
+  assert.deepEqual(
+    [...skipped].toSorted(),
+    Object.keys(NOT_RUN).toSorted(),
+    'each entry of the list applies to a command',
+  );
   assert.match(readFileSync(join(folder, 'acme.csv'), 'utf8'), /^end_user_id,transaction_id,kind,amount,/);
 });
 

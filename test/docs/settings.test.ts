@@ -1,5 +1,5 @@
-// Every environment variable that Scrip reads has one row in the documentation, every row names such a variable, and
-// the help of the command line names them too.
+// Every environment variable that Scrip reads has one row in the documentation, and every row is about a variable that
+// Scrip reads. The help of the command line names the variables too.
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';

@@ -7,7 +7,21 @@ export interface Fields {
   readonly amount: number | null;
 }
 
-export type Operation = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle' | 'read';
+export type Write = 'add' | 'subtract' | 'refund' | 'start-cycle' | 'stop-cycle' | 'hold' | 'capture' | 'release';
+export type Operation = Write | 'read';
+
+/** The fields of each operation, in addition to `end_user_id`. A field with a `?` is optional. */
+const FIELDS: Readonly<Record<Operation, readonly string[]>> = {
+  add: ['amount', 'validity_days?', 'note?'],
+  subtract: ['amount', 'note?'],
+  refund: ['transaction_id', 'amount?', 'validity_days?', 'note?'],
+  'start-cycle': ['amount', 'validity_days?', 'on_active?', 'note?'],
+  'stop-cycle': ['note?'],
+  hold: ['amount', 'expires_in_seconds?', 'note?'],
+  capture: ['hold_id', 'amount?', 'note?'],
+  release: ['hold_id', 'note?'],
+  read: [],
+};
 
 type Json =
   | { readonly type: 'null' | 'boolean' | 'array' }
@@ -17,6 +31,7 @@ type Json =
 
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
+const HOLD_SECONDS_MAX = 2_592_000n;
 /** Valid bodies are not nested, so values nested deeper than this are not parsed. */
 const DEPTH_MAX = 100;
 
@@ -29,32 +44,47 @@ export function validFields(operation: Operation, body: Uint8Array): Fields | nu
   if (json?.type !== 'object') return null;
   const members = new Map(json.members);
   if (members.size !== json.members.length) return null;
-  for (const [name, value] of members) if (!isValid(operation, name, value)) return null;
-  const endUser = members.get('end_user_id');
+  const fields = ['end_user_id', ...FIELDS[operation]];
+  const names = new Set(fields.map((field) => field.replace('?', '')));
+  for (const [name, value] of members) if (!names.has(name) || !isValid(name, value)) return null;
+  for (const field of fields) if (!field.endsWith('?') && !members.has(field)) return null;
   const amount = members.get('amount');
-  const hasAmount = operation !== 'stop-cycle' && operation !== 'read';
-  if (endUser?.type !== 'string' || (hasAmount && amount?.type !== 'number')) return null;
   return {
-    endUser: endUser.value.toLowerCase(),
+    endUser: uuidIn(members.get('end_user_id')) as string,
     amount: amount?.type === 'number' ? Number(amount.source) : null,
   };
 }
 
-function isValid(operation: Operation, name: string, value: Json): boolean {
+function uuidIn(value: Json | undefined): string | null {
+  return value?.type === 'string' ? value.value.toLowerCase() : null;
+}
+
+function isValid(name: string, value: Json): boolean {
   switch (name) {
     case 'end_user_id':
+    case 'hold_id':
+    case 'transaction_id':
       return value.type === 'string' && UUID.test(value.value);
     case 'amount':
-      if (operation === 'stop-cycle' || operation === 'read' || value.type !== 'number') return false;
-      return isWithin(value.source, AMOUNT_MAX);
+      return value.type === 'number' && isWithin(value.source, AMOUNT_MAX);
     case 'validity_days':
-      if (operation !== 'add' && operation !== 'start-cycle') return false;
       return value.type === 'null' || (value.type === 'number' && isWithin(value.source, null));
+    case 'expires_in_seconds':
+      return value.type === 'null' || (value.type === 'number' && isWithin(value.source, HOLD_SECONDS_MAX));
     case 'on_active':
-      return operation === 'start-cycle' && value.type === 'string' && value.value === 'replace';
+      return value.type === 'string' && value.value === 'replace';
+    case 'note':
+      return value.type === 'null' || (value.type === 'string' && isNote(value.value));
     default:
       return false;
   }
+}
+
+/** 1 to 500 code points, none of them U+0000 or half of a surrogate pair. */
+function isNote(text: string): boolean {
+  const points = [...text].map((character) => character.codePointAt(0) as number);
+  const isText = points.every((point) => point !== 0 && !(point >= 0xd800 && point <= 0xdfff));
+  return isText && points.length >= 1 && points.length <= 500;
 }
 
 /** Whether a JSON number is exactly an integer from 1 to `max`. `1.0` and `1e2` are integers. */

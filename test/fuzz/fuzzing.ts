@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import { Random } from '../load/random.ts';
+import type { Operation } from './contract.ts';
 import { HostileBodies, type Schemas } from './hostile-bodies.ts';
 import { type HostileRequest, HostileRequests } from './hostile-requests.ts';
 
@@ -46,10 +47,12 @@ export async function fuzz(target: Target, seed: number, requests: number): Prom
   let sent = 0;
   const line = async (index: number) => {
     const random = new Random(seed * LINES + index);
-    const hostile = new HostileRequests(random, new HostileBodies(random, target.schemas), target);
+    const bodies = new HostileBodies(random, target.schemas);
+    const hostile = new HostileRequests(random, bodies, target);
     for (let own = 0; own < requests / LINES && faults.length < FAULTS_MAX; ) {
       const subject = new Subject(target, random.uuid(), statuses, faults);
       await subject.begin();
+      bodies.know(subject.known);
       for (let count = 0; count < REQUESTS_PER_USER && own < requests / LINES && subject.isWhole; ) {
         const batch = hostile.batch(subject.user);
         await subject.suffer(batch);
@@ -70,8 +73,17 @@ const LEDGER_REFUSALS = new Set([
   'CycleNotFound',
   'CycleAlreadyActive',
   'BalanceTooLarge',
+  'HoldNotFound',
+  'TooManyHolds',
+  'TransactionNotFound',
+  'NotRefundable',
+  'RefundTooLarge',
   'IdempotencyKeyReused',
 ]);
+
+/** Operations after which the list of transactions and the credits, including held credits, are unchanged. */
+const MOVES_NOTHING: ReadonlySet<Operation> = new Set(['stop-cycle', 'hold', 'release', 'read']);
+const SPENDS: ReadonlySet<Operation> = new Set(['subtract', 'capture']);
 
 /** An end user and the credits that it should have. */
 class Subject {
@@ -81,7 +93,12 @@ class Subject {
   readonly #faults: Fault[];
   #wire!: Wire;
   #control!: Wire;
+  readonly known: { readonly hold_id: string[]; readonly transaction_id: string[] } = {
+    hold_id: [],
+    transaction_id: [],
+  };
   #balanceText = '';
+  /** Includes held credits. */
   #credits = CREDITS;
   #transactions = 1;
   readonly #sent: Buffer[] = [];
@@ -176,15 +193,19 @@ class Subject {
     const isForm = batch[0]?.verdict === 'form';
     let isChanged = false;
     for (const [index, { operation, fields }] of batch.entries()) {
-      if (answers[index]?.status !== 200 || operation === 'read' || fields === null || fields.endUser !== this.user)
+      const answer = answers[index];
+      if (answer?.status !== 200 || operation === null || operation === 'read' || fields?.endUser !== this.user)
         continue;
       isChanged = true;
-      if (operation === 'stop-cycle') continue;
+      this.#learn(operation, answer);
+      if (MOVES_NOTHING.has(operation)) continue;
       this.#transactions += 1;
-      this.#credits += (operation === 'subtract' ? -1 : 1) * (fields.amount ?? 0);
+      const { amount } = JSON.parse(answer.body) as { amount: number };
+      this.#credits += SPENDS.has(operation) ? -amount : amount;
     }
     this.#balanceText = await this.#balance();
-    const now = Number(/"active_balance":(\d+)}$/.exec(this.#balanceText)?.[1]);
+    const { held: heldBefore } = creditsIn(before);
+    const { held, all: now } = creditsIn(this.#balanceText);
     if (isForm) {
       const isDone = answers[0]?.status === 303;
       if (!isDone && this.#balanceText !== before)
@@ -194,10 +215,18 @@ class Subject {
       this.#credits = now;
       return;
     }
-    if (!isChanged && this.#balanceText !== before)
+    // If fewer credits are held although nothing was written, a hold has lapsed.
+    if (!isChanged && this.#balanceText !== before && held >= heldBefore)
       fault(`the balance changed without an accepted write, from ${before} to ${this.#balanceText}`);
     if (now !== this.#credits) fault(`${now} credits, but ${this.#credits} according to the responses`);
     this.#credits = now;
+  }
+
+  /** Records the IDs of holds and transactions, so that later requests can use them. */
+  #learn(operation: Operation, { head, body }: Answer): void {
+    const id = /\r\ntransaction-id: ([0-9a-f-]{36})/i.exec(head)?.[1];
+    if (operation === 'hold') this.known.hold_id.push(JSON.parse(body).hold_id);
+    else if (operation !== 'stop-cycle') this.known.transaction_id.push(id ?? `no Transaction-Id: ${head}`);
   }
 
   #fault(what: string, bytes: Buffer): void {
@@ -217,6 +246,12 @@ class Subject {
   }
 }
 
+/** Returns the held credits of a balance, and all its credits including the held credits. */
+function creditsIn(balanceText: string): { readonly held: number; readonly all: number } {
+  const [, active, held = 0] = /"active_balance":(\d+)(?:,"held":(\d+))?}$/.exec(balanceText) ?? [];
+  return { held: Number(held), all: Number(active) + Number(held) };
+}
+
 /** @returns what is wrong with a problem document; null if it is right */
 function wrongProblem({ head, body, status }: Answer): string | null {
   if (!/\r\ncontent-type: application\/problem\+json/i.test(head)) return 'not a problem document';
@@ -233,7 +268,7 @@ function wrongProblem({ head, body, status }: Answer): string | null {
   return null;
 }
 
-/** How an exchange ended: the connection is open, was closed, or an expected response does not arrive. */
+/** How an exchange ended: the connection is still open, was closed, or an expected response did not arrive. */
 type End = 'open' | 'closed' | 'silent';
 
 /** Longer than any response takes, and shorter than the timeouts of the server. */

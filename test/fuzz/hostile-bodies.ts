@@ -15,6 +15,12 @@ export interface FieldSchema {
   readonly allowed?: readonly unknown[];
 }
 
+/** Holds and subtractions of an end user. */
+export interface KnownIds {
+  readonly hold_id: readonly string[];
+  readonly transaction_id: readonly string[];
+}
+
 export type Schemas = ReadonlyMap<Operation, readonly FieldSchema[]>;
 
 /** A member of a JSON object, as text. */
@@ -115,17 +121,28 @@ const NAMES = [
   '"end_user_id"',
   '"validity_days"',
   '"on_active"',
+  '"hold_id"',
+  '"transaction_id"',
+  '"expires_in_seconds"',
 ] as const;
+
+const NOTES = ['order 7', '', ' ', 'ünï\u{1f4a9}', 'x'.repeat(500), 'x'.repeat(501), '\u{1f4a9}'.repeat(500)] as const;
 
 const SPACES = ['', '', '', ' ', '\n', '\t', '\r\n', '  ', '\u00a0', '\u000b', '\ufeff'] as const;
 
 export class HostileBodies {
   readonly #random: Random;
   readonly #schemas: Schemas;
+  #known: KnownIds = { hold_id: [], transaction_id: [] };
 
   constructor(random: Random, schemas: Schemas) {
     this.#random = random;
     this.#schemas = schemas;
+  }
+
+  /** Sets the holds and transactions that later requests refer to. */
+  know(ids: KnownIds): void {
+    this.#known = ids;
   }
 
   /** Makes a valid body as most clients would write it. */
@@ -146,10 +163,28 @@ export class HostileBodies {
     const members: Member[] = [['"end_user_id"', JSON.stringify(random.chance(0.1) ? user.toUpperCase() : user)]];
     for (const { name, isRequired } of this.#schemas.get(operation) ?? []) {
       if (name === 'end_user_id' || (!isRequired && random.chance(0.6))) continue;
-      if (name === 'on_active') members.push(['"on_active"', '"replace"']);
-      else members.push([JSON.stringify(name), String(1 + random.below(name === 'amount' ? 50 : 400))]);
+      members.push([JSON.stringify(name), this.#valueOf(name)]);
     }
     return members;
+  }
+
+  /** Returns a valid value, except that some notes are invalid. */
+  #valueOf(name: string): string {
+    const random = this.#random;
+    switch (name) {
+      case 'on_active':
+        return '"replace"';
+      case 'note':
+        return JSON.stringify(random.pick(NOTES));
+      case 'hold_id':
+      case 'transaction_id': {
+        const known = this.#known[name];
+        const id = known.length > 0 && random.chance(0.8) ? random.pick(known) : random.uuid();
+        return JSON.stringify(random.chance(0.1) ? id.toUpperCase() : id);
+      }
+      default:
+        return String(1 + random.below(name === 'amount' ? 50 : 400));
+    }
   }
 
   /** Makes a body in which one field is at a bound, one step beyond it, of the wrong type, or missing. */
@@ -255,7 +290,7 @@ export class HostileBodies {
   }
 }
 
-/** Reads the fields of the six operations from the OpenAPI document. */
+/** Reads the fields of the operations from the OpenAPI document. */
 export function schemasOf(document: {
   // biome-ignore lint/suspicious/noExplicitAny: a JSON document
   readonly paths: Readonly<Record<string, any>>;

@@ -1,5 +1,5 @@
 // Whole requests as bytes, each with the expected response: accepted, refused, or either. Errors in the HTTP syntax are
-// made deliberately, so that the expected response is known.
+// never random bytes but come from fixed lists, so that the expected response is known.
 
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
@@ -19,11 +19,18 @@ export interface HostileRequest {
 const PATHS: Readonly<Record<Operation, string>> = {
   add: '/add',
   subtract: '/subtract',
+  refund: '/refund',
   'start-cycle': '/start-cycle',
   'stop-cycle': '/stop-cycle',
+  hold: '/hold',
+  capture: '/capture',
+  release: '/release',
   read: '/get-active-balance',
 };
-const OPERATIONS = ['add', 'add', 'subtract', 'subtract', 'start-cycle', 'stop-cycle', 'read'] as const;
+const OPERATIONS: readonly Operation[] = [
+  ...(['add', 'add', 'subtract', 'subtract', 'refund', 'start-cycle', 'stop-cycle'] as const),
+  ...(['hold', 'hold', 'capture', 'release', 'read'] as const),
+];
 
 export class HostileRequests {
   readonly #random: Random;
@@ -38,7 +45,7 @@ export class HostileRequests {
     this.#cookie = secrets.cookie;
   }
 
-  /** Makes requests that are sent together: one, or several of which only the last may be broken. */
+  /** Makes one or more requests that are sent together. Only the last of them may be broken. */
   batch(user: string): HostileRequest[] {
     const random = this.#random;
     if (random.chance(0.04)) return [this.#form(user)];
@@ -72,7 +79,7 @@ export class HostileRequests {
   }
 
   #plainVerdict({ method, body }: Draft, fields: Fields | null): Verdict {
-    // A GET without a body would need its end user in the query.
+    // A GET without a body is invalid, because its query string contains no end user.
     return fields === null || (method === 'GET' && body.length === 0) ? 'refuse' : 'take';
   }
 

@@ -1,10 +1,12 @@
-// The controls of the fuzzer: a proxy with one fault. `coerces`: validates with Fastify's defaults, which convert text
-// to numbers and remove unknown fields. `changes`: forwards a request and then refuses it. `falls silent`: does not
-// respond to invalid JSON. `fails`: responds to invalid JSON with a 500.
+// The controls of the fuzzer: a proxy with one fault. The faults: `coerces` validates with Fastify's defaults, which
+// convert text to numbers and remove unknown fields. `changes` forwards a request and then refuses it. `falls silent`
+// does not respond to invalid JSON. `fails` responds to invalid JSON with a 500.
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyReply } from 'fastify';
-import { AddRequest, StartCycleRequest, StopCycleRequest, SubtractRequest } from '../../src/http/api/schemas.ts';
+import { AddRequest, RefundRequest, SubtractRequest } from '../../src/http/api/calls/credits.ts';
+import { StartCycleRequest, StopCycleRequest } from '../../src/http/api/calls/cycles.ts';
+import { CaptureRequest, HoldRequest, ReleaseRequest } from '../../src/http/api/calls/holds.ts';
 import type { Scrip } from '../http/running-service.ts';
 
 export type Fault = 'coerces' | 'changes' | 'falls silent' | 'fails';
@@ -12,8 +14,12 @@ export type Fault = 'coerces' | 'changes' | 'falls silent' | 'fails';
 const BODIES = {
   '/add': AddRequest,
   '/subtract': SubtractRequest,
+  '/refund': RefundRequest,
   '/start-cycle': StartCycleRequest,
   '/stop-cycle': StopCycleRequest,
+  '/hold': HoldRequest,
+  '/capture': CaptureRequest,
+  '/release': ReleaseRequest,
 };
 
 const TEXT = Symbol('the body as received');
@@ -21,7 +27,7 @@ type Raw = IncomingMessage & { [TEXT]?: string };
 
 /** @returns the port on which the proxy listens */
 export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port: number; close(): Promise<void> }> {
-  const app = Fastify({ forceCloseConnections: true });
+  const app = Fastify({ forceCloseConnections: true, ajv: { customOptions: { strict: false } } });
   app.removeAllContentTypeParsers();
   app.addContentTypeParser(/^/, { parseAs: 'string' }, (request, text, done) => {
     (request.raw as Raw)[TEXT] = String(text);
@@ -47,6 +53,7 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
       return reply
         .code(response.status)
         .header('content-type', response.headers.get('content-type') ?? '')
+        .header('transaction-id', response.headers.get('transaction-id') ?? '')
         .send(answer);
     });
   }

@@ -1,9 +1,9 @@
-// A request, valid or not, and its bytes on the wire. This file checks nothing.
+// A valid or invalid request, and its bytes on the wire.
 
 /**
- * The expected response. `take`: 200, or a refusal of the ledger. `refuse`: any status from 400 to 499. `break`: the
- * same, or a closed connection without a response, after which the server must not process further bytes. `either`: 200
- * or any status from 400 to 499. `form`: the response of a console form.
+ * The expected response. `take`: 200, or a refusal of the ledger. `refuse`: any status from 400 to 499. `break`: any
+ * status from 400 to 499, or a closed connection without a response; the server must not process further bytes.
+ * `either`: 200 or any status from 400 to 499. `form`: the response to a console form.
  */
 export type Verdict = 'take' | 'refuse' | 'break' | 'either' | 'form';
 
@@ -14,7 +14,7 @@ export interface Draft {
   headers: [name: string, value: string][];
   body: Buffer;
   framing: 'length' | 'chunked' | 'none';
-  /** The response that its changes outside of the body lead to; null if the body decides. */
+  /** The response that follows from changes outside of the body; null if only the body decides. */
   verdict: Verdict | null;
   isCutShort: boolean;
 }

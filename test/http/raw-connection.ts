@@ -1,5 +1,4 @@
-// Sends raw bytes on a socket, which an HTTP client would not: half a request, many at once, or bytes that are not
-// HTTP.
+// Sends bytes that an HTTP client would not send: half a request, many requests at once, or bytes that are not HTTP.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -118,7 +117,7 @@ export async function sendRaw(scrip: Scrip, bytes: string | Uint8Array): Promise
   return reply;
 }
 
-/** Returns a whole POST request as text. `fields` that are text become the body unchanged. */
+/** Returns a whole POST request as text. If `fields` is text, it becomes the body unchanged. */
 export function postText(scrip: Scrip, path: string, fields: unknown): string {
   const body = typeof fields === 'string' ? fields : JSON.stringify(fields);
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

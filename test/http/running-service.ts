@@ -1,5 +1,5 @@
-// A Scrip in this process on a temporary ledger, and an HTTP client for the tests. It asserts only what is the same in
-// all problem documents.
+// Starts Scrip in this process on a temporary ledger, with an HTTP client for the tests, and asserts what all problem
+// documents have in common.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -42,7 +42,19 @@ export interface Body {
   readonly available: number;
   readonly shortfall: number;
   readonly cycle: Body;
+  readonly held?: number;
+  readonly hold_id: string;
+  readonly transaction_id: string;
+  readonly expires_at: string;
+  readonly returned: number;
+  readonly expired: number;
+  readonly refundable: number;
+  readonly holds: readonly HoldBody[];
+  readonly points: readonly { readonly at: string; readonly active_balance: number; readonly held?: number }[];
+  readonly next_cursor?: string | null;
 }
+
+export type HoldBody = Pick<Body, 'hold_id' | 'amount' | 'created_at' | 'expires_at' | 'status'>;
 
 export interface CycleEntry {
   readonly cycle_start: string;
@@ -58,6 +70,13 @@ export interface TransactionBody {
   readonly amount: number;
   readonly created_at: string;
   readonly expire_at: string;
+  readonly kind?: string;
+  readonly note?: string | null;
+  readonly actor?: string;
+  readonly reference?: string;
+  readonly refundable?: number;
+  readonly held?: number;
+  readonly cycles?: readonly Readonly<Record<string, unknown>>[];
 }
 
 export interface Reply {
@@ -253,7 +272,7 @@ export function assertFieldRefused(reply: Reply, path: string): void {
   );
 }
 
-/** Waits until a condition holds that a background task brings about. */
+/** Waits until background work makes the condition true. */
 export async function eventually(
   holds: () => boolean | Promise<boolean>,
   what: string,

@@ -5,7 +5,7 @@ import { eventually, type Scrip } from './running-service.ts';
 
 export interface StalledWrites {
   resume(): void;
-  /** Resolves when `count` commands are queued or being written since the stall began. */
+  /** Resolves when at least `count` commands wait because of the stall. */
   waiting(count: number): Promise<void>;
 }
 

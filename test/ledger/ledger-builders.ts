@@ -1,30 +1,47 @@
-// Test data for the ledger rules: cycles, postings, commands and random histories of one end user. Cycles, states and
+// Test data for the ledger rules: cycles, postings, commands and a ledger in memory of one end user. Cycles, states and
 // postings are frozen, so a rule that modifies its arguments fails its test.
 
 import assert from 'node:assert/strict';
-import fc from 'fast-check';
-import { batchOf, decideBatch } from '../../src/ledger/batch.ts';
-import type { Add, Command, Outcome, Settle, StartCycle, StopCycle, Subtract } from '../../src/ledger/command.ts';
+import { audit, type Finding } from '../../src/ledger/audit.ts';
+import { batchOf, decideBatch, referenceName } from '../../src/ledger/batch.ts';
+import type {
+  Add,
+  Capture,
+  Command,
+  Hold as HoldCommand,
+  Outcome,
+  Refund,
+  Release,
+  Settle,
+  StartCycle,
+  StopCycle,
+  Subtract,
+} from '../../src/ledger/command.ts';
 import { type Cycle, endOf } from '../../src/ledger/cycle.ts';
-import type { Moment } from '../../src/ledger/decide.ts';
+import type { Moment } from '../../src/ledger/decision.ts';
+import type { Hold } from '../../src/ledger/hold.ts';
 import { NO_RECORDS } from '../../src/ledger/idempotency.ts';
-import { DAY_MS, HOUR_MS, type Instant } from '../../src/ledger/instant.ts';
-import { type Entry, openingOf, type Posting, postingTo, RENEWAL_ACTOR } from '../../src/ledger/posting.ts';
+import { DAY_MS, type Instant } from '../../src/ledger/instant.ts';
+import { lapseOf } from '../../src/ledger/next-event.ts';
+import { type Entry, openingOf, type Posting, postingOn, postingTo, RENEWAL_ACTOR } from '../../src/ledger/posting.ts';
 import { cycleChanges, type EndUserState, liveState } from '../../src/ledger/state.ts';
-import { renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
+import { FIRST_SEQUENCE, renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
 
 export const NOW: Instant = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 export const ADA = { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' };
 export const ACTOR = 'key:7';
-/** A limit above the number of due events in any test. */
+const MINUTE_MS = 60_000;
+/** More than the number of due events in any test. */
 export const EVENTS_MAX = 100_000;
 
-export function idAt(at: Instant, sequence = 1): string {
-  return transactionId({ at, sequence, tail: sequence.toString(16).padStart(12, 'a') });
+/** The id of a request's transaction. */
+export function idAt(at: Instant, sequence = FIRST_SEQUENCE): string {
+  assert(sequence >= FIRST_SEQUENCE, 'lower sequences belong to renewals and lapses');
+  return transactionId({ at, sequence, tail: `aaaa${sequence.toString(16).padStart(8, '0')}` });
 }
 
 /** A moment that issues the ids `idAt(now, firstSequence)`, `idAt(now, firstSequence + 1)` and so on. */
-export function momentAt(now: Instant, firstSequence = 1): Moment {
+export function momentAt(now: Instant, firstSequence = FIRST_SEQUENCE): Moment {
   let sequence = firstSequence;
   return { now, nextId: () => idAt(now, sequence++) };
 }
@@ -34,7 +51,7 @@ export function daysAgo(days: number): Instant {
 }
 
 /** An active, unspent cycle in its first period: by default 100 credits for 31 days from `NOW`. */
-export function recurring(change: Partial<Cycle> = {}, sequence = 1): Cycle {
+export function recurring(change: Partial<Cycle> = {}, sequence = FIRST_SEQUENCE): Cycle {
   const { start = NOW, validityDays = 31, amount = 100 } = change;
   return Object.freeze({
     id: idAt(start, sequence),
@@ -43,6 +60,7 @@ export function recurring(change: Partial<Cycle> = {}, sequence = 1): Cycle {
     status: 'active',
     amount,
     remaining: amount,
+    held: 0,
     start,
     end: endOf(start, validityDays),
     validityDays,
@@ -50,12 +68,12 @@ export function recurring(change: Partial<Cycle> = {}, sequence = 1): Cycle {
   });
 }
 
-export function oneTime(change: Partial<Cycle> = {}, sequence = 1): Cycle {
+export function oneTime(change: Partial<Cycle> = {}, sequence = FIRST_SEQUENCE): Cycle {
   return recurring({ type: 'one-time', ...change }, sequence);
 }
 
 export function stateOf(...cycles: readonly Cycle[]): EndUserState {
-  return Object.freeze({ cycles: Object.freeze(cycles) });
+  return Object.freeze({ cycles: Object.freeze(cycles), holds: Object.freeze([]) });
 }
 
 /** The posting that opened the current period of a cycle. */
@@ -75,6 +93,63 @@ export function drawing(cycle: Cycle, amount: number, at = cycle.start, sequence
 
 export function stopping(cycle: Cycle, at = cycle.start, sequence = 99): Posting {
   return Object.freeze(postingTo(cycle, 0, entryAt('stop-cycle', at, sequence)));
+}
+
+interface When {
+  readonly at?: Instant;
+  readonly sequence?: number;
+}
+
+/** The posting of a hold on `cycle` that lapses at `until`, by default after 15 minutes. */
+export function holding(cycle: Cycle, amount: number, when: When & { readonly until?: Instant } = {}): Posting {
+  const { at = cycle.start, sequence = 99, until = at + 15 * MINUTE_MS } = when;
+  const posting = postingTo(cycle, 0, { ...entryAt('hold', at, sequence), holdExpiresAt: until });
+  return Object.freeze({ ...posting, held: amount });
+}
+
+/** The open hold that these postings create. They must all have the same transaction id. */
+export function holdOf(...postings: readonly [Posting, ...Posting[]]): Hold {
+  const [{ transactionId: id, holdExpiresAt }] = postings;
+  assert(holdExpiresAt !== null);
+  const parts = postings.map(({ cycleId, period, held: amount, expiresAt: end }) => ({ cycleId, period, amount, end }));
+  return { id, expiresAt: holdExpiresAt, parts };
+}
+
+/** The posting that captures `spent` credits of the hold posting `held`; by default all held credits. */
+export function capturing(
+  held: Posting,
+  spent = held.held,
+  { at = held.createdAt, sequence = 100 }: When = {},
+): Posting {
+  return closing(held, -spent, entryAt('capture', at, sequence));
+}
+
+export function releasing(held: Posting, { at = held.createdAt, sequence = 100 }: When = {}): Posting {
+  return closing(held, 0, entryAt('release', at, sequence));
+}
+
+/** The posting with which the hold posting `held` lapses. */
+export function lapsing(held: Posting): Posting {
+  const [posting] = lapseOf(holdOf(held));
+  assert(posting);
+  return Object.freeze(posting);
+}
+
+function closing(held: Posting, amount: number, entry: Entry): Posting {
+  // Turns -0 into 0.
+  const change = { amount: amount || 0, held: -held.held };
+  return Object.freeze(postingOn(held, change, { ...entry, reference: held.transactionId }));
+}
+
+/** The posting that refunds `amount` credits of the posting `spent`; by default all of them. */
+export function refunding(spent: Posting, amount = -spent.amount, { at = spent.createdAt, sequence = 101 }: When = {}) {
+  const entry = { ...entryAt('refund', at, sequence), reference: spent.transactionId };
+  return Object.freeze(postingOn(spent, { amount, held: 0 }, entry));
+}
+
+/** The posting with which a refund of `spent` opens a new cycle. */
+export function reopening(spent: Posting, cycle: Cycle): Posting {
+  return Object.freeze({ ...opening(cycle), kind: 'refund' as const, reference: spent.transactionId });
 }
 
 function entryAt(kind: Entry['kind'], createdAt: Instant, sequence: number): Entry {
@@ -97,18 +172,65 @@ export function stopCycle(change: Partial<StopCycle> = {}): StopCycle {
   return { ...ADA, actor: ACTOR, kind: 'stop-cycle', ...change };
 }
 
+export function hold(amount: number, change: Partial<HoldCommand> = {}): HoldCommand {
+  return { ...ADA, actor: ACTOR, kind: 'hold', amount, expiresInSeconds: 900, ...change };
+}
+
+export function capture(holdId: string, amount: number | null = null, change: Partial<Capture> = {}): Capture {
+  return { ...ADA, actor: ACTOR, kind: 'capture', holdId, amount, ...change };
+}
+
+export function release(holdId: string, change: Partial<Release> = {}): Release {
+  return { ...ADA, actor: ACTOR, kind: 'release', holdId, ...change };
+}
+
+export function refund(transactionId: string, amount: number | null = null, change: Partial<Refund> = {}): Refund {
+  return { ...ADA, actor: ACTOR, kind: 'refund', transactionId, amount, validityDays: null, ...change };
+}
+
 export function settling(user = ADA): Settle {
   return { ...user, kind: 'settle' };
 }
 
-/** An in-memory store for the end user `ADA`, with each cycle in its latest period and all postings. */
+/** Everything that is stored about the end user `ADA`. */
+export interface StoredEndUser {
+  readonly cycles: readonly Cycle[];
+  /** By default none. */
+  readonly holds?: readonly Hold[];
+  /** Oldest first. */
+  readonly postings: readonly Posting[];
+  /** The latest instant that the store has used. */
+  readonly now: Instant;
+}
+
+export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser): Finding[] {
+  const find = (id: string) => postings.filter(({ transactionId }) => transactionId === id);
+  return [...audit({ user: ADA, cycles, holds, postings, find }, now)];
+}
+
+/**
+ * Whether the audit can check the amount of a posting. It cannot check credits of a period that is no longer stored or
+ * that had already ended. Only the hash chain covers those amounts.
+ */
+export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
+  const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;
+  if ((kind !== 'subtract' && kind !== 'capture' && kind !== 'refund') || terms !== null) return true;
+  const hadEnded = expiresAt <= createdAt;
+  if (!hadEnded) return cycles.some((cycle) => cycle.id === cycleId && cycle.period === period);
+  // If the refund opened a new cycle, the credits of the new cycle show how much was refunded to ended cycles.
+  return postings.some((other) => other.transactionId === transactionId && other.terms !== null);
+}
+
+/** An in-memory store for the end user `ADA`. It contains all postings, and each cycle in its latest period. */
 export class MemoryLedger {
   now: Instant;
   /** All cycles, including ended ones, in the order in which they were opened. */
   cycles: readonly Cycle[] = [];
+  /** The open holds. */
+  holds: readonly Hold[] = [];
   /** Oldest first. */
   readonly postings: Posting[] = [];
-  #sequence = 1;
+  #sequence = FIRST_SEQUENCE;
 
   constructor(now = NOW) {
     this.now = now;
@@ -116,54 +238,38 @@ export class MemoryLedger {
 
   /** The state that a store loads to decide a command at `now`. */
   get state(): EndUserState {
-    const { cycles } = liveState({ cycles: this.cycles }, this.now);
-    return stateOf(...cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1)));
+    const { cycles, holds } = liveState({ cycles: this.cycles, holds: this.holds }, this.now);
+    return { ...stateOf(...cycles.toSorted((a, b) => a.start - b.start || (a.id < b.id ? -1 : 1))), holds };
+  }
+
+  /** The postings of one transaction. */
+  find(id: string): Posting[] {
+    return this.postings.filter(({ transactionId }) => transactionId === id);
   }
 
   run(command: Command): Outcome {
     const moment = momentAt(this.now, this.#sequence);
-    const loaded = { states: [this.state], records: NO_RECORDS };
-    const { outcomes, changes } = decideBatch(batchOf([command]), loaded, moment, EVENTS_MAX);
+    const batch = batchOf([command]);
+    const referenced = new Map(
+      batch.references.map((reference) => {
+        const refunds = this.postings.filter(
+          (each) => each.kind === 'refund' && each.reference === reference.transaction,
+        );
+        return [referenceName(reference), { postings: this.find(reference.transaction), refunds }];
+      }),
+    );
+    const loaded = { states: [this.state], records: NO_RECORDS, referenced };
+    const { outcomes, changes } = decideBatch(batch, loaded, moment, EVENTS_MAX);
     for (const { before, after, postings } of changes) {
+      this.holds = after.holds;
       const { opened, changed } = cycleChanges(before, after);
       const changedTo = new Map(changed.map((change) => [change.before.id, change.after]));
       this.cycles = this.cycles.map((cycle) => changedTo.get(cycle.id) ?? cycle).concat(opened);
       for (const posting of postings) this.postings.push(Object.freeze(posting));
     }
-    // A command uses at most two ids: a replacement stops one cycle and starts another.
+    // A command uses at most two ids: replacing a cycle stops the old one and starts a new one.
     this.#sequence += 2;
     assert(outcomes[0], 'every command of a history is decided');
     return outcomes[0];
   }
 }
-
-const days = fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 1, max: 4 }) }, fc.constant(2_932_897));
-const amounts = fc.integer({ min: 1, max: 40 });
-const commands: fc.Arbitrary<Command> = fc.oneof(
-  fc.tuple(amounts, days).map(([amount, validityDays]) => add(amount, { validityDays })),
-  amounts.map((amount) => subtract(amount)),
-  amounts.map((amount) => subtract(amount)),
-  fc
-    .tuple(amounts, days, fc.constantFrom('refuse' as const, 'replace' as const))
-    .map(([amount, validityDays, onActive]) => startCycle(amount, { validityDays, onActive })),
-  fc.constant(stopCycle()),
-  fc.constant(settling()),
-);
-/** The time between commands, often until exactly a cycle boundary or a millisecond before or after it. */
-const pauses = fc.oneof(
-  fc.constantFrom(0, 0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS),
-  fc.integer({ min: 0, max: 6 * HOUR_MS }),
-  fc.integer({ min: 0, max: 9 * DAY_MS }),
-);
-
-/** Random commands at random instants. Time passes after the last command too, so renewals may be due at the end. */
-export const histories: fc.Arbitrary<MemoryLedger> = fc
-  .array(fc.tuple(commands, pauses), { minLength: 1, maxLength: 30, size: 'max' })
-  .map((steps) => {
-    const ledger = new MemoryLedger();
-    for (const [command, pause] of steps) {
-      ledger.run(command);
-      ledger.now += pause;
-    }
-    return ledger;
-  });

@@ -1,5 +1,5 @@
-// Parses the bytes on a socket as a sequence of HTTP responses. It is fast, because a load generator shares the machine
-// with the server, and strict, because a test must not accept a malformed response.
+// Parses the bytes on a socket as a sequence of HTTP responses. The parser is fast, because a load generator shares the
+// machine with the server, and strict, because a test must not accept a malformed response.
 
 export interface Answer {
   readonly status: number;
@@ -14,7 +14,7 @@ const CHUNKED = /\r\ntransfer-encoding: *chunked/i;
 const STATUS_LINE = /^HTTP\/1\.1 \d{3} /;
 
 export class AnswerReader {
-  /** Why the bytes are not a sequence of responses; null if they are so far. */
+  /** Why the bytes are not a sequence of responses; null as long as they are valid. */
   wrong: string | null = null;
   #rest = '';
   readonly #onAnswer: (answer: Answer) => void;

@@ -1,4 +1,4 @@
-// A real server in a separate process, and its ledger, for tests that load, kill and measure it.
+// Runs a real server with its ledger in a separate process, for tests that load, kill and measure the server.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';

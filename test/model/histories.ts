@@ -2,16 +2,21 @@
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import type { ModelUser, ReferenceLedger } from './reference-model.ts';
-import { BEGIN, type Draft, MOST, type SideBySide, saw, USERS, type Wanted } from './side-by-side.ts';
+import type { PostingKind } from '../../src/ledger/posting.ts';
+import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
+import { MOST } from './model-end-user.ts';
+import type { ModelUser } from './model-types.ts';
+import type { ReferenceLedger } from './reference-model.ts';
+import { BEGIN, type SideBySide, USERS } from './side-by-side.ts';
+import { saw } from './sights.ts';
 
 const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
-/** Jumps to a boundary stay before this instant, which keeps the number of daily periods below a million. */
+/** Clock jumps end before this instant, so that a daily cycle never has more than a million periods. */
 const END = BEGIN + 100 * 365 * DAY;
-/** The fewest days from `BEGIN` that reach past the year 9999, and the maximum validity. */
+/** The lowest validity with which a cycle that starts at `BEGIN` ends after the year 9999, and the maximum validity. */
 const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
 
 const who = fc.nat({ max: USERS.length - 1 });
@@ -20,7 +25,7 @@ const validityDays = fc.oneof(
   { weight: 6, arbitrary: fc.integer({ min: 4, max: 40 }) },
   { weight: 1, arbitrary: fc.integer({ min: DAYS_BEYOND_9999[0] - 30, max: DAYS_BEYOND_9999[1] }) },
 );
-const limitOf = (what: 'balance' | 'room' | 'available') =>
+const limitOf = (what: Exclude<Wanted, number>['what']): fc.Arbitrary<Wanted> =>
   fc.record({ what: fc.constant(what), more: fc.constantFrom(0 as const, 1 as const) });
 const small = fc.integer({ min: 1, max: 60 });
 const added: fc.Arbitrary<Wanted> = fc.oneof(
@@ -35,17 +40,54 @@ const subtracted: fc.Arbitrary<Wanted> = fc.oneof(
   { weight: 3, arbitrary: limitOf('balance') },
   { weight: 1, arbitrary: limitOf('available') },
 );
-const add = fc.record({ kind: fc.constant('add' as const), amount: added, validityDays });
-const subtract = fc.record({ kind: fc.constant('subtract' as const), amount: subtracted });
+const held: fc.Arbitrary<Wanted> = fc.oneof(
+  { weight: 10, arbitrary: fc.integer({ min: 1, max: 25 }) },
+  { weight: 3, arbitrary: limitOf('balance') },
+);
+const captured: fc.Arbitrary<Wanted | null> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(null) },
+  { weight: 6, arbitrary: fc.integer({ min: 1, max: 25 }) },
+  { weight: 2, arbitrary: limitOf('held') },
+  { weight: 2, arbitrary: limitOf('held and balance') },
+);
+const refunded: fc.Arbitrary<Wanted | null> = fc.oneof(
+  { weight: 4, arbitrary: fc.constant(null) },
+  { weight: 4, arbitrary: small },
+  { weight: 2, arbitrary: limitOf('refundable') },
+);
+/** Includes whole days, so that some holds lapse at the instant at which a cycle ends. */
+const expiresInSeconds = fc.oneof(
+  { weight: 2, arbitrary: fc.integer({ min: 1, max: 3 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 4, max: 3_600 }) },
+  { weight: 4, arbitrary: fc.integer({ min: 1, max: 4 }).map((days) => days * 86_400) },
+  { weight: 6, arbitrary: fc.integer({ min: 3_601, max: 2_592_000 }) },
+  { weight: 2, arbitrary: fc.constant(2_592_000) },
+);
+const which = fc.nat({ max: WHICH_MAX });
+const notes = ['job 1', 'job 12', 'Antwort für Zoë', `${'é'.repeat(499)}💳`] as const;
+const note = fc.option(fc.constantFrom(...notes), { freq: 3 });
+const add = fc.record({ kind: fc.constant('add' as const), amount: added, validityDays, note });
+const subtract = fc.record({ kind: fc.constant('subtract' as const), amount: subtracted, note });
 const startCycle = fc.record({
   kind: fc.constant('start-cycle' as const),
   amount: added,
   validityDays,
   onActive: fc.constantFrom('refuse' as const, 'replace' as const),
+  note,
 });
-const stopCycle = fc.record({ kind: fc.constant('stop-cycle' as const) });
-const draft: fc.Arbitrary<Draft> = fc.oneof(add, subtract, startCycle, stopCycle);
-/** Few enough that some keys repeat by chance. */
+const stopCycle = fc.record({ kind: fc.constant('stop-cycle' as const), note });
+const hold = fc.record({ kind: fc.constant('hold' as const), amount: held, expiresInSeconds, note });
+const capture = fc.record({ kind: fc.constant('capture' as const), hold: which, amount: captured, note });
+const release = fc.record({ kind: fc.constant('release' as const), hold: which, note });
+const refund = fc.record({
+  kind: fc.constant('refund' as const),
+  of: which,
+  amount: refunded,
+  validityDays: fc.option(validityDays, { freq: 2 }),
+  note,
+});
+const draft: fc.Arbitrary<Draft> = fc.oneof(...[add, subtract, startCycle, stopCycle, hold, capture, release, refund]);
+/** The number of idempotency keys. It is small, so that some keys are used again by chance. */
 const KEYS = 60;
 const key = fc.option(fc.nat({ max: KEYS - 1 }), { freq: 2 });
 
@@ -110,7 +152,93 @@ const readTransactions = fc
       ),
   );
 
-/** Moves the clock forwards from the time of the ledger, whatever the clock of the machine shows. */
+const point = fc.oneof(
+  fc.record({
+    from: fc.constantFrom('now' as const, 'answered' as const, 'command' as const, 'boundary' as const),
+    nth: fc.nat({ max: 40 }),
+    ms: fc.constantFrom(-1, 0, 0, 1),
+  }),
+  fc.record({
+    from: fc.constant('now' as const),
+    nth: fc.constant(0),
+    ms: fc.integer({ min: -400 * DAY, max: 400 * DAY }),
+  }),
+);
+
+const readBalancesAt = fc
+  .tuple(who, fc.array(point, { minLength: 1, maxLength: 12, size: 'max' }))
+  .map(
+    ([who, points]) =>
+      new Step(`user ${who}: balances at ${JSON.stringify(points)}`, (both) =>
+        both.compareBalancesAt(USERS[who] as ModelUser, points),
+      ),
+  );
+
+const kinds = fc.subarray<PostingKind>(
+  ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle', 'hold', 'capture', 'release', 'lapse', 'refund'],
+  { minLength: 1 },
+);
+const filter = fc.record({
+  kinds: fc.option(kinds, { nil: undefined }),
+  notePrefix: fc.option(fc.constantFrom('job', 'job 1', 'job 12', notes[3]), { nil: undefined }),
+  last: fc.option(fc.integer({ min: 0, max: 100 * DAY }), { nil: undefined }),
+});
+
+const readHistory = fc
+  .tuple(who, fc.record({ limit: fc.integer({ min: 1, max: 100 }), filter, which: fc.nat({ max: 100 }) }))
+  .map(
+    ([who, step]) =>
+      new Step(`user ${who}: history ${JSON.stringify(step)}`, (both) =>
+        both.compareHistory(USERS[who] as ModelUser, step),
+      ),
+  );
+
+/** The usual use of a hold: a hold, a pause, a capture or release, and sometimes a refund. */
+const job = fc
+  .record({
+    who,
+    hold,
+    pause: fc.record({
+      to: fc.constantFrom('now' as const, 'the end of the hold' as const, 'the next boundary' as const),
+      ms: fc.oneof(fc.constantFrom(-1, 0, 1), fc.integer({ min: 0, max: 100_000 })),
+    }),
+    end: fc.oneof(capture, capture, release).map((draft) => ({ ...draft, hold: 0 })),
+    refund: fc.option(
+      refund.map((draft) => ({ ...draft, of: 0 })),
+      { freq: 3 },
+    ),
+  })
+  .map(
+    ({ who, hold, pause, end, refund }) =>
+      new Step(`user ${who}: job ${JSON.stringify({ hold, pause, end, refund })}`, async (both) => {
+        const { model } = both;
+        await both.decide([[who, hold, null]]);
+        const [boundary = 0] = model.boundaries();
+        const lapse = model.peek() + 1_000 * hold.expiresInSeconds;
+        const to = { now: model.peek(), 'the end of the hold': lapse, 'the next boundary': boundary }[pause.to];
+        both.setWall(Math.max(Math.min(to, END) + pause.ms, model.peek()));
+        await both.decide([[who, end, null]]);
+        if (refund !== null) await both.decide([[who, refund, null]]);
+      }),
+  );
+
+const CROWD = 1_001;
+const CROWD_ONE_IN = 25;
+
+/**
+ * Creates one hold more than the maximum of open holds. This is rare, because it slows down the rest of the history.
+ */
+const crowd = fc.tuple(who, fc.nat({ max: CROWD_ONE_IN - 1 }), expiresInSeconds).map(
+  ([who, chance, expiresInSeconds]) =>
+    new Step(`user ${who}: ${chance > 0 ? 'no ' : ''}crowd of holds for ${expiresInSeconds} s`, async (both) => {
+      if (chance > 0) return;
+      await both.decide([[who, { kind: 'add', amount: CROWD, validityDays: 3, note: null }, null]]);
+      const hold: Draft = { kind: 'hold', amount: 1, expiresInSeconds, note: null };
+      await both.decide(Array.from({ length: CROWD }, () => [who, hold, null]));
+    }),
+);
+
+/** Advances the clock from the time of the ledger, even if the clock was set back before. */
 const forwards = (step: fc.Arbitrary<number>) =>
   step.map((ms) => new Step(`${ms} ms pass`, (both) => both.setWall(both.model.peek() + ms)));
 
@@ -129,11 +257,12 @@ const backwards = fc
 
 const tick = fc.constant(null).map(
   () =>
-    new Step('renewal tick', async ({ real, model }) => {
+    new Step('renewal tick', async ({ real, model, isDueFoundLate }) => {
       const before = real.renewals.settled;
       await real.renewals.tick();
-      model.tick();
-      if (real.renewals.settled > before) saw('the renewal job settles');
+      const hasSettled = real.renewals.settled > before;
+      if (hasSettled || !isDueFoundLate) model.tick();
+      if (hasSettled) saw('the renewal job settles');
       assert.deepEqual(await real.ledger.due(1), [], 'nothing is due after a tick');
     }),
 );
@@ -149,7 +278,8 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // A crash may lose up to a second of ledger time that was only read, so the clock must not be behind the ledger.
+      // After a crash, a store may forget up to a second of its latest time if nothing was written then. The clock must
+      // therefore not be earlier than the ledger.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();
@@ -169,17 +299,29 @@ const failing = fc
   .array(fc.tuple(who, draft, fc.constant(null)), { minLength: 1, maxLength: 3 })
   .map((drafts) => new Step(`every COMMIT fails: ${JSON.stringify(drafts)}`, (both) => both.fail(drafts)));
 
-/** `fc.commands` chooses all entries with the same probability, so frequent steps are listed several times. */
+/**
+ * `fc.commands` chooses all entries with the same probability. A step that should occur more often is listed several
+ * times.
+ */
 const COMMANDS: fc.Arbitrary<Step>[] = (
   [
-    [6, write(add)],
+    [8, write(add)],
     [6, write(subtract)],
     [4, write(startCycle)],
-    [2, write(stopCycle)],
+    [4, write(stopCycle)],
+    [6, write(hold)],
+    [6, job],
+    [5, write(capture)],
+    [3, write(release)],
+    [4, write(refund)],
+    [1, crowd],
     [4, batch],
     [4, readBalance],
     [2, readTransactions],
-    [2, forwards(fc.integer({ min: 1, max: 3 * SECOND }))],
+    [4, readBalancesAt],
+    [3, readHistory],
+    [3, forwards(fc.integer({ min: 1, max: 3 * SECOND }))],
+    [2, forwards(fc.integer({ min: 1, max: 1_440 }).map((minutes) => minutes * 60 * SECOND))],
     [4, forwards(fc.integer({ min: 1, max: 45 }).map((days) => days * DAY))],
     [1, forwards(fc.integer({ min: 1, max: 4 * 365 * DAY }))],
     [5, toBoundary],

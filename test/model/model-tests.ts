@@ -1,22 +1,22 @@
-// The model-based test of a store, with the rest of the real stack on top. `SEED` and `RUNS` select the histories; a
-// failure prints the command that repeats it.
+// The model-based test of a store, together with group commit and the background jobs. `SEED` and `RUNS` select the
+// histories. A failed test prints the command that repeats it.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import type { NewLedger } from '../store/test-ledger.ts';
 import { histories } from './histories.ts';
-import type { ModelUser } from './reference-model.ts';
-import { BEGIN, SideBySide, sights, USERS } from './side-by-side.ts';
+import type { ModelUser } from './model-types.ts';
+import { BEGIN, type ComparedStore, SideBySide, USERS } from './side-by-side.ts';
+import { sights } from './sights.ts';
 import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
- * A history has 100 commands on average, with a standard deviation of 58. With this number of runs, the mean is below
- * 80 only once in 100,000 times.
+ * The number of runs from which the mean length of a history is checked. The length has the mean 100 and the standard
+ * deviation 58, so that the mean of 150 lengths is below 80 only once in 100,000 times.
  */
 export const RUNS_JUDGED = 150;
-/** Shorter histories test next to nothing. With the default size of fast-check, the mean is 5. */
+/** Short histories find hardly any bugs. With the default size of fast-check, the mean would be 5. */
 const COMMANDS_MEAN_MIN = 80;
 /** The time limit for shrinking a failed history, in addition to the time limit of the runs. */
 const SHRINK_MS_MAX = 60_000;
@@ -25,13 +25,12 @@ const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
 const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-export interface ModelledStore {
+export interface ModelledStore extends ComparedStore {
   /** The test file, for the command that repeats a failure. */
   readonly file: string;
   /** The number of histories if `RUNS` is not set. */
   readonly runs: number;
   readonly runMsMax: number;
-  readonly newLedger: NewLedger;
   /** Cases that cannot occur with this store. */
   readonly unseen?: readonly string[];
 }
@@ -41,17 +40,17 @@ export function modelTests(name: string, store: ModelledStore): void {
   test(`A ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
 
   test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if all later writes were refused`, async () => {
-    const both = await SideBySide.open(store.newLedger);
+    const both = await SideBySide.open(store);
     const [user] = USERS as [ModelUser];
     try {
-      await both.decide([[0, { kind: 'add', amount: 5, validityDays: 1 }, null]]);
+      await both.decide([[0, { kind: 'add', amount: 5, validityDays: 1, note: null }, null]]);
       both.setWall(BEGIN + DAY);
-      await both.decide([[0, { kind: 'subtract', amount: 5 }, null]]);
+      await both.decide([[0, { kind: 'subtract', amount: 5, note: null }, null]]);
       both.setWall(BEGIN);
       await both.real.restart();
       both.model.lookAtClock();
       await both.compareBalance(user);
-      await both.decide([[0, { kind: 'subtract', amount: 5 }, null]]);
+      await both.decide([[0, { kind: 'subtract', amount: 5, note: null }, null]]);
     } finally {
       await both.real.close();
     }
@@ -79,7 +78,7 @@ async function runHistories(t: TestContext, store: ModelledStore): Promise<void>
   const runs = Number(process.env.RUNS ?? store.runs);
   const lengths: number[] = [];
   const history = fc.asyncProperty(histories, async (steps) => {
-    const both = await SideBySide.open(store.newLedger);
+    const both = await SideBySide.open(store);
     try {
       await fc.asyncModelRun(() => ({ model: both.model, real: both }), steps);
       await both.compareAll();
@@ -101,7 +100,7 @@ async function runHistories(t: TestContext, store: ModelledStore): Promise<void>
   const seconds = (performance.now() - started) / SECOND;
   t.diagnostic(`${runs} runs of ${mean.toFixed(1)} commands on average in ${seconds.toFixed(1)} s; ${repeat}`);
   for (const [sight, count] of sights) t.diagnostic(`${count} × ${sight}`);
-  // With fewer runs, the mean and the cases vary too much to be checked.
+  // With fewer runs, the mean and the cases depend too much on chance.
   if (runs < RUNS_JUDGED) return;
   assert(mean >= COMMANDS_MEAN_MIN, `a run has ${mean} commands on average; repeat it with: ${repeat}`);
   for (const [sight, count] of sights)

@@ -1,172 +1,27 @@
-// A second, slow and simple implementation of the ledger: a list of grants of credits and a list of transactions. It is
-// written from the interface and shares no code with the real implementation, so that a rule is trusted if both agree.
+// A second, slow and simple implementation of the ledger. It shares no code with the real implementation: if both have
+// the same outcome, the outcome is probably right. For past balances, the model stores a copy of the end user after
+// each command.
 
-const DAY = 24 * 60 * 60 * 1000;
-const MOST = 2 ** 53 - 1;
-const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+import { cycleOf, decide } from './model-commands.ts';
+import { EndUser, type Happened, LAST_INSTANT, sumOf } from './model-end-user.ts';
+import type { ModelBalance, ModelCommand, ModelHistoryEntry, ModelOutcome, ModelUser } from './model-types.ts';
 
-export interface ModelUser {
-  readonly account: number;
-  readonly endUser: string;
-}
-
-export type ModelCommand = ModelUser & { readonly actor: string } & (
-    | { readonly kind: 'add'; readonly amount: number; readonly validityDays: number }
-    | { readonly kind: 'subtract'; readonly amount: number }
-    | {
-        readonly kind: 'start-cycle';
-        readonly amount: number;
-        readonly validityDays: number;
-        readonly onActive: 'refuse' | 'replace';
-      }
-    | { readonly kind: 'stop-cycle' }
-  );
-
-export interface ModelCycle {
-  readonly type: 'one-time' | 'recurring';
-  readonly status: 'active' | 'canceled';
-  readonly amount: number;
-  readonly remaining: number;
-  readonly createdAt: number;
-  readonly start: number;
-  readonly end: number;
-}
-
-export type ModelOutcome =
-  | { readonly refused: null; readonly cycle: ModelCycle | null }
-  | {
-      readonly refused: 'InsufficientFunds' | 'BalanceTooLarge';
-      readonly requested: number;
-      readonly available: number;
-    }
-  | { readonly refused: 'CycleAlreadyActive'; readonly cycle: ModelCycle }
-  | { readonly refused: 'CycleNotFound' };
-
-export interface ModelTransaction {
-  readonly kind: string;
-  readonly amount: number;
-  readonly createdAt: number;
-  readonly expiresAt: number;
-  readonly actor: string;
-}
-
-export interface ModelBalance {
-  readonly balance: number;
-  /** Oldest first. */
-  readonly entries: readonly ModelCycle[];
-}
-
-/** Credits that begin at one instant and end at another: an addition, or one period of a recurring cycle. */
-interface Grant {
-  readonly type: 'one-time' | 'recurring';
-  readonly amount: number;
-  readonly validityDays: number;
-  /** The instant of the addition, or of the start of the first period. */
-  readonly createdAt: number;
-  readonly start: number;
-  readonly end: number;
-  left: number;
-  canceled: boolean;
-  /** Whether another period has followed this one. */
-  followed: boolean;
-  /** The number of the recurring cycle, counted from 1; 0 for an addition. */
-  readonly started: number;
-}
-
-class EndUser {
-  /** In order of creation. Ended grants are removed when time advances. */
-  grants: Grant[];
-  /** In order of creation. */
-  readonly happened: ModelTransaction[];
-  /** The number of recurring cycles started so far. */
-  starts = 0;
-
-  constructor(grants: Grant[] = [], happened: ModelTransaction[] = []) {
-    this.grants = grants;
-    this.happened = happened;
-  }
-
-  copy(): EndUser {
-    return new EndUser(
-      this.grants.map((grant) => ({ ...grant })),
-      this.happened.slice(),
-    );
-  }
-
-  /** The period that is renewed at its end, whether or not the renewal is due. */
-  renewing(): Grant | undefined {
-    for (let place = this.grants.length - 1; place >= 0; place--) {
-      const grant = this.grants[place] as Grant;
-      if (grant.type === 'recurring' && !grant.canceled && !grant.followed && grant.end < LAST_INSTANT) return grant;
-    }
-    return undefined;
-  }
-
-  isDue(now: number): boolean {
-    const grant = this.renewing();
-    return grant !== undefined && grant.end <= now;
-  }
-
-  /** Makes all due renewals, each at the end of the previous period, and removes ended grants for good. */
-  passTime(now: number): void {
-    for (let ended = this.renewing(); ended !== undefined && ended.end <= now; ended = this.renewing()) {
-      ended.followed = true;
-      const { amount, validityDays, createdAt, started, end: start } = ended;
-      this.open({ type: 'recurring', amount, validityDays, createdAt, started, start }, 'renew', 'renewal');
-    }
-    if (this.grants.some((grant) => grant.end <= now)) this.grants = this.grants.filter((grant) => grant.end > now);
-  }
-
-  /** The grants that count at `now`, in burn order: by start, then by creation. */
-  valid(now: number): Grant[] {
-    const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
-    // Grants are mostly sorted already, and sorting takes longer than everything else.
-    const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
-    return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
-  }
-
-  balance(now: number): number {
-    let sum = 0;
-    for (const grant of this.valid(now)) {
-      sum += grant.left;
-      // Checked at each step, before the sum is so large that it is rounded.
-      if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
-    }
-    return sum;
-  }
-
-  /** The active recurring cycle at `now`. */
-  active(now: number): Grant | undefined {
-    return this.valid(now).find((grant) => grant.type === 'recurring' && !grant.canceled);
-  }
-
-  open(wanted: Omit<Grant, 'end' | 'left' | 'canceled' | 'followed'>, kind: string, actor: string) {
-    const end = Math.min(wanted.start + wanted.validityDays * DAY, LAST_INSTANT);
-    const grant: Grant = { ...wanted, end, left: wanted.amount, canceled: false, followed: false };
-    this.grants.push(grant);
-    this.happened.push({ kind, amount: wanted.amount, createdAt: wanted.start, expiresAt: end, actor });
-    return grant;
-  }
-
-  /** How many credits that last until `end` may be added, given the balance now and after the next renewal. */
-  room(now: number, end: number): number {
-    const room = MOST - this.balance(now);
-    const active = this.active(now);
-    if (active === undefined || active.end >= LAST_INSTANT || end <= active.end) return room;
-    const then = new EndUser(this.valid(now).map((grant) => ({ ...grant })));
-    then.passTime(active.end);
-    return Math.min(room, MOST - then.balance(active.end));
-  }
+interface Known {
+  readonly user: EndUser;
+  /** A copy of the end user for each instant at which a command changed it. */
+  readonly past: { readonly at: number; readonly user: EndUser }[];
 }
 
 export class ReferenceLedger {
   /** The clock of the machine; it may jump in both directions. */
   wall: number;
-  /** The latest instant of any write or read: the time of the ledger never goes back before it. */
+  /** The latest instant of any write or read. The time of the ledger never goes back before this instant. */
   #latest = 0;
-  readonly #users = new Map<string, EndUser>();
-  /** A cache of the end user of the last call, because the next call is mostly for the same end user. */
-  #latestUser: { readonly of: ModelUser; readonly user: EndUser } | null = null;
+  readonly #users = new Map<string, Known>();
+  /** Caches the end user of the last call, because the next call is usually for the same end user. */
+  #latestUser: { readonly of: ModelUser; readonly known: Known } | null = null;
+  /** The ids of all transactions that commands have made. */
+  readonly #ids = new Set<string>();
 
   constructor(wall: number) {
     this.wall = wall;
@@ -177,20 +32,18 @@ export class ReferenceLedger {
     return Math.max(this.#latest, this.wall);
   }
 
-  run(command: ModelCommand): ModelOutcome {
+  /** @param id the id for the transaction of the command, because the model cannot predict random ids */
+  run(command: ModelCommand, id: string): ModelOutcome {
     const now = this.#now();
-    const user = this.#find(command) ?? this.#add(command);
+    const { user, past } = this.#find(command) ?? this.#add(command);
     user.passTime(now);
-    switch (command.kind) {
-      case 'add':
-        return add(user, command, now);
-      case 'subtract':
-        return subtract(user, command, now);
-      case 'start-cycle':
-        return startCycle(user, command, now);
-      case 'stop-cycle':
-        return stopCycle(user, now);
-    }
+    const outcome = decide(user, command, { now, id });
+    if (outcome.refused !== null || outcome.transactionId === null) return outcome;
+    if (this.#ids.has(id)) throw new Error(`the id ${id} was given out before`);
+    this.#ids.add(id);
+    if (past.at(-1)?.at === now) past.pop();
+    past.push({ at: now, user: user.copy({ withHistory: false }) });
+    return outcome;
   }
 
   balance(of: ModelUser): ModelBalance {
@@ -198,35 +51,54 @@ export class ReferenceLedger {
   }
 
   /** Newest first. */
-  transactions(of: ModelUser): ModelTransaction[] {
+  transactions(of: ModelUser): Happened[] {
     return this.transactionsAt(of, this.#now());
   }
 
-  /** Like `balance`, but at a given instant and without advancing the time of the ledger. */
-  balanceAt(of: ModelUser, now: number): ModelBalance {
-    const user = this.#view(of, now);
-    return { balance: user.balance(now), entries: user.valid(now).map(cycleOf) };
+  /** All transactions, newest first, including those that the list of transactions leaves out. */
+  history(of: ModelUser): ModelHistoryEntry[] {
+    return this.historyAt(of, this.#now());
   }
 
-  transactionsAt(of: ModelUser, now: number): ModelTransaction[] {
-    return this.#view(of, now).happened.toReversed();
+  historyAt(of: ModelUser, now: number): ModelHistoryEntry[] {
+    const { happened } = this.#view(of, now);
+    // Copies do not contain `spent`.
+    const refundable = (id: string | null) => this.#find(of)?.user.refundable(id) ?? null;
+    return happened.toReversed().map((each) => ({ ...each, refundable: refundable(each.id) }));
   }
 
-  /** The instant of the latest renewal that is due at `now` and not stored; 0 if there is none. */
-  renewalDue(of: ModelUser, now: number): number {
-    const user = this.#find(of);
-    if (user === undefined || !user.isDue(now)) return 0;
+  /** Like `balance`, but at any instant and without advancing the time of the ledger. */
+  balanceAt(of: ModelUser, at: number): ModelBalance {
+    const user = this.#view(of, at);
+    return {
+      balance: user.balance(at),
+      held: user.held(),
+      entries: user.valid(at).map((grant) => cycleOf(user, grant)),
+      holds: user.holds.map(({ id, pieces, createdAt, expiresAt }) => {
+        return { id, amount: sumOf(pieces), createdAt, expiresAt };
+      }),
+    };
+  }
+
+  transactionsAt(of: ModelUser, now: number): Happened[] {
+    return this.#view(of, now).listed().reverse();
+  }
+
+  /** The instant of the latest renewal or lapse that is due at `now` and not stored; 0 if there is none. */
+  latestDue(of: ModelUser, now: number): number {
+    const known = this.#find(of);
+    if (known === undefined || !known.user.isDue(now)) return 0;
     return this.#view(of, now).happened.at(-1)?.createdAt ?? 0;
   }
 
   /**
-   * Does the same as a round of the renewal job: stores due renewals. Without any, the time of the ledger does not
-   * advance.
+   * Stores due renewals and lapses, like a round of the renewal job. Without due events, the time of the ledger does
+   * not advance.
    */
   tick(): void {
-    const due = [...this.#users.values()].filter((user) => user.isDue(this.peek()));
+    const due = [...this.#users.values()].filter(({ user }) => user.isDue(this.peek()));
     if (due.length > 0) this.#now();
-    for (const user of due) user.passTime(this.peek());
+    for (const { user } of due) user.passTime(this.peek());
   }
 
   /** Advances the time of the ledger, as a service does at each start and when it replays a response. */
@@ -236,24 +108,43 @@ export class ReferenceLedger {
 
   /** The number of end users with a history. */
   endUsers(): number {
-    return [...this.#users.values()].filter((user) => user.happened.length > 0).length;
+    return [...this.#users.values()].filter(({ user }) => user.happened.length > 0).length;
   }
 
   /** The current balance of an end user, without advancing the time of the ledger. */
-  peekBalance(of: ModelUser): number {
-    return this.#view(of, this.peek()).balance(this.peek());
+  peekBalance(of: ModelUser): ModelBalance {
+    return this.balanceAt(of, this.peek());
   }
 
-  /** The future instants at which cycles end, soonest first. */
+  /** The refundable credits of a transaction; null if it is not a subtraction or capture of the end user. */
+  refundable(of: ModelUser, id: string): number | null {
+    return this.#find(of)?.user.refundable(id) ?? null;
+  }
+
+  /** The ids of all subtractions and captures of an end user, oldest first. */
+  spentBy(of: ModelUser): readonly string[] {
+    return [...(this.#find(of)?.user.spent.keys() ?? [])];
+  }
+
+  /** The ids of the transactions of an end user, oldest first, except those that no response contains. */
+  idsOf(of: ModelUser): readonly string[] {
+    return this.#find(of)?.user.happened.flatMap(({ id }) => id ?? []) ?? [];
+  }
+
+  /** The instants of the commands that changed an end user. */
+  instantsOf(of: ModelUser): readonly number[] {
+    return this.#find(of)?.past.map(({ at }) => at) ?? [];
+  }
+
+  /** The future instants at which cycles end or holds lapse, soonest first. */
   boundaries(): number[] {
     const now = this.peek();
-    const grants = [...this.#users.values()].flatMap((user) => {
-      const copy = user.copy();
+    const instants = [...this.#users.values()].flatMap(({ user }) => {
+      const copy = user.copy({ withHistory: false });
       copy.passTime(now);
-      return copy.valid(now);
+      return [...copy.valid(now).map(({ end }) => end), ...copy.holds.map(({ expiresAt }) => expiresAt)];
     });
-    const ends = grants.map((grant) => grant.end).filter((end) => end < LAST_INSTANT);
-    return [...new Set(ends)].sort((a, b) => a - b);
+    return [...new Set(instants.filter((instant) => instant < LAST_INSTANT))].sort((a, b) => a - b);
   }
 
   #now(): number {
@@ -261,79 +152,32 @@ export class ReferenceLedger {
     return this.#latest;
   }
 
-  #add(of: ModelUser): EndUser {
-    const user = new EndUser();
-    this.#users.set(keyOf(of), user);
-    return user;
+  #add(of: ModelUser): Known {
+    const known: Known = { user: new EndUser(), past: [] };
+    this.#users.set(keyOf(of), known);
+    return known;
   }
 
-  #find(of: ModelUser): EndUser | undefined {
+  #find(of: ModelUser): Known | undefined {
     const latest = this.#latestUser;
-    if (latest !== null && latest.of.endUser === of.endUser && latest.of.account === of.account) return latest.user;
-    const user = this.#users.get(keyOf(of));
-    if (user !== undefined) this.#latestUser = { of, user };
-    return user;
+    if (latest !== null && latest.of.endUser === of.endUser && latest.of.account === of.account) return latest.known;
+    const known = this.#users.get(keyOf(of));
+    if (known !== undefined) this.#latestUser = { of, known };
+    return known;
   }
 
-  /** The end user at `now`, with due renewals made; the caller must not change it. */
-  #view(of: ModelUser, now: number): EndUser {
-    const user = this.#find(of) ?? new EndUser();
-    if (!user.isDue(now)) return user;
-    const copy = user.copy();
-    copy.passTime(now);
+  /** The end user at `at`, in the past, present or future; the caller must not change it. */
+  #view(of: ModelUser, at: number): EndUser {
+    const known = this.#find(of);
+    if (known === undefined) return new EndUser();
+    const isPast = at < known.user.passedTo;
+    const user = isPast ? known.past.findLast((each) => each.at <= at)?.user : known.user;
+    if (user === undefined) return new EndUser();
+    if (!isPast && !user.isDue(at)) return user;
+    const copy = user.copy({ withHistory: !isPast });
+    copy.passTime(at);
     return copy;
   }
-}
-
-type Of<Kind extends ModelCommand['kind']> = Extract<ModelCommand, { kind: Kind }>;
-
-function add(user: EndUser, { amount, validityDays, actor }: Of<'add'>, now: number): ModelOutcome {
-  const available = user.room(now, Math.min(now + validityDays * DAY, LAST_INSTANT));
-  if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
-  user.open({ type: 'one-time', amount, validityDays, createdAt: now, start: now, started: 0 }, 'add', actor);
-  return { refused: null, cycle: null };
-}
-
-function subtract(user: EndUser, { amount, actor }: Of<'subtract'>, now: number): ModelOutcome {
-  const available = user.balance(now);
-  if (amount > available) return { refused: 'InsufficientFunds', requested: amount, available };
-  let wanted = amount;
-  let expiresAt = 0;
-  for (const grant of user.valid(now)) {
-    const drawn = Math.min(wanted, grant.left);
-    if (drawn === 0) continue;
-    grant.left -= drawn;
-    wanted -= drawn;
-    expiresAt = Math.max(expiresAt, grant.end);
-  }
-  user.happened.push({ kind: 'subtract', amount: -amount, createdAt: now, expiresAt, actor });
-  return { refused: null, cycle: null };
-}
-
-function startCycle(user: EndUser, command: Of<'start-cycle'>, now: number): ModelOutcome {
-  const { amount, validityDays, onActive, actor } = command;
-  const active = user.active(now);
-  if (active && onActive === 'refuse') return { refused: 'CycleAlreadyActive', cycle: cycleOf(active) };
-  // The active cycle, if any, is stopped in the same step, so it needs no room for a renewal.
-  const available = MOST - user.balance(now);
-  if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
-  if (active) active.canceled = true;
-  user.starts += 1;
-  const wanted = { type: 'recurring', amount, validityDays, createdAt: now, start: now, started: user.starts } as const;
-  return { refused: null, cycle: cycleOf(user.open(wanted, 'start-cycle', actor)) };
-}
-
-/** Stopping again returns the same cycle until another cycle is started. */
-function stopCycle(user: EndUser, now: number): ModelOutcome {
-  const stopped = user.valid(now).find((grant) => grant.canceled && grant.started === user.starts);
-  const current = user.active(now) ?? stopped;
-  if (current === undefined) return { refused: 'CycleNotFound' };
-  current.canceled = true;
-  return { refused: null, cycle: cycleOf(current) };
-}
-
-function cycleOf({ type, canceled, amount, left, createdAt, start, end }: Grant): ModelCycle {
-  return { type, status: canceled ? 'canceled' : 'active', amount, remaining: left, createdAt, start, end };
 }
 
 function keyOf({ account, endUser }: ModelUser): string {

@@ -1,23 +1,23 @@
-// Sends the same commands to the real ledger and the reference model, and compares every outcome. Counts which cases
-// occur: a case that never occurs is a gap in the generator of histories.
+// Gives the real ledger and the reference model the same commands, and compares every outcome.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import type { Idempotency } from '../../src/ledger/command.ts';
-import type { Transaction } from '../../src/ledger/posting.ts';
+import { idsBetween } from '../../src/ledger/transaction-id.ts';
+import type { HistoryFilter } from '../../src/store/transaction-history.ts';
 import { problemsOf } from '../store/temporary-ledger.ts';
 import type { NewLedger } from '../store/test-ledger.ts';
-import {
-  type ModelCommand,
-  type ModelOutcome,
-  type ModelTransaction,
-  type ModelUser,
-  ReferenceLedger,
-} from './reference-model.ts';
+import { type Draft, Drafts } from './drafts.ts';
+import { LAST_INSTANT } from './model-end-user.ts';
+import type { ModelBalance, ModelCommand, ModelHistoryEntry, ModelOutcome, ModelUser } from './model-types.ts';
+import { ReferenceLedger } from './reference-model.ts';
+import { saw, sawOutcome } from './sights.ts';
 import { instantIn, type ModelRequest, type ModelResponse, Stack } from './stack.ts';
 
 export const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-export const MOST = 2 ** 53 - 1;
+
+/** The maximum number of instants in one request for past or future balances. */
+const POINTS_MAX = 1_000;
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -28,55 +28,8 @@ export const USERS: readonly ModelUser[] = [
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-/** Cases that must occur in the random histories. */
-const SIGHTS = [
-  'a balance is read before its renewal is stored',
-  'a COMMIT fails',
-  'a key is used with another request',
-  'an outcome is replayed',
-  'a batch postpones an end user with too many due renewals',
-  'a renewal is listed before it is stored',
-  'add: BalanceTooLarge',
-  'add: BalanceTooLarge because of a renewal',
-  'add: accepted',
-  'start-cycle: BalanceTooLarge',
-  'start-cycle: CycleAlreadyActive',
-  'start-cycle: accepted',
-  'stop-cycle: CycleNotFound',
-  'stop-cycle: accepted',
-  'stop-cycle: a stopped cycle is found again',
-  'stop-cycle: a superseded cycle is not found',
-  'subtract: InsufficientFunds',
-  'subtract: accepted',
-  'the clock is behind the ledger',
-  'the renewal job settles',
-] as const;
-
-export const sights = new Map<(typeof SIGHTS)[number], number>(SIGHTS.map((sight) => [sight, 0]));
-
-export function saw(sight: (typeof SIGHTS)[number]): void {
-  sights.set(sight, (sights.get(sight) ?? 0) + 1);
-}
-
-/**
- * A number of credits, or a name for one that is computed when the command is sent: the whole balance, the room for
- * more credits, or the `available` of the last refusal.
- */
-export type Wanted = number | { readonly what: 'balance' | 'room' | 'available'; readonly more: 0 | 1 };
-
 /** The index of the end user, the command, and the number of its idempotency key, if any. */
 export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
-
-export type Draft =
-  | { readonly kind: 'add'; readonly amount: Wanted; readonly validityDays: number }
-  | { readonly kind: 'subtract'; readonly amount: Wanted }
-  | {
-      readonly kind: 'start-cycle';
-      readonly amount: Wanted;
-      readonly validityDays: number;
-      readonly onActive: 'refuse' | 'replace';
-    }
-  | { readonly kind: 'stop-cycle' };
 
 interface Kept extends Idempotency {
   readonly command: ModelCommand;
@@ -85,27 +38,42 @@ interface Kept extends Idempotency {
   readonly outcome: ModelOutcome;
 }
 
+export interface ComparedStore {
+  readonly newLedger: NewLedger;
+  /**
+   * Whether the renewal job may miss a due event for a while, because the store writes balances back later. A round
+   * that finds nothing then does not advance the time of the ledger.
+   */
+  readonly isDueFoundLate?: boolean;
+}
+
 /** The real ledger and its reference model. */
 export class SideBySide {
   readonly model: ReferenceLedger;
   readonly real: Stack;
+  readonly isDueFoundLate: boolean;
   steps = 0;
-  readonly #listed = new Map<ModelUser, readonly Transaction[]>();
-  /** The `available` of the last refusal of each end user. */
-  readonly #available = new Map<ModelUser, number>();
+  readonly #drafts: Drafts;
+  readonly #listed = new Map<ModelUser, readonly { readonly id: string }[]>();
+  /** For each end user, the balances that were read, by instant. */
+  readonly #answered = new Map<ModelUser, Map<number, ModelBalance>>(USERS.map((user) => [user, new Map()]));
+  /** For each hold id, the instant at which the hold lapses, or would have lapsed if it had stayed open. */
+  readonly #lapses = new Map<string, number>();
   /** The first request with each key of an end user, oldest first. */
   readonly #kept: Kept[] = [];
   #requests = 0;
 
-  static async open(ledger: NewLedger): Promise<SideBySide> {
-    const both = new SideBySide(await Stack.open(ledger, BEGIN), new ReferenceLedger(BEGIN));
+  static async open({ newLedger, isDueFoundLate = false }: ComparedStore): Promise<SideBySide> {
+    const both = new SideBySide(await Stack.open(newLedger, BEGIN), new ReferenceLedger(BEGIN), isDueFoundLate);
     both.model.lookAtClock();
     return both;
   }
 
-  private constructor(real: Stack, model: ReferenceLedger) {
+  private constructor(real: Stack, model: ReferenceLedger, isDueFoundLate: boolean) {
+    this.isDueFoundLate = isDueFoundLate;
     this.real = real;
     this.model = model;
+    this.#drafts = new Drafts(model);
   }
 
   setWall(wall: number): void {
@@ -117,7 +85,7 @@ export class SideBySide {
   async decide(drafts: readonly DraftRequest[]): Promise<void> {
     await this.#run(
       drafts.map(([who, draft, key]) => {
-        const command = this.#commandOf(USERS[who] as ModelUser, draft);
+        const command = this.#drafts.commandOf(USERS[who] as ModelUser, draft);
         return key === null ? command : { ...command, idempotency: this.#idempotency(`key ${key}`) };
       }),
     );
@@ -126,12 +94,12 @@ export class SideBySide {
   /** Runs commands while every COMMIT fails. Nothing is stored, but the time of the ledger advances. */
   async fail(drafts: readonly DraftRequest[]): Promise<void> {
     if (!this.real.ledger.canFail) return;
-    await this.real.runFailing(drafts.map(([who, draft]) => this.#commandOf(USERS[who] as ModelUser, draft)));
+    await this.real.runFailing(drafts.map(([who, draft]) => this.#drafts.commandOf(USERS[who] as ModelUser, draft)));
     this.model.lookAtClock();
     saw('a COMMIT fails');
   }
 
-  /** @param nth which of the first requests with a key to repeat, counted backwards from the latest */
+  /** @param nth the request to repeat, counted backwards from the latest in `#kept` */
   async sendAgain(nth: number): Promise<void> {
     const kept = this.#kept.at(-1 - nth);
     if (kept !== undefined) await this.#run([{ ...kept.command, idempotency: this.#idempotency(kept.key) }]);
@@ -143,12 +111,16 @@ export class SideBySide {
     if (this.real.commit.counts.batches > batches + 1) saw('a batch postpones an end user with too many due renewals');
     assert.deepEqual(
       responses,
-      requests.map((request) => this.#expected(request)),
+      requests.map((request, index) => this.#expected(request, responses[index] as ModelResponse)),
     );
   }
 
-  /** All equal requests with the same key have the same outcome as the first one. */
-  #expected({ idempotency = null, ...command }: ModelRequest): ModelResponse {
+  /**
+   * Returns the expected response. A repeated request with the same key has the outcome of the first request.
+   *
+   * @param response the response of the real ledger; only its transaction id is used
+   */
+  #expected({ idempotency = null, ...command }: ModelRequest, response: ModelResponse): ModelResponse {
     const { account, endUser, actor: _, ...asked } = command;
     const isKept = ({ key, command: { account: itsAccount, endUser: whose } }: Kept) =>
       key === idempotency?.key && itsAccount === account && whose === endUser;
@@ -159,12 +131,26 @@ export class SideBySide {
       saw(isSame ? 'an outcome is replayed' : 'a key is used with another request');
       return isSame ? { ...kept.outcome, replayOf: kept.requestId } : { refused: 'IdempotencyKeyReused' };
     }
-    const user = USERS.find((each) => each.account === account && each.endUser === endUser) as ModelUser;
-    const canceled = this.#canceledOf(user);
-    const outcome = this.model.run(command);
+    const id = response.refused === null ? response.transactionId : null;
+    const outcome = this.#decided(command, id ?? 'no transaction');
     if (idempotency !== null) this.#kept.push({ ...idempotency, command, asked, outcome });
-    this.#note(user, command, outcome);
-    if (command.kind === 'stop-cycle' && canceled > 0) this.#noteStop(canceled === this.#canceledOf(user), outcome);
+    return outcome;
+  }
+
+  /** The outcome of the model. */
+  #decided(command: ModelCommand, id: string): ModelOutcome {
+    const { account, endUser } = command;
+    const user = USERS.find((each) => each.account === account && each.endUser === endUser) as ModelUser;
+    const lapsesAt = 'holdId' in command ? (this.#lapses.get(command.holdId) ?? null) : null;
+    const before = { now: this.model.peek(), balance: this.model.peekBalance(user), lapsesAt };
+    const outcome = this.model.run(command, id);
+    sawOutcome(command, outcome, before, this.model.peekBalance(user));
+    if ('available' in outcome) this.#drafts.refused(user, outcome.available);
+    if (outcome.refused !== null || outcome.transactionId === null) return outcome;
+    this.#drafts.accepted(outcome.transactionId);
+    if (outcome.hold !== undefined) this.#lapses.set(outcome.hold.id, outcome.hold.expiresAt);
+    // An earlier read of the balance at this instant no longer counts, because the transaction has the same instant.
+    this.#answered.get(user)?.delete(before.now);
     return outcome;
   }
 
@@ -174,16 +160,56 @@ export class SideBySide {
   }
 
   async compareBalance(user: ModelUser): Promise<void> {
-    const { isAhead, ...balance } = await this.real.balance(user);
-    if (isAhead) saw('a balance is read before its renewal is stored');
+    const { ahead, now, ...balance } = await this.real.balance(user);
+    if (ahead.renewal) saw('a balance is read before its renewal is stored');
+    if (ahead.lapse) saw('a balance is read before a lapse is stored');
     assert.deepEqual(balance, this.model.balance(user));
+    assert.equal(now, this.model.peek(), 'the ledger and the model are at the same instant');
+    this.#answered.get(user)?.set(now, balance);
+  }
+
+  /**
+   * Checks that past balances are the same as when they were read before, and that future balances are the same as in
+   * the model.
+   */
+  async compareBalancesAt(user: ModelUser, points: readonly Point[]): Promise<void> {
+    const instants = new Set(points.map((point) => this.#instantOf(user, point)));
+    const ascending = [...instants].toSorted((a, b) => a - b);
+    const { now, balances } = await this.real.balancesAt(user, ascending);
+    this.model.lookAtClock();
+    assert.equal(now, this.model.peek(), 'the ledger and the model are at the same instant');
+    for (const [index, balance] of balances.entries()) {
+      const at = ascending[index] as number;
+      const message = `the balance at ${at}, ${at - now} ms from now`;
+      assert.deepEqual(balance, this.model.balanceAt(user, at), message);
+      if (at < now) saw('a past balance is read');
+      if (at > now) saw('a future balance is read');
+      const answered = this.#answered.get(user)?.get(at);
+      if (answered === undefined || at >= now) continue;
+      saw('a past balance equals the one that was read at that instant');
+      assert.deepEqual(balance, answered, message);
+    }
+  }
+
+  #instantOf(user: ModelUser, { from, nth, ms }: Point): number {
+    const instants = {
+      now: [this.model.peek()],
+      answered: [...(this.#answered.get(user)?.keys() ?? [])],
+      command: this.model.instantsOf(user),
+      boundary: this.model.boundaries().toReversed(),
+    }[from];
+    const instant = instants.at(-1 - (nth % Math.max(instants.length, 1))) ?? this.model.peek();
+    return Math.min(Math.max(instant + ms, 0), LAST_INSTANT);
   }
 
   async compareTransactions(user: ModelUser, limit: number): Promise<void> {
     const { all, isAhead } = await this.real.transactions(user, limit);
     if (isAhead) saw('a renewal is listed before it is stored');
-    const listed = all.map(({ id: _, ...transaction }): ModelTransaction => transaction);
-    assert.deepEqual(listed, this.model.transactions(user));
+    const expected = this.model.transactions(user);
+    assert.deepEqual(
+      all,
+      expected.map(({ touched: _, reference: __, ...transaction }) => transaction),
+    );
     for (const [index, { id, createdAt }] of all.entries()) {
       assert.match(id, UUID_VERSION_4);
       assert.equal(instantIn(id), createdAt, 'an id begins with the instant of its transaction');
@@ -195,10 +221,40 @@ export class SideBySide {
     this.#listed.set(user, all);
   }
 
+  /** @param which selects a transaction to look up by its id */
+  async compareHistory(user: ModelUser, { limit, filter, which }: HistoryStep): Promise<void> {
+    const { kinds, notePrefix, last } = filter;
+    const until = this.model.peek();
+    const from = last === undefined ? 0 : Math.max(until - last, 0);
+    const wanted: HistoryFilter = {
+      kinds,
+      notePrefix,
+      ...(last === undefined ? {} : { within: idsBetween(from, until) }),
+    };
+    const { all, isAhead } = await this.real.history(user, limit, wanted);
+    if (isAhead) saw('a lapse is shown in the history before it is stored');
+    const expected = this.model.history(user).filter(({ kind, note, createdAt }) => {
+      if (kinds !== undefined && !kinds.some((each) => each === kind)) return false;
+      return createdAt >= from && (notePrefix === undefined || note?.startsWith(notePrefix) === true);
+    });
+    if (expected.length > 0 && (kinds !== undefined || notePrefix !== undefined)) saw('a history is filtered');
+    assert.deepEqual(all.map(withoutUnknownId(expected)), expected);
+    const id = this.#drafts.someId(which);
+    const entry = this.model.history(user).find((each) => each.id === id);
+    const found = await this.real.refundable(user, id);
+    assert.equal(found, entry === undefined ? null : (entry.refundable ?? 0), 'a transaction is found by its id');
+  }
+
   async compareAll(): Promise<void> {
     for (const user of USERS) {
       await this.compareTransactions(user, 500);
+      await this.compareHistory(user, { limit: 100, filter: {}, which: 0 });
       await this.compareBalance(user);
+      const answered = [...(this.#answered.get(user)?.keys() ?? [])];
+      await this.compareBalancesAt(
+        user,
+        answered.slice(-POINTS_MAX).map((_, nth) => ({ from: 'answered', nth, ms: 0 })),
+      );
     }
     for (const isConsumed of [false, true]) {
       if (isConsumed) await this.real.ledger.consumeFeed();
@@ -207,36 +263,26 @@ export class SideBySide {
       assert.equal(report.endUsers, this.model.endUsers());
     }
   }
+}
 
-  #commandOf(user: ModelUser, draft: Draft): ModelCommand {
-    const request = { ...user, actor: `key:${user.account}` };
-    return draft.kind === 'stop-cycle'
-      ? { ...request, ...draft }
-      : { ...request, ...draft, amount: this.#amountOf(user, draft.amount) };
-  }
+/** Selects an instant close to an earlier read, a command or a boundary. */
+export interface Point {
+  readonly from: 'now' | 'answered' | 'command' | 'boundary';
+  /** The index of the instant, counted back from the latest; for boundaries, counted from the soonest. */
+  readonly nth: number;
+  readonly ms: number;
+}
 
-  #amountOf(user: ModelUser, wanted: Wanted): number {
-    if (typeof wanted === 'number') return wanted;
-    const balance = this.model.peekBalance(user);
-    const limit = { balance, room: MOST - balance, available: this.#available.get(user) ?? 0 }[wanted.what];
-    return Math.min(Math.max(limit + wanted.more, 1), MOST);
-  }
+export interface HistoryStep {
+  readonly limit: number;
+  readonly filter: Pick<HistoryFilter, 'kinds' | 'notePrefix'> & {
+    /** Limits the history to this many milliseconds before now. */
+    readonly last?: number | undefined;
+  };
+  readonly which: number;
+}
 
-  #note(user: ModelUser, { kind }: ModelCommand, outcome: ModelOutcome): void {
-    saw(`${kind}: ${outcome.refused ?? 'accepted'}` as (typeof SIGHTS)[number]);
-    if (!('available' in outcome)) return;
-    this.#available.set(user, outcome.available);
-    const isKept = outcome.refused === 'BalanceTooLarge' && outcome.available < MOST - this.model.peekBalance(user);
-    if (isKept) saw('add: BalanceTooLarge because of a renewal');
-  }
-
-  #noteStop(isUnchanged: boolean, { refused }: ModelOutcome): void {
-    if (refused !== null) saw('stop-cycle: a superseded cycle is not found');
-    else if (isUnchanged) saw('stop-cycle: a stopped cycle is found again');
-  }
-
-  /** The number of canceled cycles of the end user. */
-  #canceledOf(user: ModelUser): number {
-    return this.model.balance(user).entries.filter(({ status }) => status === 'canceled').length;
-  }
+/** The stop of a replaced cycle has a null id in the model, because no response contains the id. */
+function withoutUnknownId(expected: readonly ModelHistoryEntry[]) {
+  return (entry: ModelHistoryEntry, index: number) => (expected[index]?.id === null ? { ...entry, id: null } : entry);
 }

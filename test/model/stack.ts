@@ -6,14 +6,31 @@ import { GroupCommit } from '../../src/batching/group-commit.ts';
 import { RenewalJob } from '../../src/batching/renewal-job.ts';
 import { activeBalance, cyclesAt } from '../../src/ledger/balance.ts';
 import type { Idempotency, Outcome } from '../../src/ledger/command.ts';
-import type { Cycle } from '../../src/ledger/cycle.ts';
+import { type Cycle, spendable } from '../../src/ledger/cycle.ts';
+import { refundableOf } from '../../src/ledger/decide-refund.ts';
+import { balanceAt } from '../../src/ledger/history.ts';
+import { heldBy } from '../../src/ledger/hold.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
-import { isSettled } from '../../src/ledger/next-event.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
-import { dueTransactions } from '../../src/ledger/settle.ts';
+import { dueCount, dueTransactions, settle } from '../../src/ledger/settle.ts';
+import type { EndUserState } from '../../src/ledger/state.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
+import {
+  type HistoryFilter,
+  type HistoryTransaction,
+  historyTransactionOf,
+  passes,
+  wholeTransactions,
+} from '../../src/store/transaction-history.ts';
 import { type NewLedger, TestLedger } from '../store/test-ledger.ts';
-import type { ModelBalance, ModelCommand, ModelCycle, ModelOutcome, ModelUser } from './reference-model.ts';
+import type {
+  ModelBalance,
+  ModelCommand,
+  ModelCycle,
+  ModelHistoryEntry,
+  ModelOutcome,
+  ModelUser,
+} from './model-types.ts';
 
 /** A command with an optional idempotency key. */
 export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
@@ -22,6 +39,8 @@ export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency |
 export type ModelResponse = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
   readonly replayOf?: string;
 };
+
+const EVENTS_MAX = 1_000_000;
 
 export class Stack {
   readonly ledger: TestLedger;
@@ -57,7 +76,7 @@ export class Stack {
     await this.ledger.remove();
   }
 
-  /** Submits all commands at once: they form one batch unless an end user has more due renewals than fit it. */
+  /** Submits all commands at once. They form one batch, unless an end user has too many due events for one batch. */
   async run(commands: readonly ModelRequest[]): Promise<ModelResponse[]> {
     return (await Promise.all(commands.map((command) => this.#submit(command)))).map(responseOf);
   }
@@ -68,7 +87,7 @@ export class Stack {
       Promise.allSettled(commands.map((command) => this.#submit(command))),
     );
     for (const [index, result] of results.entries()) {
-      // A refusal and a second stop store nothing and need no COMMIT.
+      // A refusal or a second stop stores nothing, so it succeeds without a COMMIT.
       if (result.status === 'fulfilled')
         assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
       else assert(result.reason instanceof StoreFault, `a failed COMMIT is a fault of the store, not ${result.reason}`);
@@ -77,11 +96,24 @@ export class Stack {
     await this.ledger.write([{ kind: 'settle', account: 404, endUser: '00000000-0000-4000-8000-000000000404' }]);
   }
 
-  /** `isAhead`: whether the balance includes a renewal that is not stored yet. */
-  async balance(user: ModelUser): Promise<ModelBalance & { isAhead: boolean }> {
+  /** Also returns whether the balance includes a renewal or a lapse that is not stored yet. */
+  async balance(
+    user: ModelUser,
+  ): Promise<ModelBalance & { now: Instant; ahead: { renewal: boolean; lapse: boolean } }> {
     const { now, state } = await this.ledger.load(user);
-    const current = cyclesAt(state, now);
-    return { balance: activeBalance(current, now), entries: current.map(cycleOf), isAhead: !isSettled(state, now) };
+    const balance = activeBalance(cyclesAt(state, now), now);
+    const ahead = { renewal: dueCount(state, now) > 0, lapse: state.holds.some(({ expiresAt }) => expiresAt <= now) };
+    return { ...balanceOf(state, now), balance, now, ahead };
+  }
+
+  /** @param instants in ascending order */
+  async balancesAt(
+    user: ModelUser,
+    instants: readonly Instant[],
+  ): Promise<{ now: Instant; balances: readonly ModelBalance[] }> {
+    const { now, states } = await this.ledger.store.statesAt(user, instants);
+    assert.equal(states.length, instants.length, 'a state for each instant');
+    return { now, balances: states.map((state, index) => balanceOf(state, instants[index] as Instant)) };
   }
 
   /** All transactions, read in pages of `limit` as in `http/api/transaction-list.ts`. */
@@ -94,11 +126,39 @@ export class Stack {
       page = await this.ledger.transactions(user, { from: page.next, limit });
       assert(
         page.transactions.length > 0 && page.transactions.length <= limit,
-        'a page has at least one transaction and at most `limit`',
+        'a page has at most `limit` transactions',
       );
       for (const transaction of page.transactions) all.push(transaction);
     }
     return { all, isAhead: due.length > 0 };
+  }
+
+  /** All transactions that match the filter, including due renewals and lapses, read in pages of `limit`. */
+  async history(
+    user: ModelUser,
+    limit: number,
+    filter: HistoryFilter,
+  ): Promise<{ all: ModelHistoryEntry[]; isAhead: boolean }> {
+    const { store } = this.ledger;
+    let page = await store.history(user, { from: null, limit, ...filter });
+    const { postings } = settle(page.state, page.now, EVENTS_MAX);
+    const { within } = filter;
+    const due = [...wholeTransactions(postings, ({ transactionId }) => transactionId)]
+      .map((whole) => historyTransactionOf(whole))
+      .filter((each) => passes(each, filter) && (within === undefined || each.id >= within.first));
+    const all = [...due.reverse(), ...page.transactions];
+    while (page.next !== null) {
+      page = await store.history(user, { from: page.next, limit, ...filter });
+      assert(page.transactions.length <= limit, 'a page has at most `limit` transactions');
+      for (const transaction of page.transactions) all.push(transaction);
+    }
+    return { all: all.map(historyEntryOf), isAhead: due.some(({ kind }) => kind === 'lapse') };
+  }
+
+  /** The refundable credits of a transaction; null if no transaction has this id. */
+  async refundable(user: ModelUser, id: string): Promise<number | null> {
+    const found = await this.ledger.store.find(user, id);
+    return found === null ? null : refundableOf(found);
   }
 
   #submit(command: ModelRequest): Promise<Outcome> {
@@ -124,12 +184,36 @@ export function instantIn(id: string): number {
 }
 
 function responseOf(outcome: Outcome): ModelResponse {
-  if (outcome.refused === null) return { ...outcome, cycle: outcome.cycle && cycleOf(outcome.cycle) };
-  return outcome.refused === 'CycleAlreadyActive' ? { ...outcome, cycle: cycleOf(outcome.cycle) } : outcome;
+  if (outcome.refused === 'CycleAlreadyActive') return { ...outcome, cycle: cycleOf(outcome.cycle) };
+  if (outcome.refused !== null) return outcome;
+  const { cycle, ...others } = outcome;
+  return cycle === undefined ? others : { ...others, cycle: cycleOf(cycle) };
 }
 
-function cycleOf({ id, type, status, amount, remaining, start, end }: Cycle): ModelCycle {
+/** The balance as a reader shows it, without the holds that have lapsed by `at`. */
+function balanceOf(state: EndUserState, at: Instant): ModelBalance {
+  const { balance, held } = balanceAt(state, at);
+  const open = state.holds.filter(({ expiresAt }) => expiresAt > at);
+  const holds = open.map((hold) => {
+    return { id: hold.id, amount: heldBy(hold), createdAt: instantIn(hold.id), expiresAt: hold.expiresAt };
+  });
+  const entries = cyclesAt(state, at).map(cycleOf);
+  return { balance, held, entries, holds: holds.toSorted((a, b) => (a.id < b.id ? -1 : 1)) };
+}
+
+function cycleOf(cycle: Cycle): ModelCycle {
+  const { id, type, status, amount, held, start, end } = cycle;
   // A superseded cycle is shown as canceled.
   const shown = status === 'superseded' ? 'canceled' : status;
-  return { type, status: shown, amount, remaining, createdAt: instantIn(id), start, end };
+  return { type, status: shown, amount, spendable: spendable(cycle), held, createdAt: instantIn(id), start, end };
+}
+
+/** The `expiresAt` of these kinds has no meaning, because they change no credits. */
+const WITHOUT_END = ['hold', 'release', 'lapse', 'stop-cycle'];
+
+function historyEntryOf(transaction: HistoryTransaction): ModelHistoryEntry {
+  const { id, kind, amount, createdAt, expiresAt, actor, note, reference, postings, refundable } = transaction;
+  const touched = postings.map(({ cycleId: cycle, period, amount, held }) => ({ cycle, period, amount, held }));
+  const end = WITHOUT_END.includes(kind) ? null : expiresAt;
+  return { id, kind, amount, createdAt, expiresAt: end, actor, note, reference, touched, refundable };
 }

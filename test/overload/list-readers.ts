@@ -1,5 +1,5 @@
-// Measures other requests while clients read long lists: single requests, each on a new connection, and writers in a
-// closed loop. The first measurement is without readers.
+// Measures how fast other requests get responses while clients read long lists. The other requests are single requests,
+// each on a new connection, and writers in a closed loop. The first measurement is without readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';
@@ -7,7 +7,7 @@ import { generatorFor, type Loaded, readOf, requestOf, sendAll, watchMemory } fr
 import { gather, type ReadingCrowd } from './reading-crowd.ts';
 
 const WRITERS = 16;
-/** How many requests are sent at once, so that writing a history takes little time. */
+/** How many requests are sent at once, to write a history quickly. */
 const AT_ONCE = 5_000;
 
 export interface Reading {
@@ -24,7 +24,7 @@ export const READINGS: readonly Reading[] = [
   { clients: 200, lists: 20, transactions: 20_000, pace: 'at full speed' },
 ];
 
-/** @returns a sentence without readers, then a sentence for each group of readers */
+/** @returns a line with the result without readers, then a line for each group of readers */
 export async function* besideReaders(
   loaded: Loaded,
   readings: readonly Reading[],
@@ -43,7 +43,7 @@ export async function* besideReaders(
   }
 }
 
-/** Creates an end user with transactions on one cycle, since most end users have few cycles. */
+/** Creates an end user with many transactions on one cycle, because most end users have few cycles. */
 async function historyOf({ server, key }: Loaded, transactions: number): Promise<string> {
   const end_user_id = crypto.randomUUID();
   const add = requestOf(key, '/add', { end_user_id, amount: transactions });

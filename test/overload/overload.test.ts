@@ -10,7 +10,7 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendAll } from './pressure.ts';
 
 const TEST_MS_MAX = 120_000;
-/** The requests in flight that an account may have if it is the only one. */
+/** The requests in flight that an account may have if no other account has any. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
 /** Enough for the load and for the other requests. */
@@ -66,7 +66,7 @@ test('a server processes requests while 2,000 connections are idle and 500 never
   const idle = await Crowd.of(under.server, 2_000);
   const slow = await Crowd.of(under.server, 500);
   t.after(() => [idle, slow].map((crowd) => crowd.leave()));
-  // A connection that never sends a request is closed too, so these send one.
+  // A connection that never sends a request is closed too, so each idle connection sends one first.
   for (const socket of idle.sockets)
     socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
   slow.every(1_000, (socket) => socket.write('X'));

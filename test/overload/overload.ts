@@ -1,5 +1,5 @@
-// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. Runs all scenarios, or
-// only the storms of writes, or only the clients that read lists.
+// `npm run overload -- [--seconds N] [--storms | --readers]`: measures servers under overload. Runs all scenarios, only
+// those with too many writes (`--storms`), or only those with clients that read lists (`--readers`).
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

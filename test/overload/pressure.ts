@@ -1,4 +1,4 @@
-// Puts a server under load and measures its goodput, the latency of its 503 responses, its memory and its recovery.
+// Overloads a server and measures its goodput, the latency of its 503 responses, its memory and its recovery.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -102,7 +102,7 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /** Subtractions a second: in a closed loop before the overload, during it, and afterwards. */
+  /** Subtractions a second: in a closed loop before the overload, during the overload, and afterwards. */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
@@ -194,7 +194,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   const others = Object.keys(answers).filter((status) => status !== '200' && status !== '503');
   if (others.length > 0) faults.push(`some responses have the status ${others}`);
   if (!answers['503'])
-    faults.push(`no request is refused, although ${offered} a second were sent and ${peak} are possible`);
+    faults.push(`no request was refused, although ${offered} a second were sent and ${peak} are possible`);
   const longestMs = (1_000 * atOnceMax) / peak;
   if (done[2] > PATIENCE * longestMs)
     faults.push(
@@ -203,7 +203,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** How many times slower than before the load a server may be, because it shares the machine. */
+/** The server may become this many times slower, because it shares the machine with the load. */
 const PATIENCE = 3;
 
 /** A group of open sockets. */

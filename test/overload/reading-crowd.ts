@@ -13,10 +13,10 @@ export interface ReadingCrowd {
   readonly pace: 'nothing' | 'slowly' | 'at full speed';
 }
 
-/** The interval at which slow clients read what has arrived, at most 64 KiB. */
+/** Slow clients read up to 64 KiB at this interval. */
 const SLOWLY_MS = 500;
 
-/** @returns a function that stops the clients and returns how many MiB they were sent */
+/** @returns a function that stops the clients and returns how many MiB they received */
 export async function gather(crowd: ReadingCrowd): Promise<() => Promise<number>> {
   const worker = new Worker(import.meta.filename, { workerData: crowd });
   await once(worker, 'message');

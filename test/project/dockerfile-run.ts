@@ -1,6 +1,6 @@
-// Builds a Dockerfile without a container engine: each stage is a folder that stands for its root directory, and each
-// instruction runs there, in order. Instructions and flags that need BuildKit are errors. Absolute paths are replaced
-// by paths in the folder, so a command must contain them literally.
+// Builds a Dockerfile without a container engine. Each stage gets a folder as its root directory, and its instructions
+// run there in order. Instructions and flags that need BuildKit are errors. Absolute paths in commands are replaced
+// with paths in the folder, so a command must contain them literally.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -150,7 +150,7 @@ async function runIn({ root, workingFolder, environment }: Stage, text: string):
   await done.catch(({ stdout, stderr }) => assert.fail(`RUN ${text}\n${stdout}${stderr}`));
 }
 
-/** Returns an environment with the Node of the image, and with npm and the network of this machine. */
+/** Returns an environment that uses the Node of the image, but npm and the network settings of this machine. */
 export function baseEnvironment(root: string): NodeJS.ProcessEnv {
   const { PATH = '', HOME, TMPDIR } = process.env;
   const path = PATH.split(':').filter((part) => !part.includes('node_modules'));

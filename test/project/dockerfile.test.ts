@@ -38,7 +38,7 @@ function commandOf(instruction: string): string[] {
   return words.map((word) => inRoot(word, image.root));
 }
 
-/** Returns what a container of the image has: its variables, and its user if the tests run as root. */
+/** Returns the settings of a container: the variables of the image, and its user if the tests run as root. */
 function settings(port: number) {
   const environment = Object.entries(image.environment).map(([name, value]) => [name, inRoot(value, image.root)]);
   const { PATH } = baseEnvironment(image.root);

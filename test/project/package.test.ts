@@ -1,5 +1,5 @@
-// The npm package as users get it: packed, installed into an empty folder without the development dependencies, and
-// run. Also checks the Dockerfile, compose.yaml and the systemd unit against the settings that Scrip reads.
+// Packs the npm package, installs it into an empty folder without the development dependencies, and runs it, as users
+// do. Also checks the Dockerfile, compose.yaml and the systemd unit against the settings that Scrip reads.
 // dockerfile.test.ts builds the image.
 
 import assert from 'node:assert/strict';
@@ -21,7 +21,7 @@ const options = { timeout: INSTALL_MS_MAX };
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** Returns an environment with the Node.js of the project first in PATH, and with no other settings of Scrip. */
+/** Returns an environment with the Node.js of the project first in PATH, and with only these settings of Scrip. */
 function environmentWith(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
   const { PATH = '', HOME = '', TMPDIR = '' } = process.env;
   return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...npmNetwork(), ...settings };
@@ -197,7 +197,8 @@ const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
 const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
 
 /**
- * Commands that would fetch from the npm registry: the unrelated package `scrip`, or an unpublished package of ours.
+ * Commands that would fetch a package from the npm registry: the unrelated `scrip`, or a package of this project, which
+ * is not published.
  */
 const FROM_REGISTRY =
   /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;
@@ -211,7 +212,7 @@ describe('the names of the packages', () => {
     );
   });
 
-  test('no document installs or runs a package from the registry by a name that this project has not published', () => {
+  test('no document contains a command that installs or runs a registry package that this project has not published', () => {
     for (const document of [...documents(), 'Dockerfile', 'compose.yaml', 'docs/operating/scrip.service'])
       assert.doesNotMatch(read(document), FROM_REGISTRY, document);
     for (const command of ['npx scrip serve', 'npx --yes scrip', 'npm install scrip', 'npm i -g scrip-ledger'])

@@ -1,32 +1,52 @@
 // The credits of one end user as a sequential state machine: the response to each call if no other call is in progress.
 // Written from the API definition, independently of the rules under test. It has no time, so histories must be much
-// shorter than a day.
+// shorter than a day, and holds must last longer.
 
 import type { Specification } from './linearizability.ts';
 
+/** `id` is the id of the transaction or hold that the call made, if it made one. */
 export type CreditsInput =
-  | { readonly call: 'add' | 'subtract' | 'start'; readonly amount: number }
+  | { readonly call: 'add' | 'start'; readonly amount: number }
+  | { readonly call: 'subtract'; readonly amount: number; readonly id: string }
+  | { readonly call: 'hold'; readonly amount: number; readonly id: string }
+  | { readonly call: 'capture'; readonly hold: string; readonly amount: number; readonly id: string }
+  | { readonly call: 'release'; readonly hold: string }
+  | { readonly call: 'refund'; readonly of: string; readonly amount: number }
   | { readonly call: 'stop' | 'balance' };
 
 /** The part of a response that depends on the state. */
 export type CreditsOutput =
-  | { readonly answer: 'done' }
+  | { readonly answer: 'done' | 'no cycle' | 'no hold' }
   | { readonly answer: 'insufficient'; readonly available: number }
   | { readonly answer: 'already active' | 'started' | 'stopped'; readonly amount: number }
-  | { readonly answer: 'no cycle' }
-  | { readonly answer: 'balance'; readonly cycles: string };
+  | { readonly answer: 'closed'; readonly amount: number; readonly returned: number }
+  | { readonly answer: 'too large'; readonly refundable: number }
+  | { readonly answer: 'balance'; readonly text: string };
 
-/** A cycle of a state, which lists its cycles oldest first. */
+/** A cycle in the list of a state, which is sorted oldest first. */
 export interface HeldCycle {
   readonly kind: 'one-time' | 'active' | 'canceled';
   readonly amount: number;
+  /** The credits that can be spent. */
   readonly left: number;
 }
 
-type State = readonly HeldCycle[];
+/** Credits of one cycle that a hold sets aside, or that a transaction spent. */
+interface Part {
+  readonly place: number;
+  readonly amount: number;
+}
+
+interface State {
+  readonly cycles: readonly HeldCycle[];
+  /** Open holds by id. */
+  readonly holds: ReadonlyMap<string, readonly Part[]>;
+  /** By transaction id: the credits that are spent and not refunded yet, in the order of the draws. */
+  readonly spent: ReadonlyMap<string, readonly Part[]>;
+}
 
 export const CREDITS: Specification<State, CreditsInput, CreditsOutput> = {
-  initial: [],
+  initial: { cycles: [], holds: new Map(), spent: new Map() },
   nameOf,
   step(state, input, output) {
     const [after, expected] = apply(state, input);
@@ -34,43 +54,172 @@ export const CREDITS: Specification<State, CreditsInput, CreditsOutput> = {
   },
 };
 
-/** Lists the cycles in the order of a balance response. */
-export function nameOf(cycles: State): string {
-  return cycles.map(({ kind, amount, left }) => `${kind} ${left}/${amount}`).join(', ');
+function nameOf(state: State): string {
+  return `${balanceText(state.cycles, heldIn(state))}; ${partsText(state.holds)}; ${partsText(state.spent)}`;
+}
+
+function partsText(all: State['holds']): string {
+  return [...all]
+    .map(([id, parts]) => `${id}: ${parts.map(({ place, amount }) => `${amount} of ${place}`).join('+')}`)
+    .sort()
+    .join(', ');
+}
+
+/** A balance response as text: the cycles in their order, and the held credits. */
+export function balanceText(cycles: readonly HeldCycle[], held: number): string {
+  return `${cycles.map(({ kind, amount, left }) => `${kind} ${left}/${amount}`).join(', ')}, ${held} held`;
 }
 
 function apply(state: State, input: CreditsInput): readonly [State, CreditsOutput] {
-  const active = state.find(({ kind }) => kind === 'active');
+  const { cycles } = state;
   switch (input.call) {
     case 'balance':
-      return [state, { answer: 'balance', cycles: nameOf(state) }];
+      return [state, { answer: 'balance', text: balanceText(cycles, heldIn(state)) }];
     case 'add':
-      return [[...state, { kind: 'one-time', amount: input.amount, left: input.amount }], { answer: 'done' }];
-    case 'start':
+      return [opened(state, 'one-time', input.amount), { answer: 'done' }];
+    case 'start': {
+      const active = cycles.find(({ kind }) => kind === 'active');
       if (active) return [state, { answer: 'already active', amount: active.amount }];
-      return [
-        [...state, { kind: 'active', amount: input.amount, left: input.amount }],
-        { answer: 'started', amount: input.amount },
-      ];
-    case 'stop': {
-      const stopped = active ?? state.findLast(({ kind }) => kind === 'canceled');
-      if (stopped === undefined) return [state, { answer: 'no cycle' }];
-      const after = state.map((cycle): HeldCycle => (cycle === active ? { ...cycle, kind: 'canceled' } : cycle));
-      return [after, { answer: 'stopped', amount: stopped.amount }];
+      return [opened(state, 'active', input.amount), { answer: 'started', amount: input.amount }];
     }
+    case 'stop':
+      return stop(state);
     case 'subtract':
-      return subtract(state, input.amount);
+      return subtract(state, input);
+    case 'hold':
+      return hold(state, input);
+    case 'capture':
+      return capture(state, input);
+    case 'release':
+      return release(state, input);
+    case 'refund':
+      return refund(state, input);
   }
 }
 
-function subtract(state: State, amount: number): readonly [State, CreditsOutput] {
-  const available = state.reduce((sum, { left }) => sum + left, 0);
+type Of<Call extends CreditsInput['call']> = Extract<CreditsInput, { call: Call }>;
+type Step = readonly [State, CreditsOutput];
+
+function opened(state: State, kind: HeldCycle['kind'], amount: number): State {
+  return { ...state, cycles: [...state.cycles, { kind, amount, left: amount }] };
+}
+
+function stop(state: State): Step {
+  const { cycles } = state;
+  const active = cycles.find(({ kind }) => kind === 'active');
+  const stopped = active ?? cycles.findLast(({ kind }) => kind === 'canceled');
+  if (stopped === undefined) return [state, { answer: 'no cycle' }];
+  const after = cycles.map((cycle): HeldCycle => (cycle === active ? { ...cycle, kind: 'canceled' } : cycle));
+  return [
+    { ...state, cycles: after },
+    { answer: 'stopped', amount: stopped.amount },
+  ];
+}
+
+function subtract(state: State, { amount, id }: Of<'subtract'>): Step {
+  const available = balanceIn(state);
   if (available < amount) return [state, { answer: 'insufficient', available }];
-  let wanted = amount;
-  const after = state.map((cycle) => {
-    const drawn = Math.min(wanted, cycle.left);
-    wanted -= drawn;
-    return { ...cycle, left: cycle.left - drawn };
+  const drawn = draw(state, amount);
+  return [spent(taken(state, drawn), id, drawn), { answer: 'done' }];
+}
+
+function hold(state: State, { amount, id }: Of<'hold'>): Step {
+  const available = balanceIn(state);
+  if (available < amount) return [state, { answer: 'insufficient', available }];
+  const drawn = draw(state, amount);
+  return [{ ...taken(state, drawn), holds: new Map(state.holds).set(id, drawn) }, { answer: 'done' }];
+}
+
+/**
+ * Spends the oldest held credits first. The rest returns; if the hold is too small, the balance covers the difference.
+ */
+function capture(state: State, { hold, amount, id }: Of<'capture'>): Step {
+  const parts = state.holds.get(hold);
+  if (parts === undefined) return [state, { answer: 'no hold' }];
+  const held = sumOf(parts);
+  const available = held + balanceIn(state);
+  if (available < amount) return [state, { answer: 'insufficient', available }];
+  let left = amount;
+  const kept: Part[] = [];
+  const returned: Part[] = [];
+  for (const { place, amount: of } of parts) {
+    const captured = Math.min(left, of);
+    left -= captured;
+    if (captured > 0) kept.push({ place, amount: captured });
+    if (of > captured) returned.push({ place, amount: of - captured });
+  }
+  const further = left > 0 ? draw(state, left) : [];
+  const after = taken(taken(closed(state, hold), returned, -1), further);
+  return [spent(after, id, [...kept, ...further]), { answer: 'closed', amount, returned: sumOf(returned) }];
+}
+
+function release(state: State, { hold }: Of<'release'>): Step {
+  const parts = state.holds.get(hold);
+  if (parts === undefined) return [state, { answer: 'no hold' }];
+  const amount = sumOf(parts);
+  return [taken(closed(state, hold), parts, -1), { answer: 'closed', amount, returned: amount }];
+}
+
+/** Returns credits in reverse order of drawing. */
+function refund(state: State, { of, amount }: Of<'refund'>): Step {
+  const parts = state.spent.get(of) ?? [];
+  const refundable = sumOf(parts);
+  if (amount > refundable) return [state, { answer: 'too large', refundable }];
+  let left = amount;
+  const given = parts.toReversed().map(({ place, amount: of }) => {
+    const back = Math.min(left, of);
+    left -= back;
+    return { place, amount: back };
   });
-  return [after, { answer: 'done' }];
+  const rest = parts.map(({ place, amount: of }, index) => {
+    const back = given[parts.length - 1 - index]?.amount ?? 0;
+    return { place, amount: of - back };
+  });
+  return [{ ...taken(state, given, -1), spent: new Map(state.spent).set(of, rest) }, { answer: 'done' }];
+}
+
+/** Draws the oldest credits first. The balance must cover the amount. */
+function draw({ cycles }: State, amount: number): Part[] {
+  let wanted = amount;
+  return cycles.flatMap(({ left }, place) => {
+    const drawn = Math.min(wanted, left);
+    wanted -= drawn;
+    return drawn > 0 ? { place, amount: drawn } : [];
+  });
+}
+
+/** @param sign −1 for credits that return */
+function taken(state: State, parts: readonly Part[], sign: 1 | -1 = 1): State {
+  const cycles = state.cycles.slice();
+  for (const { place, amount } of parts) {
+    const cycle = cycles[place] as HeldCycle;
+    cycles[place] = { ...cycle, left: cycle.left - sign * amount };
+  }
+  return { ...state, cycles };
+}
+
+function closed(state: State, hold: string): State {
+  const holds = new Map(state.holds);
+  holds.delete(hold);
+  return { ...state, holds };
+}
+
+/** Records which credits a transaction spent, with one entry for each cycle, in the order of the first draws. */
+function spent(state: State, id: string, drawn: readonly Part[]): State {
+  const amounts = new Map<number, number>();
+  for (const { place, amount } of drawn) amounts.set(place, (amounts.get(place) ?? 0) + amount);
+  const parts = [...amounts].map(([place, amount]) => ({ place, amount }));
+  return { ...state, spent: new Map(state.spent).set(id, parts) };
+}
+
+function balanceIn({ cycles }: State): number {
+  return cycles.reduce((sum, { left }) => sum + left, 0);
+}
+
+function heldIn({ holds }: State): number {
+  return [...holds.values()].reduce((sum, parts) => sum + sumOf(parts), 0);
+}
+
+function sumOf(parts: readonly Part[]): number {
+  return parts.reduce((sum, { amount }) => sum + amount, 0);
 }

@@ -1,10 +1,10 @@
-// Sends a thousand requests at once, for one credit each, to an end user with a hundred credits, and counts how many
-// succeed. They are pipelined on a few sockets, so that many are in one batch, or sent on many sockets, so that their
-// order varies.
+// Sends a thousand requests at once for an end user with a hundred credits, and counts how many succeed. Each request
+// is for one credit, or all are for the same hold or subtraction. They are pipelined on a few sockets, so that many are
+// in one batch, or sent on many sockets, so that their order varies.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { AnswerReader } from '../load/answer-reader.ts';
+import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 
 export const REQUESTS = 1_000;
 export const CREDITS = 100;
@@ -12,6 +12,18 @@ export const FEW_SOCKETS = 4;
 export const MANY_SOCKETS = 1_000;
 
 const ANSWERS_MS_MAX = 30_000;
+
+/** For each race, how many requests must succeed, the status of the others, and the balance that must be left. */
+export const RACES = {
+  'subtract one credit each': { granted: CREDITS, refused: 402, left: 0 },
+  'hold one credit each': { granted: CREDITS, refused: 402, left: 0 },
+  'capture the same hold': { granted: 1, refused: 404, left: 0 },
+  'release the same hold': { granted: 1, refused: 404, left: CREDITS },
+  'refund one credit each': { granted: CREDITS, refused: 409, left: CREDITS },
+  'refund the same subtraction': { granted: 1, refused: 409, left: CREDITS },
+} as const;
+
+export type Race = keyof typeof RACES;
 
 interface Line {
   readonly socket: Socket;
@@ -24,6 +36,7 @@ export class Spenders {
   readonly #key: string;
   readonly #statuses = new Map<number, number>();
   #missing = 0;
+  #latest: Answer | null = null;
   #onEnd: (trouble: Error | null) => void = () => {};
 
   static async open(ports: readonly number[], sockets: number, key: string): Promise<Spenders> {
@@ -38,7 +51,7 @@ export class Spenders {
   private constructor(sockets: readonly Socket[], key: string) {
     this.#key = key;
     this.#lines = sockets.map((socket) => {
-      const reader = new AnswerReader(({ status }) => this.#count(status));
+      const reader = new AnswerReader((answer) => this.#count(answer));
       socket.on('data', (chunk: Buffer) => reader.push(chunk));
       socket.on('error', (error) => this.#onEnd(error));
       socket.on('close', () => this.#onEnd(new Error('the server closed a connection')));
@@ -46,11 +59,16 @@ export class Spenders {
     });
   }
 
-  /** @returns the number of responses by status */
-  async spend(user: string): Promise<ReadonlyMap<number, number>> {
-    await this.#send(1, () => requestOf('/add', this.#key, { end_user_id: user, amount: CREDITS }));
-    const request = requestOf('/subtract', this.#key, { end_user_id: user, amount: 1 });
-    return this.#send(REQUESTS, (count) => request.repeat(count));
+  /** @returns the number of responses by status, and the balance of the end user afterwards */
+  async run(race: Race, user: string): Promise<{ statuses: ReadonlyMap<number, number>; left: number }> {
+    const one = (path: string, fields: object) =>
+      this.#one(requestOf(path, this.#key, { end_user_id: user, ...fields }));
+    await one('/add', { amount: CREDITS });
+    const [path, fields] = await prepared(race, one);
+    const request = requestOf(path, this.#key, { end_user_id: user, ...fields });
+    const statuses = await this.#send(REQUESTS, (count) => request.repeat(count));
+    const { body } = await this.#one(requestOf(`/get-active-balance?end_user_id=${user}`, this.#key, null));
+    return { statuses, left: JSON.parse(body).active_balance };
   }
 
   close(): void {
@@ -73,39 +91,82 @@ export class Spenders {
     return new Map(this.#statuses);
   }
 
-  #count(status: number): void {
+  async #one(request: string): Promise<Answer> {
+    await this.#send(1, () => request);
+    return this.#latest as Answer;
+  }
+
+  #count(answer: Answer): void {
+    const { status } = answer;
+    this.#latest = answer;
     this.#statuses.set(status, (this.#statuses.get(status) ?? 0) + 1);
     this.#missing -= 1;
     if (this.#missing === 0) this.#onEnd(null);
   }
 }
 
-function requestOf(path: string, key: string, fields: unknown): string {
+/** Makes the hold or the subtraction that the requests of a race need. @returns the request */
+async function prepared(
+  race: Race,
+  one: (path: string, fields: object) => Promise<Answer>,
+): Promise<readonly [path: string, fields: object]> {
+  switch (race) {
+    case 'subtract one credit each':
+      return ['/subtract', { amount: 1 }];
+    case 'hold one credit each':
+      return ['/hold', { amount: 1 }];
+    case 'capture the same hold':
+    case 'release the same hold': {
+      const { body } = await one('/hold', { amount: CREDITS });
+      return [race === 'capture the same hold' ? '/capture' : '/release', { hold_id: JSON.parse(body).hold_id }];
+    }
+    case 'refund one credit each':
+    case 'refund the same subtraction': {
+      const { head } = await one('/subtract', { amount: CREDITS });
+      const fields = { transaction_id: /\r\ntransaction-id: *(\S+)/i.exec(head)?.[1] };
+      return ['/refund', race === 'refund one credit each' ? { ...fields, amount: 1 } : fields];
+    }
+  }
+}
+
+/** @param fields null for a GET */
+function requestOf(path: string, key: string, fields: object | null): string {
+  const method = fields === null ? 'GET' : 'POST';
+  const begin = `${method} ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\n`;
+  if (fields === null) return `${begin}\r\n`;
   const body = JSON.stringify(fields);
-  return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${key}\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+  return `${begin}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
 export interface DoubleSpends {
   readonly rounds: number;
   readonly requests: number;
-  /** Requests that succeeded although the credits were already spent. */
+  /** Requests that succeeded although the credits were already spent or returned. */
   readonly overGrants: number;
-  /** Rounds with any responses other than a hundred 200 and nine hundred 402. */
+  /** A sentence for each round whose responses differ from `RACES`. */
   readonly faults: readonly string[];
 }
 
-/** @param spenders each of them runs its rounds one after the other */
-export async function doubleSpends(spenders: readonly Spenders[], rounds: number): Promise<DoubleSpends> {
+/** @param spenders each runs all rounds; the rounds take the races in turn */
+export async function doubleSpends(
+  spenders: readonly Spenders[],
+  rounds: number,
+  races: readonly Race[] = ALL_RACES,
+): Promise<DoubleSpends> {
   const faults: string[] = [];
   let overGrants = 0;
   for (let round = 0; round < rounds; round++) {
+    const race = races[round % races.length] as Race;
+    const { granted, refused, left } = RACES[race];
     for (const each of spenders) {
-      const statuses = await each.spend(crypto.randomUUID());
-      const granted = statuses.get(200) ?? 0;
-      overGrants += Math.max(0, granted - CREDITS);
-      if (granted !== CREDITS || statuses.get(402) !== REQUESTS - CREDITS)
-        faults.push(`round ${round}: ${JSON.stringify([...statuses])}`);
+      const found = await each.run(race, crypto.randomUUID());
+      const succeeded = found.statuses.get(200) ?? 0;
+      overGrants += Math.max(0, succeeded - granted);
+      if (succeeded !== granted || found.statuses.get(refused) !== REQUESTS - granted || found.left !== left)
+        faults.push(`round ${round}, ${race}: ${JSON.stringify([...found.statuses])}, ${found.left} are left`);
     }
   }
   return { rounds: rounds * spenders.length, requests: rounds * spenders.length * REQUESTS, overGrants, faults };
 }
+
+export const ALL_RACES = Object.keys(RACES) as Race[];

@@ -58,14 +58,14 @@ export function checkLinearizable<State, Input, Output>(
   let done = 0n;
   let stuckAt: Operation<Input, Output> | null = null;
   let end = head.after;
-  // Try unknown operations last, because most of them do not affect the others.
+  // Try operations with an unknown outcome last, because most of them do not affect the others.
   let isUnknownsTurn = false;
   for (let steps = 0; unfinished > 0; steps++) {
     if (steps > STEPS_MAX) throw new Error(`no verdict after ${STEPS_MAX} steps over ${history.length} operations`);
     if (end?.isCall) {
       const { input, output } = end.operation;
       const next = isUnknownsTurn === (output === null) ? step(state, input, output) : null;
-      // Skip an unknown operation that does not change the state.
+      // Skip an operation with an unknown outcome that does not change the state.
       const isIdle = next !== null && output === null && nameOf(next) === nameOf(state);
       if (next === null || isIdle || !isNew(seen, `${(done | end.bit).toString(36)} ${nameOf(next)}`)) {
         end = end.after;

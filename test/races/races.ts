@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
-import { type DoubleSpends, doubleSpends, FEW_SOCKETS, MANY_SOCKETS, Spenders } from './double-spend.ts';
+import { ALL_RACES, type DoubleSpends, doubleSpends, FEW_SOCKETS, MANY_SOCKETS, Spenders } from './double-spend.ts';
 import { type Findings, recordOnPostgres, recordOnSqlite, SIZE } from './linearizable.ts';
 
 const { values } = parseArgs({
@@ -66,7 +66,7 @@ try {
     join(import.meta.dirname, 'unlocked-service.ts'),
   );
   const spender = await Spenders.open([control.port], MANY_SOCKETS, '');
-  const broken = await doubleSpends([spender], 3);
+  const broken = await doubleSpends([spender], ALL_RACES.length);
   spender.close();
   await control.end('SIGKILL');
   print(lineOf('control without a lock', broken));

@@ -1,13 +1,19 @@
 // Clients that send concurrent calls for a few end users over HTTP, and record the time and the response of each call.
 // These histories are checked for linearizability. Half of the clients send their writes with an idempotency key and
-// repeat them, to any process, until they know the outcome. The others look up the outcome of a call without a response
-// at the end, in the list of transactions: every amount is unique.
+// repeat them, to any process, until the outcome is known. For the other clients, calls without a response are looked
+// up at the end in the list of transactions, in which every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';
-import { CREDITS, type CreditsInput, type CreditsOutput, type HeldCycle, nameOf } from './credits-specification.ts';
+import {
+  balanceText,
+  CREDITS,
+  type CreditsInput,
+  type CreditsOutput,
+  type HeldCycle,
+} from './credits-specification.ts';
 import { checkLinearizable, type Operation } from './linearizability.ts';
 
 export type History = Operation<CreditsInput, CreditsOutput>[];
@@ -25,6 +31,8 @@ export interface RecordedRun {
 
 interface HttpReply {
   readonly status: number;
+  /** The id of the transaction that the request made, or an empty string. */
+  readonly transactionId: string;
   // biome-ignore lint/suspicious/noExplicitAny: any response document of the API
   readonly body: any;
 }
@@ -35,7 +43,7 @@ const RETRIES_MAX = 500;
 
 export class RecordedClients {
   readonly histories = new Map<string, History>();
-  /** Calls with a response that they had no effect. They are not part of a history. */
+  /** The number of calls that had no effect according to their response. The histories do not contain these calls. */
   turnedAway = 0;
   /** The number of retries with the same idempotency key. */
   repeated = 0;
@@ -43,6 +51,9 @@ export class RecordedClients {
   readonly #agent = new Agent({ keepAlive: true });
   /** The amounts that were used, by end user. */
   readonly #amounts = new Map<string, Set<number>>();
+  /** By end user: the ids of holds, and of transactions that spent credits, from the responses. */
+  readonly #holds = new Map<string, string[]>();
+  readonly #spent = new Map<string, string[]>();
   #serial = 0;
 
   constructor(run: RecordedRun) {
@@ -91,43 +102,76 @@ export class RecordedClients {
     // A read without a response adds no information.
     if (output === null && input.call === 'balance') return;
     if (output === null) this.unknown += 1;
-    this.histories.get(user)?.push({ input, output, calledAt, returnedAt: performance.now() });
+    const known = output === null ? input : { ...input, ...('id' in input ? { id: reply?.transactionId ?? '' } : {}) };
+    if (output?.answer === 'done' || output?.answer === 'closed') this.#remember(user, known);
+    this.histories.get(user)?.push({ input: known, output, calledAt, returnedAt: performance.now() });
+  }
+
+  #remember(user: string, input: CreditsInput): void {
+    if (!('id' in input)) return;
+    const ids = input.call === 'hold' ? this.#holds : this.#spent;
+    ids.set(user, [...(ids.get(user) ?? []), input.id]);
   }
 
   #someCall(user: string): CreditsInput {
     const { random } = this.#run;
     const call = random.pick(CALLS);
-    if (call === 'stop' || call === 'balance') return { call };
+    const recent = (ids: readonly string[] = []) => ids.at(-1 - random.below(RECENT)) ?? ids.at(-1);
+    const hold = recent(this.#holds.get(user));
+    const of = recent(this.#spent.get(user));
+    switch (call) {
+      case 'stop':
+      case 'balance':
+        return { call };
+      case 'release':
+        return hold === undefined ? { call: 'balance' } : { call, hold };
+      case 'capture':
+        return hold === undefined ? { call: 'balance' } : { call, hold, amount: this.#newAmount(user), id: '' };
+      case 'refund':
+        return of === undefined ? { call: 'balance' } : { call, of, amount: this.#newAmount(user) };
+      case 'subtract':
+      case 'hold':
+        return { call, amount: this.#newAmount(user), id: '' };
+      case 'add':
+      case 'start':
+        return { call, amount: this.#newAmount(user) };
+    }
+  }
+
+  #newAmount(user: string): number {
+    const { random } = this.#run;
     const used = this.#amounts.get(user) ?? new Set();
     this.#amounts.set(user, used);
     let amount = 1;
     while (used.has(amount)) amount = 1 + random.below(AMOUNTS);
     used.add(amount);
-    return { call, amount };
+    return amount;
   }
 
   /** Looks up the unknown outcomes. Calls that had no effect are removed from the history. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
-    const happened = new Set(await this.#amountsOf(user));
+    const happened = [...(await this.#listOf(user, '')), ...(await this.#listOf(user, '&kind=hold'))];
     const returnedAt = performance.now();
     const settled = history.flatMap((operation): History => {
       const { input, output } = operation;
+      // A release or a stop without a response stays unknown.
       if (output !== null || !('amount' in input)) return [operation];
       const { call, amount } = input;
-      if (!happened.has(call === 'subtract' ? -amount : amount)) return [];
-      return [
-        { ...operation, returnedAt, output: call === 'start' ? { answer: 'started', amount } : { answer: 'done' } },
-      ];
+      const kind = call === 'start' ? 'start-cycle' : call;
+      const entry = happened.find((each) => each.kind === kind && amountIn(each) === amount);
+      if (entry === undefined) return [];
+      const known = 'id' in input ? { ...input, id: entry.transaction_id } : input;
+      return [{ ...operation, input: known, returnedAt, output: outputIn(call, amount, entry) }];
     });
     this.histories.set(user, settled);
   }
 
-  async #amountsOf(user: string): Promise<number[]> {
-    const path = `/get-all-user-transactions?end_user_id=${user}`;
+  async #listOf(user: string, filter: string): Promise<readonly ListedEntry[]> {
+    const path = `/get-all-user-transactions?end_user_id=${user}&details=true${filter}`;
     for (let tries = 0; tries < RETRIES_MAX; tries++) {
       const reply = await this.#exchange(this.#run.random.pick(this.#run.ports()), 'GET', path, {});
-      if (reply?.status === 200) return reply.body.transactions.map(({ amount }: { amount: number }) => amount);
+      if (reply?.status === 200) return reply.body.transactions;
       await sleep(RETRY_PAUSE_MS);
     }
     assert.fail('reading the transactions failed');
@@ -147,7 +191,13 @@ export class RecordedClients {
 
   #send(port: number, user: string, input: CreditsInput, idempotencyKey: string | null): Promise<HttpReply | null> {
     if (input.call === 'balance') return this.#exchange(port, 'GET', `/get-active-balance?end_user_id=${user}`, {});
-    const fields = { end_user_id: user, ...('amount' in input ? { amount: input.amount } : {}) };
+    const fields = {
+      end_user_id: user,
+      ...('amount' in input ? { amount: input.amount } : {}),
+      ...('hold' in input ? { hold_id: input.hold } : {}),
+      ...('of' in input ? { transaction_id: input.of } : {}),
+      ...(input.call === 'hold' ? { expires_in_seconds: HOLD_SECONDS } : {}),
+    };
     const headers = { 'content-type': 'application/json' };
     const keyed = idempotencyKey === null ? headers : { ...headers, 'idempotency-key': idempotencyKey };
     return this.#exchange(port, 'POST', PATHS[input.call], keyed, JSON.stringify(fields));
@@ -166,7 +216,11 @@ export class RecordedClients {
     return new Promise((resolve) => {
       const outgoing = request(options, (incoming) => {
         incoming.toArray().then(
-          (chunks) => resolve({ status: incoming.statusCode ?? 0, body: JSON.parse(Buffer.concat(chunks).toString()) }),
+          (chunks) => {
+            const { statusCode: status = 0, headers } = incoming;
+            const transactionId = String(headers['transaction-id'] ?? '');
+            resolve({ status, transactionId, body: JSON.parse(Buffer.concat(chunks).toString()) });
+          },
           () => resolve(null),
         );
       });
@@ -177,11 +231,46 @@ export class RecordedClients {
   }
 }
 
-/** The calls, repeated by how often they are used. */
-const CALLS = ['add', 'subtract', 'subtract', 'subtract', 'start', 'stop', 'balance', 'balance', 'balance'] as const;
+/** The kinds of calls. Each entry is chosen with the same probability. */
+const CALLS = [
+  ...(['add', 'add', 'subtract', 'subtract', 'subtract', 'start', 'stop'] as const),
+  ...(['hold', 'hold', 'capture', 'capture', 'release', 'refund', 'refund'] as const),
+  ...(['balance', 'balance', 'balance', 'balance'] as const),
+] as const;
 const AMOUNTS = 400;
+/** Calls choose from this many recent holds and transactions: few, so that several calls often choose the same one. */
+const RECENT = 2;
+/** Longer than any history takes, so that no hold lapses. */
+const HOLD_SECONDS = 86_400;
 
-const PATHS = { add: '/add', subtract: '/subtract', start: '/start-cycle', stop: '/stop-cycle' } as const;
+const PATHS = {
+  add: '/add',
+  subtract: '/subtract',
+  start: '/start-cycle',
+  stop: '/stop-cycle',
+  hold: '/hold',
+  capture: '/capture',
+  release: '/release',
+  refund: '/refund',
+} as const;
+
+/** An entry of a list with details. */
+interface ListedEntry {
+  readonly transaction_id: string;
+  readonly kind: string;
+  readonly amount: number;
+  /** The change of the held credits; absent if there is none. */
+  readonly held?: number;
+}
+
+function amountIn({ kind, amount, held = 0 }: ListedEntry): number {
+  return kind === 'hold' ? held : Math.abs(amount);
+}
+
+function outputIn(call: CreditsInput['call'], amount: number, { held = 0 }: ListedEntry): CreditsOutput {
+  if (call === 'start') return { answer: 'started', amount };
+  return call === 'capture' ? { answer: 'closed', amount, returned: Math.max(0, -held - amount) } : { answer: 'done' };
+}
 
 function isTurnedAway({ body }: HttpReply): boolean {
   return body.error === 'StoreUnavailable' || body.error === 'Overloaded';
@@ -191,19 +280,28 @@ function outputOf({ call }: CreditsInput, { status, body }: HttpReply): CreditsO
   switch (`${status} ${body.error ?? call}`) {
     case '200 add':
     case '200 subtract':
+    case '200 hold':
+    case '200 refund':
       return { answer: 'done' };
+    case '200 capture':
+    case '200 release':
+      return { answer: 'closed', amount: body.amount, returned: body.returned };
     case '200 start':
       return { answer: 'started', amount: body.amount };
     case '200 stop':
       return { answer: 'stopped', amount: body.amount };
     case '200 balance':
-      return { answer: 'balance', cycles: nameOf(body.active_balance_by_cycle.map(heldCycle)) };
+      return { answer: 'balance', text: balanceText(body.active_balance_by_cycle.map(heldCycle), body.held ?? 0) };
     case '402 InsufficientFunds':
       return { answer: 'insufficient', available: body.available };
     case '409 CycleAlreadyActive':
       return { answer: 'already active', amount: body.cycle.amount };
     case '404 CycleNotFound':
       return { answer: 'no cycle' };
+    case '404 HoldNotFound':
+      return { answer: 'no hold' };
+    case '409 RefundTooLarge':
+      return { answer: 'too large', refundable: body.refundable };
     default:
       throw new Error(`${call} returned ${status} ${JSON.stringify(body)}`);
   }

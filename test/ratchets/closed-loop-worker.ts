@@ -1,5 +1,5 @@
-// A client in a separate thread, so that its allocations are not counted as the server's. It uses one connection and
-// sends one request after the other.
+// A client in a separate thread, so that its allocations are not counted for the server. It uses one connection and
+// sends one request at a time.
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
@@ -35,8 +35,8 @@ function next(): void {
 }
 
 await once(socket, 'connect');
-// The parent posts the number of requests to send; the reply is the number of responses with status 200. 0 ends the
-// client.
+// The parent posts the number of requests to send, and the client posts the number of responses with status 200. The
+// number 0 ends the client.
 parentPort?.on('message', (requests: number) => {
   [left, answered] = [requests, 0];
   if (requests > 0) return next();

@@ -9,17 +9,23 @@ import type { Command } from '../../src/ledger/command.ts';
 import { openPostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { TcpProxy } from '../store/postgres/tcp-proxy.ts';
+import { EndUser } from '../store/temporary-ledger.ts';
 
 const BATCH = 64;
 const BATCHES = 20;
 
-/** The exact number for a batch of 64 subtractions of 64 end users. */
+/** For a batch of 64 subtractions by different end users. */
 const ROUND_TRIPS = 2;
 /** Begin: 2. Lock, read the time, read the cycles: 3. Write cycles and postings: 1. Lift the timeout, commit: 2. */
 const STATEMENTS = 2 + 3 + 1 + 2;
-/** One more statement if a snapshot is due: by chance, after one of 128 transactions on average. */
+/**
+ * A batch that stores a snapshot needs one more statement. By chance, that happens after one of 128 transactions on
+ * average.
+ */
 const SNAPSHOT_STATEMENTS = 1;
-/** For one subtraction. `full_page_writes` is off, or the count would depend on the time of the last checkpoint. */
+/**
+ * For one subtraction. `full_page_writes` is off: otherwise, the count would depend on the time of the last checkpoint.
+ */
 const LOG_BYTES_MAX = 610;
 
 let server: PostgresServer;
@@ -51,30 +57,20 @@ describe('what a batch costs on PostgreSQL', () => {
       const shared = { account: 1, actor: 'key:1' };
       await write(batchOf((endUser) => ({ kind: 'add', ...shared, endUser, amount: 1_000, validityDays: 31 })));
       const subtract = () => write(batchOf((endUser) => ({ kind: 'subtract', ...shared, endUser, amount: 1 })));
-      // The first batches also prepare statements, so they are not counted.
+      // The first batches are not counted, because they also prepare statements.
       for (let batch = 0; batch < 3; batch++) await subtract();
       const snapshotsBefore = await batchesWithSnapshots(direct);
       const logBefore = await logPosition(direct);
-      const counted = { pieces: 0, statements: 0, syncs: 0 };
-      proxy.rule = (bytes) => {
-        const types = messagesIn(bytes);
-        const executed = types.filter((type) => type === MESSAGE_TYPES.execute).length;
-        const isHeartbeat = bytes.includes('scrip.clock');
-        if (executed === 0 || isHeartbeat) return 'pass';
-        counted.pieces += 1;
-        counted.statements += executed;
-        counted.syncs += types.filter((type) => type === MESSAGE_TYPES.sync).length;
-        return 'pass';
-      };
+      const counted = countIn(proxy);
       for (let batch = 0; batch < BATCHES; batch++) {
         const outcomes = await subtract();
         assert(outcomes.every((outcome) => outcome?.refused === null));
       }
-      proxy.rule = () => 'pass';
+      const { answered: _, ...costs } = stopCounting(proxy, counted);
       const logBytes = ((await logPosition(direct)) - logBefore) / (BATCHES * BATCH);
       const withSnapshots = (await batchesWithSnapshots(direct)) - snapshotsBefore;
-      t.diagnostic(`${JSON.stringify(counted)} in ${BATCHES} batches, ${logBytes} bytes of log a subtraction`);
-      assert.deepEqual(counted, {
+      t.diagnostic(`${JSON.stringify(costs)} in ${BATCHES} batches, ${logBytes} bytes of log a subtraction`);
+      assert.deepEqual(costs, {
         pieces: ROUND_TRIPS * BATCHES,
         statements: STATEMENTS * BATCHES + SNAPSHOT_STATEMENTS * withSnapshots,
         syncs: ROUND_TRIPS * BATCHES,
@@ -87,11 +83,89 @@ describe('what a batch costs on PostgreSQL', () => {
   });
 });
 
+/** The traffic between the store and PostgreSQL, without the heartbeat. */
+interface Counted {
+  pieces: number;
+  statements: number;
+  syncs: number;
+  /** The bytes that PostgreSQL sends. */
+  answered: number;
+}
+
+function countIn(proxy: TcpProxy): Counted {
+  const counted = { pieces: 0, statements: 0, syncs: 0, answered: 0 };
+  let isHeartbeat = false;
+  proxy.rule = (bytes) => {
+    const types = messagesIn(bytes);
+    const executed = types.filter((type) => type === MESSAGE_TYPES.execute).length;
+    isHeartbeat = bytes.includes('scrip.clock');
+    if (executed === 0 || isHeartbeat) return 'pass';
+    counted.pieces += 1;
+    counted.statements += executed;
+    counted.syncs += types.filter((type) => type === MESSAGE_TYPES.sync).length;
+    return 'pass';
+  };
+  proxy.onAnswer = (bytes) => {
+    if (!isHeartbeat) counted.answered += bytes.length;
+  };
+  return counted;
+}
+
+function stopCounting(proxy: TcpProxy, counted: Counted): Counted {
+  proxy.rule = () => 'pass';
+  proxy.onAnswer = () => {};
+  return counted;
+}
+
+const OPEN_HOLDS = 1_000;
+
+describe('what holds cost on PostgreSQL', () => {
+  test('a subtraction does not load the 1,000 open holds of an end user, and a hold, a release or a refund takes two round trips', async (t) => {
+    const direct = await server.createDatabase();
+    const proxy = await TcpProxy.to(server.port);
+    const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
+    const { ledger } = await openPostgresStore({ url: proxy.url(direct), ...options });
+    const transactionOf = async (command: Command) => {
+      const [outcome] = await ledger.write([command], () => {});
+      assert(outcome?.refused === null);
+      return outcome.transactionId as string;
+    };
+    const costsOf = async (command: Command) => {
+      const counted = countIn(proxy);
+      await transactionOf(command);
+      return stopCounting(proxy, counted);
+    };
+    try {
+      const [free, holding] = [new EndUser(1, 1), new EndUser(1, 2)];
+      await ledger.write([free.add(10_000), holding.add(10_000)], () => {});
+      for (let held = 0; held < OPEN_HOLDS - 1; held += 111)
+        await ledger.write(
+          Array.from({ length: 111 }, () => holding.hold(1)),
+          () => {},
+        );
+      const spent = await transactionOf(free.subtract(1));
+      const released = await transactionOf(free.hold(1));
+      for (const command of [holding.hold(1), free.refund(spent), free.release(released)])
+        assert.equal((await costsOf(command)).pieces, ROUND_TRIPS, command.kind);
+      assert.equal((await ledger.load(holding.key)).state.holds.length, OPEN_HOLDS);
+      const [without, beside] = [await costsOf(free.subtract(1)), await costsOf(holding.subtract(1))];
+      t.diagnostic(`${JSON.stringify(without)} without holds, ${JSON.stringify(beside)} beside ${OPEN_HOLDS}`);
+      // The batch may store a snapshot.
+      for (const { pieces, statements } of [without, beside])
+        assert(pieces === ROUND_TRIPS && statements <= STATEMENTS + SNAPSHOT_STATEMENTS);
+      assert(beside.answered < without.answered + 100, `${beside.answered} bytes`);
+    } finally {
+      await ledger.close();
+      await proxy.close();
+    }
+  });
+});
+
 describe('a database that was never analyzed', () => {
   test('a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
-    // Migrates the database first, so that the scans of the migrations are not counted.
+    // Creates the schema first, so that the scans of the migrations are not counted.
     await (await openPostgresStore(options)).ledger.close();
     const scans = await tableScans(url);
     const { ledger } = await openPostgresStore(options);
@@ -113,8 +187,8 @@ describe('a database that was never analyzed', () => {
 });
 
 /**
- * The number of index scans (`found`) and sequential scans (`read`) of the tables that a batch uses. Waits until all
- * connections are closed, because a connection may report its counts as late as that.
+ * Returns the number of index scans (`found`) and sequential scans (`read`) of the tables that a batch uses. Waits
+ * until all connections are closed, because a connection may report its counts only then.
  */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
   const database = new URL(url).pathname.slice(1);
@@ -122,13 +196,16 @@ async function tableScans(url: string): Promise<{ found: number; read: number }>
   while ((await server.query(connected, database)).rows.length > 0) await sleep(10);
   const { rows } = await server.query(
     `SELECT sum(idx_scan)::float8 AS found, sum(seq_scan)::float8 AS read FROM pg_stat_user_tables
-     WHERE schemaname = 'scrip' AND relname IN ('end_users', 'cycles')`,
+     WHERE schemaname = 'scrip' AND relname IN ('end_users', 'cycles', 'holds')`,
     database,
   );
   return { found: Number(rows[0].found), read: Number(rows[0].read) };
 }
 
-/** The ids of the transactions of a batch begin with its instant, which differs from batch to batch. */
+/**
+ * Counts the batches that stored a snapshot. A transaction id begins with the instant of its batch, and no two batches
+ * have the same instant.
+ */
 async function batchesWithSnapshots(url: string): Promise<number> {
   const { rows } = await server.query(
     'SELECT count(DISTINCT left(transaction_id::text, 13)) AS batches FROM scrip.snapshots',

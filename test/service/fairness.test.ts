@@ -1,5 +1,6 @@
-// Two accounts on a real server: one floods it on hundreds of connections, the other sends a few requests at a time.
-// The test asserts that all requests of the second account succeed. It prints their times, which depend on the machine.
+// Two accounts on a real server: one floods the server on hundreds of connections, the other sends a few requests at a
+// time. All requests of the second account must succeed. Their times are only printed, because they depend on the
+// machine.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -44,8 +45,7 @@ function add(agent: Agent, url: string, key: string): Promise<{ status: number; 
 }
 
 /**
- * Sends additions on a few connections; each connection sends the next request when it has the response to the previous
- * one.
+ * Sends additions on a few connections. Each connection waits for the response to its request before it sends the next.
  */
 async function measure(agent: Agent, url: string, key: string): Promise<{ times: number[]; statuses: number[] }> {
   const times: number[] = [];
@@ -97,7 +97,7 @@ test('while one account floods the server, all requests of another account succe
   flood.send('stop');
   const [counts] = (await counted) as [Record<string, number>];
   t.diagnostic(`alone: ${summary(alone.times)}`);
-  t.diagnostic(`on another server, while the machine is busy with the flood: ${summary(apart.times)}`);
+  t.diagnostic(`on another server, while the flood keeps the machine busy: ${summary(apart.times)}`);
   t.diagnostic(`during the flood: ${summary(beside.times)}`);
   t.diagnostic(`the flood: ${JSON.stringify(counts)}`);
   assert(beside.times.length > 0);

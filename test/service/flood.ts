@@ -10,7 +10,7 @@ const [port = '', key = '', connections = '', pipelined = ''] = process.argv.sli
 /** The number of responses by status. */
 const counts: Record<string, number> = {};
 
-/** By this many responses, all connections are open and their requests are queued. */
+/** After this many responses, all connections are open and have requests in the queue. */
 const FIRST_RESPONSES = 1_000;
 let responses = 0;
 

@@ -1,5 +1,4 @@
-// How long the service keeps idempotency records with the default settings, on a clock that the test moves by hours and
-// days.
+// How long the service keeps idempotency records with the default settings. The test moves the clock by hours and days.
 
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
@@ -7,11 +6,11 @@ import { readConfig } from '../../src/config.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import { eventually, MovableClock, type Scrip, someone, startScrip } from '../http/running-service.ts';
 
-/** Moves the clock and waits until the service has deleted the records that are expired then. */
+/** Moves the clock and waits until the service has deleted all expired idempotency records. */
 async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promise<void> {
   const sweep = mock.method(scrip.service.stores.ledger, 'deleteExpiredRecords');
   clock.set(instant);
-  // The first call may have begun before the clock moved.
+  // Wait for two sweeps, because the first may have begun before the clock moved.
   await eventually(() => sweep.mock.callCount() >= 2, 'two sweeps');
   sweep.mock.restore();
 }

@@ -26,7 +26,7 @@ after(() => postgres.remove());
 interface Service {
   readonly secret: string;
   readonly users: readonly string[];
-  /** The running servers. A killed server is replaced by a new one. */
+  /** The running servers. A new server replaces a killed one. */
   servers: Server[];
   start(): Promise<Server>;
 }

@@ -8,20 +8,28 @@ import { isDeepStrictEqual } from 'node:util';
 import { type Command, endUserText, type Outcome } from '../../src/ledger/command.ts';
 import type { IdempotencyRetention } from '../../src/store/ledger-store.ts';
 import { TotalsSum } from '../../src/store/totals.ts';
-import { type ModelOutcome, type ModelUser, ReferenceLedger } from '../model/reference-model.ts';
+import type { ModelBalance, ModelHistoryEntry, ModelOutcome, ModelUser } from '../model/model-types.ts';
+import { ReferenceLedger } from '../model/reference-model.ts';
+import { requestText } from './bodies.ts';
 import type { Reply } from './connection.ts';
 import type { Disk } from './disk.ts';
 import { faultsOfDisk } from './disk-audit.ts';
-import { type Operation, requestText } from './operation.ts';
+import { differenceFromModel, faultsOfHolds } from './holds-audit.ts';
+import type { Operation } from './operation.ts';
 import {
+  balanceHistoryText,
   balanceText,
   bodyOfSuccess,
+  comparablePage,
+  holdsText,
   type KnownTexts,
   listText,
+  pageText,
   problemOf,
   transactionTexts,
+  withoutRefundable,
 } from './predicted-replies.ts';
-import type { Witness } from './simulated-store.ts';
+import type { Witness, WitnessedRead } from './simulated-store.ts';
 
 /** One request of an operation: an operation may need several requests, and the network may duplicate a request. */
 export interface Attempt {
@@ -59,22 +67,28 @@ interface Loaded {
   readonly loadedAt: number;
 }
 
-interface Read {
-  readonly kind: 'balance' | 'transactions';
-  /** The expected text of the balance, or of each transaction. */
-  readonly texts: readonly string[];
-}
+/** A read and its expected result. */
+type Read =
+  | { readonly kind: 'balance'; readonly balance: ModelBalance }
+  | { readonly kind: 'balances'; readonly instants: readonly number[]; readonly balances: readonly ModelBalance[] }
+  | { readonly kind: 'transactions'; readonly texts: readonly string[] }
+  | { readonly kind: 'history'; readonly entries: readonly ModelHistoryEntry[] };
 
 class Watched {
   readonly ledger = new ReferenceLedger(0);
   readonly reads: Read[] = [];
   /** The instant of the latest read. */
   readAt = 0;
-  /** The instant of the latest renewal that a read returned before it was stored. */
-  renewalShown = 0;
-  /** The longest list of ids in a response, as one text: substrings of a response would keep all of it in memory. */
-  ids = '';
+  /** The instant of the latest renewal or lapse that a read returned before it was stored. */
+  dueShown = 0;
+  latestId = '';
 }
+
+/** The `number` of all operations that read everything at the end. */
+export const AT_REST = 0;
+
+/** A placeholder for the id of a transaction that the store did not make. */
+const NO_TRANSACTION = 'no transaction';
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
@@ -111,8 +125,8 @@ export class Auditor implements Witness {
     this.#attempts.set(command, attempt);
   }
 
-  balanceOf(user: ModelUser): number {
-    return this.#of(user).ledger.peekBalance(user);
+  ledgerOf(user: ModelUser): ReferenceLedger {
+    return this.#of(user).ledger;
   }
 
   committed(commands: readonly Command[], outcomes: readonly (Outcome | null)[], loaded: Loaded): void {
@@ -122,17 +136,18 @@ export class Auditor implements Witness {
       const attempt = this.#attempts.get(command);
       if (attempt === undefined)
         this.#fail('a command is committed without a request, or after its request was answered');
-      else this.#decide(attempt, command, loaded);
+      else this.#decide(attempt, command, outcomes[index] as Outcome, loaded);
     }
   }
 
-  #decide(attempt: Attempt, command: Command, { now, loadedAt }: Loaded): void {
+  /** @param committed the outcome from the store, of which only the id of the transaction is used */
+  #decide(attempt: Attempt, command: Command, committed: Outcome, { now, loadedAt }: Loaded): void {
     const { operation, watched } = attempt;
     if (attempt.decided !== null) this.#fail(`operation ${operation.number} is committed twice by one request`);
     if (attempt.isDenied)
       this.#fail(`operation ${operation.number} is committed after a response said that nothing happened`);
-    if (now < watched.renewalShown)
-      this.#fail(`operation ${operation.number} is decided before a renewal that a read returned`);
+    if (now < watched.dueShown)
+      this.#fail(`operation ${operation.number} is decided before a renewal or a lapse that a read returned`);
     if (operation.command === null) {
       this.#fail(`operation ${operation.number} should never have been decided`);
       return;
@@ -146,7 +161,9 @@ export class Auditor implements Witness {
       attempt.decided = { outcome, replayOf: isSame ? known : null, record: null };
     } else {
       watched.ledger.wall = now;
-      const outcome = watched.ledger.run(operation.command);
+      const id = (committed.refused === null ? committed.transactionId : null) ?? NO_TRANSACTION;
+      const outcome = watched.ledger.run(operation.command, id);
+      if (id !== NO_TRANSACTION) this.#judgeId(watched, id);
       const requestId = command.kind === 'settle' ? '' : (command.idempotency?.requestId ?? '');
       const request = requestText(operation.command);
       const isGrant = command.kind === 'add' || command.kind === 'start-cycle';
@@ -161,17 +178,33 @@ export class Auditor implements Witness {
     this.#trace(`operation ${operation.number} ${what}`);
   }
 
-  read(kind: 'balance' | 'transactions', user: ModelUser, now: number): void {
+  #judgeId(watched: Watched, id: string): void {
+    if (!UUID_VERSION_4.test(id)) this.#fail(`${id} is not a transaction id`);
+    if (id <= watched.latestId) this.#fail(`the id ${id} does not come after ${watched.latestId}`);
+    watched.latestId = id;
+  }
+
+  read(read: WitnessedRead, user: ModelUser, now: number): void {
     const watched = this.#of(user);
     // A read during a write sees the state before the write, but its instant may be later than the instant of the
     // write.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
-    watched.renewalShown = Math.max(watched.renewalShown, watched.ledger.renewalDue(user, watched.readAt));
-    const texts =
-      kind === 'balance'
-        ? [balanceText(user, watched.ledger.balanceAt(user, watched.readAt))]
-        : transactionTexts(watched.ledger.transactionsAt(user, watched.readAt), this.#texts);
-    watched.reads.push({ kind, texts });
+    watched.dueShown = Math.max(watched.dueShown, watched.ledger.latestDue(user, watched.readAt));
+    watched.reads.push(this.#foundBy(read, user, watched));
+  }
+
+  #foundBy(read: WitnessedRead, user: ModelUser, { ledger, readAt }: Watched): Read {
+    const { kind } = read;
+    switch (kind) {
+      case 'balance':
+        return { kind, balance: ledger.balanceAt(user, readAt) };
+      case 'balances':
+        return { ...read, balances: read.instants.map((at) => ledger.balanceAt(user, at)) };
+      case 'transactions':
+        return { kind, texts: transactionTexts(ledger.transactionsAt(user, readAt), this.#texts) };
+      case 'history':
+        return { kind, entries: ledger.historyAt(user, readAt) };
+    }
   }
 
   expired(names: readonly string[], now: number, at: number): void {
@@ -244,33 +277,28 @@ export class Auditor implements Witness {
 
   #judgeRead({ operation, watched, readsBefore }: Attempt, { status, body }: Reply): void {
     assert.equal(status, 200);
-    const isBalance = operation.kind === 'balance';
-    const { text, ids } = isBalance ? { text: body, ids: [] } : withoutIds(body);
-    let expected: string | undefined;
-    for (let index = watched.reads.length - 1; index >= readsBefore && expected !== text; index--) {
-      const { kind, texts } = watched.reads[index] as Read;
-      if (kind === operation.kind) expected = isBalance ? texts[0] : listText(operation.user, texts);
+    const comparable = comparableFor(operation);
+    const text = comparable(body);
+    let expected: string | null = null;
+    for (let index = watched.reads.length - 1; index >= readsBefore; index--) {
+      const predicted = predictedBy(operation, watched.reads[index] as Read);
+      if (predicted === null) continue;
+      expected = comparable(predicted);
+      if (expected === text) return;
     }
-    if (expected !== text) assert.fail(`expected ${expected}`);
-    if (isBalance) return;
-    ids.forEach((id, index) => {
-      if (!UUID_VERSION_4.test(id)) assert.fail(`${id} is not a transaction id`);
-      if (index > 0 && id >= (ids[index - 1] as string)) assert.fail('the ids of a list descend without duplicates');
-    });
-    this.#compareIds(watched, ids.join(''));
-  }
-
-  /** The shorter of two lists of an end user is the end of the longer list: listed transactions never change. */
-  #compareIds(watched: Watched, ids: string): void {
-    const [shorter, longer] = ids.length < watched.ids.length ? [ids, watched.ids] : [watched.ids, ids];
-    assert(longer.endsWith(shorter), 'listed transactions never change');
-    watched.ids = longer;
+    assert.fail(`expected ${expected}`);
   }
 
   /** Checks the whole disk at the end: the invariants of the ledger, the idempotency records and the totals. */
   judgeDisk(disk: Disk): void {
     const [finding] = faultsOfDisk(disk);
     if (finding !== undefined) this.#fail(`the audit finds: ${finding}`);
+    for (const rows of disk.users.values()) {
+      const [fault] = faultsOfHolds(rows, disk.latest);
+      if (fault !== undefined) this.#fail(fault);
+      const difference = differenceFromModel(rows, this.#of(rows.user).ledger.historyAt(rows.user, disk.latest));
+      if (difference !== null) this.#fail(difference);
+    }
     const { records } = disk;
     for (const name of records.keys())
       if (!this.#records.has(name)) this.#fail(`the record of ${name} is stored but was never made`);
@@ -309,21 +337,32 @@ function textsOf(sum: TotalsSum): string[] {
   return texts.sort();
 }
 
-const BEFORE_TRANSACTION_ID = '"transaction_id":"';
-const TRANSACTION_ID_LENGTH = 36;
-
-/** Separates the transaction ids of a list, which cannot be predicted, from the rest of its text. */
-function withoutIds(body: string): { text: string; ids: readonly string[] } {
-  const ids: string[] = [];
-  let text = '';
-  let from = 0;
-  for (let at = body.indexOf(BEFORE_TRANSACTION_ID); at !== -1; at = body.indexOf(BEFORE_TRANSACTION_ID, from)) {
-    const begin = at + BEFORE_TRANSACTION_ID.length;
-    ids.push(body.slice(begin, begin + TRANSACTION_ID_LENGTH));
-    text += body.slice(from, at);
-    from = begin + TRANSACTION_ID_LENGTH + '",'.length;
+/** @returns the body that the operation must get if it made this read; null if it cannot have made this read */
+function predictedBy({ kind, user, instants, filter }: Operation, read: Read): string | null {
+  switch (read.kind) {
+    case 'balance':
+      if (kind === 'balance') return balanceText(user, read.balance);
+      return kind === 'holds' ? holdsText(user, read.balance) : null;
+    case 'transactions':
+      return kind === 'transactions' ? listText(user, read.texts) : null;
+    case 'history':
+      return filter === undefined ? null : pageText(user, read.entries, filter);
+    case 'balances':
+      if (!isDeepStrictEqual(instants, read.instants)) return null;
+      return kind === 'balance history'
+        ? balanceHistoryText(user, read.instants, read.balances)
+        : balanceText(user, read.balances[0] as ModelBalance);
   }
-  return { text: text + body.slice(from), ids };
+}
+
+/**
+ * Returns a function that removes the members of a body that are not compared. Refunds may happen between two pages of
+ * a list, except in the last reads.
+ */
+function comparableFor({ number, filter }: Operation): (body: string) => string {
+  if (filter === undefined) return (body) => body;
+  if (number === AT_REST) return comparablePage;
+  return (body) => withoutRefundable(comparablePage(body));
 }
 
 /** The members of a problem document that are not predicted. */

@@ -24,7 +24,7 @@ const THINK_MS = 60;
 /** The first backoff; each further one is twice as long. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** A random extra delay, so that clients with the same `Retry-After` do not return together. */
+/** A random extra delay, so that clients with the same `Retry-After` do not retry at the same time. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 

@@ -1,5 +1,5 @@
-// Replacements for the request and response objects of Node.js: Fastify runs without sockets, HTTP parsing and the
-// operating system. From the router on, the server is the real one.
+// Replacements for the request and response objects of Node.js, so that Fastify runs without sockets, HTTP parsing and
+// the operating system. The router and everything behind it are the real code.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';

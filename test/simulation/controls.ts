@@ -1,16 +1,23 @@
-// Stores that are broken on purpose, each with a bug by which other systems have lost money. The simulation must catch
+// Stores that are broken on purpose, each with a bug that has lost money in other systems. The simulation must catch
 // all of them.
 
 import type { Batch, DecidedBatch, LoadedBatch } from '../../src/ledger/batch.ts';
-import { ACCEPTED, type Command, type EndUserKey, endUserText, type Outcome } from '../../src/ledger/command.ts';
-import type { Moment } from '../../src/ledger/decide.ts';
+import { type Command, type EndUserKey, endUserText, type Outcome } from '../../src/ledger/command.ts';
+import type { Moment } from '../../src/ledger/decision.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import { postingTo } from '../../src/ledger/posting.ts';
-import type { LoadedEndUser } from '../../src/store/ledger-store.ts';
+import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import type { Totals } from '../../src/store/totals.ts';
 import { TransactionIds } from '../../src/store/transaction-ids.ts';
+import {
+  ForgetsLapses,
+  KeepsTheRestOfACapture,
+  LetsHoldsLapseLate,
+  RefundsTwice,
+  SpendsHeldCredits,
+} from './broken-holds.ts';
 import type { Lock } from './disk.ts';
-import { SimulatedStore, type Staged } from './simulated-store.ts';
+import { SimulatedStore, type Staged, type WitnessedRead } from './simulated-store.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
@@ -93,21 +100,23 @@ class AnswersInTheWrongOrder extends SimulatedStore {
 }
 
 function canBeWritten({ kind }: Command, outcome: Outcomes[number] | undefined): boolean {
-  const needsCycle = kind === 'start-cycle' || kind === 'stop-cycle';
-  return !needsCycle || outcome === null || outcome?.refused !== null || outcome.cycle !== null;
+  if (outcome == null || outcome.refused !== null || kind === 'add' || kind === 'subtract') return true;
+  if (kind === 'refund') return outcome.refund !== undefined;
+  return kind === 'start-cycle' || kind === 'stop-cycle' ? outcome.cycle !== undefined : outcome.hold !== undefined;
 }
 
 /** Carries the remaining credits of a period over to the next. */
 class CarriesLeftoversOver extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
-    const { states, records } = super.loadBatch(batch, now);
-    const withLeftovers = states.map(({ cycles }) => ({
+    const loaded = super.loadBatch(batch, now);
+    const withLeftovers = loaded.states.map(({ cycles, holds }) => ({
       cycles: cycles.map((cycle) => {
         const isDue = cycle.type === 'recurring' && cycle.status === 'active' && cycle.end <= now;
         return isDue ? { ...cycle, amount: cycle.amount + cycle.remaining } : cycle;
       }),
+      holds,
     }));
-    return { states: withLeftovers, records };
+    return { ...loaded, states: withLeftovers };
   }
 }
 
@@ -125,12 +134,14 @@ class SpendsExpiredCredits extends SimulatedStore {
     const entry = { transactionId: moment.nextId(), kind: command.kind, createdAt: moment.now, actor, note: null };
     const postings = [postingTo(expired, -amount, entry)];
     const after = {
+      ...before,
       cycles: before.cycles.map((cycle) =>
         cycle === expired ? { ...cycle, remaining: cycle.remaining - amount } : cycle,
       ),
     };
-    const records = decided.records.map((record) => ({ ...record, outcome: ACCEPTED }));
-    return { outcomes: [ACCEPTED], changes: [{ index: 0, user: command, postings, before, after }], records };
+    const accepted: Outcome = { refused: null, transactionId: entry.transactionId };
+    const records = decided.records.map((record) => ({ ...record, outcome: accepted }));
+    return { outcomes: [accepted], changes: [{ index: 0, user: command, postings, before, after }], records };
   }
 }
 
@@ -152,15 +163,15 @@ class CallsTheUnknownUndone extends SimulatedStore {
   }
 }
 
-/** Shows a renewal to a reader during a write that is then stored before the renewal. */
+/** Shows a renewal or a lapse to a reader although a running write is then stored before it. */
 class ShowsRenewalsTooEarly extends SimulatedStore {
   protected override async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
-    kind: 'balance' | 'transactions' | null,
+    witnessed: WitnessedRead | null,
     read: () => Result,
   ): Promise<Result> {
     const result = read();
-    if (kind !== null) this.options.witness.read(kind, user, result.now);
+    if (witnessed !== null) this.options.witness.read(witnessed, user, result.now);
     return result;
   }
 }
@@ -184,8 +195,13 @@ export const BROKEN_STORES = {
   'spends expired credits': SpendsExpiredCredits,
   'writes without locks': WritesWithoutLocks,
   'reports an unknown outcome as if nothing happened': CallsTheUnknownUndone,
-  'shows renewals before an earlier write is stored': ShowsRenewalsTooEarly,
+  'shows renewals and lapses before an earlier write is stored': ShowsRenewalsTooEarly,
   'counts a part of the feed twice': CountsTwice,
+  'forgets to return the credits of holds that lapse': ForgetsLapses,
+  'lets holds lapse late': LetsHoldsLapseLate,
+  'spends held credits': SpendsHeldCredits,
+  'refunds a transaction twice': RefundsTwice,
+  'keeps the credits that a capture returns': KeepsTheRestOfACapture,
 } as const;
 
 export type Control = keyof typeof BROKEN_STORES;

@@ -4,9 +4,11 @@
 import type { ApiKey } from '../../src/accounts/api-key.ts';
 import type { DecidedBatch, UserChange } from '../../src/ledger/batch.ts';
 import { type EndUserKey, endUserText } from '../../src/ledger/command.ts';
-import { type Cycle, hasEnded, inBurnOrder, isLive, renews } from '../../src/ledger/cycle.ts';
+import { type Cycle, inBurnOrder, isLive } from '../../src/ledger/cycle.ts';
+import { type Hold, lapseOrder } from '../../src/ledger/hold.ts';
 import { type IdempotencyRecord, nameOf } from '../../src/ledger/idempotency.ts';
 import { type Instant, LAST_INSTANT } from '../../src/ledger/instant.ts';
+import { NEVER, nextEventAt } from '../../src/ledger/next-event.ts';
 import type { Posting } from '../../src/ledger/posting.ts';
 import { cycleChanges, EMPTY_STATE, type EndUserState } from '../../src/ledger/state.ts';
 import type { FeedPosting } from '../../src/store/feed.ts';
@@ -23,6 +25,8 @@ export interface UserRows {
   /** The cycles that were live at `liveAt`, so that a load need not scan all ended cycles. */
   live: Cycle[];
   liveAt: Instant;
+  /** The open holds, in the order in which they lapse. */
+  holds: readonly Hold[];
   /** In the order of the commits. */
   readonly postings: Posting[];
 }
@@ -32,7 +36,9 @@ export interface Lock {
   readonly names: readonly string[];
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
-  /** After COMMIT is sent, the server finishes it and holds the lock until then, even if the client disconnects. */
+  /**
+   * Whether COMMIT was sent. The server then finishes it before it releases the lock, even if the client disconnects.
+   */
   isCommitting: boolean;
 }
 
@@ -48,7 +54,7 @@ export class Disk {
   /** The clock of the machine; it may jump. */
   readonly wall: () => number;
   #latest: Instant = 0;
-  /** No idempotency record is older, so that a sweep need not scan all records each second. */
+  /** No idempotency record is older than this, so a sweep need not scan all records each second. */
   #recordedFrom: Instant = 0;
   readonly #held = new Map<string, Lock>();
   #waiting: Lock[] = [];
@@ -73,8 +79,8 @@ export class Disk {
     return Math.min(Math.max(this.#latest, Math.floor(this.wall())), LAST_INSTANT);
   }
 
-  /** The state of an end user with the cycles that are live at `now`. */
-  load(user: EndUserKey, now: Instant): EndUserState {
+  /** Returns the state of an end user: the cycles that are live at `now`, and either all holds or only the due ones. */
+  load(user: EndUserKey, now: Instant, { allHolds = true } = {}): EndUserState {
     const rows = this.users.get(endUserText(user));
     if (rows === undefined) return EMPTY_STATE;
     const known = now < rows.liveAt ? rows.cycles : rows.live;
@@ -83,7 +89,12 @@ export class Disk {
       rows.live = live.slice();
       rows.liveAt = now;
     }
-    return { cycles: inBurnOrder(live) };
+    const holds = allHolds ? rows.holds : rows.holds.filter(({ expiresAt }) => expiresAt <= now);
+    return { cycles: inBurnOrder(live), holds };
+  }
+
+  postingsOf(user: EndUserKey): readonly Posting[] {
+    return this.users.get(endUserText(user))?.postings ?? [];
   }
 
   /** Makes one atomic commit. */
@@ -107,6 +118,7 @@ export class Disk {
       }
       cycles.push(...opened);
     }
+    rows.holds = holdsAfter(rows.holds, before, after);
     rows.postings.push(...postings);
     this.feed.push(...postings.map((posting) => ({ user: rows.user, posting })));
   }
@@ -126,15 +138,15 @@ export class Disk {
     this.consumed += count;
   }
 
-  /** End users with a due renewal, the longest overdue first. */
+  /** End users with a due renewal or lapse, the longest overdue first. */
   due(limit: number): EndUserKey[] {
     const now = this.peek();
-    const found: { end: Instant; user: EndUserKey }[] = [];
-    for (const { user, live } of this.users.values()) {
-      const renewing = live.findLast(renews);
-      if (renewing !== undefined && hasEnded(renewing, now)) found.push({ end: renewing.end, user });
+    const found: { at: Instant; user: EndUserKey }[] = [];
+    for (const { user, live: cycles, holds } of this.users.values()) {
+      const at = nextEventAt({ cycles, holds });
+      if (at <= now) found.push({ at, user });
     }
-    found.sort((a, b) => a.end - b.end);
+    found.sort((a, b) => a.at - b.at);
     return found.slice(0, limit).map(({ user }) => user);
   }
 
@@ -158,22 +170,26 @@ export class Disk {
     return false;
   }
 
-  /** The next instant at which a cycle of one of these end users renews; null if there is none. */
-  nextRenewalOf(names: readonly string[]): Instant | null {
+  /** The next instant at which a cycle of one of these end users renews or a hold lapses; null when none does. */
+  nextEventOf(names: readonly string[]): Instant | null {
     const now = this.peek();
     let next: Instant | null = null;
     for (const name of names) {
-      const end = this.users.get(name)?.live.findLast(renews)?.end;
-      if (end !== undefined && end > now && (next === null || end < next)) next = end;
+      const rows = this.users.get(name);
+      const at = rows === undefined ? NEVER : nextEventAt({ cycles: rows.live, holds: rows.holds });
+      if (at > now && at !== NEVER && (next === null || at < next)) next = at;
     }
     return next;
   }
 
-  /** The instants after `now` at which a cycle ends, soonest first. */
-  endsAfter(now: Instant): Instant[] {
-    const ends = new Set<Instant>();
-    for (const { cycles } of this.users.values()) for (const { end } of cycles) if (end > now) ends.add(end);
-    return [...ends].sort((a, b) => a - b);
+  /** The instants after `now` at which a cycle ends or a hold lapses, soonest first. */
+  boundariesAfter(now: Instant): Instant[] {
+    const instants = new Set<Instant>();
+    for (const { cycles, holds } of this.users.values()) {
+      for (const { end } of cycles) if (end > now) instants.add(end);
+      for (const { expiresAt } of holds) if (expiresAt > now) instants.add(expiresAt);
+    }
+    return [...instants].sort((a, b) => a - b);
   }
 
   /** Locks all names together as soon as they are free. Earlier requests come first. */
@@ -223,7 +239,14 @@ export class Disk {
 const atOnce = () => {};
 
 function newRows({ account, endUser }: EndUserKey): UserRows {
-  return { user: { account, endUser }, cycles: [], live: [], liveAt: 0, postings: [] };
+  return { user: { account, endUser }, cycles: [], live: [], liveAt: 0, holds: [], postings: [] };
+}
+
+/** @param before the loaded state, which may lack some of the holds */
+function holdsAfter(holds: readonly Hold[], before: EndUserState, after: EndUserState): readonly Hold[] {
+  if (before.holds === after.holds) return holds;
+  const loaded = new Set(before.holds.map(({ id }) => id));
+  return [...holds.filter(({ id }) => !loaded.has(id)), ...after.holds].sort(lapseOrder);
 }
 
 function hasExpired(record: IdempotencyRecord, now: Instant, { grantsMs, othersMs }: IdempotencyRetention): boolean {

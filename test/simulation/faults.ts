@@ -34,7 +34,7 @@ export const FAULTS = [
   'a client disconnects',
   'the clock jumps forward',
   'the clock jumps to a boundary',
-  'a cycle renews during a commit',
+  'a cycle renews or a hold lapses during a commit',
   'the clock jumps back',
 ] as const;
 
@@ -59,7 +59,7 @@ export class Faults {
     return happens;
   }
 
-  /** Ends all faults. */
+  /** Stops injecting faults. */
   end(): void {
     this.#isOver = true;
   }

@@ -7,7 +7,7 @@ import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
 const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-/** The limit on the sum of all jumps but the last one, because a daily cycle renews that many times. */
+/** The maximum sum of all jumps except the last one. It is limited because a daily cycle renews once for each day. */
 const DAYS_MAX = 60;
 const STANDSTILL_MS = 150;
 const BOUNDARIES_NEAR = 4;
@@ -51,16 +51,17 @@ export class MachineClock {
       this.jump(disk, disk.peek() + chance.pick([1_000, HOUR_MS, DAY_MS, 40 * DAY_MS]) * chance.share());
     }
     if (faults.strikes('the clock jumps to a boundary')) {
-      const ends = disk.endsAfter(disk.peek()).slice(0, BOUNDARIES_NEAR);
+      const ends = disk.boundariesAfter(disk.peek()).slice(0, BOUNDARIES_NEAR);
       if (ends.length > 0) this.jump(disk, chance.pick(ends) + chance.between(-1, 1), chance.delay(STANDSTILL_MS));
     }
   }
 
   /**
-   * Jumps to the next instant at which a cycle of one of these end users renews, unless the limit on jumps is reached.
+   * Jumps to the next instant at which a cycle of one of these end users renews or a hold lapses, unless the limit on
+   * jumps is reached.
    */
-  jumpToARenewalOf(names: readonly string[], disk: Disk): void {
-    const next = this.days > DAYS_MAX ? null : disk.nextRenewalOf(names);
+  passTimeOf(names: readonly string[], disk: Disk): void {
+    const next = this.days > DAYS_MAX ? null : disk.nextEventOf(names);
     if (next !== null) this.jump(disk, next);
   }
 }

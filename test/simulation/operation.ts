@@ -1,8 +1,11 @@
 // The requests of clients in a simulation: all operations of the interface, and invalid requests.
 
-import type { ModelCommand, ModelUser } from '../model/reference-model.ts';
+import type { ModelCommand, ModelUser } from '../model/model-types.ts';
+import type { ReferenceLedger } from '../model/reference-model.ts';
+import { bodyOf, INVALID_BODIES } from './bodies.ts';
 import type { Chance } from './chance.ts';
 import type { SentRequest } from './connection.ts';
+import type { DetailsFilter } from './predicted-replies.ts';
 
 export const KINDS = [
   'add',
@@ -10,8 +13,16 @@ export const KINDS = [
   'start-cycle',
   'replace-cycle',
   'stop-cycle',
+  'hold',
+  'capture',
+  'release',
+  'refund',
   'balance',
+  'balance at an instant',
+  'balance history',
+  'holds',
   'transactions',
+  'transactions with details',
   'reuse of a key',
   'invalid request',
   'unknown API key',
@@ -27,16 +38,44 @@ const WEIGHTS: Readonly<Record<Kind, number>> = {
   'start-cycle': 9,
   'replace-cycle': 4,
   'stop-cycle': 6,
+  hold: 18,
+  capture: 12,
+  release: 4,
+  refund: 10,
   balance: 14,
+  'balance at an instant': 4,
+  'balance history': 1,
+  holds: 2,
   transactions: 1,
+  'transactions with details': 2,
   'reuse of a key': 3,
   'invalid request': 2,
   'unknown API key': 1,
   'API key with the scope read': 1,
 };
 
+const READS = [
+  'balance',
+  'balance at an instant',
+  'balance history',
+  'holds',
+  'transactions',
+  'transactions with details',
+] as const;
+type ReadKind = (typeof READS)[number];
+
 const MOST = 2 ** 53 - 1;
 const KEYED_SHARE = 0.75;
+const NOTED_SHARE = 0.15;
+const NOTES = ['job 1', 'job 12', 'Zoë 💳 "job"'];
+const UNKNOWN_ID = '019bc0de-0000-4000-8000-000000000000';
+const SECOND = 1_000;
+const HOUR = 3_600 * SECOND;
+const DAY = 24 * HOUR;
+/** Large enough that a list with details fits on one page, unless it contains refunds without effect. */
+const DETAILS_MAX = 50;
+/** The number of transactions that a client remembers. */
+const REMEMBERED = 8;
 
 /** One operation of a client, which may take several requests. */
 export interface Operation {
@@ -46,6 +85,10 @@ export interface Operation {
   /** Null for reads, and for writes that never reach the ledger. */
   readonly command: ModelCommand | null;
   readonly sent: SentRequest;
+  /** The instants for which a read requests balances. */
+  readonly instants?: readonly number[];
+  /** The transactions that a list with details requests. */
+  readonly filter?: DetailsFilter;
   /** The status of the response to a write that never reaches the ledger; null for other requests. */
   readonly refusedWith: number | null;
 }
@@ -59,56 +102,104 @@ export interface Secrets {
   readonly actor: string;
 }
 
+/** The information about the ledger that clients use. */
+export interface KnownLedger {
+  /** The committed data of the end user. */
+  ledgerOf(user: ModelUser): ReferenceLedger;
+  /** The present instant. */
+  now(): number;
+}
+
 /** Draws the operations of one client from the kinds that the seed has enabled. */
 export class Operations {
   readonly #chance: Chance;
   readonly #drawn: readonly Kind[];
   readonly #users: readonly ModelUser[];
-  readonly #balanceOf: (user: ModelUser) => number;
+  readonly #known: KnownLedger;
   #last: Operation | null = null;
 
-  constructor(
-    chance: Chance,
-    kinds: readonly Kind[],
-    { users, balanceOf }: { users: readonly ModelUser[]; balanceOf: (user: ModelUser) => number },
-  ) {
+  constructor(chance: Chance, kinds: readonly Kind[], users: readonly ModelUser[], known: KnownLedger) {
     this.#chance = chance;
     this.#drawn = kinds.flatMap((kind) => Array<Kind>(WEIGHTS[kind]).fill(kind));
     this.#users = users;
-    this.#balanceOf = balanceOf;
+    this.#known = known;
   }
 
   draw(number: number, secrets: Secrets): Operation {
     let kind = this.#chance.pick(this.#drawn);
     if (kind === 'reuse of a key' && this.#last === null) kind = 'balance';
-    const operation =
-      kind === 'balance' || kind === 'transactions'
-        ? this.#read(number, kind, secrets)
-        : this.#write(number, kind, secrets);
+    const operation = isRead(kind) ? this.#read(number, kind, secrets) : this.#write(number, kind, secrets);
     if (operation.command !== null && operation.sent.idempotencyKey !== null) this.#last = operation;
     return operation;
   }
 
-  #read(number: number, kind: 'balance' | 'transactions', secrets: Secrets): Operation {
+  #read(number: number, kind: ReadKind, secrets: Secrets): Operation {
     const user = this.#chance.pick(this.#users);
-    const path = kind === 'balance' ? '/get-active-balance' : '/get-all-user-transactions';
-    const inQuery = this.#chance.happens(0.5);
     const endUser = this.#chance.happens(0.1) ? user.endUser.toUpperCase() : user.endUser;
+    const { path, fields, ...asked } = this.#query(kind, user);
+    const all = { end_user_id: endUser, ...fields };
+    const inQuery = this.#chance.happens(0.5);
     const sent: SentRequest = {
       method: 'GET',
-      path: inQuery ? `${path}?end_user_id=${endUser}` : path,
-      body: inQuery ? null : JSON.stringify({ end_user_id: endUser }),
+      path: inQuery ? `${path}?${queryOf(all)}` : path,
+      body: inQuery ? null : JSON.stringify(all),
       authorization: secrets.read,
       idempotencyKey: null,
     };
-    return { number, kind, user, command: null, sent, refusedWith: null };
+    return { number, kind, user, command: null, sent, refusedWith: null, ...asked };
+  }
+
+  #query(kind: ReadKind, user: ModelUser) {
+    switch (kind) {
+      case 'balance':
+        return { path: '/get-active-balance', fields: {} };
+      case 'holds':
+        return { path: '/get-holds', fields: {} };
+      case 'transactions':
+        return { path: '/get-all-user-transactions', fields: {} };
+      case 'balance at an instant': {
+        const at = this.#instant(user);
+        return { path: '/get-active-balance', fields: { at: isoOf(at) }, instants: [at] };
+      }
+      case 'balance history': {
+        const from = this.#instant(user);
+        const [interval, ms] = this.#chance.pick([['hour', HOUR] as const, ['day', DAY] as const]);
+        const instants = Array.from({ length: this.#chance.between(1, 20) }, (_, index) => from + index * ms);
+        const fields = { from: isoOf(from), to: isoOf((instants.at(-1) as number) + ms - 1), interval };
+        return { path: '/get-balance-history', fields, instants };
+      }
+      case 'transactions with details':
+        return this.#detailsQuery();
+    }
+  }
+
+  #detailsQuery() {
+    const { between, happens, pick } = bound(this.#chance);
+    const limit = between(1, DETAILS_MAX);
+    const kind = happens(0.5)
+      ? pick(['hold', 'capture', 'release', 'lapse', 'refund', 'stop-cycle', 'renew', 'add'])
+      : null;
+    const notePrefix = happens(0.2) ? pick(['job', 'job 12', 'Zoë']) : null;
+    const fields = { limit, details: true, ...(kind && { kind }), ...(notePrefix && { note: notePrefix }) };
+    return { path: '/get-all-user-transactions', fields, filter: { limit, kind, notePrefix } };
+  }
+
+  /** A random instant, often the instant of an event or a millisecond before or after it. */
+  #instant(user: ModelUser): number {
+    const { between, happens, pick } = bound(this.#chance);
+    const ledger = this.#known.ledgerOf(user);
+    const now = this.#known.now();
+    const known = [...ledger.instantsOf(user).slice(-REMEMBERED), ...ledger.boundaries().slice(0, REMEMBERED), now];
+    if (happens(0.7)) return Math.max(pick(known) + between(-1, 1), 0);
+    return Math.max(now + between(-40 * DAY, 40 * DAY), 0);
   }
 
   #write(number: number, kind: Kind, secrets: Secrets): Operation {
     const chance = this.#chance;
     const isReuse = kind === 'reuse of a key';
     const user = isReuse && this.#last ? this.#last.user : chance.pick(this.#users);
-    const command = { ...user, actor: secrets.actor, ...this.#wish(kind, user) } as ModelCommand;
+    const note = chance.happens(NOTED_SHARE) ? chance.pick(NOTES) : null;
+    const command = { ...user, actor: secrets.actor, note, ...this.#wish(kind, user) } as ModelCommand;
     const key = chance.happens(KEYED_SHARE) ? `${secrets.actor}-${number}` : null;
     const sent: SentRequest = {
       method: 'POST',
@@ -120,7 +211,7 @@ export class Operations {
     const refused = { number, kind, user, command: null };
     switch (kind) {
       case 'invalid request':
-        return { ...refused, sent: { ...sent, body: chance.pick(INVALID)(user.endUser) }, refusedWith: 422 };
+        return { ...refused, sent: { ...sent, body: chance.pick(INVALID_BODIES)(user.endUser) }, refusedWith: 422 };
       case 'unknown API key':
         return { ...refused, sent: { ...sent, authorization: secrets.unknown }, refusedWith: 401 };
       case 'API key with the scope read':
@@ -145,6 +236,16 @@ export class Operations {
         };
       case 'subtract':
         return { kind: 'subtract', amount: chance.happens(0.15) ? this.#nearBalance(user) : chance.between(1, 40) };
+      case 'hold': {
+        const amount = chance.happens(0.1) ? this.#nearBalance(user) : chance.between(1, 20);
+        return { kind: 'hold', amount, expiresInSeconds: chance.pick(HOLD_SECONDS) };
+      }
+      case 'capture':
+        return { kind: 'capture', ...this.#capture(user) };
+      case 'release':
+        return { kind: 'release', holdId: this.#holdId(user) };
+      case 'refund':
+        return { kind: 'refund', ...this.#refund(user) };
       default:
         return { kind: 'add', amount: this.#amount(), validityDays: days };
     }
@@ -157,41 +258,86 @@ export class Operations {
 
   /** The whole balance or one credit more, to find off-by-one errors. */
   #nearBalance(user: ModelUser): number {
-    return Math.min(Math.max(this.#balanceOf(user) + this.#chance.between(0, 1), 1), MOST);
+    return atLeastOne(this.#known.ledgerOf(user).peekBalance(user).balance + this.#chance.between(0, 1));
+  }
+
+  #capture(user: ModelUser) {
+    const { between, happens } = bound(this.#chance);
+    const holdId = this.#holdId(user);
+    const { balance, holds } = this.#known.ledgerOf(user).peekBalance(user);
+    const held = holds.find(({ id }) => id === holdId)?.amount ?? 0;
+    if (happens(0.3)) return { holdId, amount: null };
+    if (happens(0.3)) return { holdId, amount: atLeastOne(held + between(0, 1)) };
+    if (happens(0.1)) return { holdId, amount: atLeastOne(held + balance + between(0, 1)) };
+    return { holdId, amount: between(1, Math.max(held, 1)) };
+  }
+
+  #refund(user: ModelUser) {
+    const { between, happens, pick } = bound(this.#chance);
+    const ledger = this.#known.ledgerOf(user);
+    const transactionId = this.#pickId(ledger.spentBy(user), user);
+    const refundable = ledger.refundable(user, transactionId) ?? 0;
+    const validityDays = happens(0.4) ? pick([1, 2, 7, 365]) : null;
+    if (happens(0.4)) return { transactionId, amount: null, validityDays };
+    const amount = happens(0.5) ? atLeastOne(refundable + between(0, 1)) : between(1, 20);
+    return { transactionId, amount, validityDays };
+  }
+
+  #holdId(user: ModelUser): string {
+    const open = this.#known
+      .ledgerOf(user)
+      .peekBalance(user)
+      .holds.map(({ id }) => id);
+    return this.#pickId(open, user);
+  }
+
+  /**
+   * Usually picks one of `fitting`. Sometimes picks another id: of this end user, of another one, or an unknown one.
+   */
+  #pickId(fitting: readonly string[], user: ModelUser): string {
+    const { happens, pick } = bound(this.#chance);
+    if (fitting.length > 0 && happens(0.85)) return pick(fitting.slice(-REMEMBERED));
+    const whose = happens(0.8) ? user : pick(this.#users);
+    return pick([...this.#known.ledgerOf(whose).idsOf(whose).slice(-REMEMBERED), UNKNOWN_ID]);
   }
 }
 
-function bodyOf(command: ModelCommand, inCapitals: boolean): string {
-  const end_user_id = inCapitals ? command.endUser.toUpperCase() : command.endUser;
-  switch (command.kind) {
-    case 'add':
-      return `{"end_user_id":"${end_user_id}","amount":${command.amount},"validity_days":${command.validityDays}}`;
-    case 'subtract':
-      return `{"end_user_id":"${end_user_id}","amount":${command.amount}}`;
-    case 'start-cycle': {
-      const on_active = command.onActive === 'replace' ? 'replace' : undefined;
-      return JSON.stringify({ end_user_id, amount: command.amount, validity_days: command.validityDays, on_active });
-    }
-    case 'stop-cycle':
-      return JSON.stringify({ end_user_id });
-  }
-}
+const HOLD_SECONDS = [1, 1, 2, 5, 60, 900, 3_600, 86_400, 2 * 86_400, 7 * 86_400, 2_592_000];
 
-/** Bodies that are invalid for every write. */
-const INVALID: readonly ((endUser: string) => string)[] = [
-  (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
-  (end_user_id) => JSON.stringify({ end_user_id, amount: '5' }),
-  (end_user_id) => JSON.stringify({ end_user_id, amount: 1.5 }),
-  (end_user_id) => `{"end_user_id":"${end_user_id}","amount":9007199254740993}`,
-  (end_user_id) => `{"end_user_id":"${end_user_id}","amount":1,"amount":1}`,
-  (end_user_id) => JSON.stringify({ end_user_id, amount: 5, validity_day: 3 }),
-  () => JSON.stringify({ amount: 5 }),
+/** The reads of each end user at the end. */
+export const LAST_READS: readonly (Pick<Operation, 'kind' | 'filter'> & { readonly path: string })[] = [
+  { kind: 'balance', path: '/get-active-balance?' },
+  { kind: 'holds', path: '/get-holds?' },
+  { kind: 'transactions', path: '/get-all-user-transactions?' },
+  {
+    kind: 'transactions with details',
+    path: '/get-all-user-transactions?details=true&limit=50&',
+    filter: { limit: 50, kind: null, notePrefix: null },
+  },
 ];
 
-/** Requests with the same key are equal if this text is equal. */
-export function requestText(command: ModelCommand): string {
-  const { kind } = command;
-  const amount = 'amount' in command ? command.amount : '';
-  const days = 'validityDays' in command ? command.validityDays : '';
-  return `${kind} ${amount} ${days} ${kind === 'start-cycle' ? command.onActive : ''}`;
+function isRead(kind: Kind): kind is ReadKind {
+  return READS.some((read) => read === kind);
+}
+
+function bound(chance: Chance) {
+  return {
+    between: (least: number, most: number) => chance.between(least, most),
+    happens: (rate: number) => chance.happens(rate),
+    pick: <Item>(items: readonly Item[]) => chance.pick(items),
+  };
+}
+
+function atLeastOne(amount: number): number {
+  return Math.min(Math.max(amount, 1), MOST);
+}
+
+function queryOf(fields: Readonly<Record<string, string | number | boolean>>): string {
+  return Object.entries(fields)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value)}`)
+    .join('&');
+}
+
+function isoOf(instant: number): string {
+  return new Date(instant).toISOString();
 }

@@ -1,62 +1,197 @@
-// Predicts response bodies from the reference model and the description of the interface, without code of the service.
+// The response bodies that the interface describes, computed from the reference model without any code of the service.
 
-import type { ModelBalance, ModelCycle, ModelOutcome, ModelTransaction, ModelUser } from '../model/reference-model.ts';
+import type { Happened } from '../model/model-end-user.ts';
+import type {
+  ModelAccepted,
+  ModelBalance,
+  ModelCycle,
+  ModelHistoryEntry,
+  ModelHoldResult,
+  ModelRefused,
+  ModelUser,
+} from '../model/model-types.ts';
 import type { Operation } from './operation.ts';
 
-type Accepted = Extract<ModelOutcome, { refused: null }>;
-type Refused = Exclude<ModelOutcome, { refused: null }> | { readonly refused: 'IdempotencyKeyReused' };
-
-export function bodyOfSuccess({ user, command }: Operation, { cycle }: Accepted): string {
-  if (cycle !== null) return JSON.stringify(cycleObject(user, cycle));
+export function bodyOfSuccess({ user, command }: Operation, accepted: ModelAccepted): string {
+  const { transactionId, cycle, hold, refund } = accepted;
+  const begin = `{"end_user_id":"${user.endUser}"`;
+  if (cycle !== undefined) return JSON.stringify(cycleObject(user, cycle));
+  if (hold !== undefined) return `${begin},${holdMembers(transactionId, hold)}}`;
+  if (refund !== undefined)
+    return `${begin},"transaction_id":"${transactionId}","amount":${refund.restored},"expired":${refund.expired}}`;
   const amount = command !== null && 'amount' in command ? command.amount : null;
-  return `{"end_user_id":"${user.endUser}","amount":${amount}}`;
+  return `${begin},"amount":${amount}}`;
 }
 
-/** A problem document without the texts for people and the request id. */
-export function problemOf(user: ModelUser, outcome: Refused): Record<string, unknown> {
-  switch (outcome.refused) {
-    case 'InsufficientFunds': {
-      const { requested, available } = outcome;
-      return { status: 402, error: 'InsufficientFunds', requested, available, shortfall: requested - available };
-    }
-    case 'BalanceTooLarge': {
-      const { requested, available } = outcome;
-      return { status: 422, error: 'BalanceTooLarge', requested, available };
-    }
-    case 'CycleAlreadyActive':
-      return { status: 409, error: 'CycleAlreadyActive', cycle: cycleObject(user, outcome.cycle) };
-    case 'CycleNotFound':
-      return { status: 404, error: 'CycleNotFound' };
-    case 'IdempotencyKeyReused':
-      return { status: 422, error: 'IdempotencyKeyReused' };
+function holdMembers(transactionId: string | null, hold: ModelHoldResult): string {
+  const { id, status, amount, captured, returned, expired } = hold;
+  const end = `"returned":${returned},"expired":${expired},"status":"${status}"`;
+  switch (status) {
+    case 'open':
+      return openMembers(hold);
+    case 'captured':
+      return `"hold_id":"${id}","transaction_id":"${transactionId}","amount":${captured},${end}`;
+    case 'released':
+      return `"hold_id":"${id}","amount":${amount},${end}`;
   }
 }
 
-export function balanceText(user: ModelUser, { balance, entries }: ModelBalance): string {
-  const cycles = entries.map(
-    ({ start, end, remaining, amount, status, type }) =>
-      `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${remaining},"starting_amount":${amount},"status":"${status}","cycle_type":"${type}"}`,
-  );
-  return `{"end_user_id":"${user.endUser}","active_balance_by_cycle":[${cycles.join(',')}],"active_balance":${balance}}`;
+function openMembers({ id, amount, createdAt, expiresAt }: ModelBalance['holds'][number]): string {
+  return `"hold_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expires_at":"${timestamp(expiresAt)}","status":"open"`;
 }
 
-/** A cache of the text of each transaction, which never changes during a seed. */
-export type KnownTexts = Map<ModelTransaction, string>;
+/** A problem document without its texts for people and without its request id. */
+export function problemOf(
+  user: ModelUser,
+  outcome: ModelRefused | { readonly refused: 'IdempotencyKeyReused' },
+): Record<string, unknown> {
+  const { refused: error } = outcome;
+  const status = STATUSES[error];
+  switch (outcome.refused) {
+    case 'InsufficientFunds': {
+      const { requested, available } = outcome;
+      return { status, error, requested, available, shortfall: requested - available };
+    }
+    case 'BalanceTooLarge': {
+      const { requested, available } = outcome;
+      return { status, error, requested, available };
+    }
+    case 'CycleAlreadyActive':
+      return { status, error, cycle: cycleObject(user, outcome.cycle) };
+    case 'RefundTooLarge': {
+      const { requested, refundable } = outcome;
+      return { status, error, refundable, ...(requested === null ? {} : { requested }) };
+    }
+    default:
+      return { status, error };
+  }
+}
 
-/** The texts of transactions without their ids, because ids cannot be predicted. */
-export function transactionTexts(transactions: readonly ModelTransaction[], known: KnownTexts): string[] {
+const STATUSES = {
+  InsufficientFunds: 402,
+  BalanceTooLarge: 422,
+  CycleAlreadyActive: 409,
+  CycleNotFound: 404,
+  HoldNotFound: 404,
+  TooManyHolds: 409,
+  TransactionNotFound: 404,
+  NotRefundable: 409,
+  RefundTooLarge: 409,
+  IdempotencyKeyReused: 422,
+} as const;
+
+export function balanceText(user: ModelUser, { balance, held, entries }: ModelBalance): string {
+  const cycles = entries.map(
+    ({ start, end, spendable, amount, status, type }) =>
+      `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable},"starting_amount":${amount},"status":"${status}","cycle_type":"${type}"}`,
+  );
+  return `{"end_user_id":"${user.endUser}","active_balance_by_cycle":[${cycles.join(',')}],${balanceMembers(balance, held)}}`;
+}
+
+/** Held credits are shown only if there are any. */
+function balanceMembers(balance: number, held: number): string {
+  return held === 0 ? `"active_balance":${balance}` : `"active_balance":${balance},"held":${held}`;
+}
+
+export function holdsText(user: ModelUser, { holds }: ModelBalance): string {
+  return `{"end_user_id":"${user.endUser}","holds":[${holds.map((hold) => `{${openMembers(hold)}}`).join(',')}]}`;
+}
+
+export function balanceHistoryText(
+  user: ModelUser,
+  instants: readonly number[],
+  balances: readonly ModelBalance[],
+): string {
+  const points = balances.map(
+    ({ balance, held }, index) => `{"at":"${timestamp(instants[index] as number)}",${balanceMembers(balance, held)}}`,
+  );
+  return `{"end_user_id":"${user.endUser}","points":[${points.join(',')}]}`;
+}
+
+/** A cache of the text of each transaction. The text of a transaction never changes. */
+export type KnownTexts = Map<Happened, string>;
+
+export function transactionTexts(transactions: readonly Happened[], known: KnownTexts): string[] {
   return transactions.map((transaction) => {
-    const { amount, createdAt, expiresAt } = transaction;
-    const text =
-      known.get(transaction) ??
-      `{"amount":${amount},"created_at":"${timestamp(createdAt)}","expire_at":"${timestamp(expiresAt)}"}`;
+    const text = known.get(transaction) ?? `{${transactionMembers(transaction)}}`;
     known.set(transaction, text);
     return text;
   });
 }
 
+function transactionMembers({ id, kind, amount, createdAt, expiresAt }: Happened): string {
+  const shownId = kind === 'stop-cycle' ? '…' : id;
+  const end = expiresAt === null ? '…' : timestamp(expiresAt);
+  return `"transaction_id":"${shownId}","amount":${amount},"created_at":"${timestamp(createdAt)}","expire_at":"${end}"`;
+}
+
 export function listText(user: ModelUser, transactions: readonly string[]): string {
   return `{"end_user_id":"${user.endUser}","transactions":[${transactions.join(',')}]}`;
+}
+
+/** The transactions that a list with details contains. */
+export interface DetailsFilter {
+  readonly limit: number;
+  readonly kind: string | null;
+  readonly notePrefix: string | null;
+}
+
+/**
+ * A page of the list with details, in the form that `comparablePage` returns.
+ *
+ * @param history all transactions, newest first
+ */
+export function pageText(
+  user: ModelUser,
+  history: readonly ModelHistoryEntry[],
+  { limit, kind, notePrefix }: DetailsFilter,
+): string {
+  const listed = history.filter((entry) => {
+    if (notePrefix !== null && entry.note?.startsWith(notePrefix) !== true) return false;
+    if (kind !== null) return entry.kind === kind;
+    return entry.expiresAt !== null && entry.amount !== 0;
+  });
+  const texts = listed.slice(0, limit).map(detailsText);
+  const cursor = listed.length > limit ? '"…"' : null;
+  return `${listText(user, texts).slice(0, -1)},"next_cursor":${cursor}}`;
+}
+
+function detailsText(entry: ModelHistoryEntry): string {
+  const { kind, note, actor, reference, refundable, touched } = entry;
+  const held = touched.reduce((sum, each) => sum + each.held, 0);
+  const cycles = touched.map(
+    (each) => `{"cycle_id":"${each.cycle}","period":${each.period},"amount":${each.amount}${heldMember(each.held)}}`,
+  );
+  return (
+    `{${transactionMembers(entry)},"kind":"${kind}","note":${JSON.stringify(note)},"actor":"${actor}"` +
+    (reference === null ? '' : `,"reference":"${reference}"`) +
+    (refundable === null ? '' : `,"refundable":${refundable}`) +
+    `${heldMember(held)},"cycles":[${cycles.join(',')}]}`
+  );
+}
+
+function heldMember(held: number): string {
+  return held === 0 ? '' : `,"held":${held}`;
+}
+
+/**
+ * Removes the parts that are not predicted: the cursor, the amounts and validities with which cycles were opened, the
+ * expiry of transactions that change no credits, and the id of a stop that is part of a replacement.
+ */
+export function comparablePage(text: string): string {
+  return text
+    .replace(/"next_cursor":"[^"]*"/, '"next_cursor":"…"')
+    .replaceAll(/,"cycle_type":"[a-z-]+","starting_amount":\d+,"cycle_start":"[^"]+","cycle_end":"[^"]+"/g, '')
+    .replaceAll(
+      /("transaction_id":"[^"]*","amount":)0(,"created_at":"[^"]*","expire_at":)"[^"]*"(,"kind":"(?!refund)[a-z-]+")/g,
+      '$10$2"…"$3',
+    )
+    .replaceAll(/"transaction_id":"[^"]*"([^{}]*"kind":"stop-cycle")/g, '"transaction_id":"…"$1');
+}
+
+/** Removes `refundable` members, because a later page may be read after further refunds. */
+export function withoutRefundable(text: string): string {
+  return text.replaceAll(/,"refundable":\d+/g, '');
 }
 
 function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, status }: ModelCycle) {

@@ -114,6 +114,8 @@ export class Routes {
     const ledger = {
       load: (user) => waitIn(routes.#running, ({ store }) => store.load(user)),
       transactions: (user, page) => waitIn(routes.#running, ({ store }) => store.transactions(user, page)),
+      history: (user, request) => waitIn(routes.#running, ({ store }) => store.history(user, request)),
+      statesAt: (user, instants) => waitIn(routes.#running, ({ store }) => store.statesAt(user, instants)),
       trouble: () => null,
     } satisfies Partial<LedgerStore> as unknown as LedgerStore;
     const pages = {

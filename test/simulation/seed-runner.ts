@@ -10,7 +10,7 @@ export const CONTROL_OPERATIONS = 300;
 
 export interface Caught {
   readonly control: Control;
-  /** Null if it was not caught. */
+  /** The failed seed; null if the broken store was not caught. */
   readonly result: SeedResult | null;
   /** The number of seeds that were run. */
   readonly seeds: number;

@@ -6,29 +6,38 @@
 //     └─────────┴─ nothing happened ──────────┘  └─ an event of the disk: a crash of the process no longer stops it
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
-import { type Batch, batchOf, type DecidedBatch, decideBatch, type LoadedBatch } from '../../src/ledger/batch.ts';
-import { type Command, type EndUserKey, endUserText, type Outcome } from '../../src/ledger/command.ts';
-import type { Moment } from '../../src/ledger/decide.ts';
+import {
+  type Batch,
+  batchOf,
+  type DecidedBatch,
+  decideBatch,
+  type LoadedBatch,
+  referenceName,
+} from '../../src/ledger/batch.ts';
+import { type Command, type EndUserKey, endUserText, needs, type Outcome } from '../../src/ledger/command.ts';
+import type { Referenced } from '../../src/ledger/decide-refund.ts';
+import type { Moment } from '../../src/ledger/decision.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import { isSettled } from '../../src/ledger/next-event.ts';
-import { type Posting, transactionOf } from '../../src/ledger/posting.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
-import { wholeTransactions } from '../../src/store/console-store.ts';
 import type { FeedConsumer, LedgerFeed } from '../../src/store/feed.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
 import type {
   IdempotencyRetention,
   Lanes,
   LedgerStore,
-  LoadedEndUser,
   PageRequest,
+  StatesAt,
   TransactionPage,
 } from '../../src/store/ledger-store.ts';
+import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
 import type { Totals } from '../../src/store/totals.ts';
+import type { HistoryPage, HistoryRequest } from '../../src/store/transaction-history.ts';
 import type { Chance } from './chance.ts';
 import type { Disk, Lock } from './disk.ts';
 import type { Fault, Faults } from './faults.ts';
+import { historyPageOf, referencedOf, statesOf, transactionPageOf } from './stored-reads.ts';
 import type { Owner, VirtualTime } from './virtual-time.ts';
 
 type Outcomes = readonly (Outcome | null)[];
@@ -36,9 +45,15 @@ type Outcomes = readonly (Outcome | null)[];
 /** Is notified of every commit, read and deletion at the moment at which it happens. */
 export interface Witness {
   committed(commands: readonly Command[], outcomes: Outcomes, loaded: Staged): void;
-  read(kind: 'balance' | 'transactions', user: EndUserKey, now: Instant): void;
+  read(read: WitnessedRead, user: EndUserKey, now: Instant): void;
   expired(names: readonly string[], now: Instant, at: number): void;
 }
+
+/** Only the first page of a list is reported to the witness, because later pages continue from it. */
+export type WitnessedRead =
+  | { readonly kind: 'balance' | 'transactions' }
+  | { readonly kind: 'history'; readonly request: HistoryRequest }
+  | { readonly kind: 'balances'; readonly instants: readonly Instant[] };
 
 export interface StoreOptions {
   readonly time: VirtualTime;
@@ -46,11 +61,13 @@ export interface StoreOptions {
   readonly faults: Faults;
   readonly witness: Witness;
   readonly lanes: Lanes;
-  /** The maximum number of due events that a batch enters. */
+  /** The maximum number of due events that a batch stores. */
   readonly eventsMax: number;
   readonly pageMax: number;
-  /** Moves the clock forward to the next renewal of a cycle of one of these end users. */
-  readonly renewACycleOf: (names: readonly string[]) => void;
+  /** Whether a batch loads all holds of an end user, although its commands need only those that are due. */
+  readonly loadsAllHolds: boolean;
+  /** Moves the clock forward to the next renewal or lapse of one of these end users. */
+  readonly passTimeOf: (names: readonly string[]) => void;
   /** Crashes the process of the store. */
   readonly crash: () => void;
 }
@@ -131,8 +148,17 @@ export class SimulatedStore implements LedgerStore {
     return this.disk.tick();
   }
 
-  protected loadBatch({ users }: Batch, now: Instant): LoadedBatch {
-    return { states: users.map((user) => this.disk.load(user, now)), records: this.disk.records };
+  protected loadBatch({ commands, users, userOf, references }: Batch, now: Instant): LoadedBatch {
+    const referenced = new Map<string, Referenced>();
+    for (const reference of references) {
+      const found = referencedOf(this.disk.postingsOf(users[reference.user] as EndUserKey), reference.transaction);
+      if (found !== null) referenced.set(referenceName(reference), found);
+    }
+    const states = users.map((user, index) => {
+      const needsAll = commands.some((command, place) => userOf[place] === index && needs(command).allHolds);
+      return this.disk.load(user, now, { allHolds: needsAll || this.options.loadsAllHolds });
+    });
+    return { states, records: this.disk.records, referenced };
   }
 
   protected idsAt(now: Instant): Moment['nextId'] {
@@ -164,12 +190,12 @@ export class SimulatedStore implements LedgerStore {
   /** Commits the batch, even if the process crashes meanwhile. Resolves when the process receives the reply. */
   protected async committed(staged: Staged, lock: Lock): Promise<void> {
     const { time, chance } = this.options;
-    const isOvertaken = this.#strikes('a cycle renews during a commit');
+    const isOvertaken = this.#strikes('a cycle renews or a hold lapses during a commit');
     const stall = this.#strikes('a commit stalls') || isOvertaken ? chance.delay(STALL_MS) : 0;
     const mayCrash = this.#strikes('a process crashes during a write');
     const crashAfter = mayCrash ? chance.delay(1) : null;
     lock.isCommitting = true;
-    if (isOvertaken) this.options.renewACycleOf(lock.names);
+    if (isOvertaken) this.options.passTimeOf(lock.names);
     await new Promise<void>((resolve) => {
       time.after(
         chance.delay(1) + stall,
@@ -195,26 +221,55 @@ export class SimulatedStore implements LedgerStore {
 
   async load(user: EndUserKey): Promise<LoadedEndUser> {
     await this.#beginRead();
-    const loaded = await this.readSettled(user, 'balance', () => this.#loadForReader(user));
+    const loaded = await this.readSettled(user, { kind: 'balance' }, () => this.#loadForReader(user));
     await this.pause(0.3);
     return loaded;
   }
 
-  async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
-    // Later pages fail less often, because otherwise hardly any long list could be read.
-    if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
-    else await this.pause(0.3);
-    const page = await this.readSettled(user, from === null ? 'transactions' : null, () => {
-      const loaded = this.#loadForReader(user);
-      const size = Math.min(limit, this.options.pageMax);
-      const postings = this.disk.users.get(endUserText(user))?.postings ?? [];
-      const isWanted = (id: TransactionId) => (from === null || id < from) && id >= within.first && id <= within.last;
-      const found = latestTransactions(postings, isWanted, size + 1);
-      const transactions = found.slice(0, size);
-      return { ...loaded, transactions, next: found.length > size ? (transactions.at(-1)?.id ?? null) : null };
+  async transactions(user: EndUserKey, request: PageRequest): Promise<TransactionPage> {
+    await this.#beginPage(request);
+    const read = request.from === null ? ({ kind: 'transactions' } as const) : null;
+    const page = await this.readSettled(user, read, () => {
+      const limit = Math.min(request.limit, this.options.pageMax);
+      return transactionPageOf(this.disk.postingsOf(user), this.#loadForReader(user), { ...request, limit });
     });
     await this.pause(0.3);
     return page;
+  }
+
+  async history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
+    await this.#beginPage(request);
+    const read = request.from === null ? ({ kind: 'history', request } as const) : null;
+    const page = await this.readSettled(user, read, () =>
+      historyPageOf(this.disk.postingsOf(user), this.#loadForReader(user), request),
+    );
+    await this.pause(0.3);
+    return page;
+  }
+
+  async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
+    await this.#beginRead();
+    const read = await this.readSettled(user, { kind: 'balances', instants }, () => {
+      const loaded = this.#loadForReader(user);
+      const past = instants.filter((at) => at < loaded.now);
+      const states = statesOf(this.disk.postingsOf(user), past);
+      return { ...loaded, states: [...states, ...instants.slice(past.length).map(() => loaded.state)] };
+    });
+    await this.pause(0.3);
+    return read;
+  }
+
+  async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
+    await this.#beginRead();
+    const found = referencedOf(this.disk.postingsOf(user), id);
+    await this.pause(0.3);
+    return found;
+  }
+
+  /** Later pages fail less often. Otherwise, few long lists could be read to their end. */
+  async #beginPage({ from }: Pick<PageRequest, 'from'>): Promise<void> {
+    if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
+    else await this.pause(0.3);
   }
 
   #loadForReader(user: EndUserKey): LoadedEndUser {
@@ -223,16 +278,16 @@ export class SimulatedStore implements LedgerStore {
   }
 
   /**
-   * Shows a renewal that is not stored yet only after all running writes of that end user, because such a write may be
-   * stored before the renewal.
+   * Waits for all running writes of the end user before it shows a renewal or a lapse that is not stored yet, because
+   * such a write may be stored before it.
    */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
-    kind: Parameters<Witness['read']>[0] | null,
+    witnessed: WitnessedRead | null,
     read: () => Result,
   ): Promise<Result> {
     const show = (result: Result) => {
-      if (kind !== null) this.options.witness.read(kind, user, result.now);
+      if (witnessed !== null) this.options.witness.read(witnessed, user, result.now);
       return result;
     };
     const first = read();
@@ -263,7 +318,7 @@ export class SimulatedStore implements LedgerStore {
     return names.length === EXPIRED_MAX;
   }
 
-  /** One process at a time, because real stores lock the row of a consumer. */
+  /** Only one process can consume at a time, as in the real stores, which lock the row of the consumer. */
   async #consume(consumer: FeedConsumer): Promise<boolean> {
     await this.pause(0.3);
     this.#mayFail('the feed cannot be read', 'StoreUnavailable');
@@ -328,24 +383,4 @@ export class SimulatedStore implements LedgerStore {
 function namesOf(commands: readonly Command[]): readonly string[] {
   const names = commands.map(endUserText);
   return names.length === 1 ? names : [...new Set(names)].sort();
-}
-
-/** The wanted transactions, latest first, without stops. */
-function latestTransactions(
-  postings: readonly Posting[],
-  isWanted: (id: TransactionId) => boolean,
-  limit: number,
-): TransactionPage['transactions'] {
-  const found = [];
-  for (const whole of wholeTransactions(backwards(postings, isWanted), ({ transactionId }) => transactionId)) {
-    if (found.push(transactionOf(whole)) === limit) break;
-  }
-  return found;
-}
-
-function* backwards(postings: readonly Posting[], isWanted: (id: TransactionId) => boolean): Generator<Posting> {
-  for (let index = postings.length - 1; index >= 0; index--) {
-    const posting = postings[index] as Posting;
-    if (posting.kind !== 'stop-cycle' && isWanted(posting.transactionId)) yield posting;
-  }
 }

@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => runner.close());
 
-test('every response is as the reference model predicts, whatever fails, stalls, crashes or jumps', async (t) => {
+test('every response is as the reference model predicts, even with faults, stalls, crashes and clock jumps', async (t) => {
   const tally = new Tally();
   for (let seed = SEED; seed < SEED + SEEDS; seed++) {
     const result = await runner.run({ seed, operations: OPERATIONS, control: null, onTrace: null });
@@ -37,7 +37,7 @@ test('every response is as the reference model predicts, whatever fails, stalls,
   assert.equal(await runner.requestsInFlight(), 0, 'all requests are finished');
 });
 
-test('the same seed gives the same trace, whatever ran before it and in any process', async () => {
+test('the same seed gives the same trace in any process, regardless of which seeds ran before', async () => {
   const options = { operations: 300, control: null, onTrace: null };
   const first = await runner.run({ seed: 7, ...options });
   const other = await runner.run({ seed: 8, ...options });

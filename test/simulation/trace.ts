@@ -18,7 +18,7 @@ export class Trace {
   readonly #tail: Line[] = [];
   #lines = 0;
 
-  /** @param onLine called with each line if not null */
+  /** @param onLine called with each line, unless it is null */
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
   }

@@ -1,5 +1,5 @@
-// The world of one seed: clients, a network, processes, a disk and a clock, with all their faults. With the last
-// operation the faults end, and everything must come to rest.
+// The world of one seed: clients, a network, processes, a disk and a clock, with all their faults. After the last
+// operation there are no more faults, and all requests and background work must finish.
 //
 //   clients ──▶ network ──▶ slots (HTTP, group commit, background jobs) ──▶ store ──▶ disk
 //                               every response, every commit ──▶ auditor
@@ -8,8 +8,8 @@ import { apiKeySecret, hashOf, SECRET_BYTES } from '../../src/accounts/api-key.t
 import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import type { IdempotencyRetention, Lanes } from '../../src/store/ledger-store.ts';
-import type { ModelUser } from '../model/reference-model.ts';
-import { type Attempt, Auditor } from './auditor.ts';
+import type { ModelUser } from '../model/model-types.ts';
+import { AT_REST, type Attempt, Auditor } from './auditor.ts';
 import { Chance } from './chance.ts';
 import { Client, type Heard } from './client.ts';
 import type { Reply } from './connection.ts';
@@ -17,7 +17,7 @@ import { BROKEN_STORES, type Control } from './controls.ts';
 import { Disk } from './disk.ts';
 import { type Fault, Faults } from './faults.ts';
 import { MachineClock } from './machine-clock.ts';
-import { KINDS, type Operation, Operations, type Secrets } from './operation.ts';
+import { KINDS, LAST_READS, type Operation, Operations, type Secrets } from './operation.ts';
 import { Process, type Routes, Slot } from './process.ts';
 import type { StoreOptions } from './simulated-store.ts';
 import { Trace } from './trace.ts';
@@ -54,10 +54,10 @@ const BEFORE_ID = '"request_id":"';
 const CLOCK_LOOK_MS = 200;
 const CRASH_LOOK_MS = 500;
 const RESTART_MS = 300;
-/** Longer than all stalls and the retries after them. */
+/** The time limit for finishing all work: longer than all stalls and the retries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
-/** Far longer than all retries take. */
+/** The time limit for a whole seed: far longer than all retries take. */
 const LIFE_MS_MAX = 3_600_000;
 
 export class World {
@@ -112,7 +112,8 @@ export class World {
       lanes: lanesOf(chance),
       eventsMax: chance.pick([1, 5, 1_000]),
       pageMax: chance.pick([25, 100, 500]),
-      renewACycleOf: (names) => this.#clock.jumpToARenewalOf(names, this.#disk),
+      loadsAllHolds: chance.happens(0.5),
+      passTimeOf: (names) => this.#clock.passTimeOf(names, this.#disk),
     };
   }
 
@@ -171,9 +172,10 @@ export class World {
     for (let number = 1; number <= count; number++) {
       const secrets = this.#makeKeys(number);
       const account = 1 + (number % 2);
-      const operations = new Operations(chance, drawn, {
-        users: this.#users.filter((user) => user.account === account),
-        balanceOf: (user) => this.#auditor.balanceOf(user),
+      const users = this.#users.filter((user) => user.account === account);
+      const operations = new Operations(chance, drawn, users, {
+        ledgerOf: (user) => this.#auditor.ledgerOf(user),
+        now: () => this.#disk.peek(),
       });
       const client = new Client(number, {
         time: this.#time,
@@ -244,7 +246,7 @@ export class World {
     );
   }
 
-  /** The open requests: if their process crashes, the connections are cut. */
+  /** The open requests. A crash of their process cuts their connections. */
   readonly #cuts = new Map<Attempt, { process: Process; cut: () => void }>();
 
   #start(slot: Slot): void {
@@ -286,7 +288,7 @@ export class World {
     return this.#unrest() === null;
   }
 
-  /** Describes what is not at rest yet; null if everything is. */
+  /** Describes work that is not finished yet; null if everything is. */
   #unrest(): string | null {
     const waiting = this.#clients.filter(({ isDone }) => !isDone);
     if (waiting.length > 0) return `${waiting.length} clients wait for a response`;
@@ -296,34 +298,41 @@ export class World {
       if (process.commit.queued > 0) return `${process.commit.queued} commands are queued`;
     }
     if (!this.#disk.isQuiet) return 'rows are locked';
-    if (this.#disk.due(1).length > 0) return 'a renewal is due';
+    if (this.#disk.due(1).length > 0) return 'a renewal or a lapse is due';
     if (this.#disk.hasExpiredRecords(this.#retention)) return 'an idempotency record has expired';
     if (this.#disk.consumed < this.#disk.feed.length) return 'a part of the feed is not consumed';
     return null;
   }
 
-  /** Reads the balance and the transactions of every end user once more. */
+  /** Reads the balance, the holds and the transactions of every end user once more. */
   async #readAll(isOver: () => boolean): Promise<void> {
     const secrets = [this.#makeKeys(100), this.#makeKeys(101)];
     let open = 0;
     for (const user of this.#users) {
-      for (const path of ['/get-active-balance', '/get-all-user-transactions']) {
+      for (const { kind, path, filter } of LAST_READS) {
         const sent = {
           method: 'GET',
-          path: `${path}?end_user_id=${user.endUser}`,
+          path: `${path}end_user_id=${user.endUser}`,
           body: null,
           authorization: secrets[user.account - 1]?.read ?? null,
           idempotencyKey: null,
         } as const;
-        const kind = path === '/get-active-balance' ? 'balance' : 'transactions';
-        const attempt = this.#auditor.attempt({ number: 0, kind, user, command: null, sent, refusedWith: null });
+        const asked = {
+          number: AT_REST,
+          kind,
+          user,
+          command: null,
+          sent,
+          refusedWith: null,
+          ...(filter && { filter }),
+        };
         open += 1;
         const hear = (heard: Heard) => {
           open -= 1;
           if (typeof heard === 'string' || heard.status !== 200)
             this.#auditor.fail('a read after the faults does not succeed');
         };
-        this.#time.after(0, () => this.#arrive(attempt, hear), null);
+        this.#time.after(0, () => this.#arrive(this.#auditor.attempt(asked), hear), null);
       }
     }
     await this.#time.passUntil(() => isOver() || open === 0);

@@ -1,4 +1,4 @@
-// Which series the soak test calls flat, tested with series of known shape.
+// Which series the soak test judges to be flat. The series have known shapes and random noise.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -45,7 +45,7 @@ const RISING: Record<string, Shape> = {
 };
 
 for (const [name, shape] of Object.entries(FLAT)) {
-  test(`the soak test calls ${name} flat`, () => {
+  test(`the soak test judges ${name} to be flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => !isFlat);
     assert(wrong.length <= SERIES / 100, `SEED=${SEED}: ${wrong.length} of ${SERIES}, ${JSON.stringify(wrong[0])}`);
@@ -53,7 +53,7 @@ for (const [name, shape] of Object.entries(FLAT)) {
 }
 
 for (const [name, shape] of Object.entries(RISING)) {
-  test(`the soak test calls ${name} not flat`, () => {
+  test(`the soak test judges ${name} not to be flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => isFlat);
     assert.equal(wrong.length, 0, `SEED=${SEED}: ${JSON.stringify(wrong[0])}`);
@@ -67,6 +67,6 @@ test('the soak test finds a leak even if kills reset the memory every four minut
   assert(Math.abs(found.slopePerHour - 600) < 100, `the slope is 600 an hour, but ${found.slopePerHour} was found`);
 });
 
-test('the soak test fails if no process lived long enough to have a trend', () => {
+test('the soak test fails if no process ran long enough to be judged', () => {
   assert.throws(() => judgeFlatness([{ life: 0, seconds: 1, value: 1 }], MEMORY), /long enough/);
 });

@@ -1,8 +1,8 @@
-// Decides whether a series stays flat over a long time. Servers are killed meanwhile and lose the memory that they have
-// accumulated, so each life of a process is judged separately, without its first half, in which caches fill.
+// Decides whether a series stays flat over a long time. A killed server loses the memory that it has accumulated, so
+// each life of a process is judged separately. The first half of a life is ignored, because caches fill then.
 //
-// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Whether it is
-// significant follows from how many pairs rise (Mann and Kendall), summed over the lives (as Hirsch and Slack do over
+// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Its significance is
+// computed from the number of rising pairs (Mann and Kendall), summed over the lives (as Hirsch and Slack do over
 // seasons). Both tolerate a few outliers. A series is not flat if its rise is significant and larger than a bound.
 
 import assert from 'node:assert/strict';
@@ -39,7 +39,7 @@ const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 /** A life with fewer points is not judged. */
 const BLOCKS_MIN = 6;
-/** A flat series exceeds this once in 44 times; that it also rises by more than the bound is far rarer. */
+/** One of 44 flat series exceeds this by chance. Far fewer of them also rise by more than the bound. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
@@ -75,7 +75,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Combines neighbouring points to their medians, so that a single outlier has no effect. */
+/** Replaces each block of neighbouring points with its median, so that a single outlier has no effect. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {

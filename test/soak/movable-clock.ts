@@ -6,8 +6,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Up to this time after a jump, one thread may see it and another not, as with a system clock that is set between
- * calls.
+ * Up to this time after a jump, one thread may see the new time and another the old time, as if the system clock were
+ * set between their calls.
  */
 const LOOK_MS = 20;
 

@@ -15,7 +15,7 @@ export type SeriesName = keyof typeof SERIES;
 
 export type Readings = Record<SeriesName, Reading[]>;
 
-/** A 99th percentile of fewer responses would mean nothing. */
+/** With fewer responses, the 99th percentile would be meaningless. */
 const ANSWERS_MIN = 20;
 
 /** Whether the system provides these measurements. */

@@ -1,9 +1,9 @@
 // The load of a soak test: requests at a fixed rate for a changing set of end users, so that no history grows without
-// bound. Every write has a unique amount, and all responses are recorded: at the end, all acknowledged writes must be
-// stored. A request with a key that got no response is retried, as clients do.
+// bound. Every write has a number as its note, and all responses are recorded: at the end, all acknowledged writes must
+// be stored. A request with a key that got no response is retried, as clients do.
 
 import { connect, type Socket } from 'node:net';
-import type { Answered, Sent } from '../crash/clients.ts';
+import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';
 import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
@@ -12,14 +12,26 @@ const END_USERS = 200;
 const REQUESTS_AN_END_USER = 60;
 /** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;
-/** An amount encodes a kind and a number, as in `test/crash/clients.ts`. */
-const ADDITION = 100_000_000;
-/** Larger amounts belong to cycles, which renew. */
-export const CYCLE = 200_000_000;
 const TICK_MS = 5;
-/** The pause before a client connects or sends again to a server that is stopping or failing. */
+/** The pause before a client reconnects or retries while a server is stopping or failing. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
+
+/** The share of each kind of write in all requests. The rest are reads. */
+const WRITES: readonly (readonly [Sent['kind'], number])[] = [
+  ['add', 0.3],
+  ['subtract', 0.22],
+  ['hold', 0.08],
+  ['capture', 0.06],
+  ['release', 0.02],
+  ['refund', 0.04],
+  ['start-cycle', 0.04],
+  ['stop-cycle', 0.03],
+];
+const READS = [
+  ...(['get-active-balance', 'get-active-balance', 'get-active-balance'] as const),
+  ...(['get-all-user-transactions', 'get-holds', 'get-balance-history'] as const),
+];
 
 interface Due {
   readonly text: string;
@@ -44,11 +56,11 @@ export interface Counts {
 }
 
 export class SoakClients {
-  /** All writes except stops. */
   readonly writes: Sent[] = [];
+  readonly #known = new KnownTransactions();
   readonly endUsers: string[] = [];
   readonly counts: Counts = { requests: 0, reads: 0, cut: 0, sentAgain: 0, statuses: {} };
-  /** The milliseconds from when each request was due to its response, since the last reading. */
+  /** Latencies in milliseconds since the last report, each measured from the time at which the request was due. */
   #latencies: number[] = [];
   readonly #random: Random;
   readonly #rate: number;
@@ -73,7 +85,7 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Sets the server, or null while there is none. Requests that fall due without a server are not sent. */
+  /** Sets the server; null while there is none. Requests that are due while there is no server are not sent. */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;
@@ -86,7 +98,7 @@ export class SoakClients {
     return taken.sort((a, b) => a - b);
   }
 
-  /** Sends no new requests and resolves when all have a response. */
+  /** Stops sending new requests, and resolves when all requests have a response. */
   async stop(): Promise<void> {
     if (this.#ticking) clearInterval(this.#ticking);
     const by = performance.now() + REST_MS_MAX;
@@ -159,7 +171,7 @@ export class SoakClients {
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
     if (!due.isAgain) this.#latencies.push(performance.now() - due.at);
     if (due.sent === null) this.counts.reads += 1;
-    else due.sent.answer = answered(answer);
+    else this.#learn(due.sent, answer);
     if (answer.status >= 500) setTimeout(() => this.#sendAgain(due), RECONNECT_MS);
     else this.#pump();
   }
@@ -184,29 +196,29 @@ export class SoakClients {
       return this.#post('stop-cycle', one.endUser, at);
     }
     const choice = this.#random.next();
-    if (choice < 0.35) return this.#post('add', one.endUser, at);
-    if (choice < 0.7) return this.#post('subtract', one.endUser, at);
-    if (choice < 0.74) return this.#post('start-cycle', one.endUser, at);
-    if (choice < 0.77) return this.#post('stop-cycle', one.endUser, at);
-    return this.#get(choice < 0.92 ? 'get-active-balance' : 'get-all-user-transactions', one.endUser, at);
+    let left = choice;
+    for (const [kind, share] of WRITES) {
+      if (left < share) return this.#post(kind, one.endUser, at);
+      left -= share;
+    }
+    return this.#get(this.#random.pick(READS), one.endUser, at);
   }
 
   #post(kind: Sent['kind'], endUser: string, at: number): Due {
-    const number = this.writes.length + 1;
-    const amount = { add: ADDITION + number, subtract: number, 'start-cycle': CYCLE + number, 'stop-cycle': 0 }[kind];
+    const random = () => this.#random.next();
+    const write = this.#known.draw(kind, endUser, random);
     const key = this.#random.chance(0.5) ? `soak ${this.#due}` : null;
-    const sent: Sent = { kind, endUser, amount, key, answer: null };
-    if (kind !== 'stop-cycle') this.writes.push(sent);
-    const fields = {
-      end_user_id: endUser,
-      ...(kind === 'stop-cycle' ? {} : { amount }),
-      ...(kind === 'start-cycle' ? { on_active: 'replace', validity_days: 1 + this.#random.below(31) } : {}),
-      ...(kind === 'add' ? { validity_days: 1 + this.#random.below(3) } : {}),
-    };
-    const body = JSON.stringify(fields);
-    const header = key === null ? '' : `Idempotency-Key: ${key}\r\n`;
-    const text = `POST /${kind} HTTP/1.1\r\n${this.#head()}${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
-    return { text, at, sent, isAgain: false };
+    const fields = { ...write.fields, ...validityOf(write.kind, this.#random) };
+    const number = this.writes.length + 1;
+    const sent: Sent = { number, kind: write.kind, fields, endUser, key, answer: null };
+    this.writes.push(sent);
+    return { text: requestText(sent, String(this.#address?.secret)), at, sent, isAgain: false };
+  }
+
+  /** Does not record the text of the response, because there are hundreds of thousands of responses. */
+  #learn(sent: Sent, { head, body }: Answer): void {
+    sent.answer = { ...answered(head, body), text: '' };
+    this.#known.learn(sent);
   }
 
   #get(path: string, endUser: string, at: number): Due {
@@ -219,7 +231,7 @@ export class SoakClients {
   }
 }
 
-function answered({ status, head, body }: Answer): Answered {
-  const { error = null } = JSON.parse(body) as { error?: string };
-  return { status, error, isReplayed: /^idempotent-replayed: true/im.test(head), text: '' };
+function validityOf(kind: Sent['kind'], random: Random): Sent['fields'] {
+  if (kind === 'add') return { validity_days: 1 + random.below(3) };
+  return kind === 'start-cycle' ? { validity_days: 1 + random.below(31) } : {};
 }

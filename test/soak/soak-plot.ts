@@ -1,5 +1,5 @@
-// The plot of a soak test: each series on its own scale above a common time axis, with the events. It is one SVG file
-// without scripts, style sheets or fonts.
+// Plots a soak test: each series with a separate scale above a common time axis, and the events. The plot is one SVG
+// file without scripts, style sheets or fonts.
 
 import { scaleLinear } from 'd3-scale';
 import { type Flatness, median } from './flatness.ts';

@@ -1,5 +1,5 @@
-// A soak test of some seconds: long enough to see that a kill, jumps of the clock and backups lose nothing, and that a
-// leaking server is caught. `npm run soak` runs long enough to see whether Scrip is flat.
+// A soak test of a few seconds: long enough to show that a kill, jumps of the clock and backups lose nothing, and that
+// the test catches a leaking server. `npm run soak` runs long enough to show whether memory and latency stay flat.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -32,7 +32,10 @@ test(
     for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);
     assert.deepEqual(run.wrong, []);
     assert.equal(run.lost + run.lostInBackup, 0);
-    assert(run.acknowledged > 100 && run.checkedInBackup > 0 && run.days > 1, 'there was enough to lose');
+    assert(
+      run.acknowledged > 100 && run.checkedInBackup > 0 && run.days > 1,
+      'the run had enough writes, backups and clock jumps',
+    );
     assert.deepEqual(new Set(run.events.map(({ kind }) => kind)), new Set(['kill', 'jump', 'backup']));
     assert(verdict.series.descriptors.isFlat, JSON.stringify(verdict.series.descriptors));
     assert.equal(
@@ -43,7 +46,7 @@ test(
   },
 );
 
-test('control: the soak test calls a server that leaks memory and files not flat', options, async (t) => {
+test('control: the soak test catches a server that leaks memory and files', options, async (t) => {
   const run = await soak({ ...PLAN, kills: 0, isLeaking: true });
   const verdict = judged(run);
   for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);

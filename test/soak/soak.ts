@@ -38,7 +38,7 @@ const plan: SoakPlan = {
   isLeaking: leaking,
 };
 process.stdout.write(
-  `seed ${seed} (decides the requests and events; how much the server has done by then depends on the machine)\n`,
+  `seed ${seed} (decides the requests and events; how many requests the server has processed at each event depends on the machine)\n`,
 );
 process.once('SIGINT', () => process.exit(1)).once('SIGTERM', () => process.exit(1));
 const run = await soak(plan);

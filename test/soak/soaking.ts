@@ -7,13 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerAt, Running, scrip } from '../cli/scrip-command.ts';
-import type { Sent } from '../crash/clients.ts';
+import { type Effects, effectsOf } from '../crash/effects.ts';
 import { compared, isAcknowledged, isUnknown } from '../crash/findings.ts';
+import type { Sent } from '../crash/requests.ts';
 import { Random } from '../load/random.ts';
 import { auditProblems, newKey } from '../load/server-process.ts';
 import { setClock } from './movable-clock.ts';
 import { noReadings, type Readings, read } from './readings.ts';
-import { type Counts, CYCLE, SoakClients } from './soak-clients.ts';
+import { type Counts, SoakClients } from './soak-clients.ts';
 
 export interface SoakPlan {
   readonly seed: number;
@@ -61,14 +62,13 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 );
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
-/** A retention shorter than the clock moves forward in a long soak, so that idempotency records expire too. */
+/** Shorter than the time by which the clock moves forward in a long soak, so that idempotency records expire too. */
 const KEEP_KEYS_HOURS = '240';
 /** Every fourth jump goes backwards. */
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
-/** The share of the time in which kills happen. The last process lives for the rest, long enough to show a slope. */
+/** The share of the time in which kills happen. The last process runs for the rest, long enough to show a slope. */
 const KILLING = 1 / 6;
-const USERS_AT_ONCE = 50;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
 
 export async function soak(plan: SoakPlan): Promise<Soak> {
@@ -288,23 +288,8 @@ class Soaked {
     }
   }
 
-  /** Reads how often each write is stored, by amount. */
-  async #effects(url: string) {
-    const times = new Map<number, number>();
-    const unread = new Map<string, string>();
-    const headers = { authorization: `Bearer ${this.#secret}` };
-    const look = async (endUser: string) => {
-      const answer = await fetch(`${url}/get-all-user-transactions?end_user_id=${endUser}`, { headers });
-      const text = await answer.text();
-      if (!answer.ok) unread.set(endUser, `the list of ${endUser} returned ${answer.status}: ${text}`);
-      const { transactions = [] } = JSON.parse(text) as { transactions?: { amount: number }[] };
-      // A cycle that renews is listed once for each period.
-      for (const { amount } of transactions) times.set(amount, amount > CYCLE ? 1 : (times.get(amount) ?? 0) + 1);
-    };
-    const { endUsers } = this.#clients;
-    for (let from = 0; from < endUsers.length; from += USERS_AT_ONCE)
-      await Promise.all(endUsers.slice(from, from + USERS_AT_ONCE).map(look));
-    return { times, stopped: new Set<number>(), unread };
+  #effects(url: string): Promise<Effects> {
+    return effectsOf(url, { authorization: `Bearer ${this.#secret}` }, this.#clients.endUsers);
   }
 }
 

@@ -1,5 +1,5 @@
-// Works on a ledger in another process, which a test can kill: `node other-process.ts WORK FILE`. Prints lines of JSON
-// to standard output.
+// The program of another process that works on a ledger and that a test can kill: `node other-process.ts WORK FILE`.
+// Prints lines of JSON to standard output.
 
 import { createApiKey } from '../../src/store/key-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -73,7 +73,7 @@ async function audit(): Promise<void> {
   say(await auditBeside(file).catch((error: Error) => error.message));
 }
 
-/** Creates an API key in one new ledger after another, at the same instants at which the test opens these ledgers. */
+/** Creates an API key in each of several new ledgers, at the same instant at which the test opens the ledger. */
 async function createKeys(): Promise<void> {
   const firstAt = Date.now() + FIRST_ROUND_MS;
   say({ firstAt });

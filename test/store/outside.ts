@@ -1,5 +1,4 @@
-// Access to a ledger file from outside its store: other processes that open it, other programs that write to it, and
-// damage.
+// Accesses a ledger file without its store: other processes open it, other programs write to it, or it is damaged.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -13,7 +12,7 @@ import { makeHistory } from './temporary-ledger.ts';
 export const PAGE_BYTES = 2_048;
 
 interface OtherProcess {
-  /** Shell commands to run before. */
+  /** Shell commands to run before the process starts. */
   readonly shell?: string;
   /** The id of the system user and group of the process. */
   readonly user?: number;
@@ -60,7 +59,7 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Copies of a ledger, each with 64 flipped bytes in another page. */
+/** Makes a copy of the ledger for each page, with 64 flipped bytes in that page. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);

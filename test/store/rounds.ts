@@ -1,11 +1,11 @@
-// Rounds that two processes begin at the same instants, to find faults that occur only then.
+// Two processes begin rounds at the same instants, to find faults that occur only when both do the same at once.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const ROUNDS = 40;
-/** Longer than opening a new ledger takes. */
+/** Opening a new ledger takes less time than a round. */
 const ROUND_MS = 120;
-/** Long enough for both processes to be ready. */
+/** The first round begins after this time, when both processes are ready. */
 export const FIRST_ROUND_MS = 300;
 
 /** Waits for the beginning of a round, exact to a fraction of a millisecond. */

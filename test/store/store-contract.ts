@@ -1,22 +1,26 @@
 // The contract: the tests that every store must pass. A store runs them with a function that makes a ledger of its
-// kind. Each test gets a new ledger. After each test, the ledger is audited before and after its totals have caught up.
+// kind. Each test gets a new ledger. After each test, the ledger is audited twice: before and after its totals catch
+// up.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { describe, type TestContext, test } from 'node:test';
 import { apiKeySecret, SECRET_BYTES } from '../../src/accounts/api-key.ts';
 import { apiKeyContract } from './contract/api-keys.ts';
-import { chartContract } from './contract/charts.ts';
 import { consoleReadContract } from './contract/console-reads.ts';
 import { cursorContract } from './contract/cursors.ts';
 import { digestContract } from './contract/digests.ts';
 import { endUserListContract } from './contract/end-user-lists.ts';
 import { feedContract } from './contract/feed.ts';
+import { historyContract } from './contract/history.ts';
+import { holdContract } from './contract/holds.ts';
 import { idempotencyContract } from './contract/idempotency.ts';
 import { listContract } from './contract/lists.ts';
 import { manyCyclesContract } from './contract/many-cycles.ts';
 import { overviewContract } from './contract/overview.ts';
 import { pageContract } from './contract/pages.ts';
+import { refundContract } from './contract/refunds.ts';
+import { statesAtContract } from './contract/states-at.ts';
 import { stopContract } from './contract/stops.ts';
 import { timeContract } from './contract/time.ts';
 import { writeContract } from './contract/writes.ts';
@@ -48,15 +52,18 @@ export function storeContract(name: string, make: NewLedger, clock: 'movable' | 
     describe('writes', () => writeContract(contract));
     describe('many cycles', () => manyCyclesContract(contract));
     describe('stops', () => stopContract(contract));
+    describe('holds', () => holdContract(contract));
+    describe('refunds', () => refundContract(contract));
     describe('time', () => timeContract(contract));
     describe('pages of transactions', () => pageContract(contract));
     describe('lists across renewals', () => listContract(contract));
     describe('lists by cursors', () => cursorContract(contract));
     describe('idempotency records', () => idempotencyContract(contract));
     describe('feed', () => feedContract(contract));
+    describe('history', () => historyContract(contract));
+    describe('states at instants', () => statesAtContract(contract));
     describe('reads of the console', () => consoleReadContract(contract));
     describe('lists of end users', () => endUserListContract(contract));
-    describe('charts', () => chartContract(contract));
     describe('overview', () => overviewContract(contract));
     describe('digests', () => digestContract(contract));
     describe('API keys', () => apiKeyContract(contract));

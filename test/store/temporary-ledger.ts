@@ -8,23 +8,30 @@ import { TOTALS } from '../../src/events/totals.ts';
 import { AMOUNT_MAX } from '../../src/ledger/amount.ts';
 import type { Finding } from '../../src/ledger/audit.ts';
 import { activeBalance, cyclesAt } from '../../src/ledger/balance.ts';
-import type { Command, EndUserKey, Outcome, Settle, WriteCommand } from '../../src/ledger/command.ts';
+import type {
+  Accepted,
+  Command,
+  EndUserKey,
+  Outcome,
+  Refusal,
+  Settle,
+  WriteCommand,
+} from '../../src/ledger/command.ts';
 import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
-import { type IdRange, idsBetween } from '../../src/ledger/transaction-id.ts';
+import { type IdRange, idsBetween, type TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tools.ts';
 
-/** A Saturday at noon, and the end of a month: nothing may depend on either. */
+/** A Saturday at noon and the last day of a month, because the ledger must not depend on weekdays or months. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
 
 /** The range of all ids. */
 export const EVERYTHING: IdRange = idsBetween(0, INSTANT_MAX);
 
 const folders: string[] = [];
-// Folders are deleted at exit and not in a hook, because hooks run in the order in which they were added, and stores
-// are closed in hooks.
+// Deletes the folders at exit, after all hooks, because hooks close the stores.
 process.once('exit', () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
@@ -40,7 +47,7 @@ export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
 }
 
-/** An end user, named by a number or by its UUID, with methods that create its commands. */
+/** An end user, identified by a number or a UUID, with methods that create its commands. */
 export class EndUser {
   readonly key: EndUserKey;
   readonly #actor: string;
@@ -67,6 +74,22 @@ export class EndUser {
     return { kind: 'stop-cycle', ...this.key, actor: this.#actor };
   }
 
+  hold(amount: number, expiresInSeconds = 900): WriteCommand {
+    return { kind: 'hold', ...this.key, actor: this.#actor, amount, expiresInSeconds };
+  }
+
+  capture(holdId: string, amount: number | null = null): WriteCommand {
+    return { kind: 'capture', ...this.key, actor: this.#actor, holdId, amount };
+  }
+
+  release(holdId: string): WriteCommand {
+    return { kind: 'release', ...this.key, actor: this.#actor, holdId };
+  }
+
+  refund(transactionId: string, amount: number | null = null, validityDays: number | null = null): WriteCommand {
+    return { kind: 'refund', ...this.key, actor: this.#actor, transactionId, amount, validityDays };
+  }
+
   settle(): Settle {
     return { kind: 'settle', ...this.key };
   }
@@ -82,8 +105,23 @@ export function keyed(command: WriteCommand, key: string, requestId: string): Wr
   return { ...command, idempotency: { key, requestId } };
 }
 
-/** The same outcome as a replay. */
-export function replayed(outcome: Outcome, replayOf: string): Outcome {
+/** An accepted outcome without its transaction id. */
+export const ACCEPTED: Result = { refused: null };
+
+/** An outcome without its transaction id, which differs in each run. */
+export type Result = (Omit<Accepted, 'transactionId'> | Refusal) & Pick<Outcome, 'replayOf'>;
+
+export function resultOf(outcome: Outcome | null): Result | null {
+  if (outcome === null || outcome.refused !== null) return outcome;
+  const { transactionId: _, ...result } = outcome;
+  return result;
+}
+
+/** The same outcome, replayed for a later request. */
+export function replayed<Replayed extends Result>(
+  outcome: Replayed,
+  replayOf: string,
+): Replayed & { replayOf: string } {
   return { ...outcome, replayOf };
 }
 
@@ -115,7 +153,7 @@ export interface Audited extends AuditReport {
   readonly findings: readonly Finding[];
 }
 
-/** With more findings in a small ledger, the audit would probably never end. */
+/** If an audit of a small ledger has more findings than this, it would probably never end. */
 const FINDINGS_MAX = 1_000;
 export const ENDLESS = 'the audit does not end';
 
@@ -132,30 +170,43 @@ export function problemsOf({ findings, store }: Audited): readonly string[] {
   return [...findings.map(({ message }) => message), ...store];
 }
 
-/** Six end users of two accounts. The first and the last have the same UUID in different accounts. */
+const DAY_S = DAY_MS / 1_000;
+
+/** The transaction ids in outcomes. */
+export function idsOf(outcomes: readonly (Outcome | null)[]): (TransactionId | null)[] {
+  return outcomes.map((outcome) => (outcome?.refused === null ? outcome.transactionId : null));
+}
+
+/** Two accounts and seven end users; the first and the last are the same UUID in different accounts. */
 export const PEOPLE = {
   oneTime: new EndUser(1, 1),
   renewing: new EndUser(1, 2),
   replacing: new EndUser(1, 3),
   rich: new EndUser(1, 4),
   eternal: new EndUser(1, 5),
+  holding: new EndUser(1, 6),
   namesake: new EndUser(2, 1),
 } as const;
 
 /**
- * Makes a ledger with all kinds of history: additions that have ended and that have not, subtractions from one cycle
- * and from several, cycles that were started, renewed, stopped and replaced, and the largest amounts and validities.
- * Its totals have caught up.
+ * Makes a ledger with all kinds of history: ended and current additions, subtractions from one cycle and from several,
+ * started, renewed, stopped and replaced cycles, and the largest amounts and validities. The totals include all
+ * postings.
  */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
-  const { oneTime, renewing, replacing, rich, eternal, namesake } = PEOPLE;
+  const { oneTime, renewing, replacing, rich, eternal, holding, namesake } = PEOPLE;
   const { ledger, summaries } = await openSqliteStore(file, () => now);
-  const write = (commands: readonly Command[]) => ledger.write(commands, () => {});
+  const write = async (commands: readonly Command[]) => idsOf(await ledger.write(commands, () => {}));
   await write([oneTime.add(100, 3), renewing.startCycle(30, 7), namesake.add(7, 1_000), rich.add(AMOUNT_MAX, 40)]);
   await write([oneTime.add(50, 60), rich.subtract(AMOUNT_MAX - 1), replacing.startCycle(20, 7)]);
   await write([oneTime.subtract(120), oneTime.subtract(9_999), eternal.add(5, VALIDITY_DAYS_MAX)]);
+  const held = await write([holding.add(80, 10), holding.hold(31), holding.hold(20, 30 * DAY_S), holding.hold(8)]);
+  const [captured] = await write([noted(holding.capture(held[1] as string, 12), 'job 8'), holding.hold(5, 60)]);
+  await write([holding.release(held[3] as string)]);
   now += 5 * DAY_MS;
+  const [spent, all] = await write([holding.subtract(7), holding.hold(4)]);
+  await write([holding.refund(spent as string, 3), holding.capture(all as string, 6)]);
   await write([
     noted(oneTime.add(11, 90), 'goodwill, ticket 4711'),
     oneTime.subtract(3),
@@ -165,6 +216,8 @@ export async function makeHistory(file: string): Promise<void> {
   await write([replacing.startCycle(25, 7, 'replace'), replacing.subtract(22)]);
   now += 16 * DAY_MS;
   await write([renewing.subtract(5), renewing.stopCycle(), eternal.startCycle(9, 365), replacing.settle()]);
+  await write([holding.add(9, 100), holding.refund(spent as string, 2, 20), holding.refund(captured as string, 10)]);
+  await write([holding.hold(5, 9 * DAY_S)]);
   await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
   while (await ledger.feed.consume(TOTALS));
   while (await summaries.catchUp());

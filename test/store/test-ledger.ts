@@ -1,5 +1,5 @@
-// A ledger in a test: all of its ports in one place, with a clock that the test sets. Each store implements
-// `PluggedLedger` to make, open and remove its ledgers.
+// A ledger in a test: all ports in one object, and a clock that the test sets. Each store implements `PluggedLedger` to
+// make, open and remove its ledgers.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../src/events/totals.ts';
@@ -9,24 +9,22 @@ import type { ConsoleStore } from '../../src/store/console-store.ts';
 import type { SummaryKeeper } from '../../src/store/end-user-summaries.ts';
 import type { FeedConsumer } from '../../src/store/feed.ts';
 import type { KeyStore } from '../../src/store/key-store.ts';
-import type {
-  IdempotencyRetention,
-  LedgerStore,
-  LoadedEndUser,
-  PageRequest,
-  TransactionPage,
-} from '../../src/store/ledger-store.ts';
+import type { IdempotencyRetention, LedgerStore, PageRequest, TransactionPage } from '../../src/store/ledger-store.ts';
+import type { LoadedEndUser } from '../../src/store/loaded-end-user.ts';
 import type { Stores } from '../../src/store/stores.ts';
 import type { PostingsDigest } from '../../src/store/tools/ledger-digest.ts';
 import type { LedgerTools } from '../../src/store/tools/ledger-tools.ts';
-import { type Audited, auditOf, EVERYTHING, NOON } from './temporary-ledger.ts';
+import { type HistoryPage, type HistoryRequest, PAGE_ROWS_MAX } from '../../src/store/transaction-history.ts';
+import { type Audited, auditOf, EVERYTHING, NOON, type Result, resultOf } from './temporary-ledger.ts';
 
 export interface PluggedLedger {
-  /** Opens the ledger for serving, also after it was closed. */
+  /** Opens the ledger for serving. May be called again after the ledger was closed. */
   open(): Promise<Stores>;
-  /** Opens the tools of the ledger, which may be open for serving. */
+  /** Opens the tools of the ledger. The ledger may be open for serving at the same time. */
   openTools(): Promise<LedgerTools>;
-  /** Replaces the ledger by what a crash at this moment would leave. Absent if that is the same. */
+  /**
+   * Replaces the ledger by the state that a crash at this moment would leave. Absent if a crash would change nothing.
+   */
   crash?(): void;
   /** Makes every COMMIT of credits fail without effect, or succeed again. Absent if a test cannot do that. */
   failCommits?(isFailing: boolean): Promise<void>;
@@ -82,6 +80,11 @@ export class TestLedger {
     return this.store.write(commands, () => {});
   }
 
+  /** Like `write`, but returns the outcomes without their transaction ids. */
+  async results(commands: readonly Command[]): Promise<readonly (Result | null)[]> {
+    return (await this.write(commands)).map(resultOf);
+  }
+
   load(user: EndUserKey): Promise<LoadedEndUser> {
     return this.store.load(user);
   }
@@ -91,6 +94,11 @@ export class TestLedger {
     { from = null, limit = 1_000, within = EVERYTHING }: Partial<PageRequest> = {},
   ): Promise<TransactionPage> {
     return this.store.transactions(user, { from, limit, within });
+  }
+
+  /** A page of the history: the first page of all transactions, unless `request` changes that. */
+  history(user: EndUserKey, request: Partial<HistoryRequest> = {}): Promise<HistoryPage> {
+    return this.store.history(user, { from: null, limit: PAGE_ROWS_MAX, ...request });
   }
 
   due(limit = 1_000): Promise<readonly EndUserKey[]> {
@@ -105,7 +113,7 @@ export class TestLedger {
     return this.#stores.summaries;
   }
 
-  /** Consumes everything that is new in the feed, and updates the summaries of end users. */
+  /** Consumes the feed to its end, and updates the summaries of end users. */
   async consumeFeed(consumer: FeedConsumer = TOTALS): Promise<void> {
     await repeat(() => this.store.feed.consume(consumer));
     await repeat(() => this.summaries.catchUp());
@@ -138,7 +146,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end ends the old process after the crash; its effects are lost */
+  /** @param end stops the old process; anything that it still writes is lost */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();

@@ -2,8 +2,9 @@
 // instant. `scrip demo` then copies this ledger into the new one, as `scrip copy` would, and verifies the copy.
 
 import { apiKeySecret, hashOf, hintOf, type Scope } from '../../accounts/api-key.ts';
-import { batchOf, decideBatch } from '../../ledger/batch.ts';
-import type { Command, EndUserKey } from '../../ledger/command.ts';
+import { batchOf, decideBatch, type Reference, referenceName } from '../../ledger/batch.ts';
+import type { Command, EndUserKey, Outcome } from '../../ledger/command.ts';
+import type { Referenced } from '../../ledger/decide-refund.ts';
 import { NO_RECORDS } from '../../ledger/idempotency.ts';
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { Posting } from '../../ledger/posting.ts';
@@ -18,7 +19,7 @@ import {
 } from '../../store/tools/ledger-copy.ts';
 import type { AuditReport } from '../../store/tools/ledger-tools.ts';
 import { type IdPosition, TransactionIds } from '../../store/transaction-ids.ts';
-import { DAYS, demoHistory } from './history.ts';
+import { DAYS, type DemoRequest, demoHistory } from './history.ts';
 import { Random } from './random.ts';
 
 export const ACCOUNT_NAME = 'demo';
@@ -53,23 +54,50 @@ export class DemoLedger implements CopySource {
     this.#until = until;
     const tails = new Random(seed);
     this.#ids = new TransactionIds({ at: 0, sequence: 0 }, () => tails.hex(TAIL_DIGITS));
-    for (const { at, command } of demoHistory(seed, ACCOUNT, until)) this.#decide(command, at);
-    // Store the renewals that are due, as a server would.
+    this.#decideAll(demoHistory(seed, ACCOUNT, until));
+    // Store due renewals, as a server would.
     for (const { user } of this.#histories.values()) this.#decide({ kind: 'settle', ...user }, until);
   }
 
-  #decide(command: Command, at: Instant): void {
+  /** @param requests in chronological order; each follow-up is decided among them at its own instant */
+  #decideAll(requests: readonly DemoRequest[]): void {
+    const waiting: DemoRequest[] = [];
+    const run = ({ at, command, followUp }: DemoRequest) => {
+      const outcome = this.#decide(command, at);
+      if (followUp === undefined || outcome.refused !== null || outcome.transactionId === null) return;
+      const next = followUp(outcome.transactionId);
+      waiting.splice(waiting.findLastIndex((other) => other.at <= next.at) + 1, 0, next);
+    };
+    const runUntil = (end: Instant) => {
+      for (let next = waiting[0]; next !== undefined && next.at < end; next = waiting[0]) {
+        waiting.shift();
+        run(next);
+      }
+    };
+    for (const request of requests) {
+      runUntil(request.at);
+      run(request);
+    }
+    runUntil(this.#until);
+  }
+
+  #decide(command: Command, at: Instant): Outcome {
     const { account, endUser } = command;
     const history = this.#histories.get(endUser) ?? { user: { account, endUser }, postings: [], state: EMPTY_STATE };
     this.#ids.moveTo(at);
     const moment = { now: at, nextId: () => this.#ids.next() };
-    const loaded = { states: [history.state], records: NO_RECORDS };
-    const { changes } = decideBatch(batchOf([command]), loaded, moment, Number.POSITIVE_INFINITY);
+    const batch = batchOf([command]);
+    const referenced = new Map(
+      batch.references.map((reference) => [referenceName(reference), referencedIn(history, reference)]),
+    );
+    const loaded = { states: [history.state], records: NO_RECORDS, referenced };
+    const { changes, outcomes } = decideBatch(batch, loaded, moment, Number.POSITIVE_INFINITY);
     for (const { postings, after } of changes) {
       history.postings.push(...postings);
       history.state = after;
       this.#histories.set(endUser, history);
     }
+    return outcomes[0] as Outcome;
   }
 
   async clock(): Promise<IdPosition> {
@@ -118,10 +146,17 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** Reports no findings, since the finished copy is audited. */
+  /** Reports no problems: the finished copy is audited instead. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }
 
   async close(): Promise<void> {}
+}
+
+function referencedIn({ postings }: History, { transaction }: Reference): Referenced {
+  return {
+    postings: postings.filter(({ transactionId }) => transactionId === transaction),
+    refunds: postings.filter(({ kind, reference }) => kind === 'refund' && reference === transaction),
+  };
 }

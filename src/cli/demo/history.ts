@@ -1,12 +1,13 @@
 // Generates the requests of the demo: two months of a product that sells credits to 200 end users. They start with a
 // trial, then buy bundles, take out a monthly subscription, or leave. They spend more on weekdays than at weekends, and
-// more by day than at night.
+// more by day than at night. Some run long jobs, for which credits are held, and a few subtractions are refunded.
 //
 // Requests are generated without regard to balances. As in production, the ledger refuses subtractions that exceed the
 // balance and stores nothing for them.
 
 import type { WriteCommand } from '../../ledger/command.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
+import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { Random } from './random.ts';
 
 export const END_USERS = 200;
@@ -15,6 +16,8 @@ export const DAYS = 61;
 export interface DemoRequest {
   readonly at: Instant;
   readonly command: WriteCommand;
+  /** Returns the request that follows if this request is accepted and records this transaction. */
+  readonly followUp?: (transactionId: TransactionId) => DemoRequest;
 }
 
 type Credits = { readonly amount: number; readonly validityDays: number };
@@ -41,7 +44,24 @@ const SUBSCRIBES = 0.6;
 const STOPS = 0.2;
 const UPGRADES = 0.1;
 
-/** @param account the account of all end users; its first API key makes the requests */
+/** The share of subtractions that are refunded an hour later. */
+const REFUNDED = 0.004;
+/** The share of end users with long jobs. The cost of a long job is known only when it ends. */
+const RUNS_JOBS = 0.25;
+/** Average number of long jobs per day of each of these end users. */
+const JOBS_A_DAY = 0.4;
+const JOB_SECONDS_MAX = 900;
+/** The shares of holds that are captured and released. All other holds lapse. */
+const CAPTURED = 0.88;
+const RELEASED = 0.07;
+/** The share of end users with long jobs who have a job that is still running at the end of the demo. */
+const RUNNING = 0.3;
+const RUNNING_SECONDS = 24 * 3_600;
+
+/**
+ * @param account the account of all end users; its first API key makes the requests
+ * @returns the requests in chronological order, without follow-ups
+ */
 export function demoHistory(seed: number, account: number, until: Instant): DemoRequest[] {
   const random = new Random(seed);
   const from = until - DAYS * DAY_MS;
@@ -76,6 +96,7 @@ class Customer {
       if (random.chance(SUBSCRIBES)) this.#subscribe(bought);
       else this.#buyBundles(bought);
     }
+    if (random.chance(RUNS_JOBS)) this.#runJobs();
     return this.#requests.filter(({ at }) => at < this.#until);
   }
 
@@ -120,10 +141,61 @@ class Customer {
         const at = this.#byDay(day);
         // An exponential distribution: many small amounts and a few large amounts.
         const amount = Math.max(1, Math.round(-Math.log(1 - this.#random.next()) * mean));
-        if (at > from && at < until)
-          this.#requests.push({ at, command: { kind: 'subtract', ...this.#request, amount } });
+        if (at <= from || at >= until) continue;
+        const command = { kind: 'subtract', ...this.#request, amount } as const;
+        this.#requests.push(this.#random.chance(REFUNDED) ? this.#refunded({ at, command }) : { at, command });
       }
     }
+  }
+
+  #refunded(request: DemoRequest): DemoRequest {
+    const followUp = (transactionId: TransactionId): DemoRequest => ({
+      at: request.at + HOUR_MS,
+      command: {
+        kind: 'refund',
+        ...this.#request,
+        transactionId,
+        amount: null,
+        validityDays: null,
+        note: 'the result was empty',
+      },
+    });
+    return { ...request, followUp };
+  }
+
+  #runJobs(): void {
+    const random = this.#random;
+    for (let day = this.#signedUp; day < this.#until; day += DAY_MS)
+      for (let jobs = random.poisson(JOBS_A_DAY); jobs > 0; jobs--) this.#runJob(this.#byDay(day));
+    if (random.chance(RUNNING))
+      this.#requests.push(this.#hold(this.#until - HOUR_MS * random.between(0.05, 1), 20, RUNNING_SECONDS));
+  }
+
+  /** Holds the estimated cost of a job. Most holds are captured for the actual cost, or released if the job failed. */
+  #runJob(at: Instant): void {
+    const random = this.#random;
+    const amount = Math.ceil(random.between(5, 40));
+    const cost = Math.max(1, Math.round(amount * random.between(0.2, 1.05)));
+    const request = this.#hold(at, amount, JOB_SECONDS_MAX);
+    const end = at + Math.floor(random.between(20, JOB_SECONDS_MAX - 20)) * 1_000;
+    const fate = random.next();
+    if (fate > CAPTURED + RELEASED) {
+      this.#requests.push(request);
+      return;
+    }
+    const followUp = (holdId: TransactionId): DemoRequest => ({
+      at: end,
+      command:
+        fate < CAPTURED
+          ? { kind: 'capture', ...this.#request, holdId, amount: cost }
+          : { kind: 'release', ...this.#request, holdId, note: 'the job failed' },
+    });
+    this.#requests.push({ ...request, followUp });
+  }
+
+  #hold(at: Instant, amount: number, expiresInSeconds: number): DemoRequest {
+    const note = `job ${Math.floor(this.#random.between(1_000, 10_000))}`;
+    return { at: Math.floor(at), command: { kind: 'hold', ...this.#request, amount, expiresInSeconds, note } };
   }
 
   /** Returns a random instant on the day of `at`, more likely during working hours. */

@@ -1,5 +1,5 @@
-// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the content, so that browsers cache the
-// file indefinitely and still load a new version after an upgrade.
+// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the content, so that browsers cache
+// the file indefinitely and still load a new version after an upgrade.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';

@@ -21,7 +21,7 @@ export async function hasMembers(queries: ConsoleQueries, account?: number): Pro
   return (await members.executeTakeFirst()) !== undefined;
 }
 
-/** If the name is taken, appends random digits instead of an error, which would reveal the name of another account. */
+/** If the name is taken, appends random digits: an error would reveal that another account has this name. */
 export async function createAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
   const { latest } = await queries
     .selectFrom('accounts')

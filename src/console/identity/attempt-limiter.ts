@@ -2,8 +2,8 @@
 // first attempt. Sign-in attempts are limited per pair of email address and client, so that an attacker cannot lock an
 // owner out. Attempts that send mail are limited per email address. All attempts are also limited per client.
 //
-// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. A successful attempt is
-// uncounted. Counts are in the database, so all processes share them. Their keys are stored as hashes, since people
+// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. A successful attempt no
+// longer counts. Counts are in the database, so all processes share them. Their keys are stored as hashes, since people
 // type passwords into email fields.
 
 import { sql } from 'kysely';

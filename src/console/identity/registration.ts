@@ -85,7 +85,7 @@ export class Registrations {
   }
 
   /**
-   * Computes one hash whether or not the address has a user. With a mail server, the result does not reveal it either.
+   * Computes one hash in any case. With a mail server, the result does not reveal whether the address has a user.
    */
   async register(credentials: Credentials, entry: Entry): Promise<Registration> {
     const { database, passwords, mail } = this.#options;

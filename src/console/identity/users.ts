@@ -31,7 +31,7 @@ export class Users {
     this.#options = options;
   }
 
-  /** @returns the ID of the user; null for a wrong password or an unknown address, both of which cost one hash */
+  /** @returns the ID of the user; null for a wrong password or an unknown address; both cases compute one hash */
   async authenticate({ email, password }: Credentials): Promise<string | null> {
     const { database, passwords } = this.#options;
     const user = await userByEmail(database.queries, email);

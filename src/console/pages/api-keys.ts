@@ -11,7 +11,7 @@ import { type Page, type PageContext, page } from '../layout.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from './form-field.ts';
 import { type ActorView, actorLabel, table } from './lists.ts';
 
-/** An API key in the list. Its last use is accurate to the day. */
+/** An API key in the list. */
 export interface KeyView extends Omit<ListedKey, 'account' | 'accountName' | 'createdBy' | 'revokedBy'> {
   readonly createdBy: ActorView;
   /** Null unless the key is revoked. */

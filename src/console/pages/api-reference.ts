@@ -21,10 +21,12 @@ export interface Schema {
   readonly items?: Schema;
 }
 
+type Examples = Readonly<Record<string, { readonly summary?: string; readonly value?: unknown }>>;
+
 interface Content {
   readonly schema?: Schema;
   readonly example?: unknown;
-  readonly examples?: Readonly<Record<string, { readonly summary?: string; readonly value?: unknown }>>;
+  readonly examples?: Examples;
 }
 
 interface Body {
@@ -44,6 +46,7 @@ export interface Operation {
     readonly description?: string;
     readonly schema?: Schema;
     readonly example?: unknown;
+    readonly examples?: Examples;
   }[];
   readonly requestBody?: Body;
   readonly responses?: Readonly<Record<string, Body>>;
@@ -108,7 +111,7 @@ function callSection(call: Call, document: OpenApiDocument, apiUrl: string): str
 <p>!${prose(description)}</p>
 !${fieldTable(`Fields: ${summary}`, 'Field', fieldsOf(operation, document))}
 !${code('Request', requestOf(call, apiUrl))}
-!${fieldTable(`Response: ${summary}`, 'Response field', responseFieldsOf(response, document))}
+!${fieldTable(`Response: ${summary}`, 'Response field', responseFieldsOf(contentOf(response)?.schema, document))}
 !${code('Response', JSON.stringify(exampleIn(response), null, 2))}
 !${errorTable(summary, operation)}
 </section>`;
@@ -134,9 +137,9 @@ function fieldsOf({ parameters = [], requestBody }: Operation, document: OpenApi
 }
 
 /** Returns the fields of a response. The fields of a list's entries follow the field of the list. */
-function responseFieldsOf(response: Body | undefined, document: OpenApiDocument): readonly FieldRow[] {
-  return propertiesOf(contentOf(response)?.schema, document).flatMap((row) => {
-    const entries = row.schema.items === undefined ? [] : propertiesOf(row.schema.items, document);
+function responseFieldsOf(schema: Schema | undefined, document: OpenApiDocument): readonly FieldRow[] {
+  return propertiesOf(schema, document).flatMap((row) => {
+    const entries = row.schema.items === undefined ? [] : responseFieldsOf(row.schema.items, document);
     return [row, ...entries.map((entry) => ({ ...entry, name: `${row.name}[].${entry.name}` }))];
   });
 }
@@ -159,8 +162,12 @@ function contentOf(body: Body | undefined): Content | undefined {
 }
 
 function exampleIn(body: Body | undefined): unknown {
-  const content = contentOf(body);
-  return content?.example ?? Object.values(content?.examples ?? {})[0]?.value;
+  return exampleOf(contentOf(body) ?? {});
+}
+
+/** The example, or the first of several. */
+function exampleOf({ example, examples = {} }: { readonly example?: unknown; readonly examples?: Examples }): unknown {
+  return example ?? Object.values(examples)[0]?.value;
 }
 
 function fieldTable(label: string, heading: string, fields: readonly FieldRow[]): string {
@@ -209,13 +216,17 @@ function errorTable(summary: string, { responses = {} }: Operation): string {
 /** Returns an example request as a shell command. */
 function requestOf({ method, path, operation }: Call, apiUrl: string): string {
   const { parameters = [], requestBody } = operation;
-  const given = parameters.filter(({ example, required }) => example !== undefined && required !== undefined);
+  const given = parameters.filter(
+    (parameter) => exampleOf(parameter) !== undefined && parameter.required !== undefined,
+  );
   const query = new URLSearchParams(
     given
       .filter(({ in: place, required }) => place === 'query' && required)
-      .map(({ name, example }) => [name, String(example)]),
+      .map((parameter) => [parameter.name, String(exampleOf(parameter))]),
   );
-  const headers = given.filter(({ in: place }) => place === 'header').map(({ name, example }) => `${name}: ${example}`);
+  const headers = given
+    .filter(({ in: place }) => place === 'header')
+    .map((parameter) => `${parameter.name}: ${exampleOf(parameter)}`);
   const url = `${apiUrl}${path}${query.size === 0 ? '' : `?${query}`}`;
   const lines = [`curl ${method === 'GET' ? `"${url}"` : `-X ${method} ${url}`}`, `-H "Authorization: Bearer $KEY"`];
   if (requestBody !== undefined) lines.push(`-H 'Content-Type: application/json'`);

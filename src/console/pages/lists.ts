@@ -1,21 +1,20 @@
 // Shared parts of the console's lists: the table, labels for transactions and actors, and links to other pages.
 
 import { html } from 'ghtml';
-import type { PostingKind } from '../../ledger/posting.ts';
-import type { RecordedTransaction } from '../../store/console-store.ts';
+import { isListed, type PostingKind, type Transaction } from '../../ledger/posting.ts';
 import { signedText, UTC_MARK, wrappable } from '../figures.ts';
 
 /** Who made a transaction. */
 export type ActorView =
   | { readonly kind: 'api-key'; readonly name: string; readonly hint: string }
   | { readonly kind: 'member'; readonly email: string }
-  | { readonly kind: 'renewal' }
+  /** The actor of renewals, and of lapses of holds. */
+  | { readonly kind: 'time' }
   | { readonly kind: 'operator' }
   /** A removed member, an import, or any other actor that the console cannot name. */
   | { readonly kind: 'unknown'; readonly id: string };
 
-/** A transaction, or the stop of a cycle. */
-export interface Activity extends Pick<RecordedTransaction, 'id' | 'kind' | 'amount' | 'createdAt' | 'note'> {
+export interface Activity extends Pick<Transaction, 'id' | 'kind' | 'amount' | 'createdAt' | 'note'> {
   readonly by: ActorView;
 }
 
@@ -25,6 +24,11 @@ const KIND_LABELS: Readonly<Record<PostingKind, string>> = {
   renew: 'Cycle renewed',
   subtract: 'Subtracted',
   'stop-cycle': 'Cycle stopped',
+  hold: 'Held',
+  capture: 'Captured',
+  release: 'Hold released',
+  lapse: 'Hold lapsed',
+  refund: 'Refunded',
 };
 
 export const KINDS = Object.keys(KIND_LABELS) as readonly PostingKind[];
@@ -37,9 +41,9 @@ export function kindBadge(kind: PostingKind): string {
   return html`<span class="badge kind-${kind}">${KIND_LABELS[kind]}</span>`;
 }
 
+/** Returns an empty text for kinds that neither spend nor grant credits. */
 export function amountLabel({ kind, amount }: Pick<Activity, 'kind' | 'amount'>): string {
-  // A stop moves no credits.
-  return kind === 'stop-cycle' ? '0' : wrappable(signedText(amount));
+  return isListed(kind) ? wrappable(signedText(amount)) : '';
 }
 
 export function actorLabel(actor: ActorView): string {
@@ -48,7 +52,7 @@ export function actorLabel(actor: ActorView): string {
       return html`<span class="whole">${actor.name}</span> <span class="whole muted mono">${actor.hint}</span>`;
     case 'member':
       return html`${actor.email}`;
-    case 'renewal':
+    case 'time':
       return '<span class="muted">Scrip</span>';
     case 'operator':
       return '<span class="muted">Command line</span>';
@@ -64,13 +68,18 @@ export function actorText(actor: ActorView): string {
       return `${actor.name} (${actor.hint})`;
     case 'member':
       return actor.email;
-    case 'renewal':
+    case 'time':
       return 'Scrip';
     case 'operator':
       return 'Command line';
     case 'unknown':
       return actor.id;
   }
+}
+
+/** Returns the table cell with the actor and the note of a transaction. */
+export function byCell({ by, note }: Pick<Activity, 'by' | 'note'>): string {
+  return html`<td role="cell" data-label="By" class="by"><span>!${actorLabel(by)}</span>!${note === null ? '' : html`<span class="note">“${note}”</span>`}</td>`;
 }
 
 export function endUserLink(endUser: string): string {

@@ -16,7 +16,7 @@ const PATH = '/console/account';
 const NOTICES = {
   renamed: 'Account renamed.',
   password: 'Password changed. You have been signed out everywhere else.',
-  ended: 'You have been signed out elsewhere.',
+  ended: 'You have been signed out everywhere else.',
   theme: 'Appearance changed.',
 } as const;
 

@@ -1,6 +1,6 @@
-// Display names for the actors that the ledger records: `key:7`, `user:…`, `renewal` or `operator`.
+// Display names for the actors that the ledger records: `key:7`, `user:…`, `renewal`, `lapse` or `operator`.
 
-import { type Actor, RENEWAL_ACTOR } from '../../ledger/posting.ts';
+import { type Actor, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
 import { OPERATOR } from '../../store/key-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import type { Viewer } from '../layout.ts';
@@ -23,7 +23,8 @@ export async function accountActors(context: ConsoleContext, account: number): P
   const { members } = await context.identity();
   const [keys, users] = await Promise.all([context.options.stores.keys.list(account), members.list(account)]);
   const views = new Map<Actor, ActorView>([
-    [RENEWAL_ACTOR, { kind: 'renewal' }],
+    [RENEWAL_ACTOR, { kind: 'time' }],
+    [LAPSE_ACTOR, { kind: 'time' }],
     [OPERATOR, { kind: 'operator' }],
     ...keys.map(({ id, name, hint }) => [`key:${id}`, { kind: 'api-key', name: name || 'API key', hint }] as const),
     ...users.map(({ userId, email }) => [`user:${userId}`, { kind: 'member', email }] as const),

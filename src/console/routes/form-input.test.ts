@@ -1,10 +1,10 @@
-// Reading form fields: which input is accepted, and which error message is shown for other input.
+// Tests which input of form fields is accepted, and which error message is shown for other input.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AMOUNT_MAX } from '../../ledger/amount.ts';
 import { VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
-import { readAmount, readLine, readValidityDays } from './form-input.ts';
+import { readAmount, readLine, readOptional, readValidityDays } from './form-input.ts';
 
 const AMOUNTS: readonly (readonly [entered: string, value: number | null, error: RegExp | null])[] = [
   ['1', 1, null],
@@ -41,7 +41,7 @@ for (const [entered, value, error] of AMOUNTS) {
   });
 }
 
-test('an empty validity field means 31 days, a long validity is accepted, and a validity below one day is refused', () => {
+test('an empty validity field of a form means 31 days, a long validity is accepted, and a validity below one day is refused', () => {
   assert.equal(readValidityDays('').value, 31);
   assert.equal(readValidityDays('1').value, 1);
   assert.equal(readValidityDays('99999999999999999999').value, VALIDITY_DAYS_MAX);
@@ -49,7 +49,13 @@ test('an empty validity field means 31 days, a long validity is accepted, and a 
   assert.match(readValidityDays('a month').error ?? '', /whole number of days/);
 });
 
-test('a note is trimmed to one line, its length is limited, and an empty note is stored as null', () => {
+test('an optional form field is read as null if it is empty, and is validated otherwise', () => {
+  assert.deepEqual(readOptional(' ', readValidityDays), { value: null, error: null });
+  assert.equal(readOptional('7', readValidityDays).value, 7);
+  assert.equal(readOptional('0', readValidityDays).error, 'Must be at least 1 day.');
+});
+
+test('a note in a form is trimmed and put on one line, its length is limited, and an empty note becomes null', () => {
   assert.deepEqual(readLine('  \r\n ', 5), { value: null, error: null });
   assert.equal(readLine('a\r\nb', 5).value, 'a b');
   assert.equal(readLine('a\0b', 5).value, 'a b');

@@ -33,6 +33,14 @@ export function readValidityDays(text: string): FieldReading<number> {
   return days === 0 ? refused('Must be at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
 }
 
+/** Returns null if the field is empty, else what `read` returns. */
+export function readOptional<Value>(
+  text: string,
+  read: (text: string) => FieldReading<Value>,
+): FieldReading<Value | null> {
+  return text.trim() === '' ? accepted(null) : read(text);
+}
+
 /** Returns the text on one line; null if the field is empty. */
 export function readLine(text: string, charactersMax: number): FieldReading<string | null> {
   const line = text.replaceAll(/\p{Cc}+/gu, ' ').trim();

@@ -5,7 +5,7 @@
 // does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
 //
 //   arrives ──▶ begun ──▶ answered ──▶ the next one is begun, in the next turn of the event loop
-//      └── the previous request is not answered yet: pipelined; the socket is not read until all of its requests are begun
+//      └── the previous request is not answered yet: pipelined; the socket is not read until all requests are begun
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -145,11 +145,11 @@ export class Connection implements LatestKey, Requester, PausableConnection {
   begun: ServerResponse | null = null;
   /** Whether reading is paused, because this or other connections pipeline. */
   isPaused = false;
-  /** Requests behind the one that was begun, in order. */
+  /** Pipelined requests that are not begun, in order. */
   readonly pipelined: ArrivedRequest[] = [];
-  /** Answers bytes that are not HTTP and follow the requests; null if there are none. */
+  /** Answers bytes after the requests that are not HTTP; null if there are no such bytes. */
   answerMalformed: (() => void) | null = null;
-  /** Whether a response closes the connection. Requests behind it are not processed (RFC 9112, section 9.6). */
+  /** Whether a response closes the connection. Later requests are not processed (RFC 9112, section 9.6). */
   isClosing = false;
   /** Bytes that the client had read at the latest check, and since when it has read nothing more. */
   sentBytes = 0;

@@ -1,6 +1,6 @@
 // A fair queue for reading the pages of long lists: a few pages are read at a time, accounts in turn. Without it, 500
 // lists that are requested together would be read in one turn of the event loop and block every other request
-// meanwhile. A completed read makes room for another one only in the next turn.
+// meanwhile. When a read completes, the next read begins only in the next turn.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';

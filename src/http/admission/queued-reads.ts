@@ -1,24 +1,38 @@
-// Queues the reads of the console as pages: the console page of an end user makes about twenty reads, each as much work
-// as a page of a list.
+// Sends the console's reads through the queue for pages of lists: the console page of an end user makes about twenty
+// reads, and each is as much work as one page of a list.
 
 import type { ConsoleStore } from '../../store/console-store.ts';
+import type { LedgerStore } from '../../store/ledger-store.ts';
 import type { PageQueue } from './page-queue.ts';
 
 /**
- * Queues them as a separate account. Otherwise each of the twenty reads would wait behind the queued lists of the
- * account.
+ * The console's reads of an account are queued under a separate number, so that they do not wait for the queued lists
+ * of the account.
  */
 const consoleOf = (account: number) => -account;
 
-export function queuedReads(store: ConsoleStore, pages: PageQueue): ConsoleStore {
+type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
+
+export interface ConsoleReads {
+  readonly console: ConsoleStore;
+  readonly ledger: LedgerReads;
+}
+
+export function queuedReads({ console, ledger }: ConsoleReads, pages: PageQueue): ConsoleReads {
   const queued = <Result>(account: number, read: () => Promise<Result>) => pages.read(consoleOf(account), null, read);
   return {
-    nameOf: (account) => store.nameOf(account),
-    endUsers: (account, request) => queued(account, () => store.endUsers(account, request)),
-    endUserCounts: (account) => store.endUserCounts(account),
-    recent: (account, limit) => queued(account, () => store.recent(account, limit)),
-    history: (user, request) => queued(user.account, () => store.history(user, request)),
-    chartHistory: (user, since) => queued(user.account, () => store.chartHistory(user, since)),
-    overview: (account, request) => queued(account, () => store.overview(account, request)),
+    console: {
+      nameOf: (account) => console.nameOf(account),
+      endUsers: (account, request) => queued(account, () => console.endUsers(account, request)),
+      endUserCounts: (account) => console.endUserCounts(account),
+      recent: (account, limit) => queued(account, () => console.recent(account, limit)),
+      overview: (account, request) => queued(account, () => console.overview(account, request)),
+    },
+    ledger: {
+      load: (user) => ledger.load(user),
+      history: (user, request) => queued(user.account, () => ledger.history(user, request)),
+      statesAt: (user, instants) => queued(user.account, () => ledger.statesAt(user, instants)),
+      find: (user, id) => queued(user.account, () => ledger.find(user, id)),
+    },
   };
 }

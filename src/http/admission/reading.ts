@@ -1,15 +1,15 @@
 // Decides which connections are read. Node parses everything that has arrived on a connection, up to 64 KiB or hundreds
 // of pipelined requests, before it continues with the next connection. Connections that pipeline are therefore paused
 // until their requests are begun, and then resumed, one per turn of the event loop. If too many requests are pipelined
-// in the same turn, all connections are held and resumed one per turn. Accounts take turns in both queues.
+// in the same turn, all connections are paused, and resumed one per turn. Accounts take turns in both queues.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
 /**
- * If this many requests are pipelined in one turn, all connections are held: as many as four connections can send, some
- * 10 ms of work.
+ * If this many requests are pipelined in one turn, all connections are paused. Four connections can send this many;
+ * they take some 10 ms.
  */
 const TURN_PIPELINED_MAX = 1_024;
 

@@ -3,8 +3,8 @@
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //
 // It identifies the last transaction of the page, so it stays valid on every store, after a restart, and once a
-// computed renewal is stored. The checksum also covers the account and the end user. It detects mistakes, not forgery:
-// a forged cursor gives access to nothing outside the account of the API key.
+// computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. It
+// detects mistakes, not forgery: a forged cursor gives access to nothing outside the account of the API key.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -31,22 +31,23 @@ const INSTANT_BYTES = 6;
 /** Encodes null. It is later than every instant. */
 const NO_INSTANT = 2 ** 48 - 1;
 
-export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey): string {
+/** @param filters of the list, as one text; empty if the list has none */
+export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, filters = ''): string {
   const bytes = Buffer.alloc(LENGTH);
   bytes[0] = VERSION;
   bytes.write(last.replaceAll('-', ''), ID_AT, 'hex');
   bytes.writeUIntBE(from ?? NO_INSTANT, FROM_AT, INSTANT_BYTES);
   bytes.writeUIntBE(to ?? NO_INSTANT, TO_AT, INSTANT_BYTES);
-  checksumOf(bytes, user).copy(bytes, CHECKSUM_AT);
+  checksumOf(bytes, user, filters).copy(bytes, CHECKSUM_AT);
   return bytes.toString('base64url');
 }
 
-/** @throws InvalidRequest if it is not a cursor that was written for this end user */
-export function readCursor(text: string, user: EndUserKey): PageCursor {
+/** @throws InvalidRequest if it is not a cursor that was written for this end user and these filters */
+export function readCursor(text: string, user: EndUserKey, filters = ''): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
   // The text is compared with its re-encoding, since the decoder skips characters that are not base64url.
   const isCursor = bytes.length === LENGTH && bytes[0] === VERSION && bytes.toString('base64url') === text;
-  if (!isCursor || !checksumOf(bytes, user).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
+  if (!isCursor || !checksumOf(bytes, user, filters).equals(bytes.subarray(CHECKSUM_AT))) throw invalidCursor();
   const hex = bytes.toString('hex', ID_AT, FROM_AT);
   return {
     last: hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5'),
@@ -56,12 +57,13 @@ export function readCursor(text: string, user: EndUserKey): PageCursor {
 }
 
 /** The error for a cursor that does not belong to the list. */
-export function invalidCursor(message = 'is not a `next_cursor` of this end user'): InvalidRequest {
+export function invalidCursor(message = 'is not a `next_cursor` of this end user, `kind` and `note`'): InvalidRequest {
   return invalidFields([{ path: '/cursor', message: `${message}; start again without it` }]);
 }
 
-function checksumOf(bytes: Buffer, { account, endUser }: EndUserKey): Buffer {
-  const hash = createHash('sha256').update(`${account}/${endUser}/`).update(bytes.subarray(0, CHECKSUM_AT));
+function checksumOf(bytes: Buffer, { account, endUser }: EndUserKey, filters: string): Buffer {
+  const list = `${account}/${endUser}/${filters}`;
+  const hash = createHash('sha256').update(list).update(bytes.subarray(0, CHECKSUM_AT));
   return hash.digest().subarray(0, LENGTH - CHECKSUM_AT);
 }
 

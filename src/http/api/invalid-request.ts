@@ -40,6 +40,8 @@ function fieldError({
       return { path: instancePath, message: 'must be a UUID' };
     case 'const':
       return { path: instancePath, message: `must be ${JSON.stringify(params.allowedValue)}` };
+    case 'enum':
+      return { path: instancePath, message: `must be one of ${(params.allowedValues as unknown[]).join(', ')}` };
     default:
       return { path: instancePath, message: message ?? 'is not valid' };
   }

@@ -1,5 +1,5 @@
 // Parses a JSON body, and refuses input that JSON.parse would silently change: long numbers that lose digits, duplicate
-// members, and bytes that are not UTF-8. Almost every body passes a quick check and needs no second look.
+// members, and bytes that are not UTF-8. Almost every body passes a quick check and needs no further checks.
 
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';

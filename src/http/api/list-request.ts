@@ -1,16 +1,13 @@
-// The parameters of a list of transactions: its time range and its page. The strings of a query string are converted to
-// numbers and instants before they are validated.
+// The parameters of a list of transactions: time range, page, filters and details.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
-import { instantIn } from '../../ledger/instant-text.ts';
+import { isNote, type PostingKind } from '../../ledger/posting.ts';
 import type { TransactionId } from '../../ledger/transaction-id.ts';
-import { invalidFields, pointerTo } from '../problems.ts';
+import { invalidFields } from '../problems.ts';
+import { PAGE_LIMIT_DEFAULT, type TransactionListQuery } from './calls/transactions.ts';
 import { invalidCursor, readCursor } from './cursor.ts';
-import { PAGE_LIMIT_DEFAULT, type TransactionListQuery } from './schemas.ts';
-
-/** The fields of a request before they are validated. */
-export type Fields = Readonly<Record<string, unknown>>;
+import { invalidNote } from './submit.ts';
 
 export interface ListRequest {
   readonly user: EndUserKey;
@@ -20,6 +17,8 @@ export interface ListRequest {
   readonly to: Instant | null;
   /** Null for the whole list. */
   readonly page: PageAsked | null;
+  /** Absent for the plain list. */
+  readonly recorded?: Recorded;
 }
 
 export interface PageAsked {
@@ -28,33 +27,13 @@ export interface PageAsked {
   readonly after: TransactionId | null;
 }
 
-const DIGITS = /^(?:0|[1-9]\d*)$/;
-/** A time zone whose plus sign was decoded as a space, as happens in a query string. */
-const LOST_PLUS = / \d\d:?\d\d$/;
-
-/** Converts `limit` to a number if it consists of digits. The validation refuses any other string. */
-export function readLimitOfQuery(query: Fields): Fields {
-  const { limit } = query;
-  return typeof limit === 'string' && DIGITS.test(limit) ? { ...query, limit: Number(limit) } : query;
-}
-
-/**
- * Converts `from` and `to` to UTC.
- *
- * @throws InvalidRequest for a string that is not an instant. The validation refuses values that are not strings.
- */
-export function readInstants(fields: Fields): Fields {
-  const errors = [];
-  const read: Record<string, unknown> = { ...fields };
-  for (const name of ['from', 'to']) {
-    const text = fields[name];
-    if (typeof text !== 'string') continue;
-    const instant = instantIn(text);
-    if (instant === null) errors.push({ path: pointerTo(name), message: messageFor(text) });
-    else read[name] = new Date(instant).toISOString();
-  }
-  if (errors.length === 0) return read;
-  throw invalidFields(errors);
+/** The details and filters, which the plain list does not have. */
+export interface Recorded {
+  readonly isDetailed: boolean;
+  /** Only transactions of this kind; undefined for all transactions that added or spent credits. */
+  readonly kind: PostingKind | undefined;
+  /** Only transactions whose note begins with this text; undefined for all notes. */
+  readonly notePrefix: string | undefined;
 }
 
 /** @throws InvalidRequest if valid fields contradict each other */
@@ -64,19 +43,31 @@ export function listRequestOf(user: EndUserKey, query: TransactionListQuery): Li
     throw invalidFields([{ path: '/from', message: 'must not be later than `to`' }]);
   }
   const { limit, cursor } = query;
-  if (cursor === undefined) return { user, from, to, page: limit === undefined ? null : { limit, after: null } };
-  const kept = readCursor(cursor, user);
+  const recorded = recordedOf(query);
+  const shown = recorded === null ? {} : { recorded };
+  if (cursor === undefined) {
+    return { user, from, to, page: limit === undefined ? null : { limit, after: null }, ...shown };
+  }
+  const kept = readCursor(cursor, user, filtersOf(shown));
   for (const [name, asked] of [['from', from] as const, ['to', to] as const]) {
     if (asked !== null && asked !== kept[name]) throw invalidCursor(`belongs to a list with another \`${name}\``);
   }
-  return { user, from: kept.from, to: kept.to, page: { limit: limit ?? PAGE_LIMIT_DEFAULT, after: kept.last } };
+  const page = { limit: limit ?? PAGE_LIMIT_DEFAULT, after: kept.last };
+  return { user, from: kept.from, to: kept.to, page, ...shown };
+}
+
+/** The filters as one text; empty if there are none. `details` is not a filter. */
+export function filtersOf({ recorded }: Pick<ListRequest, 'recorded'>): string {
+  const { kind, notePrefix } = recorded ?? {};
+  return kind === undefined && notePrefix === undefined ? '' : `${kind ?? ''}/${notePrefix ?? ''}`;
+}
+
+/** Null for the plain list. */
+function recordedOf({ details: isDetailed = false, kind, note: notePrefix }: TransactionListQuery): Recorded | null {
+  if (notePrefix !== undefined && !isNote(notePrefix)) throw invalidNote();
+  return isDetailed || kind !== undefined || notePrefix !== undefined ? { isDetailed, kind, notePrefix } : null;
 }
 
 function parsed(text: string | undefined): Instant | null {
   return text === undefined ? null : Date.parse(text);
-}
-
-function messageFor(text: string): string {
-  const message = 'must be an ISO 8601 instant with a zone, such as 2026-11-20T08:00:00.123Z';
-  return LOST_PLUS.test(text) ? `${message}; in a query string, + is written %2B` : message;
 }

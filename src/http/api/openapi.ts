@@ -2,7 +2,7 @@
 
 import swagger from '@fastify/swagger';
 import type { FastifyInstance } from 'fastify';
-import { COMPONENTS } from './schemas.ts';
+import { COMPONENTS } from './calls/components.ts';
 
 export interface Described {
   readonly version: string;
@@ -20,7 +20,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         title: 'Scrip',
         version,
         description:
-          'A credit ledger: it keeps the credits of each end user, adds and subtracts them, and renews them in cycles.',
+          'A credit ledger: it keeps the credits of each end user: adds, holds, spends and refunds them, and renews them in cycles.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [
@@ -28,8 +28,9 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { url: `${publicUrl ?? ''}/v1`, description: 'Scrip, with the version of the API in the path' },
       ],
       tags: [
-        { name: 'Credits', description: 'Add, subtract, look up.' },
+        { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         { name: 'Cycles', description: 'Credits that renew.' },
+        { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
       ],
       components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' } } },
       security: [{ apiKey: [] }],

@@ -1,21 +1,26 @@
-// The two calls that read. Long lists and long balances are read and written in pieces, so that other requests do not
-// wait for them.
+// The calls that read balances and transactions. Long lists, and balances with many cycles, are read and written in
+// pieces, so that other requests do not wait for them.
 
 import { Readable } from 'node:stream';
-import type { FastifyInstance, preValidationHookHandler } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { FairShare } from '../../batching/fair-share.ts';
 import { activeBalance, cyclesAt } from '../../ledger/balance.ts';
+import type { EndUserKey } from '../../ledger/command.ts';
+import { heldAt } from '../../ledger/hold.ts';
+import type { Instant } from '../../ledger/instant.ts';
+import type { EndUserState } from '../../ledger/state.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import { type Admission, admission, endUserOf } from '../admission/admit.ts';
 import { connectionOf } from '../admission/connections.ts';
 import type { PageQueue } from '../admission/page-queue.ts';
 import { sendError } from '../problem-reply.ts';
-import { invalidFields, pointerTo } from '../problems.ts';
-import { type Fields, listRequestOf, readInstants, readLimitOfQuery } from './list-request.ts';
-import * as operations from './operations.ts';
+import { balanceHistory } from './balance-history.ts';
+import * as balances from './calls/balances.ts';
+import * as transactions from './calls/transactions.ts';
+import { listRequestOf } from './list-request.ts';
+import { fieldsReader } from './query-fields.ts';
 import { balancePieces, sendPieces, sendStream } from './replies.ts';
-import type * as schemas from './schemas.ts';
-import { transactionList } from './transaction-list.ts';
+import { type InTurn, transactionList } from './transaction-list.ts';
 
 export interface ReadRoutesOptions extends Admission {
   readonly ledger: LedgerStore;
@@ -27,30 +32,42 @@ export interface ReadRoutesOptions extends Admission {
 export function readRoutes(app: FastifyInstance, options: ReadRoutesOptions): void {
   const { ledger, pages, unsent } = options;
   const onRequest = admission(options, 'read');
+  const inTurnOf = ({ account }: EndUserKey, request: FastifyRequest): InTurn => {
+    const connection = connectionOf(request.raw.socket);
+    return (read) => pages.read(account, connection, read);
+  };
 
-  app.get<{ Querystring: schemas.EndUserQuery }>(
+  app.get<{ Querystring: balances.BalanceQuery }>(
     '/get-active-balance',
-    { onRequest, preValidation: mergeBodyIntoQuery, schema: operations.getActiveBalance },
+    { onRequest, preValidation: readBalanceFields, schema: balances.getActiveBalance },
     (request, reply) => {
       const user = endUserOf(request, request.query);
-      ledger
-        .load(user)
-        .then(({ now, state }) => {
-          const current = cyclesAt(state, now);
-          return balancePieces(user.endUser, current, activeBalance(current, now));
-        })
+      const { at } = request.query;
+      const loaded =
+        at === undefined
+          ? ledger.load(user).then(({ now, state }) => piecesAt(user, state, now))
+          : stateAt(ledger, user, Date.parse(at), inTurnOf(user, request));
+      loaded.then((pieces) => sendPieces(unsent, reply, pieces)).catch((error) => sendError(reply, error));
+    },
+  );
+
+  app.get<{ Querystring: balances.BalanceHistoryQuery }>(
+    '/get-balance-history',
+    { onRequest, preValidation: readHistoryFields, schema: balances.getBalanceHistory },
+    (request, reply) => {
+      const user = endUserOf(request, request.query);
+      balanceHistory(ledger, user, request.query, inTurnOf(user, request))
         .then((pieces) => sendPieces(unsent, reply, pieces))
         .catch((error) => sendError(reply, error));
     },
   );
 
-  app.get<{ Querystring: schemas.TransactionListQuery }>(
+  app.get<{ Querystring: transactions.TransactionListQuery }>(
     '/get-all-user-transactions',
-    { onRequest, preValidation: mergeListFields, schema: operations.getAllUserTransactions },
+    { onRequest, preValidation: readListFields, schema: transactions.getAllUserTransactions },
     (request, reply) => {
       const user = endUserOf(request, request.query);
-      const connection = connectionOf(request.raw.socket);
-      transactionList(ledger, listRequestOf(user, request.query), (read) => pages.read(user.account, connection, read))
+      transactionList(ledger, listRequestOf(user, request.query), inTurnOf(user, request))
         .then((document) => {
           if (document instanceof Readable) sendStream(options, reply, document);
           else sendPieces(unsent, reply, document);
@@ -60,41 +77,16 @@ export function readRoutes(app: FastifyInstance, options: ReadRoutesOptions): vo
   );
 }
 
-const mergeBodyIntoQuery: preValidationHookHandler = (request, _reply, done) => {
-  request.query = mergedFields(request.query as Fields, request.body);
-  done();
-};
+const readBalanceFields = fieldsReader({ instants: ['at'], rounding: 'down' });
+const readHistoryFields = fieldsReader({ instants: ['from', 'to'], rounding: 'down' });
+const readListFields = fieldsReader({ integers: ['limit'], booleans: ['details'], instants: ['from', 'to'] });
 
-const mergeListFields: preValidationHookHandler = (request, _reply, done) => {
-  request.query = readInstants(mergedFields(readLimitOfQuery(request.query as Fields), request.body));
-  done();
-};
-
-/**
- * Merges the fields of a GET request from its query string and its body. A field in both must have the same value.
- *
- * @throws InvalidRequest
- */
-function mergedFields(query: Fields, body: unknown): Fields {
-  const repeated = Object.keys(query).filter((name) => Array.isArray(query[name]));
-  if (repeated.length > 0)
-    throw invalidFields(
-      repeated.map((name) => ({ path: pointerTo(name), message: 'occurs more than once in the query string' })),
-    );
-  if (body === undefined) return query;
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw invalidFields([{ path: '', message: 'must be a JSON object' }]);
-  const differing = Object.entries(body).filter(
-    ([name, value]) => Object.hasOwn(query, name) && comparable(name, query[name]) !== comparable(name, value),
-  );
-  if (differing.length > 0)
-    throw invalidFields(
-      differing.map(([name]) => ({ path: pointerTo(name), message: 'differs between the body and the query string' })),
-    );
-  return { ...query, ...body };
+async function stateAt(ledger: LedgerStore, user: EndUserKey, at: Instant, inTurn: InTurn) {
+  const { states } = await inTurn(() => ledger.statesAt(user, [at]));
+  return piecesAt(user, states[0] as EndUserState, at);
 }
 
-/** UUIDs are compared without regard to case. */
-function comparable(name: string, value: unknown): unknown {
-  return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
+function piecesAt({ endUser }: EndUserKey, state: EndUserState, at: Instant) {
+  const current = cyclesAt(state, at);
+  return balancePieces(endUser, current, { balance: activeBalance(current, at), held: heldAt(state.holds, at) });
 }

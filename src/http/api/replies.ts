@@ -1,20 +1,21 @@
 // Builds the objects of responses and sends them. Timestamps are in UTC with milliseconds and end in `Z`, except
 // `created_at` of a cycle object, which has no suffix. The most frequent objects are written as text: a serializer
 // would escape each string, and UUIDs and timestamps contain nothing to escape. Large documents are sent in pieces: few
-// pieces are in memory at a time, and a client that reads slowly can be told from one that reads nothing.
+// pieces are in memory at a time, and Scrip can distinguish slow clients from clients that read nothing.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
 import type { FairShare } from '../../batching/fair-share.ts';
 import type { Amount } from '../../ledger/amount.ts';
 import type { Add, Subtract } from '../../ledger/command.ts';
-import { type Cycle, createdAt } from '../../ledger/cycle.ts';
+import { type Cycle, createdAt, spendable } from '../../ledger/cycle.ts';
+import type { BalancePoint } from '../../ledger/history.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
 import type { Transaction } from '../../ledger/posting.ts';
 import { connectionOf } from '../admission/connections.ts';
 import { LARGE_ANSWER_BYTES } from '../limits.ts';
 import { sendProblem } from '../problem-reply.ts';
-import type { CycleObject } from './schemas.ts';
+import type { CycleObject } from './calls/cycles.ts';
 
 /** Memory of a list that is being streamed: one page, and the buffer of the socket. */
 export const STREAM_BYTES = 2 * LARGE_ANSWER_BYTES;
@@ -25,14 +26,27 @@ export function sendJson(reply: FastifyReply, document: string | Readable): void
 
 /**
  * @param unsent the bytes of large responses that their clients have not read yet
- * @param pieces the pieces of a complete document, in ASCII
+ * @param pieces the pieces of a complete document
  */
 export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: readonly string[]): void {
-  const bytes = pieces.reduce((sum, { length }) => sum + length, 0);
+  const bytes = bytesOf(pieces);
   if (bytes < LARGE_ANSWER_BYTES) sendJson(reply, pieces.join(''));
   else if (hold(unsent, bytes, reply))
     sendJson(reply.header('content-length', bytes), Readable.from(pieces, { objectMode: false }));
   else sendProblem(reply, 'Overloaded');
+}
+
+/** UTF-8 takes at most three bytes for a UTF-16 code unit. */
+const UNIT_BYTES_MAX = 3;
+
+/**
+ * Returns the number of bytes in UTF-8. For a document that is small even in the worst case, returns the UTF-16 length,
+ * which is close enough.
+ */
+function bytesOf(pieces: readonly string[]): number {
+  const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
+  if (length * UNIT_BYTES_MAX < LARGE_ANSWER_BYTES) return length;
+  return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
 }
 
 /** Streams a document. Its request counts as in flight until the whole document is sent. */
@@ -51,7 +65,7 @@ export function sendStream(
   request.isInFlight = false;
   stream.once('close', () => inFlight.release(account, 1));
   stream.once('error', (error) => {
-    if (!connectionOf(request.raw.socket).isDisconnected) request.log.error({ err: error }, 'a list broke off');
+    if (!connectionOf(request.raw.socket).isDisconnected) request.log.error({ err: error }, 'streaming a list failed');
   });
   sendJson(reply, stream);
 }
@@ -59,7 +73,7 @@ export function sendStream(
 /**
  * Counts a large response until it is sent or its client disconnects. Small responses fit into the kernel's buffers.
  *
- * @returns false if there is no room for it. A response of any size has room while no other one is unsent.
+ * @returns false if there is no room for it. A response of any size has room while no other response is unsent.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;
@@ -87,23 +101,29 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
   return `{"end_user_id":"${endUser}","amount":${amount}}`;
 }
 
-/** Cycles of a balance that are written without a pause: about 0.2 ms and 50 KB. */
+/** Cycles in one piece of a balance: about 0.2 ms of work and 50 KB. */
 const CYCLES_A_PIECE = 256;
 
 /**
- * Writes a balance as the pieces of one document. Between the pieces of a long balance, other work can run.
+ * Writes a balance as the pieces of one document. If it has many cycles, other requests are processed between
+ * pieces.
  *
  * @param cycles all cycles that have not ended, in burn order
  */
 export function balancePieces(
   endUserId: string,
   cycles: readonly Cycle[],
-  activeBalance: Amount,
+  { balance, held }: Omit<BalancePoint, 'at'>,
 ): readonly string[] | Promise<readonly string[]> {
   const head = `{"end_user_id":"${endUserId}","active_balance_by_cycle":[`;
-  const tail = `],"active_balance":${activeBalance}}`;
+  const tail = `],${balanceMembers(balance, held)}}`;
   if (cycles.length <= CYCLES_A_PIECE) return [head + cycles.map(cycleEntryText).join(',') + tail];
   return longBalance(head, cycles, tail);
+}
+
+/** Leaves `held` out if there are no held credits. */
+export function balanceMembers(balance: Amount, held: Amount): string {
+  return held === 0 ? `"active_balance":${balance}` : `"active_balance":${balance},"held":${held}`;
 }
 
 async function longBalance(head: string, cycles: readonly Cycle[], tail: string): Promise<readonly string[]> {
@@ -126,8 +146,8 @@ function shownStatus({ status }: Cycle): 'active' | 'canceled' {
 }
 
 function cycleEntryText(cycle: Cycle): string {
-  const { start, end, remaining, amount, type } = cycle;
-  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${remaining},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"}`;
+  const { start, end, amount, type } = cycle;
+  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable(cycle)},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"}`;
 }
 
 /** A transaction in a list. */

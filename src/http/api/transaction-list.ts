@@ -4,18 +4,14 @@
 import { Readable } from 'node:stream';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
 import type { Transaction } from '../../ledger/posting.ts';
-import { dueCount, dueTransactions } from '../../ledger/settle.ts';
+import { dueCount } from '../../ledger/settle.ts';
 import { type IdRange, idsBetween, instantOf } from '../../ledger/transaction-id.ts';
-import type { LedgerStore, PageCursor, TransactionPage } from '../../store/ledger-store.ts';
+import type { LedgerStore } from '../../store/ledger-store.ts';
+import type { PageCursor } from '../../store/loaded-end-user.ts';
 import { invalidCursor, writeCursor } from './cursor.ts';
-import type { ListRequest, PageAsked } from './list-request.ts';
-import { transactionText } from './replies.ts';
-
-/**
- * Transactions per read. It takes 0.7 ms on SQLite: short enough not to delay other requests, and long enough that the
- * overhead is small.
- */
-export const READ_TRANSACTIONS = 240;
+import { filtersOf, type ListRequest, type PageAsked } from './list-request.ts';
+import { type ListSource, plainSource, READ_TRANSACTIONS, type SourcePage } from './list-source.ts';
+import { recordedSource } from './recorded-source.ts';
 
 /** Runs a read, immediately or once the reads queued before it are done. */
 export type InTurn = <Page>(read: () => Promise<Page>) => Promise<Page>;
@@ -29,39 +25,50 @@ interface Bounds {
 }
 
 /** A list that is being written. */
-interface Writing extends Bounds {
-  readonly store: Pick<LedgerStore, 'transactions'>;
-  readonly request: ListRequest;
+interface Writing<Entry extends Transaction> extends Bounds {
+  readonly source: ListSource<Entry>;
   readonly inTurn: InTurn;
 }
 
 /** @returns the pieces of the document for a page or a short list, else a stream */
-export async function transactionList(
-  store: Pick<LedgerStore, 'transactions'>,
+export function transactionList(
+  store: Pick<LedgerStore, 'transactions' | 'history'>,
+  request: ListRequest,
+  inTurn: InTurn,
+): Promise<readonly string[] | Readable> {
+  const { user, recorded } = request;
+  return recorded === undefined
+    ? listOf(plainSource(store, user), request, inTurn)
+    : listOf(recordedSource(store, user, recorded), request, inTurn);
+}
+
+async function listOf<Entry extends Transaction>(
+  source: ListSource<Entry>,
   request: ListRequest,
   inTurn: InTurn,
 ): Promise<readonly string[] | Readable> {
   const bounds = boundsOf(request);
-  const writing = bounds && { ...bounds, store, request, inTurn };
-  if (request.page !== null) return pageOf(writing, request, request.page);
-  if (writing === null) return Array.fromAsync(documentOf(request, []));
+  const writing = bounds && { ...bounds, source, inTurn };
+  if (request.page !== null) return pageOf(source, writing, request, request.page);
+  if (writing === null) return Array.fromAsync(documentOf(source, request, []));
   const first = await readPage(writing, null);
-  const document = documentOf(request, transactionsOf(writing, first));
+  const document = documentOf(source, request, transactionsOf(writing, first));
   const due = dueCount(first.state, Math.min(first.now, writing.until));
   return first.next === null && due <= READ_TRANSACTIONS ? Array.fromAsync(document) : Readable.from(document);
 }
 
 /**
- * Reads one more transaction at each end of the page. The one before the page is the last of the previous page; if it
- * is missing, the cursor belongs to another list. The one after the page shows whether there are more.
+ * Reads one more transaction at each end of the page. The transaction before the page is the last of the previous page;
+ * if it is missing, the cursor belongs to another list. The transaction after the page shows whether there are more.
  */
-async function pageOf(
-  writing: Writing | null,
+async function pageOf<Entry extends Transaction>(
+  source: ListSource<Entry>,
+  writing: Writing<Entry> | null,
   request: ListRequest,
   { limit, after }: PageAsked,
 ): Promise<readonly string[]> {
   const wanted = limit + (after === null ? 1 : 2);
-  const found: Transaction[] = [];
+  const found: Entry[] = [];
   if (writing !== null) {
     const first = await readPage(writing, null, wanted);
     for await (const transactions of transactionsOf(writing, first, wanted)) {
@@ -72,8 +79,10 @@ async function pageOf(
   if (after !== null && found.shift()?.id !== after) throw invalidCursor();
   const listed = found.slice(0, limit);
   const last = found.length > limit ? listed.at(-1) : undefined;
-  const cursor = last && writeCursor({ last: last.id, from: request.from, to: request.to }, request.user);
-  return Array.fromAsync(documentOf(request, chunked(listed), `],"next_cursor":${cursor ? `"${cursor}"` : null}}`));
+  const { from, to, user } = request;
+  const cursor = last && writeCursor({ last: last.id, from, to }, user, filtersOf(request));
+  const tail = `],"next_cursor":${cursor ? `"${cursor}"` : null}}`;
+  return Array.fromAsync(documentOf(source, request, chunked(listed), tail));
 }
 
 /** @returns null if no transaction can be in the range */
@@ -87,44 +96,45 @@ function boundsOf({ from, to, page }: ListRequest): Bounds | null {
   return until > before ? null : { from: earliest, until, ids: { ...ids, last: page.after } };
 }
 
-function readPage(
-  { store, request, ids, inTurn }: Writing,
+function readPage<Entry extends Transaction>(
+  { source, ids, inTurn }: Writing<Entry>,
   from: PageCursor | null,
-  wanted = READ_TRANSACTIONS,
-): Promise<TransactionPage> {
-  const limit = Math.min(wanted, READ_TRANSACTIONS);
-  return inTurn(() => store.transactions(request.user, { from, limit, within: ids }));
+  wanted = source.readMax,
+): Promise<SourcePage<Entry>> {
+  const limit = Math.min(wanted, source.readMax);
+  return inTurn(() => source.read({ from, limit, within: ids }));
 }
 
-async function* documentOf(
+async function* documentOf<Entry extends Transaction>(
+  { text }: ListSource<Entry>,
   { user }: ListRequest,
-  chunks: AsyncIterable<readonly Transaction[]> | Iterable<readonly Transaction[]>,
+  chunks: AsyncIterable<readonly Entry[]> | Iterable<readonly Entry[]>,
   tail = ']}',
 ): AsyncGenerator<string> {
   yield `{"end_user_id":"${user.endUser}","transactions":[`;
   let separator = '';
   for await (const transactions of chunks) {
     if (transactions.length === 0) continue;
-    yield separator + transactions.map(transactionText).join(',');
+    yield separator + transactions.map(text).join(',');
     separator = ',';
   }
   yield tail;
 }
 
 /**
- * Yields the transactions, newest first. Due renewals that are not stored yet come first, since a transaction is stored
- * only after the renewals that were due before it.
+ * Yields the transactions, newest first. Transactions that are due but not stored yet come first: they are newer than
+ * all stored transactions, since a write stores everything that is due before it.
  *
  * @param wanted the minimum number of transactions to yield, if there are as many
  */
-async function* transactionsOf(
-  writing: Writing,
-  read: TransactionPage,
+async function* transactionsOf<Entry extends Transaction>(
+  writing: Writing<Entry>,
+  read: SourcePage<Entry>,
   wanted = Number.POSITIVE_INFINITY,
-): AsyncGenerator<readonly Transaction[]> {
-  for (const renewals of chunked(renewalsWithin(writing, read))) {
-    yield renewals;
-    if (renewals.length === READ_TRANSACTIONS) await writing.inTurn(async () => {});
+): AsyncGenerator<readonly Entry[]> {
+  for (const due of chunked(dueWithin(writing, read))) {
+    yield due;
+    if (due.length === READ_TRANSACTIONS) await writing.inTurn(async () => {});
   }
   yield read.transactions;
   let missing = wanted - read.transactions.length;
@@ -136,16 +146,19 @@ async function* transactionsOf(
   }
 }
 
-/** Due renewals that are not stored yet, newest first. */
-function* renewalsWithin({ from, until }: Bounds, { state, now }: TransactionPage): Generator<Transaction> {
-  for (const renewal of dueTransactions(state, Math.min(now, until))) {
-    if (renewal.createdAt < from) return;
-    yield renewal;
+/** Yields the transactions in the time range that are due but not stored yet, newest first. */
+function* dueWithin<Entry extends Transaction>(
+  { source, from, until }: Writing<Entry>,
+  { state, now }: SourcePage<Entry>,
+): Generator<Entry> {
+  for (const due of source.due(state, Math.min(now, until))) {
+    if (due.createdAt < from) return;
+    yield due;
   }
 }
 
-function* chunked(transactions: Iterable<Transaction>): Generator<Transaction[]> {
-  let chunk: Transaction[] = [];
+function* chunked<Entry extends Transaction>(transactions: Iterable<Entry>): Generator<Entry[]> {
+  let chunk: Entry[] = [];
   for (const transaction of transactions) {
     chunk.push(transaction);
     if (chunk.length < READ_TRANSACTIONS) continue;

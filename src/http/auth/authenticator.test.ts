@@ -103,7 +103,7 @@ test('requests that arrive while their API key is looked up share the look-up', 
   assert.equal(store.lookUps, 4, 'one look-up for all requests after the result has expired');
 });
 
-test('requests do not wait for a look-up that has taken longer than its result would be valid', async (t) => {
+test('a request does not wait for a look-up of its API key that has already taken longer than the result would be valid', async (t) => {
   const { store, use, pass } = setUp(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   store.waitFor = promise;

@@ -1,6 +1,6 @@
-// Authentication: finds the API key of `Authorization: Bearer <API key>`. A key is looked up in the store when it is first
-// seen and again every half second, so that revoking it in any process takes effect within a second. Uses of keys are
-// collected here and stored in the background, at most once a minute for each key.
+// Authentication: finds the API key of `Authorization: Bearer <API key>`. A key is looked up in the store when it is
+// first seen and again every half second, so that revoking it in any process takes effect within a second. Uses of keys
+// are collected here and stored in the background, at most once a minute for each key.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';
@@ -32,7 +32,7 @@ interface KnownKey {
 export interface LatestKey {
   authorization: string;
   hash: string;
-  /** 0 until a key was valid. */
+  /** 0 until the connection has sent a valid key. */
   account: number;
 }
 

@@ -1,9 +1,9 @@
-// The metrics of credits by account and API key: what is counted, and the limit on the number of series.
+// The metrics of credits by account, API key and kind: what is counted, and the limit on the number of series.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Registry } from 'prom-client';
-import type { WriteCommand } from '../../ledger/command.ts';
+import type { Accepted, WriteCommand } from '../../ledger/command.ts';
 import { COUNTED_CALLERS_MAX, CreditMetrics } from './credit-metrics.ts';
 
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -15,52 +15,77 @@ async function samplesOf(registry: Registry): Promise<Record<string, number>> {
   );
 }
 
+const ACCEPTED: Accepted = { refused: null, transactionId: '01a1f7f8-384b-4000-8002-8128f99dccfd' };
+
 function setUp() {
   const registry = new Registry();
   const metrics = new CreditMetrics(registry);
-  const count = (kind: 'add' | 'subtract' | 'start-cycle', amount: number, account: number, actor: string) =>
-    metrics.count({
-      kind,
-      amount,
-      account,
-      actor,
-      endUser: END_USER,
-      validityDays: 31,
-      onActive: 'refuse',
-    } as WriteCommand);
-  return { registry, metrics, count };
+  const count = (
+    command: { kind: WriteCommand['kind']; amount?: number | null },
+    account: number,
+    actor: string,
+    accepted = ACCEPTED,
+  ) => metrics.count({ account, actor, endUser: END_USER, ...command } as WriteCommand, accepted);
+  return { registry, count };
 }
 
-test('credits are counted by account and API key, and the credits of all console users of an account together', async () => {
-  const { registry, metrics, count } = setUp();
-  count('add', 100, 1, 'key:1');
-  count('start-cycle', 1_000, 1, 'key:2');
-  count('subtract', 30, 1, 'key:1');
-  count('subtract', 40, 2, 'key:3');
-  count('add', 5, 1, 'user:a7');
-  count('add', 6, 1, 'user:b8');
-  metrics.count({ kind: 'stop-cycle', account: 9, actor: 'key:9', endUser: END_USER });
+const GRANTS = ['add', 'start-cycle', 'refund'];
+const SERIES = [...GRANTS, 'subtract', 'capture'];
+
+/** All series of an account and a key. */
+function seriesOf(account: string, key: string, credits: Readonly<Record<string, number>>): Record<string, number> {
+  const entries = SERIES.map((kind) => {
+    const name = GRANTS.includes(kind) ? 'scrip_credits_granted_total' : 'scrip_credits_spent_total';
+    return [`${name}{account="${account}",key="${key}",kind="${kind}"}`, credits[kind] ?? 0];
+  });
+  return Object.fromEntries(entries);
+}
+
+test('credits are counted by account, API key and kind, and all console users of an account are counted together', async () => {
+  const { registry, count } = setUp();
+  count({ kind: 'add', amount: 100 }, 1, 'key:1');
+  count({ kind: 'start-cycle', amount: 1_000 }, 1, 'key:2');
+  count({ kind: 'subtract', amount: 30 }, 1, 'key:1');
+  count({ kind: 'subtract', amount: 40 }, 2, 'key:3');
+  count({ kind: 'add', amount: 5 }, 1, 'user:a7');
+  count({ kind: 'add', amount: 6 }, 1, 'user:b8');
+  count({ kind: 'stop-cycle' }, 9, 'key:9');
   const expected = {
-    'scrip_credits_granted_total{account="1",key="1"}': 100,
-    'scrip_credits_granted_total{account="1",key="2"}': 1_000,
-    'scrip_credits_granted_total{account="2",key="3"}': 0,
-    'scrip_credits_granted_total{account="1",key="console"}': 11,
-    'scrip_credits_spent_total{account="1",key="1"}': 30,
-    'scrip_credits_spent_total{account="1",key="2"}': 0,
-    'scrip_credits_spent_total{account="2",key="3"}': 40,
-    'scrip_credits_spent_total{account="1",key="console"}': 0,
+    ...seriesOf('1', '1', { add: 100, subtract: 30 }),
+    ...seriesOf('1', '2', { 'start-cycle': 1_000 }),
+    ...seriesOf('2', '3', { subtract: 40 }),
+    ...seriesOf('1', 'console', { add: 11 }),
   };
   assert.deepEqual(await samplesOf(registry), expected);
   assert.deepEqual(await samplesOf(registry), expected, 'a scrape does not change the counts');
 });
 
+test('captures are counted with the credits that they spent and refunds with the credits that they restored; holds and releases are not counted', async () => {
+  const { registry, count } = setUp();
+  const hold = {
+    id: '',
+    createdAt: 0,
+    expiresAt: 1,
+    status: 'captured',
+    amount: 50,
+    returned: 18,
+    expired: 0,
+  } as const;
+  count({ kind: 'hold', amount: 50 }, 1, 'key:1');
+  count({ kind: 'release' }, 1, 'key:1', { ...ACCEPTED, hold: { ...hold, status: 'released', captured: 0 } });
+  assert.deepEqual(await samplesOf(registry), {});
+  count({ kind: 'capture', amount: null }, 1, 'key:1', { ...ACCEPTED, hold: { ...hold, captured: 32 } });
+  count({ kind: 'refund', amount: 30 }, 1, 'key:1', { ...ACCEPTED, refund: { restored: 20, expired: 10 } });
+  assert.deepEqual(await samplesOf(registry), seriesOf('1', '1', { capture: 32, refund: 20 }));
+});
+
 test('beyond a maximum number of API keys, the credits of further keys are counted together', async () => {
   const { registry, count } = setUp();
-  for (let key = 1; key <= COUNTED_CALLERS_MAX; key++) count('add', 1, key, `key:${key}`);
-  assert.equal(Object.keys(await samplesOf(registry)).length, 2 * COUNTED_CALLERS_MAX);
-  for (let key = 1; key <= COUNTED_CALLERS_MAX + 50; key++) count('subtract', 2, key, `key:${key}`);
+  for (let key = 1; key <= COUNTED_CALLERS_MAX; key++) count({ kind: 'add', amount: 1 }, key, `key:${key}`);
+  assert.equal(Object.keys(await samplesOf(registry)).length, SERIES.length * COUNTED_CALLERS_MAX);
+  for (let key = 1; key <= COUNTED_CALLERS_MAX + 50; key++) count({ kind: 'subtract', amount: 2 }, key, `key:${key}`);
   const samples = await samplesOf(registry);
-  assert.equal(Object.keys(samples).length, 2 * COUNTED_CALLERS_MAX + 2);
-  assert.equal(samples['scrip_credits_spent_total{account="7",key="7"}'], 2);
-  assert.equal(samples['scrip_credits_spent_total{account="other",key="other"}'], 100);
+  assert.equal(Object.keys(samples).length, SERIES.length * (COUNTED_CALLERS_MAX + 1));
+  assert.equal(samples['scrip_credits_spent_total{account="7",key="7",kind="subtract"}'], 2);
+  assert.equal(samples['scrip_credits_spent_total{account="other",key="other",kind="subtract"}'], 100);
 });

@@ -1,12 +1,12 @@
-// Counts the credits that accepted requests granted and spent, by account and API key. The labels are numbers that
-// Scrip assigned, and the number of series is bounded. A request is counted when its write is durable; replays and
-// renewals are not counted. The counters start at 0 with the process, so an account's balance cannot be computed from
-// them.
+// Counts the credits that accepted requests granted and spent, by account, API key and kind of request. The labels are
+// numbers that Scrip assigned, and the number of series is bounded. A request is counted when its write is durable;
+// replays and renewals are not counted. A refund is counted as granted, since a counter never falls. The counters start
+// at 0 with the process, so an account's balance cannot be computed from them.
 
 import { Counter, type Registry } from 'prom-client';
-import type { WriteCommand } from '../../ledger/command.ts';
+import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
 
-/** Actors with their own counts, in at most 2,000 series. The credits of all further actors are counted together. */
+/** Actors with their own counts, in at most 5,000 series. The credits of all further actors are counted together. */
 export const COUNTED_CALLERS_MAX = 1_000;
 
 const OTHERS = 'other';
@@ -14,34 +14,40 @@ const OTHERS = 'other';
 const CONSOLE = 'console';
 const OF_KEY = /^key:(\d+)$/;
 
+const KINDS = { granted: ['add', 'start-cycle', 'refund'], spent: ['subtract', 'capture'] } as const;
+type CountedKind = (typeof KINDS)[keyof typeof KINDS][number];
+
 interface Sums {
   readonly labels: { readonly account: string; readonly key: string };
-  granted: number;
-  spent: number;
+  readonly credits: Record<CountedKind, number>;
 }
 
 export class CreditMetrics {
   /** Sums by actor. */
   readonly #sums = new Map<string, Sums>();
-  readonly #others: Sums = { labels: { account: OTHERS, key: OTHERS }, granted: 0, spent: 0 };
+  readonly #others = noCredits(OTHERS, OTHERS);
 
   constructor(registry: Registry) {
-    this.#register(registry, 'scrip_credits_granted_total', 'Credits granted by requests', ({ granted }) => granted);
-    this.#register(registry, 'scrip_credits_spent_total', 'Credits spent by requests', ({ spent }) => spent);
+    this.#register(registry, 'scrip_credits_granted_total', 'Credits granted by requests', KINDS.granted);
+    this.#register(registry, 'scrip_credits_spent_total', 'Credits spent by requests', KINDS.spent);
   }
 
   /** @param command an accepted command that is not a replay */
-  count(command: WriteCommand): void {
+  count(command: WriteCommand, accepted: Accepted): void {
     switch (command.kind) {
       case 'add':
       case 'start-cycle':
-        this.#sumsOf(command).granted += command.amount;
-        break;
       case 'subtract':
-        this.#sumsOf(command).spent += command.amount;
+        this.#sumsOf(command).credits[command.kind] += command.amount;
+        break;
+      case 'capture':
+        this.#sumsOf(command).credits.capture += (accepted.hold as HoldResult).captured;
+        break;
+      case 'refund':
+        this.#sumsOf(command).credits.refund += (accepted.refund as RefundResult).restored;
         break;
       default:
-        command.kind satisfies 'stop-cycle';
+        command.kind satisfies 'stop-cycle' | 'hold' | 'release';
     }
   }
 
@@ -49,27 +55,29 @@ export class CreditMetrics {
     const known = this.#sums.get(actor);
     if (known) return known;
     if (this.#sums.size === COUNTED_CALLERS_MAX) return this.#others;
-    const sums = {
-      labels: { account: String(account), key: OF_KEY.exec(actor)?.[1] ?? CONSOLE },
-      granted: 0,
-      spent: 0,
-    };
+    const sums = noCredits(String(account), OF_KEY.exec(actor)?.[1] ?? CONSOLE);
     this.#sums.set(actor, sums);
     return sums;
   }
 
-  #register(registry: Registry, name: string, help: string, read: (sums: Sums) => number): void {
-    const metric: Counter<'account' | 'key'> = new Counter({
+  #register(registry: Registry, name: string, help: string, kinds: readonly CountedKind[]): void {
+    const metric: Counter<'account' | 'key' | 'kind'> = new Counter({
       name,
-      help: `${help}, by account and API key`,
-      labelNames: ['account', 'key'],
+      help: `${help}, by account, API key and kind of request`,
+      labelNames: ['account', 'key', 'kind'],
       registers: [registry],
       collect: () => {
         metric.reset();
         // All console users of an account share their series.
-        for (const sums of [...this.#sums.values(), this.#others])
-          if (sums.granted + sums.spent > 0) metric.inc(sums.labels, read(sums));
+        for (const { labels, credits } of [...this.#sums.values(), this.#others]) {
+          if (Object.values(credits).every((sum) => sum === 0)) continue;
+          for (const kind of kinds) metric.inc({ ...labels, kind }, credits[kind]);
+        }
       },
     });
   }
+}
+
+function noCredits(account: string, key: string): Sums {
+  return { labels: { account, key }, credits: { add: 0, 'start-cycle': 0, refund: 0, subtract: 0, capture: 0 } };
 }

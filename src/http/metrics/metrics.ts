@@ -23,7 +23,7 @@ export function collectMetrics(registry: Registry, { version, ledger, commit, re
   const build = { name: 'scrip_build_info', help: 'Always 1; the label is the version', labelNames: ['version'] };
   new Gauge({ ...build, registers }).set({ version }, 1);
   const credits = new CreditMetrics(registry);
-  commit.onAccepted = (command) => credits.count(command);
+  commit.onAccepted = (command, accepted) => credits.count(command, accepted);
   const { counts } = commit;
   const gauge = (name: string, help: string, read: () => number) => {
     const metric: Gauge = new Gauge({ name, help, registers, collect: () => metric.set(read()) });
@@ -38,17 +38,21 @@ export function collectMetrics(registry: Registry, { version, ledger, commit, re
   counter('scrip_commands_total', 'Commands decided, whether accepted or refused', () => counts.commands);
   counter('scrip_refusals_total', 'Commands refused by a rule of the ledger', () => counts.refusals);
   counter('scrip_overloads_total', 'Commands rejected because the write queue was full', () => counts.overloads);
-  counter('scrip_renewed_end_users_total', 'End users whose due renewals were written', () => renewalJob.settled);
+  counter(
+    'scrip_renewed_end_users_total',
+    'End users whose due renewals and lapses of holds were written',
+    () => renewalJob.settled,
+  );
   gauge('scrip_queue_commands', 'Commands in the write queue', () => commit.queued);
   gauge('scrip_requests_in_flight', 'Requests in flight, including lists being streamed', () => inFlight.total);
   gauge(
     'scrip_renewals_due',
-    'End users that the last check found due for renewal, at most 1024',
+    'End users for whom the last check found due renewals or lapses of holds, at most 1024',
     () => renewalJob.due,
   );
   gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since a check last found no renewals due; no due renewal is older',
+    'Seconds since a check last found nothing due; nothing has been due for longer',
     () => renewalJob.lateMs() / 1_000,
   );
   gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () => (ledger.trouble() === null ? 1 : 0));

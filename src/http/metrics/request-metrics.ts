@@ -1,5 +1,5 @@
-// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. Routes are identified
-// by their pattern, never by the path of a request, so that client input stays out of metrics and logs.
+// Counts requests by route, status, duration and problem, and logs each request if REQUEST_LOG is set. Routes are
+// identified by their pattern, never by the path of a request, so that client input stays out of metrics and logs.
 
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Counter, Histogram, type Registry } from 'prom-client';
@@ -22,8 +22,8 @@ const SECONDS_BOUNDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
 const NO_ROUTE = 'none';
 
 /**
- * Requests that are counted together. The Prometheus client looks up labels by their text. For each request alone, this
- * took 1.2 µs of the 30 µs of a request; for a thousand at once, 0.5 µs each.
+ * How many requests are counted together. The Prometheus client looks up labels by their text, which took 1.2 µs of the
+ * 30 µs of a request. Counting a thousand requests together takes 0.5 µs for each request.
  */
 const PENDING_MAX = 1_000;
 

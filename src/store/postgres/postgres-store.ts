@@ -38,6 +38,6 @@ export function openPostgresStore(options: PostgresOptions): Promise<Stores> {
     await heartbeat.start();
     const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
     const console = new PostgresConsoleStore(ledger);
-    return { ledger, keys, console, summaries: new PostgresSummaryKeeper(ledger) };
+    return { ledger, keys, console, summaries: new PostgresSummaryKeeper(ledger), imports: null };
   });
 }

@@ -54,6 +54,7 @@ export async function openSqliteStore(
       keys: sqliteKeyStore(keys, clock, (ids) => writer.recordKeyUses(ids)),
       console: new SqliteConsoleStore(ledger),
       summaries: new SqliteSummaryKeeper(ledger),
+      imports: ledger,
     };
   } catch (error) {
     db?.close();

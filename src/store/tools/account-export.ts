@@ -44,12 +44,16 @@ const COLUMNS = {
   transaction_id: ({ posting }: ExportedPosting) => posting.transactionId,
   kind: ({ posting }: ExportedPosting) => posting.kind,
   amount: ({ posting }: ExportedPosting) => posting.amount,
+  held: ({ posting }: ExportedPosting) => posting.held,
   created_at: ({ posting }: ExportedPosting) => new Date(posting.createdAt).toISOString(),
   expires_at: ({ posting }: ExportedPosting) => new Date(posting.expiresAt).toISOString(),
   cycle_id: ({ posting }: ExportedPosting) => posting.cycleId,
   period: ({ posting }: ExportedPosting) => posting.period,
   actor: ({ posting }: ExportedPosting) => posting.actor,
   note: ({ posting }: ExportedPosting) => posting.note,
+  reference: ({ posting }: ExportedPosting) => posting.reference,
+  hold_expires_at: ({ posting: { holdExpiresAt: at } }: ExportedPosting) =>
+    at === null ? null : new Date(at).toISOString(),
 };
 
 /** @returns the document in pieces, one for each batch; a CSV without postings has only its header */

@@ -44,8 +44,8 @@ export async function copyLedger(
 }
 
 /**
- * Whether the error comes from outside: a lost database connection, which has no code, or a full disk. A failed
- * assertion is a bug, and keeps its stack.
+ * Whether an error has an external cause, such as a full disk or a lost database connection, which has no code. A
+ * failed assertion is a bug, and keeps its stack.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
@@ -108,8 +108,8 @@ async function copyEndUsers(
 }
 
 /**
- * A text that changes whenever the ledger does: each change adds a posting, an account or a key, or revokes a key, and
- * nothing is ever deleted.
+ * A text that changes whenever the ledger changes. Each change adds a posting, an account or a key, or revokes a key.
+ * Nothing is ever deleted.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();

@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** While a server runs on PostgreSQL, its requests for these end users wait for the batch: about 20 ms. */
+/** Requests to a running server may have to wait for a batch, which takes about 20 ms. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {
@@ -86,7 +86,7 @@ async function grant(
   );
   for (const row of batch) if (daysLeft(row, now) <= 0) onNotGranted(row, 'expired');
   const refused = valid.filter((_, index) => (outcomes[index] as Outcome).refused !== null);
-  // An addition can be refused for this reason only.
+  // This is the only reason for which an addition can be refused.
   for (const row of refused) onNotGranted(row, 'BalanceTooLarge');
   const granted = valid.length - refused.length;
   return { ...one, done: one.done + batch.length, granted: one.granted + granted };

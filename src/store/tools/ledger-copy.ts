@@ -95,7 +95,7 @@ export interface CopyDestination extends CopySource {
    * @throws CannotOpen if the destination is neither empty nor a copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
-  /** Writes the rows that follow those of the last call. One transaction lasts until `commit`. */
+  /** Writes further rows. All rows until `commit` are in one transaction. */
   load(rows: readonly LedgerRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. */
   commit(last: EndUserKey): Promise<void>;

@@ -2,8 +2,8 @@
 // end users. With a digest that was kept elsewhere, `scrip verify` can detect whether any of these postings has
 // changed.
 //
-// A digest includes the renewals that were due and not stored yet. Their ids and instants do not depend on when they
-// are stored, so neither does the digest.
+// A digest includes the renewals and lapses that were due and not stored yet. Their ids and instants do not depend on
+// when they are stored, so neither does the digest.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -63,7 +63,10 @@ class Cut {
     this.through = through;
   }
 
-  /** @param chain the hash chain over the `count` postings before the cut, which lead to `state` */
+  /**
+   * @param chain the hash chain over the `count` postings before the cut
+   * @param state the state after these postings
+   */
   add(user: EndUserKey, chain: ChainHash, count: number, state: EndUserState): void {
     const due = settle(state, instantOf(this.through), Number.POSITIVE_INFINITY).postings;
     const postings = count + due.length;

@@ -2,9 +2,10 @@
 // as the grants, so that no row is granted twice, however often the import is interrupted. The table is the same in
 // both stores.
 
-import type { Add, Outcome } from '../../ledger/command.ts';
+import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
 import type { KeyRow, RunStatement } from '../sql-key-store.ts';
+import { CannotOpen } from '../store-fault.ts';
 
 /** An import of one file into one account, finished or not. */
 export interface LedgerImport {
@@ -45,14 +46,29 @@ export interface ImportTarget {
   close(): Promise<void>;
 }
 
-/** The progress of an import by one batch. */
-export interface ImportStep {
+/** The rows of an import that one batch grants. */
+export interface ImportPart {
   readonly id: number;
   readonly from: number;
   readonly to: number;
+  readonly at: Instant;
+}
+
+/** The progress of an import by one batch. */
+export interface ImportStep extends ImportPart {
   /** How many of the rows were granted. */
   readonly granted: number;
-  readonly at: Instant;
+}
+
+/** Grants the rows of imports that run in other processes. */
+export interface ImportGranter {
+  /**
+   * Grants one batch.
+   *
+   * @returns false if there was none
+   * @throws StoreFault
+   */
+  grantNext(): Promise<boolean>;
 }
 
 const COLUMNS =
@@ -99,6 +115,16 @@ export class ImportTable {
 export function moveImport(schema: string): string {
   return `UPDATE ${schema}.imports SET rows_done = $3, rows_granted = rows_granted + $4, updated_at = $5
     WHERE import_id = $1 AND rows_done = $2`;
+}
+
+/** The error if another process has advanced the same import. */
+export function importedByAnother(): CannotOpen {
+  return new CannotOpen('Another process has moved this import on; if none is running, run the same command again.');
+}
+
+/** Commands that store the due renewals of the end users of `commands`. */
+export function settling(commands: readonly Command[]): readonly Command[] {
+  return commands.map(({ account, endUser }) => ({ kind: 'settle', account, endUser }));
 }
 
 export function stepValues({ id, from, to, granted, at }: ImportStep): number[] {

@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** Long enough for a busy machine, and short enough that a hanging test fails at the step that hangs. */
+/** Long enough for a busy machine, and short enough that a test that hangs fails at the right step. */
 const STEP_TIMEOUT_MS = 15_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -20,9 +20,9 @@ export interface Visit {
 }
 
 /**
- * Flags that this build of Chromium sets for serverless functions. With a single process, closing a page would close
- * the browser. Emulated graphics took 6.5 of 16.3 seconds of processor time for 38 pages with axe, and our pages need
- * none.
+ * Flags that this build of Chromium sets for serverless functions and that the tests remove. With a single process,
+ * closing a page would close the browser. GPU emulation, which our pages do not need, took 6.5 of 16.3 seconds of
+ * processor time for 38 pages with axe.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -53,7 +53,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
 
 export const PHONE: BrowserContextOptions = { viewport: { width: 360, height: 740 }, isMobile: true, hasTouch: true };
 
-/** `colours` selects the rules with results that depend on the color scheme or the screen size. */
+/** `colours` selects only the rules that depend on the color scheme or the screen size. */
 export type Rules = 'all' | 'colours';
 
 /** Returns all problems that axe finds, of any severity. */

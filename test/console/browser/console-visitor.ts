@@ -42,7 +42,8 @@ export class ConsoleVisitor {
   }
 
   async fill(label: string, text: string): Promise<void> {
-    await this.page.getByLabel(label).filter({ visible: true }).fill(text);
+    const named = new RegExp(`^${label}( \\(optional\\))?$`);
+    await this.page.getByLabel(named).filter({ visible: true }).fill(text);
   }
 
   async signUp({ email, accountName }: Person): Promise<void> {

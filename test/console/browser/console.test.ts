@@ -1,5 +1,5 @@
-// The console end to end: the real service on each store in a real browser, with the mouse, with the keyboard, on a
-// phone, and without JavaScript.
+// The console end to end: the real service on each store, used in a real browser with the mouse, with the keyboard, on
+// a phone, and without JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -96,6 +96,51 @@ for (const [name, store] of Object.entries(STORES)) {
       await visitor.leave();
     });
 
+    test('a user releases a hold and refunds a part of a subtraction, both with a note', async () => {
+      const visitor = await arrive();
+      const person = newPerson();
+      await visitor.signUp(person);
+      const secret = await visitor.createKey('Backend');
+      const endUser = randomUUID();
+      for (const [path, fields] of [
+        ['/add', { amount: 100 }],
+        ['/subtract', { amount: 30, note: 'Render 8790' }],
+        ['/hold', { amount: 40, note: 'Render 8812' }],
+      ] as const)
+        assert.equal(await callApi(url(), secret, path, { end_user_id: endUser, ...fields }), 200, path);
+      await visitor.open(`/console/end-users/${endUser}`);
+      const held = /30 credits\s+40 more held[\s\S]*Holds[\s\S]*15 minutes left[\s\S]*“Render 8812”/;
+      assert.match(await visitor.text(), held);
+
+      await followInHistory(visitor, 'Release');
+      await assertSound(visitor.visited, 'the page of an open hold');
+      await visitor.fill('Note', 'Canceled by the user');
+      await visitor.press('Release hold');
+      const released = await visitor.text();
+      assert.match(released, /Hold released: 40 credits returned\.[\s\S]*70 credits/);
+      assert.match(released, /Hold released[\s\S]*40 released[\s\S]*“Canceled by the user”/);
+      assert.doesNotMatch(released, /more held/);
+
+      await followInHistory(visitor, 'Refund');
+      await assertSound(visitor.visited, 'the page of a subtraction');
+      await visitor.fill('Amount', '31');
+      await visitor.press('Refund');
+      assert.match(await visitor.text(), /30 credits can still be refunded, less than the 31 requested/);
+      await visitor.fill('Amount', '12');
+      await visitor.fill('Note', 'Ticket 4711');
+      await visitor.press('Refund');
+      const refunded = await visitor.text();
+      assert.match(refunded, /12 credits restored\.[\s\S]*82 credits[\s\S]*\+12[\s\S]*Refund of[\s\S]*“Ticket 4711”/);
+      assert(refunded.includes(person.email), 'the history shows the user');
+
+      await visitor.fill('Note begins with', 'Render');
+      await visitor.press('Filter');
+      const filtered = await visitor.text();
+      assert.match(filtered, /Render 8812[\s\S]*Render 8790/);
+      assert.doesNotMatch(filtered, /Ticket 4711/);
+      await visitor.leave();
+    });
+
     test('a user of one account sees no end users or API keys of another account', async () => {
       const [first, second] = [await arrive(), await arrive()];
       const [ada, bob] = [newPerson(), newPerson()];
@@ -163,7 +208,7 @@ for (const [name, store] of Object.entries(STORES)) {
   });
 }
 
-// Appearance and operation do not depend on the store, so testing on one store is enough.
+// How pages look and work does not depend on the store, so testing on one store is enough.
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(STORES.SQLite);
 
@@ -186,6 +231,7 @@ describe('Pages of the console in a browser', () => {
       const endUser = randomUUID();
       await callApi(url(), secret, '/start-cycle', { end_user_id: endUser, amount: 1_000 });
       await callApi(url(), secret, '/subtract', { end_user_id: endUser, amount: 17 });
+      await callApi(url(), secret, '/hold', { end_user_id: endUser, amount: 25, note: 'Render 8812' });
       for (const path of [
         '/console/overview',
         '/console/end-users',
@@ -197,6 +243,11 @@ describe('Pages of the console in a browser', () => {
       ]) {
         await visitor.open(path);
         await assertSound(visitor.visited, `${path} ${display}`);
+      }
+      for (const button of ['Release', 'Refund']) {
+        await visitor.open(`/console/end-users/${endUser}`);
+        await followInHistory(visitor, button);
+        await assertSound(visitor.visited, `the page with the form ${button} ${display}`);
       }
       await visitor.open('/console/api-keys');
       await visitor.follow('Revoke');
@@ -256,7 +307,7 @@ describe('Pages of the console in a browser', () => {
   });
 });
 
-/** Runs a console on a store for the tests of a suite. */
+/** Runs a console on the store for the tests of the current suite. */
 function consoleOn(store: StoreUnderTest) {
   let scrip: Scrip;
   before(async () => {
@@ -274,6 +325,12 @@ function consoleOn(store: StoreUnderTest) {
 function newPerson(): Person {
   const id = randomUUID();
   return { email: `${id}@example.com`, accountName: `Account ${id.slice(0, 8)}` };
+}
+
+/** Follows the first link with this name in the list of transactions. The link opens a form. */
+async function followInHistory({ page }: ConsoleVisitor, name: string): Promise<void> {
+  await page.locator('.history').getByRole('link', { name, exact: true }).first().click();
+  await page.waitForURL(/\/transactions\//);
 }
 
 const TABS_MAX = 60;

@@ -1,5 +1,6 @@
-// The limits of connections: their number, the time for a request to arrive, the time that a response may stay unread,
-// the number of headers, and the time that a stop waits. The tests use shorter times than the service.
+// The limits for connections: how many there may be, how long a request may take to arrive, how long a response may
+// stay unread, how many headers a request may have, and how long a stop waits. The tests use shorter times than the
+// service.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -24,7 +25,7 @@ function withHeaders(count: number): string {
   return `GET /healthz HTTP/1.1\r\nHost: scrip\r\n${others}\r\n`;
 }
 
-/** Opens a connection and gets a response on it. */
+/** Opens a connection and waits for a first response on it. */
 async function served(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(HEALTH);
@@ -32,7 +33,7 @@ async function served(scrip: Scrip): Promise<RawConnection> {
   return connection;
 }
 
-test('on a connection beyond MAX_CONNECTIONS, the first request gets Overloaded, which names the setting, and the connection is closed', async (t) => {
+test('the first request on a connection beyond MAX_CONNECTIONS gets Overloaded, with the name of the setting, and the connection is closed', async (t) => {
   const scrip = await start(t, { connectionsMax: 10 });
   const open = await Promise.all(Array.from({ length: 10 }, () => served(scrip)));
   const user = someone();
@@ -111,7 +112,7 @@ test('an idle connection is closed after the idle timeout, not before', async (t
   assert(performance.now() - started >= 450);
 });
 
-test('a request with 100 headers is accepted, and one with 101 gets HeadersTooLarge, however short they are', async (t) => {
+test('a request with 100 headers is accepted, and a request with 101 short headers gets HeadersTooLarge', async (t) => {
   const scrip = await start(t);
   assert.equal((await sendRaw(scrip, withHeaders(100))).status, 200);
   for (const count of [101, 3_000]) {
@@ -121,7 +122,7 @@ test('a request with 100 headers is accepted, and one with 101 gets HeadersTooLa
   }
 });
 
-test('a request with an idempotency key after thousands of headers is refused, and not executed without the key', async (t) => {
+test('a request with thousands of headers before its idempotency key is refused, and not executed without the key', async (t) => {
   const scrip = await start(t);
   const user = someone();
   const many = 'a:\r\n'.repeat(2_100);
@@ -142,7 +143,7 @@ for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
   });
 }
 
-/** The sockets of the server, which runs in this process, by the ports of their clients. */
+/** Maps the port of each client to the socket of the server, which runs in this process. */
 const serverEnds = new Map<number | undefined, Socket>();
 subscribe('net.server.socket', (message) => {
   const { socket } = message as { socket: Socket };
@@ -153,10 +154,10 @@ function otherEndOf({ socket }: RawConnection): Socket | undefined {
   return serverEnds.get(socket.localPort);
 }
 
-/** How many documents of about 100 KB the client requests. */
-const ASKED = 200;
+/** How many documents of about 160 KB the client requests. */
+const ASKED = 80;
 
-/** Requests more than the buffers between server and client can hold, and reads none of it. */
+/** Requests more data than the buffers between server and client can hold, and reads none of it. */
 async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.socket.pause();
@@ -164,7 +165,7 @@ async function askAndNotRead(scrip: Scrip): Promise<RawConnection> {
   return connection;
 }
 
-test('a client that reads none of its responses is disconnected once they have been unread for too long', async (t) => {
+test('a client that reads none of its responses is disconnected after a timeout', async (t) => {
   const unreadAnswerMs = 1_000;
   const scrip = await start(t, { unreadAnswerMs });
   await scrip.call('GET', '/healthz');
@@ -192,7 +193,7 @@ test('a client that reads slowly gets all of its responses', async (t) => {
   assert.equal((await connection.answers(ASKED)).length, ASKED);
 });
 
-test('a client that waits for its response is not disconnected, however long the store takes', async (t) => {
+test('a client that waits for its response is not disconnected, even if the store takes long', async (t) => {
   const scrip = await start(t, { unreadAnswerMs: 200 });
   const { resume, waiting } = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);
@@ -203,7 +204,7 @@ test('a client that waits for its response is not disconnected, however long the
   assert.equal((await connection.answer())?.status, 200);
 });
 
-test('invalid bytes in many pieces after a request get one 400, after the response to the request, and no listeners accumulate', async (t) => {
+test('if invalid bytes arrive in many pieces after a request, the request gets its response, the bytes get one 400, and no listeners accumulate', async (t) => {
   const scrip = await start(t);
   const warnings: Error[] = [];
   const onWarning = (warning: Error) => warnings.push(warning);

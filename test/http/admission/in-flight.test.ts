@@ -1,5 +1,5 @@
-// How many requests an account may have in flight: as many as it leaves free for others. Further requests are refused
-// at once.
+// An account may have at most as many requests in flight as it leaves free for other accounts. Further requests are
+// refused at once.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -7,7 +7,7 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** The limit of the service. An account that is the only one may have half of it. */
+/** The limit of the service. An account may have half of it if no other account has requests in flight. */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 
@@ -39,7 +39,7 @@ async function inFlight(scrip: Scrip): Promise<number> {
   return Number(/^scrip_requests_in_flight (\d+)$/m.exec(text)?.[1]);
 }
 
-test('an account that has its share of requests in flight gets Overloaded with Retry-After, and other accounts are served', async (t) => {
+test('while an account has its full share of requests in flight, further requests of this account get Overloaded with Retry-After, and other accounts are served', async (t) => {
   const scrip = await start(t);
   const quietKey = await scrip.createKey('Quiet', 'write');
   const { resume, waiting } = stallWrites(t, scrip);
@@ -77,7 +77,7 @@ test('while one account uses half of the limit of requests in flight, a second a
   assert.deepEqual(statuses.slice(ALONE / 2), Array(ALONE / 2).fill(402));
 });
 
-/** The first part of a request, and how its client gives up. */
+/** The part of a request that the client sends, and how the client then gives up. */
 const HALVES: readonly (readonly [
   name: string,
   half: (whole: string) => string,

@@ -1,4 +1,4 @@
-// The size limits of a request, and the cost of thousands of pipelined requests.
+// The size limits of a request, and the memory that thousands of pipelined requests need.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -39,7 +39,7 @@ test('the response to an invalid body of 64 KiB names the invalid field', async 
   assertFieldRefused(await scrip.call('POST', '/add', { body }), '/note');
 });
 
-test('a chunked body without a length may also have 64 KiB', async () => {
+test('a chunked body of 64 KiB without a Content-Length is accepted', async () => {
   const user = someone();
   const fits = await sendRaw(scrip, chunked('/add', paddedTo(BODY_BYTES_MAX, user)));
   assert.equal(fits.status, 200, fits.text);
@@ -54,7 +54,7 @@ test('a request with a Content-Length beyond the limit is refused before its bod
   assert.deepEqual([reply.status, reply.body.error], [413, 'PayloadTooLarge']);
 });
 
-test('the body of a GET may also have 64 KiB', async () => {
+test('a GET with a body of 64 KiB is accepted', async () => {
   const body = `{"end_user_id":"${someone()}"}`;
   assert.equal((await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX) })).status, 200);
   const tooLarge = await scrip.call('GET', '/get-active-balance', { body: body.padEnd(BODY_BYTES_MAX + 1) });
@@ -72,7 +72,7 @@ test('a request with headers beyond 16 KiB gets HeadersTooLarge, and the connect
   assert.equal((await sendRaw(scrip, fits)).status, 200);
 });
 
-/** About ten times as many as Node parses before it can be paused. */
+/** About ten times as many requests as Node parses before Scrip can pause the connection. */
 const PIPELINED = 3_000;
 
 for (const store of ['a running store', 'a store that stalls for a while']) {
@@ -95,12 +95,10 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
   });
 }
 
-/** The growth for all responses in MiB, in this process with both the server and the client. Measured: under 60. */
+/** The memory growth of this process in MiB. Server and client both run in it. Measured: under 60. */
 const MEMORY_GROWTH_MAX = 160;
 
-/**
- * @returns a function that stops the measurement and returns the largest growth of the memory of this process in MiB
- */
+/** @returns a function that stops the measurement and returns the largest memory growth of this process in MiB */
 function watchMemory(): () => number {
   const before = process.memoryUsage().rss;
   let most = before;

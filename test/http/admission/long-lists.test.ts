@@ -1,11 +1,11 @@
-// Many clients read long lists while other requests wait. The waits are counted in pages, not in milliseconds. A list
-// that is sent page by page is the same document, byte for byte, as if it were sent whole.
+// Many clients read long lists while other requests wait. The tests count the waits in pages, not in milliseconds. They
+// also check that the boundaries of the pages that the server reads do not change the response.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { READ_TRANSACTIONS } from '../../../src/http/api/list-source.ts';
 import { transactionText } from '../../../src/http/api/replies.ts';
-import { READ_TRANSACTIONS } from '../../../src/http/api/transaction-list.ts';
 import { PAGES_AT_ONCE } from '../../../src/http/limits.ts';
 import type { Command } from '../../../src/ledger/command.ts';
 import type { LedgerStore } from '../../../src/store/ledger-store.ts';
@@ -17,7 +17,7 @@ import { eventually, type Scrip, someone, startScrip } from '../running-service.
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Few, because reading an end user replays the postings of a batch until they are flushed. */
+/** Small batches, because each read of an end user replays the postings of a batch until they are flushed. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;
@@ -60,7 +60,7 @@ async function connections(count: number): Promise<RawConnection[]> {
   return opened;
 }
 
-/** Records the start of each page that is read, in order, except for the first pages of lists. */
+/** Records the cursor of each page that the server reads. First pages have no cursor and are not recorded. */
 function watchPages(t: TestContext): string[] {
   const { ledger } = scrip.service.stores;
   const transactions = ledger.transactions.bind(ledger);
@@ -74,7 +74,7 @@ function watchPages(t: TestContext): string[] {
   return pages;
 }
 
-test('a balance waits for a few pages while many clients read long lists', async (t) => {
+test('while many clients read long lists, a balance request waits only for a few pages', async (t) => {
   const [asking, ...readers] = await connections(1 + READERS);
   assert(asking);
   const pages = watchPages(t);
@@ -98,14 +98,14 @@ test('a balance waits for a few pages while many clients read long lists', async
   assert(during.length >= READERS / 4, `only ${during.length} balances were read between the pages`);
 });
 
-test('of several pipelined list requests, each list is read only after the previous list has been sent', async (t) => {
+test('if a client pipelines several list requests, each list is read only after the previous list has been sent', async (t) => {
   const pages = watchPages(t);
   const connection = await RawConnection.open(scrip);
   connection.send(list().repeat(4) + list('Connection: close\r\n'));
   const text = await connection.untilClosed();
   assert.equal(text.match(/"transaction_id"/g)?.length, 5 * TRANSACTIONS);
   const once = pages.slice(0, pages.length / 5);
-  assert.equal(new Set(once).size, 5, 'a list has five further pages');
+  assert.equal(new Set(once).size, 5, 'each list has five pages after the first');
   assert.deepEqual(pages, [once, once, once, once, once].flat());
 });
 
@@ -122,7 +122,7 @@ test('no more pages are read for clients that have disconnected, and no error is
   assert.deepEqual(complaints, []);
 });
 
-test('a list is the same document, wherever the boundaries of its pages are', async () => {
+test('the response to a list request does not depend on the boundaries of the pages that the server reads', async () => {
   const ends = [1, 2, 3].map((pages) => pages * READ_TRANSACTIONS);
   for (const count of [1, ...ends.flatMap((end) => [end - 1, end, end + 1])]) {
     const endUser = someone();

@@ -1,4 +1,4 @@
-// Bytes that are not a valid HTTP request get a problem document, and affect only their own connection.
+// Bytes that are not a valid HTTP request get a problem document and do not affect other connections.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -141,7 +141,9 @@ test('after a request with a body that is not JSON, the next request on the conn
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-/** Requests with a response that closes the connection, although the next request has already arrived. */
+/**
+ * Requests after which the server closes the connection. It must not process the requests that have already arrived.
+ */
 const CLOSING: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
   ['a missing host', (request) => request.replace(/Host.*\r\n/, ''), 400],
   [

@@ -32,7 +32,7 @@ test('a read that is pipelined after a write returns the state after the write',
   }
 });
 
-test('a write that is pipelined after a read does not overtake the read, however long the read takes', async () => {
+test('a write that is pipelined after a read does not overtake the read, even if the read takes long', async () => {
   const user = someone();
   const { ledger } = scrip.service.stores;
   const load = ledger.load.bind(ledger);

@@ -31,7 +31,7 @@ beforeEach(async () => {
 afterEach(() => scrip.stop());
 after(() => rm(folder, { recursive: true }));
 
-/** Stops the service and returns how long that takes. */
+/** Stops the service and returns how many milliseconds that takes. */
 async function stopTime(): Promise<number> {
   const started = performance.now();
   await scrip.service.stop();
@@ -161,7 +161,7 @@ test('stopping a service twice has the same effect as stopping it once', async (
   assert.equal(scrip.log.filter((line) => line.includes('Scrip stopped')).length, 1);
 });
 
-test('the ledger of a stopped service can be opened again at once, and that of a running service cannot', async () => {
+test('the ledger file of a stopped service can be opened again at once, and the file of a running service cannot be opened', async () => {
   await assert.rejects(startScrip({ file }), { name: 'CannotOpen' });
   await scrip.service.stop();
   const next = await startScrip({ file });

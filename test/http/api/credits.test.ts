@@ -19,7 +19,7 @@ after(() => scrip.stop());
 const later = (milliseconds: number) => clock.set(clock.now + milliseconds);
 const timestamp = (instant: number) => new Date(instant).toISOString();
 
-test('an addition returns 200 with only the end user and the amount', async () => {
+test('an addition returns 200 with only the end user and the added credits', async () => {
   const user = someone();
   const reply = await scrip.post('/add', { end_user_id: user, amount: 100, validity_days: 7 });
   assert.equal(reply.status, 200);
@@ -133,7 +133,7 @@ test('the longest validity that ends before the year 10000 ends exactly after th
   assert.equal(entry?.cycle_end, timestamp(clock.now + days * DAY_MS));
 });
 
-test('all six endpoints also work under /v1, on the same ledger', async () => {
+test('all endpoints also work under /v1, on the same ledger', async () => {
   const user = someone();
   const fields = { end_user_id: user };
   assert.equal((await scrip.post('/v1/add', { ...fields, amount: 10 })).status, 200);
@@ -146,6 +146,17 @@ test('all six endpoints also work under /v1, on the same ledger', async () => {
     await scrip.transactions(user),
   );
   assert.equal((await scrip.balance(user)).active_balance, 26);
+  const spent = await scrip.post('/v1/subtract', { ...fields, amount: 6 });
+  const transaction_id = spent.headers['transaction-id'];
+  assert.equal((await scrip.post('/v1/refund', { ...fields, transaction_id, amount: 2 })).body.amount, 2);
+  const [first, second] = [1, 2].map((amount) => scrip.post('/v1/hold', { ...fields, amount }));
+  const { hold_id } = (await first)?.body ?? assert.fail();
+  const other = (await second)?.body.hold_id;
+  assert.equal((await scrip.get('/v1/get-holds', fields)).body.holds.length, 2);
+  assert.equal((await scrip.post('/v1/capture', { ...fields, hold_id })).body.amount, 1);
+  assert.equal((await scrip.post('/v1/release', { ...fields, hold_id: other })).body.returned, 2);
+  const { points } = (await scrip.get('/v1/get-balance-history', fields)).body;
+  assert.equal(points.at(-1)?.active_balance, 21);
 });
 
 test('a UUID in upper case is the same end user as in lower case', async () => {
@@ -161,7 +172,7 @@ test('a UUID in upper case is the same end user as in lower case', async () => {
   );
 });
 
-test('any UUID can be an end user, whichever its version', async () => {
+test('a UUID of any version can be an end user', async () => {
   for (const user of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']) {
     assert.equal((await scrip.post('/add', { end_user_id: user, amount: 3 })).status, 200);
     assert.equal((await scrip.balance(user)).active_balance, 3);
@@ -210,7 +221,7 @@ test('the oldest credits are spent first, even if newer credits end sooner', asy
   ]);
 });
 
-test('the cycles of a balance are listed oldest first, whenever they end', async () => {
+test('a balance lists its cycles oldest first, regardless of when they end', async () => {
   const user = someone();
   const starts: string[] = [];
   for (const days of [5, 90, 1, 31]) {
@@ -255,7 +266,7 @@ test('a subtraction of the whole balance is accepted, and one credit more is ref
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('credits can be spent until the instant before their end, but not at their end', async () => {
+test('credits can be spent until the last millisecond before their cycle ends, but not at the end', async () => {
   const user = someone();
   const end = clock.now + DAY_MS;
   await scrip.post('/add', { end_user_id: user, amount: 10, validity_days: 1 });

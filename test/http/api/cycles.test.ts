@@ -1,5 +1,5 @@
-// Cycles that renew, as a client sees them: starting, stopping and replacing them, and which credits remain afterwards.
-// Renewals are in renewal.test.ts.
+// Recurring cycles through the API: starting, stopping and replacing them, and which credits remain afterwards.
+// Renewals are tested in renewal.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -25,7 +25,7 @@ async function cyclesOf(user: string): Promise<string[]> {
   return active_balance_by_cycle.map((entry) => `${entry.amount} ${entry.cycle_type} ${entry.status}`);
 }
 
-test('starting a cycle returns 200 with all fields of the cycle, of which only created_at has no time zone suffix', async () => {
+test('starting a cycle returns 200 with all fields of the cycle, and only created_at has no time zone suffix', async () => {
   const user = someone();
   clock.set('2026-11-20T08:00:00.123Z');
   const reply = await start(user, 500, { validity_days: 30 });
@@ -153,7 +153,7 @@ test('after a stop, a new cycle can start at once, and the remaining credits of 
   assert.deepEqual(await cyclesOf(user), ['0 recurring canceled', '60 recurring active']);
 });
 
-test('a start with on_active: replace cancels the old cycle and starts the new one in one step', async () => {
+test('a start with on_active: replace cancels the old cycle and starts the new one in one request', async () => {
   const user = someone();
   const old = await start(user, 50, { validity_days: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });
@@ -202,7 +202,7 @@ test('a stop stops the active cycle, not a cycle that was stopped before', async
   assert.deepEqual((await stop(user)).body, stopped.body);
 });
 
-test('each kind of cycle has a status in the balance', async () => {
+test('the balance shows a status for each type of cycle', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   await start(user, 50);

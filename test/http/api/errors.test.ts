@@ -1,10 +1,11 @@
-// Every error that a client can get: its name, its status and its members. The test repeats names and statuses, because
+// Every error that a client can get: its name, status and members. The names and statuses are written out here, because
 // clients depend on them.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import { type FaultCode, StoreFault } from '../../../src/store/store-fault.ts';
+import { fieldsOf, READS, WRITES } from '../api-calls.ts';
 import { postText, sendRaw } from '../raw-connection.ts';
 import {
   assertFieldRefused,
@@ -23,9 +24,6 @@ before(async () => {
   scrip = await startScrip({ clock });
 });
 after(() => scrip.stop());
-
-const WRITES = ['/add', '/subtract', '/start-cycle', '/stop-cycle'];
-const READS = ['/get-active-balance', '/get-all-user-transactions'];
 
 test('a subtraction beyond the balance gets 402 InsufficientFunds with the credits requested, available and missing', async () => {
   const user = someone();
@@ -49,7 +47,7 @@ test('an addition beyond the maximum balance gets 422 BalanceTooLarge with the c
   assert.equal((await scrip.balance(user)).active_balance, MOST);
 });
 
-test('an addition that leaves too little room for the next renewal gets BalanceTooLarge', async () => {
+test('an addition gets BalanceTooLarge if the next renewal would then exceed the maximum balance', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: MOST - 10, validity_days: 1 });
   await scrip.post('/subtract', { end_user_id: user, amount: 1_000 });
@@ -115,14 +113,8 @@ test('DELETE on a path for operators gets 405 MethodNotAllowed', async () => {
   }
 });
 
-const REQUIRED: readonly (readonly [path: string, fields: readonly string[]])[] = [
-  ['/add', ['end_user_id', 'amount']],
-  ['/subtract', ['end_user_id', 'amount']],
-  ['/start-cycle', ['end_user_id', 'amount']],
-  ['/stop-cycle', ['end_user_id']],
-];
-
-for (const [path, fields] of REQUIRED) {
+for (const path of WRITES) {
+  const fields = Object.keys(fieldsOf(path, ''));
   test(`${path} without its fields gets 422 InvalidField, which names each missing field`, async () => {
     const reply = await scrip.post(path, {});
     for (const field of fields) assertFieldRefused(reply, `/${field}`);
@@ -131,7 +123,7 @@ for (const [path, fields] of REQUIRED) {
 
   test(`${path} with an unknown field gets 422 InvalidField, which names the field`, async () => {
     const user = someone();
-    const known = { end_user_id: user, ...(fields.includes('amount') ? { amount: 5 } : {}) };
+    const known = fieldsOf(path, user);
     for (const unknown of ['validity_day', 'Amount', 'account', '', 'constructor', 'toString', 'hasOwnProperty']) {
       const reply = await scrip.post(path, { ...known, [unknown]: 1 });
       assertFieldRefused(reply, `/${unknown}`);
@@ -141,7 +133,7 @@ for (const [path, fields] of REQUIRED) {
   });
 
   test(`${path} with fields in the query string gets 422 InvalidField`, async () => {
-    const known = { end_user_id: someone(), ...(fields.includes('amount') ? { amount: 5 } : {}) };
+    const known = fieldsOf(path, someone());
     assertFieldRefused(await scrip.post(`${path}?trace=1`, known), '/trace');
     assertFieldRefused(await scrip.post(`${path}?amount=5`, known), '/amount');
     assertProblem(await scrip.post(`${path}?end_user_id=${known.end_user_id}`, {}), 'InvalidField', 422);
@@ -177,7 +169,7 @@ const OTHER_TYPES = [
 for (const path of WRITES) {
   test(`${path} with a content type other than application/json, or with two, gets 415 UnsupportedMediaType`, async () => {
     const user = someone();
-    const body = JSON.stringify({ end_user_id: user, ...(path === '/stop-cycle' ? {} : { amount: 5 }) });
+    const body = JSON.stringify(fieldsOf(path, user));
     for (const type of OTHER_TYPES) {
       const reply = await scrip.call('POST', path, { body, headers: { 'content-type': type } });
       assert.equal(reply.status, 415, `${type}: ${reply.text}`);
@@ -218,7 +210,7 @@ test('application/json may be written in any case and with parameters', async ()
   }
 });
 
-test('the type of each problem is the URL of a page that explains it and what to do', async () => {
+test('the type of each problem is the URL of a page that explains the problem and what to do', async () => {
   const user = someone();
   const replies = [
     await scrip.post('/subtract', { end_user_id: user, amount: 1 }),
@@ -250,9 +242,14 @@ test('every error in the published list has a page', async () => {
     InsufficientFunds: 402,
     Forbidden: 403,
     CycleNotFound: 404,
+    HoldNotFound: 404,
+    TransactionNotFound: 404,
     NotFound: 404,
     MethodNotAllowed: 405,
     CycleAlreadyActive: 409,
+    TooManyHolds: 409,
+    NotRefundable: 409,
+    RefundTooLarge: 409,
     PayloadTooLarge: 413,
     UnsupportedMediaType: 415,
     InvalidField: 422,
@@ -285,8 +282,7 @@ for (const [code, status] of FAULTS) {
     const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
     try {
       for (const path of WRITES) {
-        const amount = path === '/stop-cycle' ? {} : { amount: 1 };
-        const reply = await scrip.post(path, { end_user_id: someone(), ...amount });
+        const reply = await scrip.post(path, fieldsOf(path, someone()));
         assertProblem(reply, code, status);
         const invites = status === 503 && code !== 'OutcomeUnknown';
         assert.equal(
@@ -316,11 +312,11 @@ for (const [code, status] of FAULTS) {
   });
 }
 
-test('reads get 503 StoreUnavailable if the store fails, also if looking up the API key fails', async () => {
+test('a read gets 503 StoreUnavailable if the store fails, or if looking up the API key fails', async () => {
   const unread = () => Promise.reject(new StoreFault('StoreUnavailable', 'no such disk'));
   const { ledger, keys } = scrip.service.stores;
   const newKey = await scrip.createKey('Acme', 'write');
-  for (const method of ['load', 'transactions'] as const) mock.method(ledger, method, unread);
+  for (const method of ['load', 'transactions', 'history', 'statesAt'] as const) mock.method(ledger, method, unread);
   mock.method(keys, 'find', unread);
   try {
     for (const path of READS) {
@@ -337,7 +333,7 @@ test('reads get 503 StoreUnavailable if the store fails, also if looking up the 
   assert.equal((await scrip.get(READS[0] as string, { end_user_id: someone() }, { key: newKey })).status, 200);
 });
 
-test('an unexpected error returns Internal, and its message is only in the log', async () => {
+test('an unexpected error returns Internal, and its message appears only in the log', async () => {
   const broken = mock.method(scrip.service.stores.ledger, 'load', () =>
     Promise.reject(new TypeError('x is not a function')),
   );

@@ -1,4 +1,4 @@
-// The two reads, with the end user in the query string or in a JSON body.
+// Reads with the end user in the query string or in a JSON body.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,12 +11,12 @@ before(async () => {
 });
 after(() => scrip.stop());
 
-for (const path of ['/get-active-balance', '/get-all-user-transactions', '/v1/get-active-balance']) {
+for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-holds', '/v1/get-active-balance']) {
   describe(path, () => {
     const user = someone();
     const other = someone();
     before(async () => {
-      await scrip.post('/add', { end_user_id: user, amount: 12 });
+      for (const call of ['/add', '/add', '/hold']) await scrip.post(call, { end_user_id: user, amount: 12 });
     });
 
     const read = (query: string, body?: unknown) => scrip.call('GET', path + query, body === undefined ? {} : { body });

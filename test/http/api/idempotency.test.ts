@@ -1,5 +1,4 @@
-// Idempotency keys as a client sees them: a repeated request takes effect once and gets the same response, byte for
-// byte.
+// Idempotency keys through the API: a repeated request takes effect once and gets the same response, byte for byte.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -18,8 +17,9 @@ const send = (path: string, key: string, fields: Record<string, unknown>): Promi
 
 function assertReplayed(reply: Reply, first: Reply): void {
   assert.equal(reply.status, first.status);
-  assert.equal(reply.text, first.text, 'the response is the same byte for byte');
+  assert.equal(reply.text, first.text, 'the responses are the same, byte for byte');
   assert.equal(reply.headers['content-type'], first.headers['content-type']);
+  assert.equal(reply.headers['transaction-id'], first.headers['transaction-id']);
   assert.equal(reply.headers['idempotent-replayed'], 'true');
   assert.equal(first.headers['idempotent-replayed'], undefined, 'the first response is not a replay');
 }
@@ -31,7 +31,21 @@ const ACCEPTED: readonly (readonly [path: string, fields: Record<string, unknown
   ['/start-cycle', { amount: 10, validity_days: 7 }],
   ['/start-cycle', { amount: 10, on_active: 'replace' }],
   ['/stop-cycle', {}],
+  ['/hold', { amount: 3, expires_in_seconds: 60, note: 'a job' }],
+  ['/capture', { amount: 1 }],
+  ['/release', {}],
+  ['/refund', { amount: 2 }],
 ];
+
+/** Creates the hold or subtraction that the request needs. Returns the fields of the request with its ID. */
+async function referencesOf(path: string, user: string): Promise<Record<string, unknown>> {
+  const { body, headers } = await scrip.post(path === '/refund' ? '/subtract' : '/hold', {
+    end_user_id: user,
+    amount: 5,
+  });
+  if (path === '/refund') return { transaction_id: headers['transaction-id'] };
+  return path === '/capture' || path === '/release' ? { hold_id: body.hold_id } : {};
+}
 
 for (const prefix of ['', '/v1']) {
   for (const [path, fields] of ACCEPTED) {
@@ -40,11 +54,12 @@ for (const prefix of ['', '/v1']) {
       await scrip.post('/start-cycle', { end_user_id: user, amount: 100 });
       if (path === '/start-cycle' && fields.on_active === undefined)
         await scrip.post('/stop-cycle', { end_user_id: user });
-      const first = await send(prefix + path, 'k', { end_user_id: user, ...fields });
+      const all = { ...fields, ...(await referencesOf(path, user)) };
+      const first = await send(prefix + path, 'k', { end_user_id: user, ...all });
       assert.equal(first.status, 200, first.text);
       const then = await scrip.balance(user);
       for (let time = 0; time < 3; time++)
-        assertReplayed(await send(path, 'k', { ...fields, end_user_id: user.toUpperCase() }), first);
+        assertReplayed(await send(path, 'k', { ...all, end_user_id: user.toUpperCase() }), first);
       assert.deepEqual(await scrip.balance(user), then);
     });
   }
@@ -70,7 +85,7 @@ test('repeating a refused request returns the same refusal and request_id, even 
   assert.equal((await scrip.balance(user)).active_balance, 55);
 });
 
-test('reusing an idempotency key for another request is refused and changes nothing, and the first request can still be repeated', async () => {
+test('reusing an idempotency key for a different request is refused and changes nothing, and the first request can still be repeated', async () => {
   const user = someone();
   const first = await send('/add', 'k', { end_user_id: user, amount: 10 });
   for (const [path, fields] of [
@@ -79,9 +94,11 @@ test('reusing an idempotency key for another request is refused and changes noth
     ['/subtract', { amount: 10 }],
     ['/start-cycle', { amount: 10 }],
     ['/stop-cycle', {}],
+    ['/hold', { amount: 10 }],
+    ['/add', { amount: 10, note: 'another' }],
   ] as const)
     assertProblem(await send(path, 'k', { end_user_id: user, ...fields }), 'IdempotencyKeyReused', 422);
-  // The default is 31 days.
+  // These are the same request, because 31 days is the default.
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: 31 }), first);
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: null }), first);
   assert.equal((await scrip.transactions(user)).length, 1);
@@ -133,7 +150,7 @@ test('an invalid idempotency key is refused, and the response names the header',
   assert.equal((await scrip.balance(user)).active_balance, 4);
 });
 
-test('a request with two Idempotency-Key headers is refused, whatever their case', async () => {
+test('a request with two Idempotency-Key headers is refused, even if the case of the header names differs', async () => {
   const user = someone();
   const body = JSON.stringify({ end_user_id: user, amount: 1 });
   const reply = await sendRaw(

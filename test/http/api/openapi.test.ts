@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { type FaultCode, StoreFault } from '../../../src/store/store-fault.ts';
+import { fieldsOf, WRITES } from '../api-calls.ts';
 import { MovableClock, type Reply, type Scrip, someone, startScrip } from '../running-service.ts';
 
 interface Schema {
@@ -46,9 +47,15 @@ interface OpenApi {
 const METHODS: Readonly<Record<string, string>> = {
   '/add': 'post',
   '/subtract': 'post',
+  '/refund': 'post',
   '/start-cycle': 'post',
   '/stop-cycle': 'post',
+  '/hold': 'post',
+  '/get-holds': 'get',
+  '/capture': 'post',
+  '/release': 'post',
   '/get-active-balance': 'get',
+  '/get-balance-history': 'get',
   '/get-all-user-transactions': 'get',
 };
 
@@ -96,7 +103,7 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document has version 3.1 and describes the six endpoints with one method each', () => {
+test('the OpenAPI document has version 3.1 and describes each endpoint with one method', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);
@@ -106,7 +113,7 @@ test('the OpenAPI document has version 3.1 and describes the six endpoints with 
 
 test('each operation in the OpenAPI document has a unique ID and a summary, and requires an API key as a bearer token', () => {
   const operations = Object.keys(METHODS).map(operation);
-  assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, 6);
+  assert.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length);
   for (const { operationId, summary, security } of operations) {
     assert.notEqual(summary, '', operationId);
     assert.equal(security, undefined, 'no operation overrides the security of the document');
@@ -135,11 +142,16 @@ const EVERYWHERE: Readonly<Record<string, number>> = {
   StoreUnavailable: 503,
 };
 const ON_SOME: readonly (readonly [error: string, status: number, paths: readonly string[]])[] = [
-  ['InsufficientFunds', 402, ['/subtract']],
+  ['InsufficientFunds', 402, ['/subtract', '/hold', '/capture']],
   ['CycleNotFound', 404, ['/stop-cycle']],
+  ['HoldNotFound', 404, ['/capture', '/release']],
+  ['TransactionNotFound', 404, ['/refund']],
   ['CycleAlreadyActive', 409, ['/start-cycle']],
-  ['BalanceTooLarge', 422, ['/add', '/start-cycle']],
-  ['OutcomeUnknown', 503, ['/add', '/subtract', '/start-cycle', '/stop-cycle']],
+  ['TooManyHolds', 409, ['/hold']],
+  ['NotRefundable', 409, ['/refund']],
+  ['RefundTooLarge', 409, ['/refund']],
+  ['BalanceTooLarge', 422, ['/add', '/start-cycle', '/hold', '/refund']],
+  ['OutcomeUnknown', 503, WRITES],
 ];
 
 test('each operation in the OpenAPI document lists the errors that it returns, by name and status', () => {
@@ -157,7 +169,7 @@ test('each operation in the OpenAPI document lists the errors that it returns, b
   }
 });
 
-/** Asserts that the document describes this response, that it matches its schema, and that it has no other members. */
+/** Asserts that the document describes the response, and that it matches its schema and has no other members. */
 function assertAsDescribed(path: string, reply: Reply): void {
   const [type = ''] = (reply.headers['content-type'] ?? '').split(';');
   const schema = operation(path).responses[reply.status]?.content[type]?.schema;
@@ -188,6 +200,32 @@ test('successful responses match their schemas in the OpenAPI document', async (
   assertAsDescribed('/get-all-user-transactions', list);
 });
 
+test('responses about holds, refunds and past balances match their schemas in the OpenAPI document', async () => {
+  const fields = { end_user_id: someone() };
+  await scrip.post('/add', { ...fields, amount: 100 });
+  const [first, second, third] = await Promise.all(
+    [1, 2, 3].map((amount) => scrip.post('/hold', { ...fields, amount })),
+  );
+  assert(first && second && third);
+  assertAsDescribed('/hold', first);
+  assertAsDescribed('/get-holds', await scrip.get('/get-holds', fields));
+  const capture = await scrip.post('/capture', { ...fields, hold_id: first.body.hold_id, amount: 9, note: 'a job' });
+  assertAsDescribed('/capture', capture);
+  assertAsDescribed('/release', await scrip.post('/release', { ...fields, hold_id: second.body.hold_id }));
+  const refund = { ...fields, transaction_id: capture.headers['transaction-id'] };
+  assertAsDescribed('/refund', await scrip.post('/refund', { ...refund, amount: 4 }));
+  assertAsDescribed('/get-active-balance', await scrip.get('/get-active-balance', fields));
+  assertAsDescribed('/get-balance-history', await scrip.get('/get-balance-history', { ...fields, interval: 'hour' }));
+  for (const kind of ['', 'hold', 'capture', 'release', 'refund', 'add'])
+    assertAsDescribed(
+      '/get-all-user-transactions',
+      await scrip.get('/get-all-user-transactions', { ...fields, details: 'true', ...(kind === '' ? {} : { kind }) }),
+    );
+  assertAsDescribed('/refund', await scrip.post('/refund', { ...refund, amount: 6 }));
+  assertAsDescribed('/refund', await scrip.post('/refund', { ...refund, transaction_id: third.body.hold_id }));
+  assertAsDescribed('/capture', await scrip.post('/capture', { ...fields, hold_id: third.body.hold_id, amount: 999 }));
+});
+
 test('problems match their schemas in the OpenAPI document', async () => {
   const fields = { end_user_id: someone() };
   const most = Number.MAX_SAFE_INTEGER;
@@ -216,9 +254,8 @@ test('problems match their schemas in the OpenAPI document', async () => {
 test('responses match their schemas in the OpenAPI document when the store fails', async () => {
   for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
     mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, 'for the test')));
-    for (const path of ['/add', '/subtract', '/start-cycle', '/stop-cycle']) {
-      const amount = path === '/stop-cycle' ? {} : { amount: 1 };
-      const reply = await scrip.post(path, { end_user_id: someone(), ...amount });
+    for (const path of WRITES) {
+      const reply = await scrip.post(path, fieldsOf(path, someone()));
       assert(reply.status >= 500);
       assertAsDescribed(path, reply);
     }
@@ -226,8 +263,12 @@ test('responses match their schemas in the OpenAPI document when the store fails
   }
 });
 
-test('the service accepts the requests that the OpenAPI document accepts, and no others', async () => {
+test('the service accepts exactly the requests that match the OpenAPI document', async () => {
   const end_user_id = someone();
+  await scrip.post('/add', { end_user_id, amount: 100 });
+  const spent = (await scrip.post('/subtract', { end_user_id, amount: 5 })).headers['transaction-id'];
+  const holds: string[] = [];
+  for (const amount of [1, 2]) holds.push((await scrip.post('/hold', { end_user_id, amount })).body.hold_id);
   const requests: readonly (readonly [path: string, fields: Record<string, unknown>])[] = [
     ['/add', { end_user_id, amount: 5 }],
     ['/add', { end_user_id, amount: 5, validity_days: null }],
@@ -245,6 +286,30 @@ test('the service accepts the requests that the OpenAPI document accepts, and no
     ['/start-cycle', { end_user_id, amount: 5, validity_days: 1.5, on_active: 'replace' }],
     ['/stop-cycle', { end_user_id }],
     ['/stop-cycle', { end_user_id, amount: 5 }],
+    ['/stop-cycle', { end_user_id, note: 'why' }],
+    ['/add', { end_user_id, amount: 5, note: null }],
+    ['/add', { end_user_id, amount: 5, note: '' }],
+    ['/add', { end_user_id, amount: 5, note: '\u{1f4a9}'.repeat(500) }],
+    ['/add', { end_user_id, amount: 5, note: 'x'.repeat(501) }],
+    ['/hold', { end_user_id, amount: 1 }],
+    ['/hold', { end_user_id, amount: 1, expires_in_seconds: null }],
+    ['/hold', { end_user_id, amount: 1, expires_in_seconds: 2_592_000 }],
+    ['/hold', { end_user_id, amount: 1, expires_in_seconds: 2_592_001 }],
+    ['/hold', { end_user_id, amount: 1, expires_in_seconds: 0 }],
+    ['/hold', { end_user_id, amount: 0 }],
+    ['/capture', { end_user_id, hold_id: holds[0], amount: 0 }],
+    ['/capture', { end_user_id, hold_id: holds[0], amount: null }],
+    ['/capture', { end_user_id, hold_id: 'x' }],
+    ['/capture', { end_user_id }],
+    ['/capture', { end_user_id, hold_id: holds[0], amount: 1 }],
+    ['/release', { end_user_id, hold_id: holds[1], amount: 1 }],
+    ['/release', { end_user_id, hold_id: holds[1] }],
+    ['/refund', { end_user_id, transaction_id: spent, amount: 0 }],
+    ['/refund', { end_user_id, transaction_id: spent, amount: null }],
+    ['/refund', { end_user_id, transaction_id: spent, amount: 1, validity_days: 0 }],
+    ['/refund', { end_user_id, transaction_id: spent, amount: 1, validity_days: 3 }],
+    ['/refund', { end_user_id, transaction_id: spent, validity_days: null }],
+    ['/refund', { end_user_id }],
   ];
   const seen = new Set<boolean>();
   for (const [path, fields] of requests) {
@@ -255,13 +320,15 @@ test('the service accepts the requests that the OpenAPI document accepts, and no
     assert.equal(validate(fields), isTaken, `${path} ${JSON.stringify(fields)}`);
     seen.add(isTaken);
   }
-  assert.equal(seen.size, 2, 'some requests are accepted and some are not');
+  assert.equal(seen.size, 2, 'some requests are accepted and some are refused');
 });
 
 test('the OpenAPI document describes the fields of the reads as query parameters', () => {
   const fields = {
-    '/get-active-balance': ['end_user_id'],
-    '/get-all-user-transactions': ['end_user_id', 'limit', 'cursor', 'from', 'to'],
+    '/get-active-balance': ['end_user_id', 'at'],
+    '/get-holds': ['end_user_id'],
+    '/get-balance-history': ['end_user_id', 'from', 'to', 'interval'],
+    '/get-all-user-transactions': ['end_user_id', 'limit', 'cursor', 'from', 'to', 'details', 'kind', 'note'],
   };
   for (const [path, names] of Object.entries(fields)) {
     const parameters = operation(path).parameters ?? [];
@@ -274,7 +341,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
 
 test('the OpenAPI document describes the list of transactions with and without pages, and responses match both', async () => {
   const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
-  assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all']);
+  assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all', 'details']);
   const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });
   for (const { value } of Object.values(examples ?? {})) assert(validate(value), ajv.errorsText(validate.errors));
   const end_user_id = someone();

@@ -1,4 +1,4 @@
-// Pages of transactions, and transactions in a range of time.
+// Listing transactions in pages and in a range of time.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -68,7 +68,7 @@ describe('limit', () => {
     });
   }
 
-  test('a page has next_cursor, which is null on the last page, and a list without paging does not have it', async () => {
+  test('each page has next_cursor, which is null on the last page, and a list without paging has no next_cursor', async () => {
     assert.deepEqual(Object.keys(await page({ limit: '9' })), ['end_user_id', 'transactions', 'next_cursor']);
     assert.equal(typeof (await page({ limit: '9' })).next_cursor, 'string');
     for (const limit of ['10', '11']) assert.equal((await page({ limit })).next_cursor, null);
@@ -76,7 +76,7 @@ describe('limit', () => {
       assert.deepEqual(Object.keys(await page(fields)), ['end_user_id', 'transactions']);
   });
 
-  test('for an unknown end user, the first page is empty and the last', async () => {
+  test('the first page of an unknown end user is empty and has no next page', async () => {
     const end_user_id = someone();
     const { body } = await scrip.get(PATH, { end_user_id, limit: '5' });
     assert.deepEqual(body, { end_user_id, transactions: [], next_cursor: null });
@@ -105,7 +105,7 @@ describe('limit', () => {
     for (const limit of [4, '3', null]) assertFieldRefused(await both(limit), '/limit');
   });
 
-  test('a balance request with limit, cursor, from or to is refused', async () => {
+  test('a balance request with `limit`, `cursor`, `from` or `to` is refused', async () => {
     for (const field of ['limit', 'cursor', 'from', 'to'])
       assertFieldRefused(await scrip.get('/get-active-balance', { end_user_id: user, [field]: '1' }), `/${field}`);
   });
@@ -147,7 +147,7 @@ describe('cursor', () => {
     );
   });
 
-  test('a renewal that is not stored at the first page and stored at the next is listed once', async () => {
+  test('a renewal that is stored between the requests for two pages is listed once', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(5 * DAY);
@@ -217,7 +217,7 @@ describe('from and to', () => {
   const at = (index: number) => all[index]?.created_at as string;
   const moved = (timestamp: string, ms: number) => new Date(Date.parse(timestamp) + ms).toISOString();
 
-  test('the list contains transactions from the instant from, inclusive, to the instant to, exclusive', async () => {
+  test('the list contains transactions from the instant `from`, inclusive, to the instant `to`, exclusive', async () => {
     const cases: readonly (readonly [fields: Record<string, string>, first: number, end: number])[] = [
       [{ from: at(3) }, 0, 4],
       [{ from: moved(at(3), 1) }, 0, 3],
@@ -240,7 +240,7 @@ describe('from and to', () => {
     }
   });
 
-  test('from and to may be in any time zone, without seconds, or more precise than a millisecond', async () => {
+  test('`from` and `to` may be in any time zone, without seconds, or more precise than a millisecond', async () => {
     const same = [
       '2026-11-20T10:00Z',
       '2026-11-20T10:00:00Z',
@@ -255,7 +255,7 @@ describe('from and to', () => {
     assert.deepEqual((await page({ to: micro('001') })).transactions, all.slice(3));
   });
 
-  test('renewals that are due but not stored are listed between from and to like stored ones', async () => {
+  test('renewals that are due but not stored are listed between `from` and `to` like stored renewals', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(6 * DAY);
@@ -267,7 +267,7 @@ describe('from and to', () => {
     }
   });
 
-  test('a from or to that is not an instant with a time zone is refused, and the problem names the field', async () => {
+  test('a `from` or `to` that is not an instant with a time zone is refused, and the problem names the field', async () => {
     const wrong = [
       '',
       '5',
@@ -307,13 +307,13 @@ describe('from and to', () => {
     assert.match(lost.body.detail, /%2B/, 'the problem explains a plus sign that was decoded as a space');
   });
 
-  test('a from that is later than to is refused', async () => {
+  test('a `from` that is later than `to` is refused', async () => {
     const reply = await ask({ from: at(3), to: at(4) });
     assertFieldRefused(reply, '/from');
     assert.match(reply.body.detail, /`to`/);
   });
 
-  test('a cursor contains from and to: sending it with the same values is accepted, and with other values refused', async () => {
+  test('a cursor is accepted with the same `from` and `to` or without them, and refused with other values', async () => {
     const bounds = { from: at(8), to: at(1) };
     const cursor = await cursorAfter(3, bounds);
     const expected = all.slice(5, 9);

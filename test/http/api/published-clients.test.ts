@@ -1,5 +1,5 @@
-// What published clients of this API rely on: error codes, numbers as JSON Schema defines them, and the two ways to
-// name an end user in a read.
+// What published clients of this API rely on: error codes, numbers as JSON Schema defines them, and reads with the end
+// user in the query string, in the body, or both.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';

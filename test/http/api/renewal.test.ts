@@ -1,5 +1,5 @@
-// Renewals: each period begins where the previous one ends, however late it is read, and moving the clock back reverts
-// nothing. The tests move the clock of the machine; the renewal job runs as usual.
+// Renewals: each period begins where the previous one ends, even if it is read much later, and moving the clock back
+// reverts nothing. The tests move the clock; the renewal job runs as usual.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -60,7 +60,7 @@ test('unused credits of a period are not carried over, and the next period has t
   assertProblem(await subtract(user, 1), 'InsufficientFunds', 402);
 });
 
-test('a renewal is a positive transaction at the boundary of the periods, however late it is stored', async () => {
+test('a renewal is a positive transaction dated at the boundary of the periods, even if it is stored much later', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -266,7 +266,7 @@ test('after the clock jumps back while the service is down, no credits are reviv
   t.after(() => first.stop());
   await first.post('/add', { end_user_id: user, amount: 50, validity_days: 1 });
   jumping.advance(DAY_MS);
-  assert.equal((await first.balance(user)).active_balance, 0, 'a read returns that the credits have expired');
+  assert.equal((await first.balance(user)).active_balance, 0, 'the credits have expired before the clock jumps back');
   await first.stop();
   jumping.advance(-HOUR_MS);
   const second = await startScrip({ clock: jumping, file });

@@ -1,13 +1,13 @@
-// The list of an end user with 100,000 transactions: it is complete, newest first, sent in bounded memory, and a client
-// may disconnect in the middle.
+// The list of an end user with 100,000 transactions is complete and newest first, needs bounded memory, and stops if
+// the client disconnects.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
+import { READ_TRANSACTIONS } from '../../../src/http/api/list-source.ts';
 import { STREAM_BYTES } from '../../../src/http/api/replies.ts';
-import { READ_TRANSACTIONS } from '../../../src/http/api/transaction-list.ts';
 import type { Command } from '../../../src/ledger/command.ts';
 import { StoreFault } from '../../../src/store/store-fault.ts';
 import { postText, RawConnection } from '../raw-connection.ts';
@@ -18,16 +18,19 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** Room for the unread lists of all slow readers in one account, and for as many other requests. */
+/** Limits that allow unread lists for all slow readers of one account, and other requests at the same time. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
-/** In transactions. All lists together have 1,000,000; the buffers of the kernel take up to 270,000. */
+/**
+ * The maximum number of transactions that the server reads. The lists have 1,000,000; up to 270,000 fit into the
+ * buffers of the kernel.
+ */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;
 const user = someone();
 
-/** In MiB. Measured: no growth, and 148 MiB when each list was complete before it was sent. */
+/** In MiB. Measured: no growth; 148 MiB if the server completes each list before it sends the list. */
 const MEMORY_GROWTH_MAX = 48;
 
 setFlagsFromString('--expose-gc');
@@ -56,7 +59,7 @@ after(() => scrip.stop());
 const requestText = () =>
   `GET /get-all-user-transactions?end_user_id=${user} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
 
-/** Opens a client that reads the beginning of the list and then nothing more. */
+/** Opens a connection on which a client reads the beginning of the list and then nothing more. */
 async function slowReader(): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(requestText());
@@ -74,7 +77,7 @@ function memoryInUse(): number {
   return heapUsed + external;
 }
 
-/** Counts the pages that are read. A mock would keep every page in memory. */
+/** Counts the pages that are read. Does not use a mock, because a mock keeps every page in memory. */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -100,7 +103,7 @@ test('a list contains each of 100,000 transactions once, newest first', async ()
   for (let index = 1; index < ids.length; index++) assert((ids[index - 1] as string) > (ids[index] as string));
 });
 
-test('for clients that read slowly, pages are read only when they are needed', async (t) => {
+test('for clients that stop reading, the server does not read the whole list from the store', async (t) => {
   const before = memoryInUse();
   const pages = countPages(t);
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
@@ -123,7 +126,7 @@ test('a request for a list counts as in flight until the client has read the lis
   await waiting(SLOW_READERS);
   assertProblem(await look(), 'Overloaded', 503);
   for (const { socket } of readers) socket.destroy();
-  await eventually(async () => (await look()).status === 200, 'there is room again');
+  await eventually(async () => (await look()).status === 200, 'a new request is accepted');
   resume();
   for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
 });
@@ -135,7 +138,7 @@ test('the unread bytes of long lists are limited: the next list gets Overloaded,
   for (const { socket } of readers) socket.destroy();
   await eventually(
     async () => (await scrip.get('/get-all-user-transactions', { end_user_id: user })).status === 200,
-    'there is room again',
+    'a new list request is accepted',
   );
 });
 
@@ -152,7 +155,7 @@ test('a list does not contain transactions that are made while it is read', asyn
   assert.equal(amounts[0], `"amount":-${TRANSACTIONS - 1}`);
 });
 
-test('no more pages are read for a client that disconnects in the middle, and other requests are processed', async (t) => {
+test('no more pages are read for a client that disconnects in the middle of a list, and other requests are processed', async (t) => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   const pages = countPages(t);
   for (const { socket } of readers) socket.destroy();

@@ -1,11 +1,12 @@
-// Authentication: the same response for every invalid key, scopes, accounts that see nothing of each other, and keys
-// that appear nowhere except where they are shown once.
+// Authentication: every invalid key gets the same response, scopes are enforced, accounts are isolated, and the secrets
+// of keys appear in no log and no list.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { after, before, mock, test } from 'node:test';
 import { apiKeySecret, hashOf, SECRET_BYTES } from '../../../src/accounts/api-key.ts';
 import { StoreFault } from '../../../src/store/store-fault.ts';
+import { fieldsOf, READS, WRITES } from '../api-calls.ts';
 import { RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 
@@ -14,9 +15,6 @@ before(async () => {
   scrip = await startScrip();
 });
 after(() => scrip.stop());
-
-const WRITES = ['/add', '/subtract', '/start-cycle', '/stop-cycle'];
-const READS = ['/get-active-balance', '/get-all-user-transactions'];
 
 async function revoke(secret: string): Promise<void> {
   const { keys: apiKeys } = scrip.service.stores;
@@ -51,7 +49,7 @@ async function unauthorized(): Promise<[name: string, headers: string][]> {
   ];
 }
 
-test('every invalid API key gets the same response, so that an attacker does not learn what is wrong with it', async () => {
+test('every invalid API key gets the same response, so that an attacker does not learn why the key is invalid', async () => {
   const user = someone();
   const bodies = new Set<string>();
   const body = JSON.stringify({ end_user_id: user, amount: 5 });
@@ -71,20 +69,16 @@ test('every invalid API key gets the same response, so that an attacker does not
   assert.equal((await scrip.transactions(user)).length, 0);
 });
 
-test('each of the six endpoints requires an API key, with and without /v1', async () => {
+test('each call of the API requires an API key, with and without /v1', async () => {
   for (const prefix of ['', '/v1']) {
     for (const path of WRITES)
-      assertProblem(
-        await scrip.post(prefix + path, { end_user_id: someone(), amount: 5 }, { key: null }),
-        'Unauthorized',
-        401,
-      );
+      assertProblem(await scrip.post(prefix + path, fieldsOf(path, someone()), { key: null }), 'Unauthorized', 401);
     for (const path of READS)
       assertProblem(await scrip.get(prefix + path, { end_user_id: someone() }, { key: null }), 'Unauthorized', 401);
   }
 });
 
-test('a request without an API key gets Unauthorized, whatever else is wrong with it', async () => {
+test('a request without an API key gets Unauthorized, even if it has other errors', async () => {
   for (const [body, type] of [
     ['{', 'application/json'],
     ['{"x":1}', 'application/json'],
@@ -123,8 +117,7 @@ test('an API key with the scope read can read and cannot write', async () => {
   const key = scrip.readKey;
   for (const prefix of ['', '/v1']) {
     for (const path of WRITES) {
-      const amount = path === '/stop-cycle' ? {} : { amount: 1 };
-      const reply = await scrip.post(prefix + path, { end_user_id: user, ...amount }, { key });
+      const reply = await scrip.post(prefix + path, fieldsOf(path, user), { key });
       assertProblem(reply, 'Forbidden', 403);
     }
     for (const path of READS)
@@ -178,7 +171,7 @@ test('an API key works as soon as it is created, and a key in use is refused wit
   );
 });
 
-test('an API key in use keeps working when it is looked up again', async () => {
+test('an API key in use still works when Scrip looks it up again', async () => {
   const until = performance.now() + 800;
   while (performance.now() < until)
     assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
@@ -217,8 +210,8 @@ async function scatter(key: string): Promise<void> {
 async function breakThings(key: string): Promise<void> {
   const { ledger: store } = scrip.service.stores;
   const failing = () => Promise.reject(new StoreFault('Internal', 'broken for the test'));
-  for (const method of ['write', 'load', 'transactions'] as const) mock.method(store, method, failing);
-  for (const path of WRITES) await scrip.post(path, { end_user_id: someone(), amount: 1 }, { key });
+  for (const method of ['write', 'load', 'transactions', 'statesAt'] as const) mock.method(store, method, failing);
+  for (const path of WRITES) await scrip.post(path, fieldsOf(path, someone()), { key });
   for (const path of READS) await scrip.get(path, { end_user_id: someone() }, { key });
   mock.restoreAll();
   const leaving = await RawConnection.open(scrip);
@@ -229,7 +222,7 @@ async function breakThings(key: string): Promise<void> {
   leaving.socket.destroy();
 }
 
-test('no log line at any level contains an API key, wherever in a request the key was sent and whatever failed', async () => {
+test('no log line at any level contains an API key, wherever in a request the key was sent, even if the request failed', async () => {
   const key = await scrip.createKey('Acme', 'write');
   await scatter(key);
   await breakThings(key);

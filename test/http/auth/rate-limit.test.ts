@@ -35,7 +35,7 @@ async function spend(): Promise<Reply[]> {
   return replies;
 }
 
-test('each response contains how many requests the key has left, and requests beyond the limit get TooManyRequests and change nothing', async () => {
+test('each response shows how many requests the API key has left, and a request beyond the limit gets TooManyRequests and changes nothing', async () => {
   const replies = await spend();
   assert.deepEqual(
     replies.map(({ status }) => status),

@@ -1,5 +1,5 @@
-// The routes for operators and tools: health, readiness, metrics and the API description. They reveal nothing about an
-// account or an end user.
+// The routes for operators and tools: health, readiness, metrics and the API description. Metrics name accounts and
+// keys only by number, and no end users.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, mock, test } from 'node:test';

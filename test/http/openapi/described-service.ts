@@ -1,4 +1,4 @@
-// For the tests: the OpenAPI document of a running service, with its operations, errors and schemas.
+// For the tests: reads the operations, errors and schemas from the OpenAPI document of a running service.
 
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -17,11 +17,15 @@ export interface Operation {
     readonly in: string;
     readonly schema: unknown;
     readonly example?: unknown;
+    readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
   }[];
   readonly requestBody?: { readonly content: Readonly<Record<string, Media>> };
-  readonly responses: Readonly<
-    Record<string, { readonly headers?: object; readonly content: Readonly<Record<string, Media>> }>
-  >;
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+interface Response {
+  readonly headers?: Readonly<Record<string, { readonly schema: { readonly examples: readonly unknown[] } }>>;
+  readonly content: Readonly<Record<string, Media>>;
 }
 
 export interface OpenApi {
@@ -62,13 +66,13 @@ export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   return errors;
 }
 
-/** Returns a function that makes validators of schemas with references into the document. */
+/** Returns a function that makes a validator of a schema. The schema may refer to schemas in the document. */
 export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);
   ajv.addFormat('date-time', (text) => !Number.isNaN(Date.parse(text)) && text.endsWith('Z'));
   ajv.addFormat('uri-reference', (text) => URL.canParse(text, 'http://scrip'));
-  // Make undescribed members of examples invalid.
+  // Reject members that the schema does not describe.
   const schemas = Object.entries(document.components.schemas);
   const closed = Object.fromEntries(
     schemas.map(([name, schema]) => [name, schema.properties ? { additionalProperties: false, ...schema } : schema]),

@@ -1,20 +1,14 @@
-// The examples in the OpenAPI document: each request, response and error has one, each example matches its schema, and
-// the service accepts the example requests and returns the example responses.
+// Each request, response and error in the OpenAPI document has an example that matches its schema. The service accepts
+// the example requests and returns the example responses.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
+import { EXAMPLE_USER } from '../../../src/http/api/calls/fields.ts';
 import { PROBLEMS, type ProblemCode } from '../../../src/http/problems.ts';
 import { type FaultCode, StoreFault } from '../../../src/store/store-fault.ts';
-import { MovableClock, type Reply, type Scrip, someone, startScrip } from '../running-service.ts';
-import {
-  type Described,
-  documentOf,
-  errorsOf,
-  type OpenApi,
-  type Operation,
-  operationsOf,
-  validatorsOf,
-} from './described-service.ts';
+import { MovableClock, type Scrip, someone, startScrip } from '../running-service.ts';
+import { documentOf, errorsOf, type OpenApi, operationsOf, validatorsOf } from './described-service.ts';
+import { parametersOf, Story, withoutCursors } from './story.ts';
 
 let scrip: Scrip;
 let document: OpenApi;
@@ -35,7 +29,8 @@ function assertFits(schema: unknown, example: unknown, what: string): void {
 test('each operation has examples of its request and its response, which match their schemas', () => {
   for (const { path, operation } of operationsOf(document)) {
     const body = operation.requestBody?.content['application/json'];
-    if (body) assertFits(body.schema, body.example, `the request of ${path}`);
+    const requests = body?.examples ? Object.values(body.examples).map(({ value }) => value) : [body?.example];
+    for (const example of requests) if (body) assertFits(body.schema, example, `the request of ${path}`);
     for (const { name, schema, example } of operation.parameters ?? [])
       if (name === 'end_user_id') assertFits(schema, example, `${name} of ${path}`);
     assert(
@@ -74,35 +69,25 @@ test('each error has an example in some operation, except errors of requests tha
   assert.deepEqual([...shown].sort(), Object.keys(PROBLEMS).sort());
 });
 
-/** Returns the parameters that have an example, by name. */
-function parametersOf({ parameters = [] }: Operation, place: string): Record<string, string> {
-  const shown = parameters.filter((parameter) => parameter.in === place && parameter.example !== undefined);
-  return Object.fromEntries(shown.map(({ name, example }) => [name, String(example)]));
-}
-
-function send(scrip: Scrip, { method, path, operation }: Described): Promise<Reply> {
-  const body = operation.requestBody?.content['application/json']?.example;
-  const query = new URLSearchParams(parametersOf(operation, 'query'));
-  const headers = parametersOf(operation, 'header');
-  return scrip.call(method.toUpperCase(), `${path}?${query}`, body === undefined ? { headers } : { body, headers });
-}
-
-/** Masks IDs, because they are random, and cursors, because they contain IDs. */
-function withoutIds(answer: unknown): string {
-  return JSON.stringify(answer).replaceAll(/"(transaction_id|next_cursor)":"[^"]+"/g, '"$1":"…"');
-}
-
 test('the example requests, sent in order to a new ledger with all their parameters, get exactly the example responses', async () => {
   const clock = new MovableClock('2026-11-20T08:00:00.123Z');
   const fresh = await startScrip({ clock });
+  const story = new Story();
   try {
     for (const described of operationsOf(document)) {
-      const reply = await send(fresh, described);
-      assert.equal(reply.status, 200, `${described.path}: ${reply.text}`);
-      const answer = described.operation.responses[200]?.content['application/json'];
-      const [shown] = answer?.examples ? Object.values(answer.examples).map(({ value }) => value) : [answer?.example];
-      assert.equal(withoutIds(reply.body), withoutIds(shown), described.path);
-      clock.advance(1_000);
+      for (const { path, shown, send } of story.examplesOf(described)) {
+        const reply = await send(fresh);
+        assert.equal(reply.status, 200, `${path}: ${reply.text}`);
+        assert.equal(story.asShown(reply.text), withoutCursors(JSON.stringify(shown)), path);
+        clock.advance(1_000);
+      }
+    }
+    const { examples = {} } =
+      document.paths['/get-all-user-transactions']?.get?.responses[200]?.content['application/json'] ?? {};
+    const lists = { all: {}, details: { details: 'true', note: 'image 4711' } } as const;
+    for (const [name, query] of Object.entries(lists)) {
+      const list = await fresh.get('/get-all-user-transactions', { end_user_id: EXAMPLE_USER, ...query });
+      assert.equal(story.asShown(list.text), JSON.stringify(examples[name]?.value), name);
     }
   } finally {
     await fresh.stop();
@@ -111,18 +96,20 @@ test('the example requests, sent in order to a new ledger with all their paramet
 
 test('the example requests succeed on a new ledger at any time, even if they are sent twice', async () => {
   const fresh = await startScrip();
+  const story = new Story();
   try {
     for (const round of [1, 2])
-      for (const described of operationsOf(document)) {
-        const reply = await send(fresh, described);
-        assert.equal(reply.status, 200, `${described.path} in round ${round}: ${reply.text}`);
-      }
+      for (const described of operationsOf(document))
+        for (const { path, send } of story.examplesOf(described)) {
+          const reply = await send(fresh);
+          assert.equal(reply.status, 200, `${path} in round ${round}: ${reply.text}`);
+        }
   } finally {
     await fresh.stop();
   }
 });
 
-test('each of the optional example parameters of a list may be omitted', async () => {
+test('each optional example parameter of a list of transactions can be omitted', async () => {
   const { get = assert.fail() } = document.paths['/get-all-user-transactions'] ?? {};
   const { end_user_id = '', ...optional } = parametersOf(get, 'query');
   assert.deepEqual(
@@ -137,11 +124,27 @@ test('each of the optional example parameters of a list may be omitted', async (
   }
 });
 
-test('each write operation has a different idempotency key in its example', () => {
-  const writes = operationsOf(document).filter(({ method }) => method === 'post');
-  const keys = writes.map(({ operation }) => parametersOf(operation, 'header')['Idempotency-Key']);
-  assert.equal(new Set(keys).size, 4);
+test('each example of a write has a different idempotency key', () => {
+  const keys = operationsOf(document)
+    .filter(({ method }) => method === 'post')
+    .flatMap(({ operation }) => {
+      const { examples } = operation.requestBody?.content['application/json'] ?? {};
+      const names = examples === undefined ? [''] : Object.keys(examples);
+      return names.map((name) => parametersOf(operation, 'header', name)['Idempotency-Key']);
+    });
+  assert.equal(new Set(keys).size, 9);
   assert(!keys.includes(undefined));
+});
+
+test('each optional example parameter of a balance history except `to` can be omitted', async () => {
+  const { get = assert.fail() } = document.paths['/get-balance-history'] ?? {};
+  const { end_user_id = '', ...optional } = parametersOf(get, 'query');
+  assert.deepEqual(Object.keys(optional), ['from', 'to', 'interval']);
+  for (const left of Object.keys(optional).filter((name) => name !== 'to')) {
+    const { [left]: _, ...others } = optional;
+    const reply = await scrip.get('/get-balance-history', { end_user_id, ...others });
+    assert.equal(reply.status, 200, reply.text);
+  }
 });
 
 test('the servers in the OpenAPI document have descriptions, and absolute URLs if PUBLIC_URL is set', async () => {
@@ -174,6 +177,7 @@ test('responses have the headers that the OpenAPI document describes', async () 
   assert.deepEqual([unauthorized.status, headersOf('/add', 401)], [401, ['WWW-Authenticate']]);
   assert.match(unauthorized.headers['www-authenticate'] ?? '', /^Bearer /);
   assert.deepEqual(headersOf('/add', 503), ['Retry-After']);
+  assert.deepEqual(headersOf('/add', 200), ['Transaction-Id', 'Idempotent-Replayed']);
   for (const code of ['StoreUnavailable', 'OutcomeUnknown'] satisfies FaultCode[]) {
     mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, 'for the test')));
     const away = await scrip.post('/add', fields);

@@ -19,7 +19,7 @@ export function apiKeyContract({ it }: Contract): void {
     }
   });
 
-  it('An account is created once for each name', async ({ keys, account, other }) => {
+  it('API keys with the same account name belong to the same account', async ({ keys, account, other }) => {
     const key = (accountName: string) => keys.create({ accountName, scope: 'write', secret: secretOf('write') });
     const [one, two, third] = [await key('Lovelace Ltd'), await key('Lovelace Ltd'), await key('lovelace ltd')];
     assert.equal(two.account, one.account);
@@ -102,7 +102,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.notEqual((await keys.find(hashOf(another)))?.account, key.account, 'the failed attempt stored nothing');
   });
 
-  it('An API key has the name from its creation, or an empty name', async ({ keys }) => {
+  it('An API key has the name that was given at its creation, or an empty name', async ({ keys }) => {
     const name = 'Backend „Köln“, 2026'.padEnd(100, '·');
     const { id } = await keys.create({
       accountName: 'Lovelace Ltd',
@@ -119,7 +119,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
   });
 
-  it('An API key can be created for the number of an account, but not for an unknown number', async ({
+  it('An API key can be created for the number of an existing account, but not for an unknown number', async ({
     keys,
     account,
   }) => {
@@ -149,7 +149,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.find(hashOf(secret)), null);
   });
 
-  it('The list of API keys shows who created each key and who revoked it first', async (ledger) => {
+  it('The list of API keys shows who created each key, and who was the first to revoke it', async (ledger) => {
     const { account, keys } = ledger;
     const made = async (by?: string) =>
       (await keys.createFor(account, { scope: 'read', secret: secretOf('read'), ...(by ? { by } : {}) }))?.id ?? 0;

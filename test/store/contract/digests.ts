@@ -1,4 +1,4 @@
-// Contract tests for digests: a digest covers everything that happened before, and does not change afterwards.
+// Contract tests for digests: a digest covers all earlier postings, and later postings do not change it.
 
 import assert from 'node:assert/strict';
 import type { WriteCommand } from '../../../src/ledger/command.ts';
@@ -47,7 +47,7 @@ function stability({ it, itInTime }: Contract): void {
     );
   });
 
-  it('A digest that is taken during writes has the same value when it is computed again later', async (ledger) => {
+  it('A digest that is computed during writes has the same value when it is computed again later', async (ledger) => {
     const users = Array.from({ length: 20 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.add(100_000)));
     const digests: PostingsDigest[] = [];

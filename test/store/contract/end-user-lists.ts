@@ -1,5 +1,5 @@
-// Contract tests for the lists of end users: each list has the right end users in its order, each once for any page
-// size, and with balances without expired credits.
+// Contract tests for the lists of end users: each list shows the right end users in its order, each once for any page
+// size, with balances that exclude expired credits.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../../src/events/totals.ts';
@@ -79,7 +79,7 @@ function lists({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.console.endUserCounts(other), { endUsers: 1, withCredits: 1 });
   });
 
-  it('A list of end users shows the balance and the latest activity of each of them', async (ledger) => {
+  it('A list of end users shows the balance and the latest activity of each end user', async (ledger) => {
     const { account } = ledger;
     const random = new Random(21);
     const people = Array.from({ length: 40 }, (_, number) => new EndUser(account, number));
@@ -95,7 +95,7 @@ function lists({ it, itInTime }: Contract): void {
     await ledger.consumeFeed();
     const all = await listed(ledger, { by: 'id', prefix: '' });
     for (const { endUser, balance, latestActivity } of all) {
-      const { transactions } = await ledger.console.history({ account, endUser }, { from: null, limit: 1 });
+      const { transactions } = await ledger.history({ account, endUser }, { limit: 1 });
       assert.equal(balance, await balanceOf(ledger.store, new EndUser(account, endUser)));
       assert.equal(latestActivity, transactions[0]?.createdAt);
     }
@@ -103,7 +103,7 @@ function lists({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.console.endUserCounts(account), { endUsers: all.length, withCredits });
   });
 
-  it('End users with equal sort keys in a list are each listed once', async (ledger) => {
+  it('A list shows each end user once, even if several have the same sort key', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 30 }, (_, number) => new EndUser(account, number));
     await ledger.write(people.map((user) => user.add(10, 3)));
@@ -123,7 +123,7 @@ function lists({ it, itInTime }: Contract): void {
     }
   });
 
-  it('An end user with refused requests only is on no list', async (ledger) => {
+  it('An end user is on no list if all of its requests were refused', async (ledger) => {
     const { account } = ledger;
     const [refused, given] = [new EndUser(account, 1), new EndUser(account, 2)];
     const keyed = { ...refused.subtract(5), idempotency: { key: 'k', requestId: '1' } };
@@ -213,7 +213,7 @@ function lag({ it, itInTime }: Contract): void {
     assert(behind.asOf < ledger.wall);
   });
 
-  it('Summaries that are made during writes include every end user', async (ledger) => {
+  it('Summaries that are built during writes include every end user', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 200 }, (_, number) => new EndUser(account, number));
     const random = new Random(22);
@@ -240,7 +240,7 @@ function lag({ it, itInTime }: Contract): void {
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  it('Summaries have nothing to catch up on if nothing is new', async (ledger) => {
+  it('Summaries are not updated if there are no new postings', async (ledger) => {
     assert.equal(await ledger.summaries.catchUp(), false);
     await ledger.write([new EndUser(ledger.account, 1).add(5)]);
     await ledger.consumeFeed();

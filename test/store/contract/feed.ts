@@ -1,5 +1,5 @@
-// Contract tests for the feed: a consumer gets every posting, the postings of each end user in order, and each part
-// counts once in the totals.
+// Contract tests for the feed: a consumer gets every posting, with the postings of each end user in order, and the
+// totals count each part of the feed once.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../../src/events/totals.ts';
@@ -24,7 +24,7 @@ class RecordingConsumer implements FeedConsumer {
     return TOTALS.derive(postings);
   }
 
-  /** The postings of one end user in the order of arrival, without repetitions. */
+  /** The postings of one end user, in the order in which the consumer got them, without duplicates. */
   of({ key }: EndUser): string[] {
     const own = this.parts.flat().filter(({ user }) => user.endUser === key.endUser && user.account === key.account);
     return [...new Set(own.map(({ posting }) => nameOf(posting)))];
@@ -35,11 +35,11 @@ function nameOf(posting: { transactionId: string; cycleId: string; period: numbe
   return [posting.transactionId, posting.cycleId, posting.period, posting.amount].join(' ');
 }
 
-/** All postings of an end user, oldest first; within a transaction in the order of the cycles. */
+/** All postings of an end user, oldest first. The postings of a transaction are in the order of its cycles. */
 async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const names: string[] = [];
   for (let from: string | null = null; ; ) {
-    const page = await ledger.console.history(key, { from, limit: 100 });
+    const page = await ledger.history(key, { from });
     for (const { id, postings } of page.transactions)
       names.push(...postings.map((each) => nameOf({ transactionId: id, ...each })).toReversed());
     if (page.next === null) return names.toReversed();
@@ -47,7 +47,7 @@ async function postingsOf(ledger: ContractLedger, { key }: EndUser): Promise<str
   }
 }
 
-/** Sorts the postings within each transaction, because they have no order. */
+/** Sorts the postings of each transaction, because the feed may return them in any order. */
 function inTransactions(names: readonly string[]): string[] {
   const transactionOf = (name: string) => name.slice(0, 36);
   return names.map((name, index) => {
@@ -123,7 +123,7 @@ function order({ it }: Contract): void {
       assert.deepEqual(inTransactions(consumer.of(user)), inTransactions(await postingsOf(ledger, user)));
   });
 
-  it('A transaction with more postings than a part of the feed counts once', async (ledger) => {
+  it('A transaction with more postings than fit in one part of the feed counts once in the totals', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.consumeFeed();
     for (let batch = 0; batch < 5; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(2)));
@@ -134,7 +134,7 @@ function order({ it }: Contract): void {
 }
 
 function failures({ it }: Contract): void {
-  it('A consumer that fails gets the same part of the feed again, and the part counts once', async (ledger) => {
+  it('A consumer that fails gets the same part of the feed again, and the totals count the part once', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const consumer = new RecordingConsumer();
     await ledger.write([ada.add(10), ada.subtract(3)]);
@@ -158,7 +158,7 @@ function failures({ it }: Contract): void {
     assert.deepEqual([added, spent, transactions], [30n, 9n, 5]);
   });
 
-  it('A part of the feed that is consumed several times at once counts once', async (ledger) => {
+  it('A part of the feed that several calls consume at the same time counts once in the totals', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.subtract(3)]);
     const consume = () => ledger.store.feed.consume(TOTALS).catch(() => false);
@@ -188,7 +188,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(consumer.parts.flat(), []);
   });
 
-  it('A consumer gets nothing from the feed if nothing is new', async (ledger) => {
+  it('A consumer gets nothing from the feed if there are no new postings', async (ledger) => {
     const consumer = new RecordingConsumer();
     assert.equal(await ledger.store.feed.consume(consumer), false);
     assert.deepEqual(consumer.parts.flat(), []);
@@ -197,7 +197,7 @@ function positions({ it }: Contract): void {
     assert.deepEqual(consumer.parts.flat(), [], 'a refusal leaves no posting');
   });
 
-  it('Rebuilt totals are the same as before, and continue to count', async (ledger) => {
+  it('Rebuilt totals are the same as before and include later postings', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100), ada.startCycle(20), ada.subtract(110)]);
     await ledger.consumeFeed();

@@ -2,12 +2,12 @@
 // expires.
 
 import assert from 'node:assert/strict';
-import { ACCEPTED, type Outcome, type WriteCommand } from '../../../src/ledger/command.ts';
+import type { Outcome, WriteCommand } from '../../../src/ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/ledger/instant.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
-import { balanceOf, EndUser, historyOf, keyed, replayed } from '../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, historyOf, keyed, type Result, replayed } from '../temporary-ledger.ts';
 
-const NOTHING_THERE: Outcome = { refused: 'InsufficientFunds', requested: 5, available: 0 };
+const NOTHING_THERE: Result = { refused: 'InsufficientFunds', requested: 5, available: 0 };
 
 export function idempotencyContract(contract: Contract): void {
   replays(contract);
@@ -18,15 +18,15 @@ export function idempotencyContract(contract: Contract): void {
 function replays({ it }: Contract): void {
   it('A command with a key has one effect, and its outcome is replayed if it is sent again', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
-    assert.deepEqual(await ledger.write([keyed(ada.add(10), 'a', 'first')]), [ACCEPTED]);
-    assert.deepEqual(await ledger.write([keyed(ada.add(10), 'a', 'second')]), [replayed(ACCEPTED, 'first')]);
+    assert.deepEqual(await ledger.results([keyed(ada.add(10), 'a', 'first')]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([keyed(ada.add(10), 'a', 'second')]), [replayed(ACCEPTED, 'first')]);
     assert.deepEqual(await historyOf(ledger, ada), ['+10 add']);
   });
 
-  it('Equal commands with the same key in one batch have one effect, also between commands without a key', async (ledger) => {
+  it('Equal commands with the same key in one batch have one effect, even if there are other commands between them', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const batch = [ada.add(5), keyed(ada.subtract(3), 'k', '1'), keyed(ada.subtract(3), 'k', '2'), ada.subtract(1)];
-    assert.deepEqual(await ledger.write([...batch, keyed(ada.subtract(3), 'k', '3')]), [
+    assert.deepEqual(await ledger.results([...batch, keyed(ada.subtract(3), 'k', '3')]), [
       ACCEPTED,
       ACCEPTED,
       replayed(ACCEPTED, '1'),
@@ -38,14 +38,14 @@ function replays({ it }: Contract): void {
 
   it('A refusal is replayed too, even if the request could be accepted now', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
-    assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
+    assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.write([ada.add(100)]);
-    assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'k', '2')]), [replayed(NOTHING_THERE, '1')]);
+    assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '2')]), [replayed(NOTHING_THERE, '1')]);
     assert.equal(await balanceOf(ledger, ada), 100);
-    assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'other', '3')]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'other', '3')]), [ACCEPTED]);
   });
 
-  it('A replayed outcome shows the cycle as it was, whatever has happened to it since', async (ledger) => {
+  it('A replayed outcome shows the cycle as it was after the first request, even if the cycle has changed since then', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [started] = await ledger.write([keyed(ada.startCycle(30, 7), 'start', '1')]);
     const [stopped] = await ledger.write([keyed(ada.stopCycle(), 'stop', '2'), ada.subtract(10)]);
@@ -61,14 +61,14 @@ function replays({ it }: Contract): void {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10), 'k', '1'), keyed(ada.subtract(11), 'l', '2')]);
     await ledger.reopen();
-    const refused: Outcome = { refused: 'InsufficientFunds', requested: 11, available: 10 };
-    assert.deepEqual(await ledger.write([keyed(ada.add(10), 'k', '3'), keyed(ada.subtract(11), 'l', '4')]), [
+    const refused: Result = { refused: 'InsufficientFunds', requested: 11, available: 10 };
+    assert.deepEqual(await ledger.results([keyed(ada.add(10), 'k', '3'), keyed(ada.subtract(11), 'l', '4')]), [
       replayed(ACCEPTED, '1'),
       replayed(refused, '2'),
     ]);
   });
 
-  it('A command that is sent many times at once with the same key has one effect', async (ledger) => {
+  it('A command that is sent many times at the same time with the same key has one effect', async (ledger) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.add(100)));
     const writes = Array.from({ length: 20 }, (_, index) =>
@@ -80,7 +80,7 @@ function replays({ it }: Contract): void {
     for (const user of users) assert.equal(await balanceOf(ledger, user), 100 - 2 * 7);
   });
 
-  it('Hundreds of keys of several end users are found, in one batch and one by one', async (ledger) => {
+  it('Hundreds of idempotency keys of several end users are found, in one batch and one by one', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) => [1, 2, 3].map((index) => new EndUser(one, index)));
     const commands = Array.from({ length: 600 }, (_, index) => {
       const user = users[index % users.length] as EndUser;
@@ -90,7 +90,7 @@ function replays({ it }: Contract): void {
     for (let from = 0; from < commands.length; from += 37)
       outcomes.push(...(await ledger.write(commands.slice(from, from + 37))));
     const expected = outcomes.map((outcome, index) => outcome && replayed(outcome, `${index}`));
-    assert.deepEqual(await ledger.write(commands), expected);
+    assert.deepEqual(await ledger.write(commands), expected, 'with the same transactions');
     await ledger.reopen();
     assert.deepEqual(await ledger.write(commands.toReversed()), expected.toReversed());
     for (const index of [0, 36, 37, 299, 599])
@@ -99,7 +99,7 @@ function replays({ it }: Contract): void {
 }
 
 function keys({ it }: Contract): void {
-  it('A used key with another request is refused, and still belongs to the first request', async (ledger) => {
+  it('Another request with a used key is refused, and the first request can still be repeated with the key', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10, 31), 'k', '1')]);
     const others = [ada.add(11, 31), ada.add(10, 30), ada.subtract(10), ada.startCycle(10, 31), ada.stopCycle()];
@@ -108,21 +108,21 @@ function keys({ it }: Contract): void {
       outcomes,
       others.map(() => ({ refused: 'IdempotencyKeyReused' })),
     );
-    assert.deepEqual(await ledger.write([keyed(ada.add(10, 31), 'k', '3')]), [replayed(ACCEPTED, '1')]);
+    assert.deepEqual(await ledger.results([keyed(ada.add(10, 31), 'k', '3')]), [replayed(ACCEPTED, '1')]);
     assert.equal(await balanceOf(ledger, ada), 10);
   });
 
-  it('The same key is another key for another account or another end user', async (ledger) => {
+  it('The same idempotency key can be used independently for another account or another end user', async (ledger) => {
     const { account, other } = ledger;
     const users = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
     const commands = users.map((user, index) => keyed(user.add(10 + index), 'k', String(index)));
-    assert.deepEqual(await ledger.write(commands), [ACCEPTED, ACCEPTED, ACCEPTED]);
+    assert.deepEqual(await ledger.results(commands), [ACCEPTED, ACCEPTED, ACCEPTED]);
     for (const [index, user] of users.entries()) assert.equal(await balanceOf(ledger, user), 10 + index);
   });
 
   it('A request that is repeated with another API key of the account gets the first outcome', async (ledger) => {
     await ledger.write([keyed(new EndUser(ledger.account, 1, 'key:1').add(10), 'k', '1')]);
-    const [outcome] = await ledger.write([keyed(new EndUser(ledger.account, 1, 'key:2').add(10), 'k', '2')]);
+    const [outcome] = await ledger.results([keyed(new EndUser(ledger.account, 1, 'key:2').add(10), 'k', '2')]);
     assert.deepEqual(outcome, replayed(ACCEPTED, '1'));
   });
 
@@ -131,18 +131,18 @@ function keys({ it }: Contract): void {
     const texts = [' ', `"quoted\\", {NULL}'`, 'NULL', 'x'.repeat(255), '%_', 'a', 'A', '0', '00', '{}', '☃'];
     const alike = ['\u00e9', 'e\u0301'];
     for (const key of [...texts, ...alike]) {
-      assert.deepEqual(await ledger.write([keyed(ada.add(1), key, key)]), [ACCEPTED], key);
-      assert.deepEqual(await ledger.write([keyed(ada.add(1), key, 'again')]), [replayed(ACCEPTED, key)], key);
+      assert.deepEqual(await ledger.results([keyed(ada.add(1), key, key)]), [ACCEPTED], key);
+      assert.deepEqual(await ledger.results([keyed(ada.add(1), key, 'again')]), [replayed(ACCEPTED, key)], key);
     }
     assert.equal(await balanceOf(ledger, ada), texts.length + alike.length);
   });
 
   it('The key of a refused request for an unknown end user is recorded without creating the end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
-    assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
+    assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.reopen();
     assert.equal((await ledger.audit()).endUsers, 0);
-    assert.deepEqual(await ledger.write([keyed(ada.subtract(5), 'k', '2')]), [replayed(NOTHING_THERE, '1')]);
+    assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '2')]), [replayed(NOTHING_THERE, '1')]);
   });
 }
 
@@ -154,7 +154,7 @@ function oneOfEach(ada: EndUser, suffix: string): WriteCommand[] {
 
 const GRANTS = 2;
 
-/** For each of the requests, whether its outcome is replayed. */
+/** Repeats the requests, and returns for each request whether its outcome was replayed. */
 async function areReplayed(ledger: ContractLedger, commands: readonly WriteCommand[]): Promise<boolean[]> {
   return (await ledger.write(commands)).map((outcome) => outcome?.replayOf !== undefined);
 }
@@ -180,7 +180,7 @@ function retention({ itInTime }: Contract): void {
       'records are kept until a day is over',
     );
     await sweepAt(start + DAY_MS + 1);
-    // Requests without a record are decided and recorded again.
+    // The two requests without a record take effect again and are recorded again.
     assert.deepEqual(await areReplayed(ledger, first), [true, true, false, false]);
     await sweepAt(start + 30 * DAY_MS);
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [true, true]);
@@ -188,7 +188,7 @@ function retention({ itInTime }: Contract): void {
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [false, false]);
   });
 
-  itInTime('Expired idempotency records of all end users are deleted, and later records are not', async (ledger) => {
+  itInTime('Expired idempotency records of all end users are deleted, and other records are not', async (ledger) => {
     const users = [ledger.account, ledger.other].flatMap((one) =>
       Array.from({ length: 30 }, (_, index) => new EndUser(one, index)),
     );
@@ -224,7 +224,7 @@ function retention({ itInTime }: Contract): void {
       ledger.wall += 29 * DAY_MS;
       await ledger.load(ada.key);
       await ledger.deleteExpiredRecords(retention);
-      // The records of `second`, and those that were recorded again, are two days younger than the grants of `first`.
+      // The grants of `first` were recorded two days before all other records.
       assert.deepEqual(await areReplayed(ledger, first), [false, false, false, false]);
       assert.deepEqual(await areReplayed(ledger, second), [true, true, false, false]);
     },

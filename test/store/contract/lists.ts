@@ -1,6 +1,6 @@
 // Contract tests for lists across renewals: a reader that continues from a transaction of a list sees the rest of the
-// list unchanged, whatever was written, became due or was entered late in between. The histories are random; a failure
-// prints the seed that repeats it.
+// list unchanged, even if transactions were written, became due or were stored in between. The histories are random; a
+// failure prints the seed that repeats it.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -59,7 +59,7 @@ async function listed(
 }
 
 export function listContract({ itInTime }: Contract): void {
-  itInTime('From each of its transactions on, a list stays the same, whatever happens meanwhile', async (ledger) => {
+  itInTime('The rest of a list from any of its transactions on never changes', async (ledger) => {
     let users = 0;
     let seen = 0;
     const walk = fc.asyncProperty(
@@ -69,7 +69,7 @@ export function listContract({ itInTime }: Contract): void {
       async (before, between, late) => {
         const ada = new EndUser(ledger.account, ++users);
         for (const each of before) await take(ledger, ada, each);
-        // Renewals that become due now are stored between two pages, or never.
+        // Renewals become due here. A later step may store them between two pages, or they are never stored.
         ledger.wall += late;
         const all = await listed(ledger, ada, 1_000);
         const ids = all.map(({ id }) => id);
@@ -111,7 +111,7 @@ export function listContract({ itInTime }: Contract): void {
     await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
   });
 
-  itInTime('Years of due renewals stay the same in a list while they are stored a part at a time', async (ledger) => {
+  itInTime('Years of due renewals stay the same in a list while several batches store them', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(5), ada.startCycle(10, 1)]);
     ledger.wall += 3 * 365 * DAY_MS;
@@ -119,7 +119,7 @@ export function listContract({ itInTime }: Contract): void {
     assert.equal(dueCount(state, now), 3 * 365);
     const all = await listed(ledger, ada, 100);
     assert.equal(all.length, 2 + 3 * 365);
-    // One batch may not enter all of them: the oldest come first.
+    // One batch may store only some of the renewals, beginning with the oldest.
     await ledger.write([ada.settle()]);
     assert.deepEqual(await listed(ledger, ada, 300), all);
     ledger.wall += 5 * DAY_MS;

@@ -2,9 +2,8 @@
 // seconds.
 
 import assert from 'node:assert/strict';
-import { ACCEPTED } from '../../../src/ledger/command.ts';
 import type { Contract } from '../store-contract.ts';
-import { balanceOf, EndUser } from '../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser } from '../temporary-ledger.ts';
 import type { TestLedger } from '../test-ledger.ts';
 
 const ADDED_AT_ONCE = 500;
@@ -28,7 +27,7 @@ export async function assertManyCyclesRight(ledger: TestLedger, count: number): 
   const balance = sum(before);
   assert.equal(await balanceOf(ledger, ada), balance);
   const half = sum(before.slice(0, count / 2));
-  assert.deepEqual(await ledger.write([ada.subtract(half + 1), ada.add(7)]), [ACCEPTED, ACCEPTED]);
+  assert.deepEqual(await ledger.results([ada.subtract(half + 1), ada.add(7)]), [ACCEPTED, ACCEPTED]);
   const drained = before.map((cycle, index) => {
     if (index < count / 2) return { ...cycle, remaining: 0 };
     return index === count / 2 ? { ...cycle, remaining: cycle.remaining - 1 } : cycle;

@@ -18,7 +18,7 @@ export function overviewContract(contract: Contract): void {
   lag(contract);
 }
 
-/** The overview after everything written is counted. */
+/** The overview after all postings are counted. */
 async function overviewOf(ledger: ContractLedger, account: number, request = DAYS): Promise<Overview> {
   await ledger.consumeFeed();
   return ledger.console.overview(account, request);
@@ -59,13 +59,13 @@ function sums({ it }: Contract): void {
     assert.equal((await overviewOf(ledger, UNKNOWN_ACCOUNT)).outstanding, 0n);
   });
 
-  it('A subtraction from several cycles counts as one transaction, and a stop as none', async (ledger) => {
+  it('An overview counts a subtraction from several cycles as one transaction, and does not count stops', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.startCycle(3), ada.subtract(6), ada.stopCycle()]);
     assert.equal(totalOf((await overviewOf(ledger, ledger.account)).days).transactions, 4);
   });
 
-  it('Totals are exact beyond 64 bits, also after the ledger is reopened', async (ledger) => {
+  it('Totals are exact beyond 64 bits, even after the ledger is reopened', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 1_100 }, (_, index) => new EndUser(account, index));
     for (let from = 0; from < people.length; from += 100)

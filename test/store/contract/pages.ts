@@ -1,4 +1,5 @@
-// Contract tests for pages: each transaction is on one page, whole, latest first, whatever is written meanwhile.
+// Contract tests for pages: each transaction is on exactly one page, whole, latest first, even if more transactions are
+// written meanwhile.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
@@ -10,8 +11,8 @@ import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../tempora
 import type { TestLedger } from '../test-ledger.ts';
 
 /**
- * The transactions that `fill` makes, latest first. Some subtractions draw on one cycle, some on several. There are
- * stops in between and at the end, which are not listed.
+ * The transactions that `fill` makes, latest first. Some subtractions draw on one cycle, some on several. Between them
+ * and at the end there are stops, which are not listed.
  */
 const FILLED = [
   '-1 subtract',
@@ -53,7 +54,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     });
   }
 
-  it('The next page of transactions continues where the previous one ended, whatever is written meanwhile', async (ledger) => {
+  it('The next page of transactions continues where the previous one ended, even if more are written meanwhile', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const all = await transactionsOf(ledger, ada);
@@ -79,7 +80,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual([twice.transactions, twice.next], [once.transactions, once.next]);
   });
 
-  it('A read of one end user with the cursor of another shows no transaction of the other', async (ledger) => {
+  it('Reading the transactions of one end user with a cursor of another end user shows no transaction of the other', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -120,7 +121,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A range of ids lists whole transactions, also if it begins or ends between two transactions', async (ledger) => {
+  it('A range of ids lists whole transactions, even if it begins or ends between two ids', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);
@@ -138,7 +139,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await listed(fourth.id, second.id), [], 'a reversed range is empty');
   });
 
-  it('A range of ids without transactions is empty', async (ledger) => {
+  it('The list for a range of ids without transactions is empty', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const within = idsBetween(0, 5);
     assert.deepEqual(await pagesOf(ledger, ada, 3, within), [[]], 'an end user without transactions');
@@ -167,7 +168,7 @@ export function pageContract({ it, itInTime }: Contract): void {
   });
 }
 
-/** The id with the next or the previous random digits. */
+/** The id with its random digits increased or decreased by one. */
 function shifted(id: string, by: 1 | -1): string {
   const tail = BigInt(`0x${id.slice(24)}`) + BigInt(by);
   assert(tail >= 0n && tail < 2n ** 48n, 'one of 2^48 ids has no neighbour');

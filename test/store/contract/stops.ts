@@ -1,12 +1,12 @@
-// Contract tests for `stop-cycle`, also without an active cycle.
+// Contract tests for `stop-cycle`, with and without an active cycle.
 
 import assert from 'node:assert/strict';
-import { ACCEPTED, type Outcome } from '../../../src/ledger/command.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import type { Contract } from '../store-contract.ts';
-import { balanceOf, EndUser, historyOf } from '../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, historyOf, type Result } from '../temporary-ledger.ts';
+import { twoMinutes } from './time.ts';
 
-const NOT_FOUND: Outcome = { refused: 'CycleNotFound' };
+const NOT_FOUND: Result = { refused: 'CycleNotFound' };
 
 export function stopContract({ it, itInTime }: Contract): void {
   it('Stopping a cycle once or twice returns the canceled cycle, and stopping without a cycle is refused', async (ledger) => {
@@ -14,10 +14,10 @@ export function stopContract({ it, itInTime }: Contract): void {
     await ledger.write([ada.startCycle(30, 7), ada.subtract(10), bob.add(5)]);
     const [active] = (await ledger.load(ada.key)).state.cycles;
     assert(active);
-    const stopped: Outcome = { refused: null, cycle: { ...active, status: 'canceled' } };
-    assert.deepEqual(await ledger.write([ada.stopCycle()]), [stopped]);
-    assert.deepEqual(await ledger.write([ada.stopCycle(), bob.stopCycle()]), [stopped, NOT_FOUND]);
-    assert.equal(await balanceOf(ledger, ada), 20, 'the credits remain until the cycle ends');
+    const stopped: Result = { refused: null, cycle: { ...active, status: 'canceled' } };
+    assert.deepEqual(await ledger.results([ada.stopCycle()]), [stopped]);
+    assert.deepEqual(await ledger.results([ada.stopCycle(), bob.stopCycle()]), [stopped, NOT_FOUND]);
+    assert.equal(await balanceOf(ledger, ada), 20, 'its credits stay until its end');
     const [started] = await ledger.write([ada.startCycle(5, 7)]);
     assert.equal(started?.refused, null, 'after a stop a new cycle may start at once');
   });
@@ -37,8 +37,8 @@ export function stopContract({ it, itInTime }: Contract): void {
     const [, , second] = await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 7)]);
     assert(second?.refused === null && second.cycle);
     await ledger.reopen();
-    const stopped: Outcome = { refused: null, cycle: { ...second.cycle, status: 'canceled' } };
-    assert.deepEqual(await ledger.write([ada.stopCycle(), ada.stopCycle()]), [stopped, stopped]);
+    const stopped: Result = { refused: null, cycle: { ...second.cycle, status: 'canceled' } };
+    assert.deepEqual(await ledger.results([ada.stopCycle(), ada.stopCycle()]), [stopped, stopped]);
     const { cycles } = (await ledger.load(ada.key)).state;
     assert.deepEqual(
       cycles.map(({ status, remaining }) => [status, remaining]),
@@ -59,31 +59,42 @@ export function stopContract({ it, itInTime }: Contract): void {
     ledger.wall = start + DAY_MS;
     assert.equal(await balanceOf(ledger, ada), 0);
     assert.deepEqual(await ledger.due(), []);
-    assert.deepEqual(await ledger.write([ada.stopCycle()]), [NOT_FOUND]);
+    assert.deepEqual(await ledger.results([ada.stopCycle()]), [NOT_FOUND]);
+    assert.deepEqual(await historyOf(ledger, ada), ['+10 start-cycle']);
+  });
+
+  itInTime('A stopped cycle is not due again after its end was settled', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    await ledger.write([ada.startCycle(10, 1)]);
+    await twoMinutes(ledger);
+    await ledger.write([ada.stopCycle()]);
+    ledger.wall += DAY_MS;
+    for (const user of await ledger.due()) await ledger.write([{ kind: 'settle', ...user }]);
+    assert.deepEqual(await ledger.due(), []);
     assert.deepEqual(await historyOf(ledger, ada), ['+10 start-cycle']);
   });
 
   itInTime('A stop finds a stopped cycle until the millisecond before its end', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
-    const [, first] = await ledger.write([ada.startCycle(10, 1), ada.stopCycle()]);
+    const [, first] = await ledger.results([ada.startCycle(10, 1), ada.stopCycle()]);
     ledger.wall = start + DAY_MS - 1;
-    assert.deepEqual(await ledger.write([ada.stopCycle()]), [first]);
+    assert.deepEqual(await ledger.results([ada.stopCycle()]), [first]);
     ledger.wall = start + DAY_MS;
-    assert.deepEqual(await ledger.write([ada.stopCycle()]), [NOT_FOUND]);
+    assert.deepEqual(await ledger.results([ada.stopCycle()]), [NOT_FOUND]);
   });
 
   itInTime(
-    'After the last stopped cycle has ended, a stop finds no cycle, not even one that was stopped earlier and ends later',
+    'After the cycle that was stopped last has ended, a stop finds no cycle, even if an earlier stopped cycle has not ended',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 1), ada.stopCycle()]);
       ledger.wall += DAY_MS;
-      assert.deepEqual(await ledger.write([ada.stopCycle(), ada.subtract(30)]), [NOT_FOUND, ACCEPTED]);
+      assert.deepEqual(await ledger.results([ada.stopCycle(), ada.subtract(30)]), [NOT_FOUND, ACCEPTED]);
     },
   );
 
-  itInTime('A stop of a cycle with due renewals enters the renewals and stops the latest period', async (ledger) => {
+  itInTime('Stopping a cycle with due renewals stores the renewals and stops the latest period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);

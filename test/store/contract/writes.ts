@@ -2,20 +2,31 @@
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
-import { ACCEPTED, type Outcome } from '../../../src/ledger/command.ts';
+import type { Outcome } from '../../../src/ledger/command.ts';
 import type { Cycle } from '../../../src/ledger/cycle.ts';
 import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';
 import type { Contract } from '../store-contract.ts';
-import { balanceOf, EndUser, historyOf, transactionsOf } from '../temporary-ledger.ts';
+import {
+  ACCEPTED,
+  balanceOf,
+  EndUser,
+  historyOf,
+  idsOf,
+  keyed,
+  type Result,
+  replayed,
+  transactionsOf,
+} from '../temporary-ledger.ts';
 
 const COMB = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const NOTHING_THERE: Outcome = { refused: 'InsufficientFunds', requested: 1, available: 0 };
+const NOTHING_THERE: Result = { refused: 'InsufficientFunds', requested: 1, available: 0 };
 
 /** The size of the largest batch that group commit makes. */
 const BATCH_COMMANDS = 512;
 
 export function writeContract(contract: Contract): void {
   additionsAndSubtractions(contract);
+  transactionIds(contract);
   limits(contract);
   starts(contract);
   batches(contract);
@@ -24,22 +35,22 @@ export function writeContract(contract: Contract): void {
 function additionsAndSubtractions({ it }: Contract): void {
   it('An addition makes one cycle and one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'key:77');
-    assert.deepEqual(await ledger.write([ada.add(100, 10)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.add(100, 10)]), [ACCEPTED]);
     const { now, state } = await ledger.load(ada.key);
     const [{ id, start }] = state.cycles as [Cycle];
     const end = start + 10 * DAY_MS;
-    const rest = { type: 'one-time', status: 'active', amount: 100, remaining: 100, validityDays: 10 };
+    const rest = { type: 'one-time', status: 'active', amount: 100, remaining: 100, held: 0, validityDays: 10 };
     assert.deepEqual(state.cycles, [{ id, period: 0, start, end, ...rest }]);
     assert(start <= now);
     assert.deepEqual(await transactionsOf(ledger, ada), [
-      { id, kind: 'add', amount: 100, createdAt: start, expiresAt: end, actor: 'key:77' },
+      { id, kind: 'add', amount: 100, createdAt: start, expiresAt: end, actor: 'key:77', note: null },
     ]);
   });
 
   it('A subtraction drains the cycle that started first, and makes one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 300), ada.add(10, 10), ada.add(10, 20)]);
-    assert.deepEqual(await ledger.write([ada.subtract(15)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(15)]), [ACCEPTED]);
     const { cycles } = (await ledger.load(ada.key)).state;
     assert.deepEqual(remains(cycles), [0, 5, 10]);
     const [subtraction] = await transactionsOf(ledger, ada);
@@ -55,9 +66,9 @@ function additionsAndSubtractions({ it }: Contract): void {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(20)]);
     const refused = { refused: 'InsufficientFunds', requested: 31, available: 30 };
-    assert.deepEqual(await ledger.write([ada.subtract(31)]), [refused]);
+    assert.deepEqual(await ledger.results([ada.subtract(31)]), [refused]);
     assert.deepEqual(await historyOf(ledger, ada), ['+20 add', '+10 add']);
-    assert.deepEqual(await ledger.write([ada.subtract(30)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(30)]), [ACCEPTED]);
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
@@ -65,8 +76,8 @@ function additionsAndSubtractions({ it }: Contract): void {
     const unknown = new EndUser(ledger.account, 404);
     assert.deepEqual((await ledger.load(unknown.key)).state.cycles, []);
     const { state, transactions, next } = await ledger.transactions(unknown.key, { limit: 1 });
-    assert.deepEqual({ state, transactions, next }, { state: { cycles: [] }, transactions: [], next: null });
-    assert.deepEqual(await ledger.write([unknown.subtract(1), unknown.settle()]), [NOTHING_THERE, ACCEPTED]);
+    assert.deepEqual({ state, transactions, next }, { state: { cycles: [], holds: [] }, transactions: [], next: null });
+    assert.deepEqual(await ledger.results([unknown.subtract(1), unknown.settle()]), [NOTHING_THERE, ACCEPTED]);
     const { endUsers, postings } = await ledger.audit();
     assert.deepEqual({ endUsers, postings }, { endUsers: 0, postings: 0 });
     await ledger.write([new EndUser(ledger.account, 1).add(1)]);
@@ -79,23 +90,66 @@ function additionsAndSubtractions({ it }: Contract): void {
   });
 }
 
+function transactionIds({ it }: Contract): void {
+  it('An accepted write returns its transaction id, and a write that stores nothing returns none', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const [added, spent, hold, other] = await ledger.write([ada.add(10), ada.subtract(1), ada.hold(1), ada.hold(2)]);
+    const ids = idsOf([added as Outcome, spent as Outcome, hold as Outcome, other as Outcome]);
+    const ends = [ada.capture(ids[2] as string), ada.release(ids[3] as string), ada.refund(ids[1] as string)];
+    ids.push(
+      ...idsOf(await ledger.write([...ends, ada.startCycle(5), ada.startCycle(6, 5, 'replace'), ada.stopCycle()])),
+    );
+    const { transactions } = await ledger.history(ada.key);
+    // Replacing a cycle also stores the stop of the old cycle as a transaction.
+    const kinds = transactions.map(({ kind }) => kind).toReversed();
+    const started = kinds.lastIndexOf('start-cycle');
+    const expected = transactions.map(({ id }) => id).toReversed();
+    assert.deepEqual(kinds.slice(started - 1), ['stop-cycle', 'start-cycle', 'stop-cycle']);
+    assert.deepEqual(ids, expected.toSpliced(started - 1, 1));
+    const nothing = await ledger.write([ada.stopCycle(), ada.settle(), ada.subtract(100)]);
+    assert.deepEqual(idsOf(nothing), [null, null, null]);
+  });
+
+  it('A replay returns the transaction id of the first request, even after the ledger is reopened', async (ledger) => {
+    const ada = new EndUser(ledger.account, 1);
+    const commands = [
+      ada.add(10),
+      ada.subtract(4),
+      ada.startCycle(5),
+      ada.stopCycle(),
+      ada.stopCycle(),
+      ada.subtract(99),
+    ];
+    const requests = (requestId: string) => commands.map((command, index) => keyed(command, `key ${index}`, requestId));
+    const outcomes = await ledger.write(requests('1'));
+    const expected = outcomes.map((outcome) => outcome && replayed(outcome, '1'));
+    assert.deepEqual(await ledger.write(requests('2')), expected);
+    await ledger.reopen();
+    assert.deepEqual(await ledger.write(requests('3')), expected);
+    assert.deepEqual(
+      idsOf(outcomes).map((id) => id !== null),
+      [true, true, true, true, false, false],
+    );
+  });
+}
+
 function limits({ it }: Contract): void {
   it('Credits beyond 2^53−1 are refused with the available room, and exactly that amount is accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(5)]);
     const tooLarge = { refused: 'BalanceTooLarge', requested: 6, available: 5 };
-    assert.deepEqual(await ledger.write([ada.add(6), ada.startCycle(6), ada.add(5)]), [tooLarge, tooLarge, ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.add(6), ada.startCycle(6), ada.add(5)]), [tooLarge, tooLarge, ACCEPTED]);
     assert.equal(await balanceOf(ledger, ada), AMOUNT_MAX);
   });
 
-  it('Amounts of 2^53−1 are exact, also after the ledger is reopened', async (ledger) => {
+  it('Amounts of 2^53−1 are exact, even after the ledger is reopened', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(AMOUNT_MAX - 1), bob.startCycle(AMOUNT_MAX)]);
     await ledger.reopen();
     assert.equal(await balanceOf(ledger, ada), 1);
     assert.equal(await balanceOf(ledger, bob), AMOUNT_MAX);
     assert.deepEqual(await historyOf(ledger, ada), [`-${AMOUNT_MAX - 1} subtract`, `+${AMOUNT_MAX} add`]);
-    assert.deepEqual(await ledger.write([ada.subtract(1), bob.subtract(AMOUNT_MAX)]), [ACCEPTED, ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(1), bob.subtract(AMOUNT_MAX)]), [ACCEPTED, ACCEPTED]);
   });
 
   it('A cycle with the maximum validity ends at the last instant', async (ledger) => {
@@ -110,26 +164,36 @@ function limits({ it }: Contract): void {
 }
 
 function starts({ it }: Contract): void {
-  it('A start returns the cycle, and a second start is refused with the same cycle', async (ledger) => {
+  it('Starting a cycle returns it, and a second start is refused and returns the same cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const started = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     assert.deepEqual((await ledger.load(ada.key)).state.cycles, [started]);
     const { id, start, ...rest } = started;
-    const fields = { period: 0, type: 'recurring', status: 'active', amount: 30, remaining: 30, validityDays: 7 };
+    const fields = {
+      period: 0,
+      type: 'recurring',
+      status: 'active',
+      amount: 30,
+      remaining: 30,
+      held: 0,
+      validityDays: 7,
+    };
     assert.deepEqual(rest, { ...fields, end: start + 7 * DAY_MS });
-    assert.deepEqual(await ledger.write([ada.startCycle(30, 7)]), [{ refused: 'CycleAlreadyActive', cycle: started }]);
+    assert.deepEqual(await ledger.results([ada.startCycle(30, 7)]), [
+      { refused: 'CycleAlreadyActive', cycle: started },
+    ]);
     assert.deepEqual(await historyOf(ledger, ada), ['+30 start-cycle']);
     assert.equal((await transactionsOf(ledger, ada))[0]?.id, id);
   });
 
-  it('A replacement stops the old cycle in the same step, and the remaining credits of the old cycle can still be spent', async (ledger) => {
+  it('Replacing a cycle stops the old one in the same step, and the remaining credits of the old cycle can still be spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const first = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const second = cycleIn(await ledger.write([ada.startCycle(40, 7, 'replace')]));
     assert.notEqual(second.id, first.id);
     const { cycles } = (await ledger.load(ada.key)).state;
     assert.deepEqual(cycles, [{ ...first, status: 'superseded' }, second]);
-    assert.deepEqual(await ledger.write([ada.subtract(70)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(70)]), [ACCEPTED]);
   });
 
   it('A refused replacement does not change the active cycle', async (ledger) => {
@@ -165,10 +229,10 @@ function batches({ it }: Contract): void {
     assert.deepEqual(outcomes[2], { refused: none, requested: 15, available: 10 });
     const expected = ['-8 subtract', '+3 start-cycle', '-15 subtract', '+10 start-cycle', '+10 add'];
     assert.deepEqual(await historyOf(ledger, ada), expected);
-    assert.deepEqual(await ledger.write([ada.subtract(1)]), [NOTHING_THERE]);
+    assert.deepEqual(await ledger.results([ada.subtract(1)]), [NOTHING_THERE]);
   });
 
-  it('In a batch of many end users, a refusal does not affect the others', async (ledger) => {
+  it('In a batch of many end users, a refusal for one of them does not affect the others', async (ledger) => {
     const { account, other } = ledger;
     const people = Array.from({ length: BATCH_COMMANDS / 4 }, (_, index) =>
       index % 2 ? new EndUser(account, index) : new EndUser(other, index),
@@ -200,13 +264,13 @@ function batches({ it }: Contract): void {
       ['InsufficientFunds', 'InsufficientFunds', 'CycleNotFound'],
     );
     assert.deepEqual(await historyOf(ledger, ada), ['+5 add']);
-    assert.deepEqual(await ledger.write([ada.subtract(5)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(5)]), [ACCEPTED]);
   });
 
   it('The same UUID in two accounts is two end users', async (ledger) => {
     const [ours, theirs] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ours.add(10), ours.startCycle(20), theirs.add(1)]);
-    assert.deepEqual(await ledger.write([theirs.subtract(2), theirs.stopCycle(), ours.subtract(30)]), [
+    assert.deepEqual(await ledger.results([theirs.subtract(2), theirs.stopCycle(), ours.subtract(30)]), [
       { refused: 'InsufficientFunds', requested: 2, available: 1 },
       { refused: 'CycleNotFound' },
       ACCEPTED,
@@ -216,7 +280,7 @@ function batches({ it }: Contract): void {
     assert.equal((await ledger.load(theirs.key)).state.cycles.length, 1);
   });
 
-  it('Transactions have unique ids that sort in the order of the transactions, also within a batch', async (ledger) => {
+  it('Transaction ids are unique and sort in the order of the transactions, even within a batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     for (let batch = 0; batch < 5; batch++)
       await ledger.write([
@@ -248,6 +312,6 @@ function remains(cycles: readonly Cycle[]): number[] {
 }
 
 function cycleIn([outcome]: readonly (Outcome | null)[]): Cycle {
-  assert(outcome?.refused === null && outcome.cycle !== null, 'the outcome has a cycle');
+  assert(outcome?.refused === null && outcome.cycle, 'the outcome has a cycle');
   return outcome.cycle;
 }

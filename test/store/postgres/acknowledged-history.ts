@@ -1,5 +1,5 @@
-// Records which response each write got, and compares that with the ledger after a disaster. Every write has a unique
-// amount, so that its effect can be found once, twice or not at all.
+// Records the response of each write, and compares the responses with the ledger after a disaster. Each write has a
+// unique amount, so that its effects in the ledger can be counted.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** How many times the effect of a write may be found, for each response. */
+/** For each response, how many times the ledger may contain the effect of the write. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
@@ -23,7 +23,7 @@ const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   Internal: [0],
 };
 
-/** Each `WRITES_PER_GENERATION` writes are spread over `END_USERS` new end users. */
+/** After every 1,000 writes, the next writes are for 64 new end users. */
 const END_USERS = 64;
 const WRITES_PER_GENERATION = 1_000;
 
@@ -61,7 +61,7 @@ export class History {
   /**
    * Compares the ledger with the responses to its writes, and audits it. Returns a sentence for each problem.
    *
-   * @param url of the database, for the audit
+   * @param url the URL of the database, for the audit
    */
   async faultsOf(store: LedgerStore, url: string): Promise<string[]> {
     const found = await this.#effects(store);
@@ -106,7 +106,7 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Writes through group commit until it is stopped. Also reads; a read may only fail with `StoreUnavailable`. */
+/** Writes through group commit and reads until it is stopped. A read may only fail with `StoreUnavailable`. */
 export function startLoad(store: LedgerStore, history: History, commit = new GroupCommit(store)): Load {
   const submit = (command: Command) => new Promise<CommitResult>((resolve) => commit.submit(command, resolve));
   let isStopped = false;

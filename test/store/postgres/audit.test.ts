@@ -1,5 +1,5 @@
 // The audit of a PostgreSQL database: it reports rows that were changed by hand, and accepts correct rows even if the
-// clock of the database was set back while processes write.
+// clock of the database was set back during writes.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -39,7 +39,7 @@ async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<v
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
   const ledger = await TestLedger.open(async () => pluggedDatabase(url));
   try {
-    await ledger.write([ada.startCycle(100), ada.subtract(1), bob.add(AMOUNT_MAX)]);
+    await ledger.write([ada.startCycle(100), ada.subtract(1), ada.hold(5), bob.add(AMOUNT_MAX)]);
     await ledger.consumeFeed();
     assert.deepEqual(problemsOf(await ledger.audit()), []);
     await run(WITHOUT_CHECKS);
@@ -50,16 +50,21 @@ async function withoutChecks(work: (ledger: Edited) => Promise<void>): Promise<v
 }
 
 const PAST: readonly (readonly [table: string, column: string, value: string, invariant: Finding['invariant']])[] = [
-  // The first integer above 2^53−1, the first that a JavaScript number cannot represent, the largest, and a negative
-  // one.
+  // The first integer above 2^53−1, the first integer that a JavaScript number cannot represent, the largest integer,
+  // and a negative integer.
   ['cycles', 'remaining', '9007199254740992', 1],
   ['cycles', 'remaining', '9007199254740993', 1],
   ['cycles', 'remaining', '9223372036854775807', 1],
   ['cycles', 'remaining', '-9007199254740993', 1],
   ['cycles', 'amount', '9007199254740993', 1],
+  ['cycles', 'held', '9007199254740993', 1],
+  ['cycles', 'held', '-1', 1],
   ['cycles', 'starts_at', '9007199254740993', 4],
   ['cycles', 'ends_at', '9007199254740993', 4],
   ['postings', 'amount', '9007199254740993', 1],
+  ['postings', 'held', '9007199254740993', 1],
+  ['postings', 'hold_expires_at', '9007199254740993', 1],
+  ['holds', 'expires_at', '9007199254740993', 1],
   ['postings', 'created_at', '9007199254740993', 4],
   ['postings', 'expires_at', '9007199254740993', 4],
 ];
@@ -74,7 +79,7 @@ for (const [table, column, value, invariant] of PAST) {
     }));
 }
 
-/** Changes by hand, and the problem that the audit reports. */
+/** Changes by hand, and the problems that the audit reports. */
 const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp])[] = [
   ['a changed daily total', 'UPDATE scrip.daily_totals SET credits = credits + 1', /^the totals of account 1 \(.*day/],
   [
@@ -108,10 +113,17 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
     'UPDATE scrip.end_user_counts SET end_users = end_users + 1',
     /its counts are not what/,
   ],
+  ['a hold without postings', 'UPDATE scrip.holds SET account = 7', /^1 holds are stored, and 0 belong to/],
+  [
+    'a hold that cannot be read',
+    `UPDATE scrip.holds SET parts = '{}'`,
+    /^a hold of account 1, end user .* is stored in a form that cannot be read$/,
+  ],
   ['a cycle without postings', 'UPDATE scrip.cycles SET account = 7', /^2 cycles are stored, and 0 belong to/],
   [
     'a wrong snapshot',
-    `INSERT INTO scrip.snapshots SELECT bucket, account, end_user, transaction_id, '[]' FROM scrip.postings`,
+    `INSERT INTO scrip.snapshots SELECT bucket, account, end_user, transaction_id, '[]' FROM scrip.postings
+     ON CONFLICT (bucket, account, end_user, transaction_id) DO UPDATE SET state = excluded.state`,
     /^the snapshot of account 1, end user .* is not what its postings say$/,
   ],
   [
@@ -134,7 +146,25 @@ for (const [what, sql, sentence] of TAMPERED) {
     }));
 }
 
-test('`scrip verify` names the end user with a number above 2^53−1 in a database, and exits with 1', () =>
+const WRONG_HOLDS: readonly (readonly [what: string, sql: string])[] = [
+  ['a missing hold', 'DELETE FROM scrip.holds'],
+  ['a hold that lapses a millisecond late', 'UPDATE scrip.holds SET expires_at = expires_at + 1'],
+  ['a hold of one credit more', `UPDATE scrip.holds SET parts = replace(parts::text, ',5,', ',6,')::json`],
+  ['a hold of another name', 'UPDATE scrip.holds SET hold_id = gen_random_uuid()'],
+  ['held credits of a cycle that are not held', 'UPDATE scrip.cycles SET held = held + 1'],
+];
+
+for (const [what, sql] of WRONG_HOLDS) {
+  test(`The audit of a database reports ${what}`, () =>
+    withoutChecks(async ({ ledger, run }) => {
+      await run(`${sql} WHERE end_user = '${ada.key.endUser}'`);
+      const { findings } = await ledger.audit();
+      assert(findings.some(({ invariant }) => invariant === 1));
+      for (const { user } of findings) assert.deepEqual(user, ada.key);
+    }));
+}
+
+test('`scrip verify` names the end user if a number in a database is above 2^53−1, and exits with 1', () =>
   withoutChecks(async ({ url, run }) => {
     const environment = { DATABASE_URL: url, DATABASE_ACCEPT_UNSAFE: 'yes' };
     const whole = await scrip(['verify'], environment);
@@ -143,10 +173,10 @@ test('`scrip verify` names the end user with a number above 2^53−1 in a databa
     const { code, stdout, stderr } = await scrip(['verify'], environment);
     assert.deepEqual([code, stderr], [1, '']);
     assert.match(stdout, new RegExp(`^invariant 1, account 1, end user ${ada.key.endUser}: `));
-    assert.match(stdout, /Verification failed: \d+ problems found\. 2 end users and 3 postings checked\.\n$/);
+    assert.match(stdout, /Verification failed: \d+ problems found\. 2 end users and 4 postings checked\.\n$/);
   }));
 
-test('The audit of another process accepts a posting that was written before the database clock was set back', async (t) => {
+test('The audit by another process accepts a posting that was written before the database clock was set back', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -160,7 +190,7 @@ test('The audit of another process accepts a posting that was written before the
   }
 });
 
-test('The audit of a database reports a posting that is later than the clock of the ledger', async (t) => {
+test('The audit of a database reports a posting with a later instant than the clock of the ledger', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   await ledger.write([ada.add(1), bob.add(1)]);

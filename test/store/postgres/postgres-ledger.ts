@@ -1,6 +1,6 @@
 // PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. In the second
-// case, the store reads the time from a table, and the time of the test is written there before each call. The
-// heartbeat of the store reads no clock, so it does not interfere.
+// case, the store reads the time from a table, and each call first writes the time of the test to the table. The
+// heartbeat of the store does not read the clock.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -14,7 +14,7 @@ import type { PostgresServer } from './postgres-server.ts';
 
 const OPTIONS = { lanes: 4, prepared: true, citus: null, acceptUnsafe: true } as const;
 
-/** The options of most tests, with the changes of a test. */
+/** The options that most tests use, changed by `change`. */
 export function optionsFor(url: string, change: Partial<PostgresOptions> = {}): PostgresOptions {
   return { ...OPTIONS, ...change, url };
 }
@@ -48,6 +48,7 @@ export function pluggedOnMovedClock(
         keys: clock.before(keys),
         console: clock.before(console),
         summaries: clock.before(summaries),
+        imports: null,
       };
     },
     async openTools() {
@@ -63,12 +64,12 @@ export async function openFor(t: TestContext, url: string, change: Partial<Postg
   return closedAfter(t, await TestLedger.open(async () => pluggedDatabase(url, change)));
 }
 
-/** The same with a clock that the test sets. */
+/** Opens a ledger with a clock that the test sets, and closes it after the test. */
 export async function openOnMovedClock(t: TestContext, url: string, wall: () => Instant): Promise<TestLedger> {
   return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
 }
 
-/** New ledgers on a server; each is emptied after use, so that another test can reuse it. */
+/** Makes ledgers on a server. Each ledger is emptied after its test, so that another test can use it. */
 export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOptions> = {}, isMoved = false): NewLedger {
   return async (wall) => {
     const url = await server.createLedger();
@@ -95,7 +96,7 @@ function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
   return ledger;
 }
 
-/** The changes that fail at COMMIT. */
+/** On each of these changes, a trigger makes the COMMIT fail. */
 const FAILING = ['INSERT ON scrip.postings', 'INSERT OR DELETE ON scrip.idempotency_records'];
 
 async function failCommits(url: string, isFailing: boolean): Promise<void> {
@@ -133,7 +134,7 @@ class TestClock {
     this.#wall = wall;
   }
 
-  /** The same port, but each method first writes the time of the test to the table. */
+  /** Returns the same port, except that each method first writes the time of the test to the table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

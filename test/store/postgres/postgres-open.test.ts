@@ -1,4 +1,4 @@
-// Opening a ledger in PostgreSQL: a server that may lose confirmed writes is refused, and so is a schema of another
+// Opening a ledger in PostgreSQL: Scrip refuses a server that may lose confirmed writes and a schema of another
 // version. The schema is created once, even if several processes open the database at once.
 
 import assert from 'node:assert/strict';
@@ -61,7 +61,7 @@ describe('a PostgreSQL server that may lose confirmed writes', () => {
     await close(stores);
   });
 
-  test('a PostgreSQL server with fsync off is refused unless the risk is accepted, and nothing is created before that', async () => {
+  test('a PostgreSQL server with fsync off is refused unless the risk is accepted, and a refusal creates nothing', async () => {
     const unsafe = await PostgresServer.start({ fsync: 'off' });
     try {
       const url = await unsafe.createDatabase();
@@ -106,7 +106,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     assert.deepEqual(rows, [{ tablename: 'migrations' }]);
   });
 
-  test('a new database gets its schema once, even when three processes open it at once', async () => {
+  test('the schema is created once in a new database, even if three processes open it at the same time', async () => {
     const url = await server.createDatabase();
     const processes = await Promise.all([1, 2, 3].map(() => open(url)));
     await Promise.all(processes.map(add));
@@ -125,7 +125,7 @@ describe('the schema of a ledger in PostgreSQL', () => {
     }
   });
 
-  test('a command that does not create ledgers changes nothing in an empty database', async () => {
+  test('a command that does not create ledgers does not change an empty database', async () => {
     const url = await server.createDatabase();
     await assert.rejects(
       openPostgresTools(safe(url), { create: false }),

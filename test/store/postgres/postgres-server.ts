@@ -1,6 +1,6 @@
 // A real PostgreSQL for the tests, from npm: each server has its own cluster in a temporary folder and its own port.
-// PostgreSQL refuses to run as root, so tests that run as root start it as an unprivileged user. The folder of the test
-// run has an empty cluster to copy, and a copy of the programs if one is needed.
+// PostgreSQL refuses to run as root, so tests that run as root start it as an unprivileged user. A folder that all
+// files of the test run share contains an empty cluster to copy, and, if needed, a copy of the programs.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -45,7 +45,7 @@ export class PostgresServer {
     const server = new PostgresServer(await freePort(), temporaryFolder(tmpdir()), settings);
     if (RUN_FOLDER === undefined) server.#initialise(server.data);
     else {
-      // Creating a cluster takes a second of processor time, copying one a twentieth of that.
+      // Creating a cluster takes one second of processor time; copying a cluster takes 50 ms.
       const empty = madeOnce('postgres-cluster', (folder) => server.#initialise(join(folder, 'data')));
       server.#copyData(join(empty, 'data'));
     }
@@ -96,14 +96,14 @@ export class PostgresServer {
     return this.url(name);
   }
 
-  /** A database for one test without a ledger, or with a ledger that was emptied. */
+  /** Returns a database for one test. It has no ledger, or a ledger that was emptied. */
   async createLedger(): Promise<string> {
     return this.#emptyLedgers.pop() ?? (await this.createDatabase());
   }
 
   /**
-   * Empties the tables of a ledger without open connections, for another test. That takes PostgreSQL 10 ms; dropping
-   * and creating the tables takes 190 ms.
+   * Empties the tables of a ledger for another test. The ledger must have no open connections. Emptying the tables
+   * takes 10 ms, while dropping and creating them takes 190 ms.
    */
   async emptyLedger(url: string): Promise<void> {
     const database = new URL(url).pathname.slice(1);
@@ -150,7 +150,7 @@ export class PostgresServer {
     throw new Error(`PostgreSQL did not start on port ${this.port}`);
   }
 
-  /** `immediate` is a crash: nothing is finished, and the next start recovers from the log. */
+  /** `immediate` simulates a crash: the next start recovers from the log. */
   async down(mode: 'fast' | 'immediate'): Promise<void> {
     const stopping = this.#process;
     if (stopping === null) return;
@@ -198,7 +198,10 @@ function nativeFolder(): string {
   return join(copy, 'native');
 }
 
-/** A folder that all files of this run share. If several files make it at once, the first finished folder is used. */
+/**
+ * Returns a folder that all files of this test run share. If several files make the folder at the same time, the first
+ * complete one is used.
+ */
 function madeOnce(name: string, make: (folder: string) => void): string {
   const shared = join(RUN_FOLDER as string, name);
   if (existsSync(shared)) return shared;

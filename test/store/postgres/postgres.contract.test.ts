@@ -9,15 +9,15 @@ import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
 before(async () => {
-  // The machine does not fail here. Crashes are tested elsewhere.
-  server = await PostgresServer.start({ fsync: 'off' });
+  // No crash is tested here, so fsync is off. Each store may use all of its connections at once.
+  server = await PostgresServer.start({ fsync: 'off', max_connections: '300' });
 });
 after(() => server.remove());
 
-/** A test mostly waits for the server: for a new database, and for the audit at its end. */
+/** A test mostly waits for the server, so several tests can run at the same time. */
 const AT_ONCE = 4;
 
-/** Reads `server` when a test runs, because it is not set before that. */
+/** Reads `server` only when a test runs, because `before` sets it. */
 const onServer =
   (...options: [Parameters<typeof newLedgerOn>[1]?, boolean?]): NewLedger =>
   (wall) =>

@@ -5,8 +5,8 @@ import { type AddressInfo, createServer, type Server, type Socket, connect as to
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * What happens to bytes from the service, and to their connection after that. With `pass, then …`, the server gets the
- * bytes but its reply is lost. A swallowing connection stays open on both sides but carries no data.
+ * What the proxy does with bytes from the service, and then with their connection. After `pass, then …`, the server
+ * gets the bytes, but its reply is lost. After `swallow`, the connection stays open on both sides but carries no data.
  */
 export type Verdict = 'pass' | 'cut' | 'pass, then cut' | 'swallow' | 'pass, then swallow';
 
@@ -17,8 +17,8 @@ interface Link {
 }
 
 /**
- * The COMMIT of a batch, by its text or by the name of its prepared statement. If a BEGIN comes before the COMMIT in
- * the same chunk, the transaction is not a batch. A BEGIN after the COMMIT belongs to the next batch.
+ * Matches the COMMIT of a batch, by its text or by the name of its prepared statement. If a BEGIN precedes the COMMIT
+ * in the same chunk, the transaction is not a batch. A BEGIN after the COMMIT belongs to the next batch.
  */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;
@@ -30,13 +30,15 @@ export function isCommit(bytes: Buffer): boolean {
 }
 
 export class TcpProxy {
-  /** The port that new connections go to. */
+  /** The port to which new connections are forwarded. */
   target: number;
   delayMs = 0;
   /** Whether new connections swallow all data. */
   swallowsNew = false;
   /** Called with everything that the service sends. */
   rule: (bytes: Buffer) => Verdict = () => 'pass';
+  /** Called with everything that the server answers. */
+  onAnswer: (bytes: Buffer) => void = () => {};
   readonly #server: Server;
   readonly #links = new Set<Link>();
 
@@ -77,13 +79,13 @@ export class TcpProxy {
     return link !== undefined;
   }
 
-  /** From now on no data gets through, and neither side notices. */
+  /** Swallows all data of all connections without closing them, so that neither side notices. */
   swallowAll(): void {
     this.swallowsNew = true;
     for (const link of this.#links) link.isSwallowing = true;
   }
 
-  /** New connections work again. Connections that swallow data continue to do so. */
+  /** Lets new connections work again. Existing connections that drop all data stay that way. */
   heal(): void {
     this.swallowsNew = false;
   }
@@ -138,6 +140,7 @@ export class TcpProxy {
   }
 
   async #answer(link: Link, bytes: Buffer): Promise<void> {
+    this.onAnswer(bytes);
     if (this.delayMs > 0) await sleep(this.delayMs);
     if (!link.isSwallowing) link.service.write(bytes);
   }

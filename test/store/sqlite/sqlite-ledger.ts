@@ -14,7 +14,7 @@ import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.t
 
 /** Limits so small that a few batches fill every generation of end users and every run of idempotency records. */
 export const SMALL: WriterOptions = {
-  cache: { endUsersMax: 2, postingsMax: 2, cyclesMax: 5, perUserMax: 3 },
+  cache: { endUsersMax: 2, postingsMax: 2, cyclesMax: 5, ageMaxMs: 60_000, perUserMax: 3 },
   indexRunMax: 2,
 };
 
@@ -40,7 +40,8 @@ export function pluggedFile(
 }
 
 /**
- * Changes that also insert a row with an unknown account, so that the COMMIT fails. Opening a file makes none of them.
+ * On each of these changes, a trigger inserts a row with an unknown account, so that the COMMIT fails. Opening a file
+ * still succeeds, because it makes none of these changes.
  */
 const FAILING = [
   'INSERT ON postings',
@@ -76,8 +77,8 @@ export const inThread =
     pluggedFile(temporaryFile(), undefined, options);
 
 /**
- * Opens a file as the service does. It is closed after the test, because the thread of an open file would keep the test
- * process running.
+ * Opens a file as the service does. Closes it after the test, because the writer thread of an open file would keep the
+ * test process running.
  */
 export async function openFor(t: TestContext, file: string, options: Partial<WriterOptions> = {}): Promise<TestLedger> {
   return closedAfter(
@@ -110,7 +111,7 @@ export async function auditBeside(file: string): Promise<Audited> {
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** Copies the files that a crash at this moment would leave. */
+/** Copies the files as a crash at this moment would leave them. */
 export function crashed(file: string, copy = temporaryFile()): string {
   for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
   return copy;

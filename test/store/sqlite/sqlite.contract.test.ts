@@ -1,5 +1,5 @@
-// Runs the contract on SQLite: with the writer in this thread, where the test sets the clock, also with limits that a
-// few batches reach; and with the writer in its own thread, as in the service.
+// Runs the contract on SQLite: with the writer in this thread and a clock that the test sets, with the usual limits and
+// with very small ones, and with the writer in its own thread, as in the service.
 
 import { storeContract } from '../store-contract.ts';
 import { inPlace, inThread, SMALL } from './sqlite-ledger.ts';

@@ -1,5 +1,5 @@
-// The audit of data that is derived from postings, or that stores them: totals, summaries, snapshots, marks, indexes,
-// links and pages.
+// The audit of data that is derived from postings, and of the structures that store them: totals, summaries, snapshots,
+// marks, indexes, links and pages.
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
 import { auditBeside, crashed, openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { ENDLESS, EndUser, makeHistory, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 
-/** An audit of such a small ledger takes milliseconds. If its process takes this long, the audit never ends. */
+/** An audit of such a small ledger takes milliseconds. After this time, the audit is considered endless. */
 const AUDIT_MS_MAX = 20_000;
 
 const [ada, eve] = [new EndUser(1, 1), new EndUser(2, 1)];
@@ -86,7 +86,7 @@ for (const [what, sql] of TAMPERED_TOTALS) {
   });
 }
 
-test('The audit finds a changed amount in an earlier period only by means of the totals', async () => {
+test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
   const uncounted =
@@ -144,7 +144,7 @@ test('The audit finds pending balances if the mark of flushed postings is too fa
   assert.match(await problemsAfter(skipped, path), /^3 postings are stored, and 0 belong to an end user$/m);
 });
 
-/** A ledger with so many transactions of an end user that there are some snapshots. */
+/** Makes a ledger in which an end user has so many transactions that snapshots are stored. */
 async function makeSnapshots(t: TestContext): Promise<string> {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
@@ -185,8 +185,15 @@ test('The audit finds a snapshot that was changed by hand', async (t) => {
     });
 });
 
-/** Removes the rows of active cycles from an index, without changing the rows. */
-function emptyIndex(path: string, index: string): void {
+/** For each partial index, the condition for its rows. */
+const PARTIAL_INDEXES = {
+  one_active_cycle: ['balances', `type = 'recurring' AND status = 'active'`],
+  due: ['balances', 'due_at IS NOT NULL'],
+  refunds: ['postings', `kind = 'refund'`],
+} as const;
+
+/** Removes all rows from an index without changing the table. */
+function emptyIndex(path: string, index: keyof typeof PARTIAL_INDEXES): void {
   const [row] = readByHand(
     path,
     `SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema WHERE name = '${index}'`,
@@ -198,18 +205,18 @@ function emptyIndex(path: string, index: string): void {
     db.prepare(sql).run(...values);
     db.close();
   };
-  const active = `type = 'recurring' AND status = 'active'`;
-  byHand(path, `CREATE TABLE aside AS SELECT * FROM balances WHERE ${active}; DELETE FROM balances WHERE ${active}`);
+  const [table, rows] = PARTIAL_INDEXES[index];
+  byHand(path, `CREATE TABLE aside AS SELECT * FROM ${table} WHERE ${rows}; DELETE FROM ${table} WHERE ${rows}`);
   changeSchema('DELETE FROM sqlite_schema WHERE name = ?', index);
-  byHand(path, 'INSERT INTO balances SELECT * FROM aside; DROP TABLE aside');
+  byHand(path, `INSERT INTO ${table} SELECT * FROM aside; DROP TABLE aside`);
   changeSchema(
     'INSERT INTO sqlite_schema (type, name, tbl_name, rootpage, sql) VALUES (?, ?, ?, ?, ?)',
     ...(Object.values(row ?? {}) as string[]),
   );
 }
 
-for (const index of ['one_active_cycle', 'renewals_due'])
-  test(`The audit finds rows that are missing from the index ${index}`, async () => {
+for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXES)[])
+  test(`Rows that are missing from the index ${index} are found`, async () => {
     const copy = crashed(file);
     emptyIndex(copy, index);
     const { findings, store } = await auditBeside(copy);
@@ -217,8 +224,21 @@ for (const index of ['one_active_cycle', 'renewals_due'])
     assert.match(store.join('\n'), new RegExp(`missing from index ${index}`));
   });
 
-for (const kind of ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle']) {
-  test(`The audit ends and reports a problem if a posting of the kind ${kind} is linked to itself`, async (t) => {
+const KINDS = [
+  'add',
+  'start-cycle',
+  'renew',
+  'subtract',
+  'stop-cycle',
+  'hold',
+  'capture',
+  'release',
+  'lapse',
+  'refund',
+];
+
+for (const kind of KINDS) {
+  test(`The audit finds a circular link at a posting of kind ${kind}, and does not loop forever`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);
     byHand(
@@ -246,7 +266,7 @@ test('The audit finds a number too large for JavaScript in any table', async () 
     ['clock', 'sequence'],
     ['balances', 'latest_posting'],
   ]) {
-    const insert = `INSERT INTO idempotency_records VALUES (2, 1, 1, zeroblob(16), 'k', 'add 1 1', 'r', NULL, 1)`;
+    const insert = `INSERT INTO idempotency_records VALUES (2, 1, 1, zeroblob(16), 'k', 'add 1 1', 'r', NULL, NULL, 1)`;
     const sql = `${insert}; UPDATE OR IGNORE ${table} SET ${column} = ${2n ** 60n} WHERE ${column} IS NOT NULL`;
     assert.notEqual(await problemsAfter(sql), '', `${table}.${column}`);
   }

@@ -49,7 +49,7 @@ export async function auditAt(url: string): Promise<Audited> {
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** Creates one account with `endUsers` end users of 2 postings each: an addition and a subtraction. */
+/** Creates one account with `endUsers` end users. Each has two postings: an addition and a subtraction. */
 export async function makeMany(file: string, endUsers: number): Promise<void> {
   const { keys, ledger } = await openSqliteStore(file);
   await createApiKey(keys, { accountName: 'Lovelace Ltd', scope: 'write' });
@@ -65,7 +65,10 @@ export async function makeMany(file: string, endUsers: number): Promise<void> {
 
 export const copying = (from: string, to: string) => scrip(['copy', '--from', from, '--to', to]);
 
-/** Copies in this process. For errors of these classes, the command prints only the message. */
+/**
+ * Copies in this process, and asserts that the copy fails. The command prints only the message of errors of these
+ * classes.
+ */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {
     assert(error instanceof CopyStopped || error instanceof CannotOpen, `an error for the operator: ${error.stack}`);

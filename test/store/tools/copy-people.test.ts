@@ -28,7 +28,7 @@ after(() => server.remove());
 
 const at = (url: string): Database => databaseAt('a test', url, {});
 
-/** Copies while no server runs, then calls `look` while a server runs on the copy. */
+/** Copies a ledger while no server runs, and then calls `look` while a server runs on the copy. */
 async function copied(from: Database, to: Database, look: (scrip: Scrip) => Promise<void>): Promise<number> {
   const { people } = await copyDatabase(from, to, () => {});
   const scrip = await startScrip({ database: to });
@@ -70,7 +70,7 @@ test('After a copy to PostgreSQL and back to a file, users can sign in, are show
   };
   const there = at(await server.createDatabase());
   assert.equal(await copied(source, there, look(links[0], 'member')), 3);
-  // The connections of a server close a moment after its end.
+  // The connections of a server close a moment after the server has stopped.
   await new Promise((resolve) => setTimeout(resolve, 200));
   const back = at(`file:${temporaryFile()}`);
   assert.equal(await copied(there, back, look(links[1], 'owner')), 4);

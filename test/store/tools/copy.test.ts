@@ -1,5 +1,6 @@
 // Copying a whole ledger from one store to another: the copy has the same rows, a ledger in use is not copied, and no
-// other ledger is overwritten. On files and on a real PostgreSQL. Interrupted copies are in interrupted-copy.test.ts.
+// other ledger is overwritten. The tests use files and a real PostgreSQL. Interrupted copies are tested in
+// interrupted-copy.test.ts.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -65,7 +66,7 @@ async function query(url: string, text: string): Promise<void> {
   await server.query(text, url.slice(url.lastIndexOf('/') + 1));
 }
 
-/** Waits until the connections of a process are closed, a moment after its end. */
+/** Waits until PostgreSQL has closed the connections of a process that has ended. */
 async function disconnected(): Promise<void> {
   await sleep(200);
 }
@@ -81,7 +82,10 @@ describe('copies', options, () => {
     const { file, secret, revoked } = await makeLedger();
     const [first, second, back] = [await server.createDatabase(), await server.createDatabase(), temporaryFile()];
     const { sha256, ...report } = await copyDatabase(at(fileAt(file)), at(first), quietly);
-    assert.deepEqual([report.accounts, report.keys, report.endUsers, report.resumedAfter], [2, 2, 6, 0]);
+    assert.deepEqual(
+      [report.accounts, report.keys, report.endUsers, report.resumedAfter],
+      [2, 2, Object.keys(PEOPLE).length, 0],
+    );
     await copyDatabase(at(first), at(second), quietly);
     await copyDatabase(at(second), at(fileAt(back)), quietly);
     for (const url of [fileAt(file), first, second, fileAt(back)]) assert.equal(await sha256Of(url), sha256);
@@ -123,7 +127,7 @@ describe('copies', options, () => {
     assert.equal((await add(url, secret)).status, 200);
   });
 
-  test('A copy of a ledger that was killed with pending balances has the same balances', async (t) => {
+  test('A copy of a ledger has the same balances, even if the process of the ledger was killed while balances were pending', async (t) => {
     const { file } = await makeLedger();
     const ledger = await openInPlace(t, file, { ...SMALL, wall: Date.now() });
     const users = Array.from({ length: 9 }, (_, index) => new EndUser(1, index));
@@ -168,7 +172,7 @@ describe('copies', options, () => {
     assert.equal(await sha256Of(to), await sha256Of(fileAt(file)));
   });
 
-  test('The clock of a copy is never behind the clock of its source, even if the source is ahead of real time', async () => {
+  test('The clock of a copy is never earlier than the clock of its source, even if the source is ahead of real time', async () => {
     const { file } = await makeLedger();
     const [there, back] = [await server.createDatabase(), temporaryFile()];
     const ahead = Date.now() + 400 * DAY_MS;
@@ -178,7 +182,7 @@ describe('copies', options, () => {
     for (const url of [fileAt(file), there, fileAt(back)]) assert.equal(await clockOf(url), ahead);
   });
 
-  test('A copy keeps the order of postings of an end user with more postings than fit one batch', async (t) => {
+  test('A copy preserves the order of the postings of an end user, even if they do not fit in one batch', async (t) => {
     const [file, there, back] = [temporaryFile(), await server.createDatabase(), temporaryFile()];
     const ledger = await openFor(t, file);
     const ada = new EndUser(1, 1);
@@ -226,7 +230,7 @@ describe('refused copies', options, () => {
     }
   });
 
-  test('A copy without a source or a destination is refused in one sentence without a password', async () => {
+  test('A copy with an invalid source or destination is refused with one sentence that contains no password', async () => {
     const { file } = await makeLedger();
     const missing = await server.createDatabase();
     await assertRefused(fileAt(temporaryFile()), fileAt(temporaryFile()), /^There is no ledger at .* to copy/);
@@ -236,7 +240,7 @@ describe('refused copies', options, () => {
     await assertCommandRefused(fileAt(file), 'postgres://u:hunter2@127.0.0.1:1/x', /^PostgreSQL .*(?!.*hunter2)/);
   });
 
-  test('A broken ledger is not copied, and nothing is written', async () => {
+  test('A broken ledger is not copied, and nothing is written to the destination', async () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);

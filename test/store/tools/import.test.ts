@@ -1,20 +1,17 @@
-// Importing grants: each row is granted once, however often the import is interrupted and however late it continues. On
-// files and on a real PostgreSQL.
+// Importing grants into ledger files and a real PostgreSQL: each row is granted once, even if the import is interrupted
+// often and continues much later.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import { DAY_MS, HOUR_MS } from '../../../src/ledger/instant.ts';
 import { copyDatabase } from '../../../src/open-tools.ts';
-import { createApiKey } from '../../../src/store/key-store.ts';
 import type { LedgerStore } from '../../../src/store/ledger-store.ts';
 import { openPostgresStore } from '../../../src/store/postgres/postgres-store.ts';
 import { openPostgresImport } from '../../../src/store/postgres/tools/importing.ts';
-import { openSqliteStore } from '../../../src/store/sqlite/sqlite-store.ts';
 import { openSqliteImport } from '../../../src/store/sqlite/tools/importing.ts';
-import type { Stores } from '../../../src/store/stores.ts';
-import { type ImportOptions, type ImportRow, ImportStopped, importRows } from '../../../src/store/tools/import.ts';
-import type { ImportTarget, LedgerImport } from '../../../src/store/tools/ledger-import.ts';
+import { type ImportRow, ImportStopped, importRows } from '../../../src/store/tools/import.ts';
+import type { LedgerImport } from '../../../src/store/tools/ledger-import.ts';
 import { optionsFor } from '../postgres/postgres-ledger.ts';
 import { PostgresServer } from '../postgres/postgres-server.ts';
 import {
@@ -27,10 +24,20 @@ import {
   temporaryFile,
   transactionsOf,
 } from '../temporary-ledger.ts';
-import { at, auditAt, fileAt } from './copied-ledger.ts';
+import { at, auditAt } from './copied-ledger.ts';
+import {
+  each,
+  Killed,
+  type Ledger,
+  newFile,
+  newServedFile,
+  rowsOf,
+  run,
+  SHA256,
+  withAccount,
+} from './imported-ledger.ts';
 
 const options = { timeout: 240_000 };
-const SHA256 = 'ab'.repeat(32);
 /** The default retention of the service. */
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
@@ -39,25 +46,6 @@ before(async () => {
   server = await PostgresServer.start();
 });
 after(() => server.remove());
-
-/** A new ledger with one account and a clock that the test sets. */
-interface Ledger {
-  readonly url: string;
-  wall: number;
-  open(): Promise<Stores>;
-  openImport(): Promise<ImportTarget>;
-}
-
-async function newFile(): Promise<Ledger> {
-  const file = temporaryFile();
-  const ledger: Ledger = {
-    url: fileAt(file),
-    wall: NOON,
-    open: () => openSqliteStore(file, () => ledger.wall),
-    openImport: async () => openSqliteImport(file, () => ledger.wall),
-  };
-  return withAccount(ledger);
-}
 
 async function newDatabase(): Promise<Ledger> {
   const url = await server.createDatabase();
@@ -78,57 +66,11 @@ async function newDatabase(): Promise<Ledger> {
   return withAccount(ledger);
 }
 
-async function withAccount(ledger: Ledger): Promise<Ledger> {
-  const { ledger: store, keys } = await ledger.open();
-  await createApiKey(keys, { accountName: 'acme', scope: 'write' });
-  await store.close();
-  return ledger;
-}
-
 const STORES = [
   ['a file', newFile],
+  ['a file that a server uses', newServedFile],
   ['PostgreSQL', newDatabase],
 ] as const;
-
-interface Run extends Partial<Omit<ImportOptions, 'report'>> {
-  /** The number of rows after which the import stops as if it were killed. */
-  readonly killedAfter?: number;
-}
-
-class Killed extends Error {}
-
-async function run(ledger: Ledger, rows: readonly ImportRow[], { killedAfter, ...options }: Run = {}) {
-  const target = await ledger.openImport();
-  try {
-    const account = (await target.accountNamed('acme')) as number;
-    const one = await target.start({ account, fileName: 'balances.csv', sha256: SHA256, rows: rows.length });
-    return await importRows(target, one, each(rows), {
-      onNotGranted: () => assert.fail('every row is granted'),
-      signal: new AbortController().signal,
-      ...options,
-      report: ({ done }) => {
-        if (killedAfter !== undefined && done >= killedAfter) throw new Killed();
-      },
-    });
-  } finally {
-    await target.close();
-  }
-}
-
-async function* each(rows: readonly ImportRow[]): AsyncGenerator<ImportRow> {
-  yield* rows;
-}
-
-function rowsOf(count: number, change: Partial<ImportRow> = {}): ImportRow[] {
-  return Array.from({ length: count }, (_, index) => ({
-    line: index + 2,
-    endUser: new EndUser(1, index % Math.ceil(count / 2)).key.endUser,
-    amount: 1 + index,
-    validity: { days: 40 },
-    note: null,
-    ...change,
-  }));
-}
 
 async function reading<Result>(ledger: Ledger, read: (store: LedgerStore) => Promise<Result>): Promise<Result> {
   const { ledger: store } = await ledger.open();
@@ -153,7 +95,7 @@ function expected(rows: readonly ImportRow[], endUsers: number): string[][] {
 
 for (const [what, newLedger] of STORES) {
   describe(`imports into ${what}`, options, () => {
-    test(`an import grants rows in order, with the import as the actor and with their notes and validities, in ${what}`, async () => {
+    test(`an import into ${what} grants rows in order with their notes and validities, and is the actor of the grants`, async () => {
       const ledger = await newLedger();
       const rows: ImportRow[] = [
         ...rowsOf(3, { validity: { days: 3 } }),
@@ -205,7 +147,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual(await histories(ledger, 300), expected(rows, 300));
     });
 
-    test(`rows that expire before an import continues are skipped and reported, in ${what}`, async () => {
+    test(`an import into ${what} skips and reports rows that expired before it was continued`, async () => {
       const ledger = await newLedger();
       const expiresAt = NOON + DAY_MS;
       const rows = [...rowsOf(256), ...rowsOf(2, { validity: { expiresAt } }), ...rowsOf(1)];
@@ -282,20 +224,13 @@ for (const [what, newLedger] of STORES) {
 }
 
 describe('imports while other processes use the ledger', options, () => {
-  test('an import into a file that a server uses, or into a missing ledger, is refused', async (t) => {
-    const ledger = await newFile();
-    const { ledger: store } = await ledger.open();
-    t.after(() => store.close());
-    await assert.rejects(ledger.openImport(), {
-      name: 'CannotOpen',
-      message: /is in use by another Scrip process; stop/,
-    });
+  test('an import into a missing ledger is refused', async () => {
     await assert.rejects(async () => openSqliteImport(temporaryFile()), { message: /^There is no ledger at/ });
     const database = at(await server.createDatabase()) as Parameters<typeof openPostgresImport>[0];
     await assert.rejects(openPostgresImport(database), { message: /^There is no ledger in the database/ });
   });
 
-  test('two runs of the same import at once grant no row twice on PostgreSQL, and a server can write at the same time', async (t: TestContext) => {
+  test('two concurrent runs of the same import grant no row twice on PostgreSQL, and a server can write at the same time', async (t: TestContext) => {
     const ledger = await newDatabase();
     const { ledger: store } = await ledger.open();
     t.after(() => store.close());

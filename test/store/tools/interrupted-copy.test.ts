@@ -1,5 +1,5 @@
-// Interrupted copies: no server starts on one, and it can be continued where it stopped, unless the source or the copy
-// has changed in between. To a file and to a real PostgreSQL.
+// Interrupted copies: no server starts on an interrupted copy, and the copy can be continued unless the source or the
+// copy has changed in between. The copies are made to a file and to a real PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -25,15 +25,15 @@ before(async () => {
 after(() => server.remove());
 
 /**
- * The number of end users, and of postings after which the copy is interrupted. One commit of 5,000 records has been
- * made by then.
+ * The number of end users, and the number of postings after which the copy is interrupted. At that time, one commit of
+ * 5,000 records has been made.
  */
 const INTERRUPTED_OF = 4_000;
 const INTERRUPTED_AFTER = 6_000;
 
 class Interrupted extends Error {}
 
-/** A progress report that fails as soon as `postings` postings are copied. */
+/** Returns a progress callback that throws as soon as `postings` postings are copied. */
 function failingAfter(postings: number): ReportProgress {
   return (progress) => {
     if (progress.step === 'copying' && progress.done >= postings) throw new Interrupted();
@@ -92,7 +92,7 @@ describe('interrupted copies', options, () => {
       await assertRefused(fileAt(file), url, says);
     });
 
-    test(`An interrupted copy ${what} cannot be continued if its source has got another API key`, async () => {
+    test(`An interrupted copy ${what} cannot be continued if another API key was created in its source`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);

@@ -31,7 +31,8 @@ interface Tampering {
   readonly what: string;
   readonly sql: string;
   /**
-   * Besides a digest: `audit` always reveals the change, `totals` until the totals are rebuilt, `digest` nothing else.
+   * A digest reveals every change. `audit`: the audit also reveals this change. `totals`: the audit reveals it until
+   * the totals are rebuilt. `digest`: the audit does not reveal it.
    */
   readonly foundBy: 'audit' | 'totals' | 'digest';
 }
@@ -113,7 +114,7 @@ for (const { what, sql, foundBy } of TAMPERINGS) {
     assert.equal(await isFound(), foundBy !== 'digest', 'with the old totals');
     await rebuildTotals(tampered);
     assert.equal(await isFound(), foundBy === 'audit', 'with reset totals');
-    // There is no digest of postings that are impossible.
+    // A digest of impossible postings cannot be computed.
     const [later] = await digestsOf(tampered, [digest.through]).catch((error) => {
       assert(error instanceof InvariantViolation && foundBy === 'audit', error);
       return [];

@@ -1,6 +1,6 @@
 // Distributes rows over machines with Citus: each bucket is a part, on one shard. Citus accepts a statement that locks
-// or changes rows only if the bucket is a constant in it. It refuses some statements that PostgreSQL accepts, such as a
-// write within WITH.
+// or changes rows only if the statement contains the bucket as a constant. It refuses some statements that PostgreSQL
+// accepts, such as a write in a WITH clause.
 
 import { type Connection, sql } from '../pool/connection.ts';
 import { BATCH_TIMEOUTS, setLocal } from '../pool/transactions.ts';
@@ -26,9 +26,9 @@ function partOf(bucket: number): Part {
     isShard: true,
     within: (table) => ` AND ${table}.bucket = ${bucket}`,
     // Citus requires a table of the same shard to select from.
-    insert(table, columns, types) {
+    insert(table, columns, types, values = columnsOf('k', columns)) {
       return `INSERT INTO scrip.${table} (${KEY}, ${columns})
-        SELECT e.bucket, e.account, e.end_user, ${columnsOf('k', columns)}
+        SELECT e.bucket, e.account, e.end_user, ${values}
         FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})
         JOIN scrip.end_users e ON ${sameKey('e')} AND e.bucket = ${bucket}`;
     },

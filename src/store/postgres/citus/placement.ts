@@ -6,6 +6,7 @@ import type { Lanes } from '../../ledger-store.ts';
 import { type Connection, prepared, type Query } from '../pool/connection.ts';
 import { BATCH_TIMEOUTS, BY_KEY } from '../pool/transactions.ts';
 import { bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
+import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
 /** Rows that one statement may lock or change. */
@@ -13,15 +14,20 @@ export interface Part {
   /** The bucket in rows that belong to the part as a whole, not to an end user. */
   readonly bucket: number;
   /**
-   * Whether there are other parts, on other machines. If so, no statement may write within WITH, and this process
-   * counts the changed rows before it sends COMMIT. In one database, the server counts them: COMMIT is sent with the
-   * writes, and the next batch may be sent right after it.
+   * Whether there are other parts, on other machines. If so, no statement may write in a WITH clause, and this
+   * process counts the changed rows before it sends COMMIT. In one database, the server counts them: COMMIT is sent
+   * with the writes, and the next batch may be sent right after it.
    */
   readonly isShard: boolean;
-  /** SQL to add to a condition, which limits a statement to the part: ` AND c.bucket = 5`, or nothing. */
+  /** SQL that limits a statement to the part when it is added to a condition: ` AND c.bucket = 5`, or nothing. */
   within(table: string): string;
-  /** SQL that inserts rows of end users. Its parameters are the arrays of their keys and of these columns. */
-  insert(table: string, columns: string, types: readonly string[]): string;
+  /**
+   * SQL that inserts rows of end users. Its parameters are the arrays of their keys and of these columns.
+   *
+   * @param values SQL for the values of the columns, from the columns of a row `k`; if absent, those columns are
+   * inserted unchanged
+   */
+  insert(table: string, columns: string, types: readonly string[], values?: string): string;
 }
 
 export interface LedgerTables {
@@ -53,8 +59,9 @@ export const EVERYTHING: Part = {
   bucket: 0,
   isShard: false,
   within: () => '',
-  insert(table, columns, types) {
-    return `INSERT INTO scrip.${table} (${KEY}, ${columns}) SELECT * FROM ${unnest([...KEY_TYPES, ...types])}`;
+  insert(table, columns, types, values = columnsOf('k', columns)) {
+    return `INSERT INTO scrip.${table} (${KEY}, ${columns})
+      SELECT ${columnsOf('k', KEY)}, ${values} FROM ${unnest([...KEY_TYPES, ...types])} AS k (${KEY}, ${columns})`;
   },
 };
 

@@ -11,13 +11,14 @@ import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { BEGIN_UNPROMISED, COMMIT } from '../pool/transactions.ts';
 
 /** The columns after the key of the end user. */
-export const RECORD_COLUMNS = 'key, request, request_id, outcome, recorded_at, is_grant';
-export const RECORD_TYPES = 'text text text text bigint boolean'.split(' ');
+export const RECORD_COLUMNS = 'key, request, request_id, transaction_id, outcome, recorded_at, is_grant';
+export const RECORD_TYPES = 'text text text uuid text bigint boolean'.split(' ');
 
 /** The values of `RECORD_COLUMNS`. */
 export function recordValues(record: IdempotencyRecord): Value[] {
   const { key, request, requestId, outcome, recordedAt } = record;
-  return [key, request, requestId, storedOutcome(outcome), recordedAt, `${isGrant(record)}`];
+  const stored = storedOutcome(outcome);
+  return [key, request, requestId, stored.transactionId, stored.outcome, recordedAt, `${isGrant(record)}`];
 }
 
 export function recordsOf(rows: readonly TextRow[]): IdempotencyRecords {
@@ -26,19 +27,19 @@ export function recordsOf(rows: readonly TextRow[]): IdempotencyRecords {
 
 /** @param row the account, the end user and `RECORD_COLUMNS` */
 export function recordOf(row: TextRow): IdempotencyRecord {
-  const [account, endUser, key, request, requestId, outcome, recordedAt] = row as readonly string[];
+  const [account, endUser, key, request, requestId, transactionId = null, outcome = null, recordedAt] = row;
   return {
     account: Number(account),
     endUser: endUser as string,
     key: key as string,
     request: request as string,
     requestId: requestId as string,
-    outcome: outcomeOf(outcome as string | null),
+    outcome: outcomeOf({ transactionId, outcome }),
     recordedAt: exactInteger(recordedAt),
   };
 }
 
-/** Records that are deleted in one step, for each of the two retentions: about 10 ms of the server. */
+/** How many records of each of the two retentions one step deletes: about 10 ms of the server. */
 const DELETED_MAX = 1_000;
 
 /** Deletes some records of a part that are older than their retention at `now`. @returns whether there may be more */

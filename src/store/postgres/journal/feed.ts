@@ -13,15 +13,15 @@ import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/l
 import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** Batches that are taken together; more if several have the same instant as the last one. */
+/** How many batches are taken together. More are taken if several have the same instant as the last batch. */
 const TAKEN_MAX = 64;
 
 /** The columns with the transactions of a batch, as two array literals. A transaction may occur more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
 /**
- * Implements `LedgerFeed`. Takes batches from a part chosen at random among those that have any, since other processes
- * do the same.
+ * Implements `LedgerFeed`. Takes batches from a random part that has batches, so that processes mostly choose different
+ * parts.
  */
 export async function consume(pool: ConnectionPool, { parts }: Placement, consumer: FeedConsumer): Promise<boolean> {
   const rows = await pool.rows(sql('SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1', [consumer.name]));
@@ -58,7 +58,7 @@ export function lockConsumer(consumer: FeedConsumer['name'], { bucket }: Part, o
   return sql(`${row} FOR UPDATE ${option}`, [consumer]);
 }
 
-/** Deletes and returns the earliest rows, and further rows with the same instant as the last of them. */
+/** Deletes and returns the earliest rows, including all rows that have the same instant as the last row. */
 function take(consumer: string, { bucket }: Part): Query {
   return sql(
     `DELETE FROM scrip.feed f WHERE f.bucket = ${bucket} AND f.consumer = $1 AND f.at <= coalesce((
@@ -69,12 +69,12 @@ function take(consumer: string, { bucket }: Part): Query {
 }
 
 /**
- * Reads the postings of transactions, within the caller's transaction. They are looked up by account and id: two
+ * Reads the postings of transactions, within the caller's transaction. The look-up uses the account and the id: two
  * transactions of an account have the same id only if they begin in the same millisecond, and then with a probability
  * of 2^-48.
  *
  * @param batches rows of `TRANSACTIONS`
- * @returns the postings; those of each end user in the order in which they happened
+ * @returns the postings; the postings of each end user are in the order in which they happened
  */
 export async function postingsNamed(
   connection: Connection,
@@ -90,7 +90,7 @@ export async function postingsNamed(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p
        WHERE account = ANY ($1::integer[]) AND transaction_id = ANY ($2::uuid[])${part.within('p')}
-       ORDER BY account, transaction_id`,
+       ORDER BY account, transaction_id, line`,
       [`{${[...accounts]}}`, `{${ids}}`],
     ),
   );

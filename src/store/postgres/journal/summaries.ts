@@ -1,10 +1,9 @@
 // The summaries of end users in PostgreSQL. The consumer of the feed marks end users that have new postings. A step
-// takes some of these end users, and some whose credits have expired, and summarizes their cycles. Both hold the lock
+// summarizes some of these end users, and some whose credits have expired. Both hold the lock
 // of the consumer, so neither waits for rows that the other has locked.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
-import type { Cycle } from '../../../ledger/cycle.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import { CountChanges, summaryOf } from '../../end-user-summaries.ts';
 import type { FeedPosting } from '../../feed.ts';
@@ -12,8 +11,8 @@ import type { Part } from '../citus/placement.ts';
 import { type Connection, exactInteger, type Query, sql, type TextRow } from '../pool/connection.ts';
 import type { DatabaseClock } from '../pool/database-clock.ts';
 import { compareEndUsers, KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
-import { CYCLE_COLUMNS, cycleOf } from '../rows/ledger-rows.ts';
-import { RowArrays, unnest } from '../rows/row-arrays.ts';
+import { RowArrays } from '../rows/row-arrays.ts';
+import { KEYS, StateRows, statesSql } from './state-rows.ts';
 import { upsert } from './totals-rows.ts';
 
 /**
@@ -22,7 +21,11 @@ import { upsert } from './totals-rows.ts';
  */
 const STEP_MAX = 256;
 
-const RENEWS = `c.type = 'recurring' AND c.status = 'active'`;
+/**
+ * A step loads the holds that lapse within this time. A step takes far less time, so it loads every hold that lapses
+ * before the step ends.
+ */
+const LAPSES_WITHIN_MS = 60_000;
 
 interface Activity extends EndUserKey {
   readonly latestActivity: Instant;
@@ -98,22 +101,22 @@ async function summariesOf(
   part: Part,
   { users, clock, began }: { users: readonly Activity[]; clock: DatabaseClock; began: Instant },
 ): Promise<Query[]> {
-  const [cycles, balances, clocked] = await connection.send([
-    sql(cyclesSql(part), [...keysOf(users), began]),
+  const [found, balances, clocked] = await connection.send([
+    sql(statesSql(part), [...keysOf(users), began, began + LAPSES_WITHIN_MS]),
     sql(balancesSql(part), keysOf(users)),
     clock.query,
   ]);
   const now = clock.read(clocked?.rows ?? []);
-  const cyclesOf = users.map((): Cycle[] => []);
-  for (const [place, ...columns] of cycles?.rows ?? []) cyclesOf[Number(place) - 1]?.push(cycleOf(columns));
+  const stored = users.map(() => new StateRows());
+  for (const [place, , ...columns] of found?.rows ?? []) stored[Number(place) - 1]?.add(columns);
   const before = new Map(balances?.rows.map(([place, balance]) => [Number(place) - 1, exactInteger(balance)]));
   const counts = new CountChanges();
   const rows = new RowArrays([...KEY_TYPES, 'bigint', 'bigint', 'bigint']);
   for (const [index, user] of users.entries()) {
-    const own = cyclesOf[index] ?? [];
-    // If the clock of the database was set back, a cycle may start later than it says now.
-    const at = Math.max(now, ...own.map(({ start }) => start));
-    const { balance, expiresAt } = summaryOf({ cycles: own }, at);
+    const state = (stored[index] as StateRows).state();
+    // If the database's clock was set back, a cycle may start after the current time.
+    const at = Math.max(now, ...state.cycles.map(({ start }) => start));
+    const { balance, expiresAt } = summaryOf(state, at);
     counts.add(user.account, before.get(index) ?? null, balance);
     rows.add(...keyOf(user), balance, expiresAt, user.latestActivity);
   }
@@ -129,16 +132,6 @@ function keysOf(users: readonly EndUserKey[]): string[] {
   const keys = new RowArrays(KEY_TYPES);
   for (const user of users) keys.add(...keyOf(user));
   return keys.literals();
-}
-
-const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
-
-/** SQL for all cycles that are live at the instant in the last parameter, each with the position of its end user. */
-function cyclesSql(part: Part): string {
-  const cycles = `SELECT k.place, ${CYCLE_COLUMNS} FROM ${KEYS} JOIN scrip.cycles c ON ${sameKey('c')}`;
-  const floor = `$${KEY_TYPES.length + 1}`;
-  return `${cycles} AND c.ends_at > ${floor}${part.within('c')}
-    UNION ALL ${cycles} AND ${RENEWS} AND c.ends_at <= ${floor}${part.within('c')}`;
 }
 
 function balancesSql(part: Part): string {

@@ -5,10 +5,10 @@ import { Connection, type ConnectionOptions, type Query, type QueryResult, type 
 
 export interface PostgresOptions {
   readonly url: string;
-  /** Batches written at the same time, each on its own connection. */
+  /** The number of batches that are written at the same time, each on its own connection. */
   readonly lanes: number;
   /**
-   * Whether statements are prepared on the server. Behind a pooler in transaction mode, this requires that the pooler
+   * Whether statements are prepared on the server. With a pooler in transaction mode, this works only if the pooler
    * tracks prepared statements.
    */
   readonly prepared: boolean;

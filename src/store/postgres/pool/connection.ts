@@ -1,8 +1,9 @@
-// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver ends
-// each statement with a Sync, at which the server flushes its output: five statements were answered in five packets,
-// each of which woke this process. A step has a single Sync and no Describe, since the sender knows the columns. After
-// an error, the server skips the rest of the step, and the connection is closed, since it is unknown which statements
-// it has prepared. https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
+// A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver
+// sends a Sync after each statement. The server then flushes its output, so five statements were answered in five
+// packets, and each packet woke this process. A step has a single Sync and no Describe, since the sender knows the
+// columns. After an error, the server skips the rest of the step. The connection is then closed, since this process
+// cannot know which statements the server has prepared.
+// https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
 import type { PoolClient, Submittable, Connection as Wire } from 'pg';
@@ -93,8 +94,8 @@ export class Connection {
    */
   send(queries: readonly Query[], timeoutMs = this.#options.timeoutMs): Promise<readonly QueryResult[]> {
     return new Promise((resolve, reject) => {
-      // The driver submits a step only once all earlier steps are answered. If there are any, this step is sent here
-      // without waiting.
+      // The driver submits a step only once all earlier steps are answered. If some are unanswered, send this step
+      // here, without waiting.
       const isSent = this.#wire !== null && this.#unanswered > 0;
       if (isSent) this.#write(this.#wire as Wire, queries);
       this.#unanswered += 1;
@@ -119,7 +120,7 @@ export class Connection {
     return (result as QueryResult).rows;
   }
 
-  /** Reads the rows of a query without parameters in portions, within the caller's transaction. */
+  /** Reads the rows of a query in portions, within the caller's transaction. The query has no parameters. */
   async *cursor(name: string, text: string, rowsMax: number): AsyncGenerator<readonly TextRow[]> {
     await this.send([sql(`DECLARE ${name} CURSOR FOR ${text}`)]);
     for (;;) {
@@ -135,7 +136,7 @@ export class Connection {
   }
 
   /**
-   * Sends statements, the last of which is COMMIT.
+   * Sends statements. The last statement must be COMMIT.
    *
    * @returns the server's warning, in its language; null if the COMMIT is confirmed without a warning
    */

@@ -2,8 +2,9 @@
 // other processes, including later ones, do not issue an earlier one.
 //
 // While a synchronous standby is away, each COMMIT waits for it in the server and occupies a connection, even if the
-// client has given up. So once a COMMIT of this process got no answer, no further COMMIT is sent until none is waiting
-// in the server: the standby confirms in the order of the log, so a new COMMIT would wait behind the others.
+// client has given up. After a COMMIT of this process got no answer, the process sends no further COMMIT while any
+// COMMIT is waiting in the server. The standby confirms in the order of the log, so a new COMMIT would have to wait for
+// the others.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';

@@ -34,9 +34,10 @@ export const BATCH_TIMEOUTS = {
 };
 
 /**
- * Makes PostgreSQL look up every row of a batch by its key. By default, it scans whole tables in a new database, which
- * it assumes to be almost empty for up to a minute (6.4 ms instead of 0.9 for a batch of one among 20,000 end users).
- * It also plans each small batch again, which costs more than the batch (530 µs of the server for a batch of four).
+ * Makes PostgreSQL look up every row of a batch by its key. By default, PostgreSQL assumes for up to a minute that the
+ * tables of a new database are almost empty, and scans them whole (6.4 ms instead of 0.9 ms for a batch of one command
+ * among 20,000 end users). It also plans each small batch again, which costs more than the batch (530 µs of the server
+ * for a batch of four).
  */
 export const BY_KEY = {
   plan_cache_mode: 'force_generic_plan',

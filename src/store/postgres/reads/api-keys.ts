@@ -24,7 +24,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
           return result;
         }),
       ),
-    /** Locks the rows in a fixed order, since several processes do this and could deadlock otherwise. */
+    /** Lock the rows in a fixed order: otherwise, several processes could deadlock. */
     async recordUses(ids) {
       assert(ids.every(Number.isSafeInteger), 'keys have numbers');
       const used = `key_id = ANY('{${ids}}')`;

@@ -1,5 +1,5 @@
-// The console's connections to PostgreSQL. Table names include the schema, since behind a pooler in transaction mode, a
-// search path does not persist.
+// The console's connections to PostgreSQL. Table names include the schema, since a pooler in transaction mode does not
+// preserve the search path.
 
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import pg from 'pg';

@@ -1,69 +1,103 @@
 // Serves a ledger from PostgreSQL. Writes go to the batch writer; reads use separate connections. A read loads the
-// cycles of one end user, alone or with a page of its history in the same snapshot. A due renewal that is not stored
-// yet is shown only if no write can be committed before it any more.
+// state of one end user, or a page of its history with the cycle that renews, in the same snapshot. A due event that is
+// not stored yet is shown only once no earlier write can be committed.
 //
 //   read ──▶ nothing is due ──▶ shown
-//     └── a renewal is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
+//     └── something is due ──▶ read again, after the current batch of this end user and before the next one ──▶ shown
 
 import { randomInt } from 'node:crypto';
-import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
-import { assertReadable, inBurnOrder } from '../../../ledger/cycle.ts';
+import { type Command, type EndUserKey, endUserText, type Outcome } from '../../../ledger/command.ts';
+import { assertReadable } from '../../../ledger/cycle.ts';
+import type { Referenced } from '../../../ledger/decide-refund.ts';
+import type { Instant } from '../../../ledger/instant.ts';
 import { isSettled } from '../../../ledger/next-event.ts';
-import type { PostingKind, Transaction } from '../../../ledger/posting.ts';
 import { liveState } from '../../../ledger/state.ts';
-import { instantOf } from '../../../ledger/transaction-id.ts';
+import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
+import { assertLimit } from '../../console-store.ts';
+import { isUuid } from '../../end-user-lists.ts';
 import type { LedgerFeed } from '../../feed.ts';
 import type {
   IdempotencyRetention,
   Lanes,
   LedgerStore,
-  LoadedEndUser,
   PageRequest,
+  StatesAt,
   TransactionPage,
 } from '../../ledger-store.ts';
-import type { StoreFault } from '../../store-fault.ts';
+import type { LoadedEndUser } from '../../loaded-end-user.ts';
+import { InvalidCursor, type StoreFault } from '../../store-fault.ts';
+import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import type { Part } from '../citus/placement.ts';
 import { deleteOldest } from '../idempotency/record-table.ts';
+import { statesBefore } from '../journal/earlier-states.ts';
 import { consume } from '../journal/feed.ts';
-import { exactInteger, prepared, type Query, type QueryResult, sql, type TextRow } from '../pool/connection.ts';
+import { historyOf, historyQuery } from '../journal/history-page.ts';
+import { HOLD_AS_CYCLE, NO_CYCLE, StateRows } from '../journal/state-rows.ts';
+import { transactionsOf, transactionsQuery } from '../journal/transaction-page.ts';
+import {
+  type PreparedStatement,
+  prepared,
+  type Query,
+  type QueryResult,
+  sql,
+  type TextRow,
+} from '../pool/connection.ts';
+import type { DatabaseClock } from '../pool/database-clock.ts';
 import { attempt, faultOf } from '../pool/postgres-error.ts';
 import { BEGIN_SNAPSHOT, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { BUCKETS, keyOf, OF_END_USER } from '../rows/key.ts';
-import { CYCLE_COLUMNS, cycleOf, RENEWS } from '../rows/ledger-rows.ts';
+import { CYCLE_COLUMNS, POSTING_COLUMNS, postingOf, RENEWS, referencedOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import type { BatchWriter } from '../writer/batch-writer.ts';
 
-/** No transaction id sorts after this one. */
-export const LAST_ID = 'ffffffff-ffff-ffff-ffff-ffffffffffff';
+/**
+ * A row with nulls in the columns of a cycle. It exists only if a batch has changed only ended cycles of the end user.
+ */
+const IDS = `SELECT ids_through, ${NO_CYCLE} FROM scrip.end_users WHERE ${OF_END_USER} AND ids_through IS NOT NULL`;
 
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
 
-/** All cycles that are live at `$4` or later. `$4` is an instant in the past. */
-const LIVE = prepared('live_cycles', `${CYCLES} AND ends_at > $4 UNION ALL ${CYCLES} AND ${RENEWS} AND ends_at <= $4`);
+const HOLDS = `SELECT NULL::uuid, ${HOLD_AS_CYCLE} FROM scrip.holds WHERE ${OF_END_USER}`;
 
-const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
+/** All cycles that are live at `$4` or later, and all holds. `$4` is an instant in the past. */
+const LIVE = prepared(
+  'live_state',
+  `${CYCLES} AND ends_at > $4 UNION ALL ${CYCLES} AND ${RENEWS} AND ends_at <= $4
+   UNION ALL ${HOLDS} UNION ALL ${IDS}`,
+);
 
-/** A batch locks the row of each of its end users before it reads the clock, and until it is durable. */
-const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
+const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS} UNION ALL ${IDS}`);
 
-/**
- * A batch takes far less time unless it waits for a standby. A reader should not wait longer, since it occupies a
- * connection.
- */
-const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
-
-/** Stopping a cycle moves no credits: it has a posting, but is not listed as a transaction. */
-const PAGE = prepared(
-  'page',
-  `SELECT transaction_id, min(kind), sum(amount), min(created_at), max(expires_at), min(actor)
-   FROM scrip.postings
-   WHERE ${OF_END_USER} AND transaction_id < $4 AND transaction_id BETWEEN $5 AND $6 AND kind <> 'stop-cycle'
-   GROUP BY transaction_id ORDER BY transaction_id DESC LIMIT $7`,
+/** The cycle that renews and the holds. They determine which events are due. */
+const RENEWING_AND_HOLDS = prepared(
+  'renewing_and_holds',
+  `${CYCLES} AND ${RENEWS} UNION ALL ${HOLDS} UNION ALL ${IDS}`,
 );
 
 /**
- * `due(limit)` chooses among the `SHARES * limit` oldest renewals, or among the `limit` oldest if `limit` is below
- * `BUCKETS`.
+ * Waits for a batch of the end user: a batch locks the rows of its end users from before it reads the clock until it is
+ * durable.
+ */
+const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
+
+/**
+ * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait longer, since
+ * it occupies a connection.
+ */
+const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
+
+const POSTINGS = `SELECT ${POSTING_COLUMNS}, line FROM scrip.postings WHERE ${OF_END_USER}`;
+
+/** The postings of a transaction and of its refunds. */
+const REFERENCED = prepared(
+  'referenced_by_id',
+  `${POSTINGS} AND transaction_id = $4 UNION ALL ${POSTINGS} AND kind = 'refund' AND reference = $4
+   ORDER BY transaction_id, line`,
+);
+
+/**
+ * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and the `SHARES * limit` oldest lapses. If
+ * `limit` is below `BUCKETS`, it considers only the `limit` oldest of each.
  */
 const SHARES = 16;
 
@@ -102,49 +136,71 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Loads an end user with all of its live cycles. */
+  /** Loads an end user with all of its live cycles and all of its holds. */
   load(user: EndUserKey): Promise<LoadedEndUser> {
     return this.attempt(async () => {
-      const { pool, clock } = this.database;
-      const loading = [LIVE([...keyOf(user), clock.latest]), clock.query];
-      const { now, state } = await this.#shown(user, loading, await pool.send(loading));
+      const loading = this.#loading(user);
+      const { now, state } = await this.#shown(user, loading, await this.database.pool.send(loading));
       return { now, state };
     });
   }
 
-  transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
+  transactions(user: EndUserKey, request: PageRequest): Promise<TransactionPage> {
     return this.attempt(async () => {
-      const page = PAGE([...keyOf(user), from ?? LAST_ID, within.first, within.last, limit + 1]);
-      const { now, state, rows } = await this.page(user, page);
-      const transactions = rows.slice(0, limit).map(transactionOf);
-      return { now, state, transactions, next: rows.length > limit ? (transactions.at(-1)?.id ?? null) : null };
+      const { now, state, rows } = await this.#page(user, RENEWING, transactionsQuery(user, request));
+      return { now, state, ...transactionsOf(rows, request) };
     });
   }
 
-  /**
-   * Several processes look for due renewals and mostly get different ones, without coordination, since each call begins
-   * at a random bucket. The instant is computed in a subquery, since PostgreSQL does not search an index for a value
-   * that may change while the query runs.
-   */
-  due(limit: number): Promise<readonly EndUserKey[]> {
-    const due = `
-      SELECT account, end_user FROM (
-        SELECT account, end_user, ends_at FROM (
-          SELECT bucket, account, end_user, ends_at FROM scrip.cycles
-          WHERE ${RENEWS} AND ends_at <= (SELECT greatest(${this.database.clock.sql}, $1))
-          ORDER BY ends_at LIMIT $2
-        ) AS oldest ORDER BY (bucket + $3) % ${BUCKETS}, ends_at LIMIT $4
-      ) AS share ORDER BY ends_at`;
+  async history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
+    assertLimit(request.limit);
+    if (request.from !== null && !isUuid(request.from)) throw new InvalidCursor();
     return this.attempt(async () => {
-      const among = limit < BUCKETS ? limit : SHARES * limit;
-      const rows = await this.database.pool.rows(
-        sql(due, [this.database.clock.latest, among, randomInt(BUCKETS), limit]),
+      const { now, state, rows } = await this.#page(user, RENEWING_AND_HOLDS, historyQuery(user, request));
+      return { now, state, ...(await historyOf(this.database.pool, user, request, rows)) };
+    });
+  }
+
+  /** Waits for a batch of the end user that is being committed, because its instant may be before one of `instants`. */
+  statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
+    return this.attempt(async () => {
+      const { pool } = this.database;
+      const { now, state } = await this.#readBehindBatch(user, this.#loading(user));
+      const past = instants.filter((at) => at < now);
+      const later = instants.slice(past.length).map(() => state);
+      return { now, states: [...(await statesBefore(pool, user, past)), ...later] };
+    });
+  }
+
+  async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
+    // The id comes from a client, and PostgreSQL fails if it is not a UUID.
+    if (!isUuid(id)) return null;
+    return this.attempt(async () => {
+      const rows = await this.database.pool.rows(REFERENCED([...keyOf(user), id]));
+      return referencedOf(
+        rows.map((row) => postingOf(row)),
+        id,
       );
-      return rows.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
     });
   }
 
-  /** Each step deletes records of one part, until none are left there. */
+  due(limit: number): Promise<readonly EndUserKey[]> {
+    return this.attempt(async () => {
+      const { pool, clock } = this.database;
+      const among = limit < BUCKETS ? limit : SHARES * limit;
+      const values = [clock.latest, among, randomInt(BUCKETS), limit];
+      const results = await pool.send([
+        sql(dueSql(clock, 'cycles', 'ends_at', RENEWS), values),
+        sql(dueSql(clock, 'holds', 'expires_at', 'true'), values),
+      ]);
+      const rows = results.flatMap(({ rows }) => rows).sort(([, , a], [, , b]) => Number(a) - Number(b));
+      const users = rows.map(([account, endUser]) => ({ account: Number(account), endUser: endUser as string }));
+      // An end user with a due renewal and a due lapse is found twice.
+      return [...new Map(users.map((user) => [endUserText(user), user])).values()].slice(0, limit);
+    });
+  }
+
+  /** Deletes expired records of one part at a time, until that part has no more. */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
       const { parts } = this.database.placement;
@@ -173,21 +229,30 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /**
-   * Reads a page of rows of an end user and, in the same snapshot, the cycle that is renewed now or later: otherwise a
-   * renewal that is stored in between would be shown twice. Other cycles are not loaded.
+   * Reads a page of rows of an end user, and the part of the state that determines which events are due. Both reads use
+   * the same snapshot: otherwise, a renewal that is stored between them would be shown twice.
    *
    * @param page a query for rows that begin with a transaction id, the latest first
    */
-  async page(user: EndUserKey, page: Query): Promise<PageRead> {
-    const reading = [RENEWING(keyOf(user)), this.database.clock.query, page];
+  async #page(user: EndUserKey, state: PreparedStatement, page: Query): Promise<PageRead> {
+    const reading = [state(keyOf(user)), this.database.clock.query, page];
     const [, ...results] = await this.database.pool.send([BEGIN_SNAPSHOT, ...reading, COMMIT]);
     return this.#shown(user, reading, results);
   }
 
-  /** @param results the results of `reading`, which is sent again if a renewal is due */
+  /** The statements that load an end user. */
+  #loading(user: EndUserKey): readonly Query[] {
+    const { clock } = this.database;
+    return [LIVE([...keyOf(user), clock.latest]), clock.query];
+  }
+
+  /** @param results the results of `reading`; if something is due, `reading` is sent again */
   async #shown(user: EndUserKey, reading: readonly Query[], results: readonly QueryResult[]): Promise<PageRead> {
     const read = this.#readOf(results);
-    if (isSettled(read.state, read.now)) return read;
+    return isSettled(read.state, read.now) ? read : this.#readBehindBatch(user, reading);
+  }
+
+  async #readBehindBatch(user: EndUserKey, reading: readonly Query[]): Promise<PageRead> {
     // Take the lock first. Nothing is written, so ROLLBACK does not wait for a standby.
     const locking = [...BEGIN_BEHIND, LOCK(keyOf(user))];
     const again = await this.database.pool.send([...locking, ...reading, ROLLBACK]);
@@ -195,31 +260,33 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   /** The returned instant is never before anything that was read, even if the database's clock was set back since. */
-  #readOf([cycles, clocked, page]: readonly QueryResult[]): PageRead {
+  #readOf([found, clocked, page]: readonly QueryResult[]): PageRead {
     const rows = page?.rows ?? [];
     const latestId = rows[0]?.[0];
     let latest = latestId ? instantOf(latestId) : 0;
-    const held = (cycles as QueryResult).rows.map(([idsThrough, ...columns]) => {
-      latest = Math.max(latest, instantOf(idsThrough as string));
-      const cycle = cycleOf(columns);
-      assertReadable(cycle);
-      return cycle;
-    });
+    const stored = new StateRows();
+    for (const [idsThrough = null, ...columns] of (found as QueryResult).rows) {
+      if (idsThrough !== null) latest = Math.max(latest, instantOf(idsThrough));
+      if (columns[0] !== null) stored.add(columns, assertReadable);
+    }
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
     // The query used the latest instant known to this process, so some of the cycles may have ended.
-    return { now, rows, state: liveState({ cycles: inBurnOrder(held) }, now) };
+    return { now, rows, state: liveState(stored.state(), now) };
   }
 }
 
-function transactionOf([id, kind, amount, createdAt, expiresAt, actor]: TextRow): Transaction {
-  return {
-    id: id as string,
-    kind: kind as PostingKind,
-    amount: exactInteger(amount),
-    createdAt: exactInteger(createdAt),
-    expiresAt: exactInteger(expiresAt),
-    actor: actor as string,
-  };
+/**
+ * Finds end users with due events. Several processes mostly find different end users, without coordination, since each
+ * call begins at a random bucket. The instant is computed in a subquery, since PostgreSQL does not search an index for
+ * a value that may change while the query runs.
+ */
+function dueSql(clock: DatabaseClock, table: string, at: string, condition: string): string {
+  return `
+    SELECT account, end_user, min(at) FROM (
+      SELECT bucket, account, end_user, ${at} AS at FROM scrip.${table}
+      WHERE ${condition} AND ${at} <= (SELECT greatest(${clock.sql}, $1))
+      ORDER BY ${at} LIMIT $2
+    ) AS oldest GROUP BY bucket, account, end_user ORDER BY (bucket + $3) % ${BUCKETS}, min(at) LIMIT $4`;
 }

@@ -1,33 +1,45 @@
-// Converts cycles and postings to rows and back.
+// Converts cycles, holds and postings to rows and back.
 
 import type { Cycle, CycleStatus, CycleType } from '../../../ledger/cycle.ts';
+import type { Referenced } from '../../../ledger/decide-refund.ts';
+import type { Hold } from '../../../ledger/hold.ts';
 import type { Posting, PostingKind } from '../../../ledger/posting.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { FeedPosting } from '../../feed.ts';
+import { partsText } from '../../state-text.ts';
 import { exactInteger, type Value } from '../pool/connection.ts';
 
-export const CYCLE_COLUMNS = 'cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days';
-export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint integer'.split(' ');
+export const CYCLE_COLUMNS =
+  'cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, validity_days';
+export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint bigint integer'.split(' ');
+
+export const HOLD_COLUMNS = 'expires_at, hold_id, parts';
+export const HOLD_TYPES = 'bigint uuid json'.split(' ');
 
 /** SQL condition for cycles that are renewed, now or later. */
 export const RENEWS = `type = 'recurring' AND status = 'active'`;
 
-export const POSTING_COLUMNS =
-  'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, note, cycle_type, validity_days';
+/** The columns of a posting that are never null. */
+export const PLAIN_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
+export const PLAIN_TYPES = 'uuid uuid integer text bigint bigint bigint text'.split(' ');
+
+export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, cycle_type, validity_days, held, reference, hold_expires_at`;
 /** The columns of a posting, followed by its end user. */
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
-export const POSTING_TYPES = 'uuid uuid integer text bigint bigint bigint text text text integer'.split(' ');
+const POSTING_TYPES = [...PLAIN_TYPES, ...'text text integer bigint uuid bigint'.split(' ')];
 
-/** SQL for columns, each prefixed with the table. */
-export function columnsOf(table: string, columns: string): string {
-  return columns.replaceAll(/\w+/g, `${table}.$&`);
-}
+/** The columns of an inserted posting. `line` is null instead of 0, its usual value. */
+export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
+export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
+/** SQL for the values of `INSERTED_COLUMNS`, from the columns of a row `k`. */
+export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 
 /** Reads a 64-bit integer. The audit rounds integers that do not fit in a number; its rules then report them. */
 export type ReadInteger = (column: Value | undefined) => number;
 
 /** Reads a cycle as it is stored, without checking it. @param row begins with the columns of `CYCLE_COLUMNS` */
 export function cycleOf(row: readonly Value[], integer: ReadInteger = exactInteger): Cycle {
-  const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
+  const [id, period, type, status, amount, remaining, held, start, end, validityDays] = row;
   return {
     id: id as string,
     period: Number(period),
@@ -35,36 +47,75 @@ export function cycleOf(row: readonly Value[], integer: ReadInteger = exactInteg
     status: status as CycleStatus,
     amount: integer(amount),
     remaining: integer(remaining),
+    held: integer(held),
     start: integer(start),
     end: integer(end),
     validityDays: Number(validityDays),
   };
 }
 
+export function holdValues({ id, expiresAt, parts }: Hold): Value[] {
+  return [expiresAt, id, partsText(parts)];
+}
+
 /** @param row begins with the columns of `POSTING_COLUMNS` */
 export function postingOf(row: readonly Value[], integer: ReadInteger = exactInteger): Posting {
-  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, type, validityDays] = row;
+  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, ...more] = row;
+  const [type, validityDays, held, reference, holdExpiresAt] = more;
   return {
     transactionId: transactionId as string,
     cycleId: cycleId as string,
     period: Number(period),
     kind: kind as PostingKind,
     amount: integer(amount),
+    held: held === null ? 0 : integer(held),
     createdAt: integer(createdAt),
     expiresAt: integer(expiresAt),
     actor: actor as string,
     note: note as string | null,
     terms: type === null ? null : { type: type as CycleType, validityDays: Number(validityDays) },
+    reference: reference as string | null,
+    holdExpiresAt: holdExpiresAt === null ? null : integer(holdExpiresAt),
   };
 }
 
-/** @param row of `USER_POSTING_COLUMNS` */
+/** @param row the columns of `USER_POSTING_COLUMNS` */
 export function userPostingOf(row: readonly Value[], integer?: ReadInteger): FeedPosting {
   return { user: { account: Number(row.at(-2)), endUser: row.at(-1) as string }, posting: postingOf(row, integer) };
 }
 
-export function postingValues(posting: Posting): Value[] {
+/** The values of `INSERTED_COLUMNS`. @param line the position of the posting within its transaction, from 0 */
+export function postingValues(posting: Posting, line: number): Value[] {
   const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, terms } = posting;
   const opens = [terms?.type ?? null, terms?.validityDays ?? null];
-  return [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, ...opens];
+  const holds = [HOLDING.has(kind) ? posting.held : null, posting.reference, posting.holdExpiresAt];
+  return [
+    transactionId,
+    cycleId,
+    period,
+    kind,
+    amount,
+    createdAt,
+    expiresAt,
+    actor,
+    note,
+    ...opens,
+    ...holds,
+    line || null,
+  ];
+}
+
+/** The kinds that change held credits. For all other kinds, the column `held` is null. */
+const HOLDING: ReadonlySet<PostingKind> = new Set(['hold', 'capture', 'release', 'lapse']);
+
+/** @param postings the postings of a transaction and of its refunds, in the order in which they were written */
+export function referencedOf(postings: readonly Posting[], id: TransactionId): Referenced | null {
+  const own = postings.filter(({ transactionId }) => transactionId === id);
+  const refunds = postings.filter(({ transactionId }) => transactionId !== id);
+  return own.length === 0 ? null : { postings: own, refunds };
+}
+
+/** SQL for columns, each prefixed with the table. */
+export function columnsOf(table: string, columns: string): string {
+  return columns.replaceAll(/\w+/g, `${table}.$&`);
 }

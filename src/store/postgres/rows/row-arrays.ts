@@ -10,19 +10,14 @@ const SPECIAL = /["\\]/g;
 
 export class RowArrays {
   readonly types: readonly string[];
+  /** The elements of each column; empty as long as all of them are null. */
   readonly #columns: string[];
-  /** By column, whether any of its values is not null. */
-  readonly #isNeeded: boolean[];
   #count = 0;
 
-  /**
-   * @param types the types of the columns. Only elements of type `text` are quoted; numbers, UUIDs and booleans need no
-   * quotes.
-   */
+  /** @param types the types of the columns */
   constructor(types: readonly string[]) {
     this.types = types;
     this.#columns = types.map(() => '');
-    this.#isNeeded = types.map(() => false);
   }
 
   get count(): number {
@@ -31,14 +26,24 @@ export class RowArrays {
 
   add(...row: readonly (Value | bigint)[]): void {
     assert(row.length === this.#columns.length, 'a row has a value for each column');
-    const comma = this.#count === 0 ? '' : ',';
     for (let column = 0; column < row.length; column++) {
       const element = row[column] as Value;
-      const text = this.types[column] === 'text' ? quoted(element) : (element ?? 'NULL');
-      this.#columns[column] += `${comma}${text}`;
-      if (element !== null) this.#isNeeded[column] = true;
+      const elements = this.#columns[column] as string;
+      if (element === null) {
+        if (elements !== '') this.#columns[column] = `${elements},NULL`;
+        continue;
+      }
+      const type = this.types[column];
+      // Numbers, UUIDs and booleans need no quotes.
+      const text = type === 'text' || type === 'json' ? quoted(element) : element;
+      this.#columns[column] = `${elements === '' ? 'NULL,'.repeat(this.#count) : `${elements},`}${text}`;
     }
     this.#count += 1;
+  }
+
+  /** Whether all values are null from this column on. */
+  isNullFrom(column: number): boolean {
+    return this.#columns.every((elements, index) => index < column || elements === '');
   }
 
   /**
@@ -46,12 +51,12 @@ export class RowArrays {
    * nulls.
    */
   literals(): string[] {
-    return this.#columns.map((column, index) => (this.#isNeeded[index] ? `{${column}}` : '{}'));
+    return this.#columns.map((elements) => `{${elements}}`);
   }
 }
 
-function quoted(element: Value): string {
-  return element === null ? 'NULL' : `"${String(element).replaceAll(SPECIAL, '\\$&')}"`;
+function quoted(element: string | number): string {
+  return `"${String(element).replaceAll(SPECIAL, '\\$&')}"`;
 }
 
 /** A prepared statement with the columns of rows as arrays in its first parameters. */
@@ -69,9 +74,18 @@ export class RowsStatement {
     return new RowArrays(this.#types);
   }
 
-  /** @param others the values of the parameters after the arrays */
+  /** Whether this statement can write the rows: all columns that the statement lacks must be null in every row. */
+  takes(rows: RowArrays): boolean {
+    return rows.isNullFrom(this.#types.length);
+  }
+
+  /**
+   * @param rows rows for which `takes` returns true
+   * @param others the values of the parameters after the arrays
+   */
   query(rows: RowArrays, ...others: readonly Value[]): Query {
-    return this.#statement([...rows.literals(), ...others]);
+    assert(this.takes(rows), 'every value is written');
+    return this.#statement([...rows.literals().slice(0, this.#types.length), ...others]);
   }
 }
 

@@ -10,11 +10,11 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/** In order. A released migration never changes. Tables are named without their schema. */
+/** The migrations, in order. A released migration never changes. Tables are named without their schema. */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
 /** The schema version of the first migration. Databases with a lower version were created before the first release. */
-const SCHEMA_FIRST = 9;
+const SCHEMA_FIRST = 10;
 
 /** The schema version that this version of Scrip uses. */
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
@@ -58,7 +58,7 @@ export async function openLedger<Opened>(
     await pool.end();
     if (error instanceof CannotOpen) throw error;
     throw new CannotOpen(
-      `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL and that the server runs.`,
+      `PostgreSQL cannot be used (${(error as Error).message}); check DATABASE_URL, and that the server is running.`,
     );
   }
 }

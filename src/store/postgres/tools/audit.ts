@@ -4,17 +4,19 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { audit, type Finding } from '../../../ledger/audit.ts';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
-import type { Cycle } from '../../../ledger/cycle.ts';
 import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
+import type { EndUserState } from '../../../ledger/state.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import { SnapshotFold } from '../../tools/snapshot-fold.ts';
 import { TotalsSum } from '../../totals.ts';
+import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
 import { type Connection, sql, type TextRow } from '../pool/connection.ts';
 import { BEGIN_SNAPSHOT } from '../pool/transactions.ts';
 import { KEY, KEY_TYPES, keyOf, sameKey } from '../rows/key.ts';
-import { CYCLE_COLUMNS, cycleOf } from '../rows/ledger-rows.ts';
+import { CYCLE_COLUMNS } from '../rows/ledger-rows.ts';
 import { RowArrays, unnest } from '../rows/row-arrays.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { ledgerRowsIn, SCANNING } from './ledger-scan.ts';
@@ -27,7 +29,7 @@ const SHARED_MS = 2_000;
 const STORE_FAULTS_MAX = 100;
 
 /** Tables in which every row must belong to an end user with postings. */
-const AUDITED_TABLES = ['cycles', 'snapshots', 'end_user_summaries'] as const;
+const AUDITED_TABLES = ['cycles', 'holds', 'snapshots', 'end_user_summaries'] as const;
 type AuditedTable = (typeof AUDITED_TABLES)[number];
 
 interface EndUserPostings {
@@ -47,7 +49,7 @@ class DatabaseAudit {
   /** Reads in the snapshot. */
   readonly #connection: Connection;
   readonly #report: Report;
-  readonly #read = { cycles: 0, snapshots: 0, end_user_summaries: 0 };
+  readonly #read = { cycles: 0, holds: 0, snapshots: 0, end_user_summaries: 0 };
   readonly #totals = new TotalsSum();
   /** The latest instant that the ledger has issued. */
   #now: Instant = 0;
@@ -60,7 +62,7 @@ class DatabaseAudit {
   }
 
   async run(): Promise<AuditReport> {
-    // The first statement that reads takes the snapshot.
+    // PostgreSQL takes the snapshot at the first statement that reads.
     await this.#connection.send([BEGIN_SNAPSHOT, ...SCANNING, sql('SELECT 1')]);
     await this.#auditClock();
     const waiting = await waitingIn(this.#connection, this.#database.placement);
@@ -85,6 +87,7 @@ class DatabaseAudit {
 
   async #auditEndUsers(endUsers: readonly EndUserPostings[], waiting: Waiting): Promise<void> {
     const cycles = await this.#rowsOf('cycles', CYCLE_COLUMNS, endUsers);
+    const holds = await this.#rowsOf('holds', HOLD_AS_CYCLE, endUsers);
     const snapshots = await this.#rowsOf('snapshots', 'transaction_id, state', endUsers);
     const columns = 'balance, expires_at, latest_activity';
     const summaries = await this.#rowsOf('end_user_summaries', columns, endUsers);
@@ -100,16 +103,27 @@ class DatabaseAudit {
         this.#fault(
           `the snapshot of account ${user.account}, end user ${user.endUser} behind transaction ${transaction} is not what its postings say`,
         );
-      // Integers that do not fit in a number are rounded; the rules of the audit then report them.
-      const stored = (cycles[index] ?? []).map((row) => cycleOf(row, Number));
+      const stored = this.#stateOf(user, cycles[index] ?? [], holds[index] ?? []);
       if (postings.some(({ createdAt }) => createdAt > this.#now)) await this.#waitForClock();
-      const findings = [...audit({ user, cycles: stored, postings }, this.#now)];
+      const findings = [...audit({ user, ...stored, postings, find: findIn(postings) }, this.#now)];
       for (const finding of findings) this.#report(finding);
       if (findings.length > 0 || waiting.endUsers.has(endUserText(user))) continue;
       const since = postings.at(-1)?.createdAt ?? 0;
       if (!isSummaryRight(summaries[index]?.[0], stored, { since, now: this.#now }))
         this.#fault(summaryFault(user.account, `its end user ${user.endUser} is not what its postings say`));
     }
+  }
+
+  /** Integers that do not fit in a number are rounded. The rules then report them. */
+  #stateOf({ account, endUser }: EndUserKey, cycles: readonly TextRow[], holds: readonly TextRow[]): EndUserState {
+    const rows = new StateRows();
+    for (const row of cycles) rows.add(row, () => {}, Number);
+    try {
+      for (const row of holds) rows.add(row, () => {}, Number);
+    } catch {
+      this.#fault(`a hold of account ${account}, end user ${endUser} is stored in a form that cannot be read`);
+    }
+    return rows.state();
   }
 
   /** All rows of these end users in a table, by the index of the end user. */
@@ -157,7 +171,7 @@ class DatabaseAudit {
 
   /**
    * Waits once: another process may have written a posting before the database's clock was set back, and may not have
-   * stored its instant yet.
+   * stored the instant of that posting yet.
    */
   async #waitForClock(): Promise<void> {
     if (this.#hasWaited) return;
@@ -171,15 +185,27 @@ class DatabaseAudit {
   }
 }
 
+/**
+ * Returns a function that finds the postings of a transaction. Only refunds call this function, so the index is built
+ * at the first call.
+ */
+function findIn(postings: readonly Posting[]): (id: TransactionId) => readonly Posting[] {
+  let byId: Map<TransactionId, Posting[]> | null = null;
+  return (id) => {
+    byId ??= Map.groupBy(postings, ({ transactionId }) => transactionId);
+    return byId.get(id) ?? [];
+  };
+}
+
 /** @param row the stored summary, if there is one */
 function isSummaryRight(
   row: TextRow | undefined,
-  cycles: readonly Cycle[],
+  state: EndUserState,
   moment: { readonly since: Instant; readonly now: Instant },
 ): boolean {
   const [balance, expires, activity] = row ?? [];
   const stored = { balance: Number(balance), expiresAt: expires === null ? null : Number(expires) };
-  return Number(activity) === moment.since && wasSummaryOf(stored, { cycles }, moment);
+  return Number(activity) === moment.since && wasSummaryOf(stored, state, moment);
 }
 
 /** Describes the accounts whose counts differ from their summaries. */

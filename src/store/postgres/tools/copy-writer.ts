@@ -1,4 +1,4 @@
-// Writes copied postings into a database, with the cycles and snapshots that are computed from them, within the
+// Writes copied postings into a database, and the cycles and snapshots computed from the postings. Runs within the
 // caller's transactions.
 
 import assert from 'node:assert/strict';
@@ -12,18 +12,22 @@ import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { throughPosition } from '../../transaction-ids.ts';
 import { EVERYTHING } from '../citus/placement.ts';
 import { recordValues } from '../idempotency/record-table.ts';
-import type { Connection, Query, Value } from '../pool/connection.ts';
-import { keyOf } from '../rows/key.ts';
-import { postingValues } from '../rows/ledger-rows.ts';
-import type { RowArrays, RowsStatement } from '../rows/row-arrays.ts';
+import type { Connection, Value } from '../pool/connection.ts';
+import { KEY_TYPES, keyOf } from '../rows/key.ts';
+import { holdValues, postingValues } from '../rows/ledger-rows.ts';
+import { type RowArrays, RowsStatement } from '../rows/row-arrays.ts';
 import { batchStatementsOf } from '../writer/batch-statements.ts';
 
 /** Statements that insert rows of all parts together, even on Citus. */
-const { addEndUser, insertCycles, insertPostings, insertRecords, insertSnapshots } = batchStatementsOf(EVERYTHING);
+const { insertCycles, insertPostings, insertRecords, insertSnapshots, openHolds } = batchStatementsOf(EVERYTHING);
+const insertEndUsers = new RowsStatement(
+  'insert_end_users',
+  [...KEY_TYPES, 'uuid'],
+  EVERYTHING.insert('end_users', 'ids_through', ['uuid']),
+);
 
 export class CopyWriter {
   readonly #rows = new Map<RowsStatement, RowArrays>();
-  #endUsers: Query[] = [];
   /** The state of the end user whose postings are being added. */
   #state = EMPTY_STATE;
   #transaction: Posting[] = [];
@@ -31,7 +35,7 @@ export class CopyWriter {
   add(user: EndUserKey, posting: Posting): void {
     if (this.#transaction[0]?.transactionId !== posting.transactionId) this.#endTransaction(user);
     this.#transaction.push(posting);
-    this.#insert(insertPostings, user, postingValues(posting));
+    this.#insert(insertPostings, user, postingValues(posting, this.#transaction.length - 1));
   }
 
   /** Must be called after the last posting of an end user. */
@@ -41,7 +45,8 @@ export class CopyWriter {
     this.#endTransaction(user);
     const idsThrough = throughPosition({ at: instantOf(latest), sequence: sequenceOf(latest) });
     for (const cycle of this.#state.cycles) this.#insert(insertCycles, user, [...cycleValues(cycle), idsThrough]);
-    this.#endUsers.push(addEndUser(keyOf(user)));
+    for (const hold of this.#state.holds) this.#insert(openHolds, user, holdValues(hold));
+    this.#insert(insertEndUsers, user, [idsThrough]);
     this.#state = EMPTY_STATE;
   }
 
@@ -52,14 +57,10 @@ export class CopyWriter {
   /** Inserts all rows that were added so far. */
   async flush(connection: Connection): Promise<void> {
     const inserts = [...this.#rows];
-    const results = await connection.send([
-      ...inserts.map(([statement, rows]) => statement.query(rows)),
-      ...this.#endUsers,
-    ]);
+    const results = await connection.send(inserts.map(([statement, rows]) => statement.query(rows)));
     const isWhole = inserts.every(([, rows], index) => results[index]?.rowCount === rows.count);
     assert(isWhole, 'every row is inserted');
     this.#rows.clear();
-    this.#endUsers = [];
   }
 
   #insert(statement: RowsStatement, user: EndUserKey, values: readonly Value[]): void {

@@ -38,7 +38,7 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for the locks or the writes, two for reading or rebuilding, and a spare one. */
 const CONNECTIONS = 4;
 
-const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'postings', 'idempotency_records'];
+const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
 /** A copy has no timeouts, except for waiting for locks. */
@@ -90,7 +90,10 @@ async function refuseAtWork(connection: Connection, name: string): Promise<void>
 class PostgresCopying implements CopyDestination {
   readonly name: string;
   readonly #database: LedgerDatabase;
-  /** Holds the locks of a source, so that the copy fails if this connection is lost. Writes to a destination. */
+  /**
+   * For a source, this connection holds the locks: if it is lost, the copy fails. For a destination, it writes the
+   * rows.
+   */
   readonly #connection: Connection;
   readonly #writer = new CopyWriter();
   #isLoading = false;
@@ -104,8 +107,7 @@ class PostgresCopying implements CopyDestination {
   }
 
   async clock(): Promise<IdPosition> {
-    // Servers store their latest instant only once a second, but no issued instant is later than the database's clock
-    // was.
+    // Servers store their latest instant only once a second, so take the database's clock if it is later.
     const [clock] = await this.#rows(`SELECT greatest(at, ${this.#database.clock.sql}) FROM scrip.clock`);
     return { at: exactInteger(clock?.[0]), sequence: 0 };
   }

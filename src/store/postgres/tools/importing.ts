@@ -8,9 +8,11 @@ import {
   type ImportStep,
   ImportTable,
   type ImportTarget,
+  importedByAnother,
   type LedgerImport,
   moveImport,
   type NewImport,
+  settling,
   stepValues,
 } from '../../tools/ledger-import.ts';
 import { SINGLE_DATABASE } from '../citus/placement.ts';
@@ -29,7 +31,10 @@ const WRITER_CONNECTIONS = 2;
 
 const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 
-/** Moves the import on. The division by zero fails the whole batch if the import is not where this process left it. */
+/**
+ * Advances the import. If another process has advanced the import meanwhile, the division by zero fails the whole
+ * batch.
+ */
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
@@ -114,15 +119,14 @@ class PostgresImport implements ImportTarget {
 
   /** Settles the end users of the commands. This may take several batches. */
   async #settle(commands: readonly Command[]): Promise<void> {
-    const due = commands.map(({ account, endUser }) => ({ kind: 'settle', account, endUser }) as const);
-    while ((await this.#writer.write(due, () => {})).includes(null));
+    while ((await this.#writer.write(settling(commands), () => {})).includes(null));
   }
 
   async #explained(one: LedgerImport, fault: StoreFault): Promise<Error> {
     const imports = await this.imports(one.account).catch(() => []);
     const stored = imports.find(({ id }) => id === one.id);
     if (stored === undefined || stored.done === one.done) return fault;
-    return new CannotOpen('Another process has moved this import on; if none is running, run the same command again.');
+    return importedByAnother();
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 // Reads the postings of a whole database in the order of its end users. The primary key begins with the bucket, so all
-// buckets are read at the same time and merged. Each bucket is read along the primary key, so nothing must be sorted
-// and, on Citus, a statement concerns one shard. Only a few rows of each bucket are in memory.
+// buckets are read at the same time and merged. Each bucket is read in the order of the primary key, so no sort is
+// needed. On Citus, each statement reads one shard. Only a few rows of each bucket are in memory.
 
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -73,7 +73,7 @@ class BucketPostings {
     assert(after === null || (Number.isSafeInteger(after.account) && /^[0-9a-f-]{36}$/.test(after.endUser)));
     const behind = after === null ? '' : `AND (account, end_user) > (${after.account}, '${after.endUser}'::uuid)`;
     const text = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings WHERE bucket = ${bucket} ${behind}
-      ORDER BY bucket, account, end_user, transaction_id, cycle_id, period`;
+      ORDER BY bucket, account, end_user, transaction_id, line`;
     this.#batches = connection.cursor(`postings_${bucket}`, text, FETCHED_ROWS);
     this.#integer = integer;
   }

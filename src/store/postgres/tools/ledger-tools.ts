@@ -17,7 +17,7 @@ import { rebuildTotals } from './totals.ts';
 /** One connection for long reads, and a spare one. */
 const CONNECTIONS = 2;
 
-/** Pauses all batches: a batch locks rows of this table before it reads the clock, and until it is committed. */
+/** Pauses all batches: a batch locks rows of this table before it reads the clock, and releases them at its COMMIT. */
 const HOLD_WRITES = [
   sql('BEGIN'),
   ...setLocal({ lock_timeout: '2s' }),
@@ -49,8 +49,9 @@ async function digests(
 }
 
 /**
- * Finds an instant that no later batch can precede, and up to which everything is committed. It is read while no batch
- * is being written and stored as the ledger's latest instant, and it has passed before the next batch reads the clock.
+ * Finds an instant up to which everything is committed: every later batch has a later instant. Reads the clock while
+ * batches are paused, and stores the result as the ledger's latest instant. Batches continue only once this instant has
+ * passed.
  *
  * @throws CannotOpen if batches cannot be paused, because the ledger is too busy
  */

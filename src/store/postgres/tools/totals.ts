@@ -15,11 +15,11 @@ import { USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import { SCANNING } from './ledger-scan.ts';
 
-/** Batches of the feed that are read together, and postings that are fetched together. */
+/** How many batches of the feed are read together, and how many postings are fetched together. */
 const BATCHES_MAX = 100;
 const FETCHED_ROWS = 2_000;
 
-/** What is not included in the totals or in the summaries yet. */
+/** The postings and end users that the totals and summaries do not include yet. */
 export interface Waiting {
   readonly totals: TotalsSum;
   /** The `endUserText` of each end user whose summary may not include all of its postings. */
@@ -57,8 +57,8 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the summaries of end users, one part at a time. Servers may be running. Consumers are locked
- * out meanwhile; batches that commit after the snapshot stay in the feed for them.
+ * Rebuilds the totals and the summaries of end users, one part at a time. Servers may be running. Consumers cannot run
+ * meanwhile. Batches that commit after the snapshot stay in the feed until the consumers continue.
  */
 export async function rebuildTotals({ pool, clock, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {
@@ -94,7 +94,7 @@ async function rebuildPart(connection: Connection, part: Part): Promise<void> {
   ]);
   const sum = new TotalsSum();
   const postings = `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p WHERE true${part.within('p')}
-    ORDER BY ${KEY}, transaction_id`;
+    ORDER BY ${KEY}, transaction_id, line`;
   for await (const rows of connection.cursor('postings', postings, FETCHED_ROWS))
     for (const row of rows) sum.add(userPostingOf(row));
   await connection.send([...totalsUpserts(sum.totals(), part), COMMIT]);

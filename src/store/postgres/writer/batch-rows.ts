@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { UserChange } from '../../../ledger/batch.ts';
 import type { Cycle } from '../../../ledger/cycle.ts';
+import type { Hold } from '../../../ledger/hold.ts';
 import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { Posting } from '../../../ledger/posting.ts';
@@ -13,7 +14,7 @@ import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { recordValues } from '../idempotency/record-table.ts';
 import type { Query, Value } from '../pool/connection.ts';
 import { type Key, keyOf } from '../rows/key.ts';
-import { postingValues } from '../rows/ledger-rows.ts';
+import { holdValues, postingValues } from '../rows/ledger-rows.ts';
 import type { RowArrays, RowsStatement } from '../rows/row-arrays.ts';
 import type { BatchStatements } from './batch-statements.ts';
 
@@ -33,6 +34,11 @@ export class BatchRows {
   readonly #posted: RowArrays;
   /** Number of cycles that are changed by the statement with the postings. */
   #changedByPosting = 0;
+  readonly #openedHolds: RowArrays;
+  readonly #closedHolds: RowArrays;
+  /** End users without a changed cycle. */
+  readonly #moved: RowArrays;
+  /** States without holds. */
   readonly #snapshots: RowArrays;
   readonly #records: RowArrays;
 
@@ -42,31 +48,60 @@ export class BatchRows {
     this.#changed = statements.changeCycles.rows();
     this.#opened = statements.insertCycles.rows();
     this.#posted = (statements.post ?? statements.insertPostings).rows();
-    this.#snapshots = statements.insertSnapshots.rows();
+    this.#openedHolds = statements.openHolds.rows();
+    this.#closedHolds = statements.closeHolds.rows();
+    this.#moved = statements.moveIds.rows();
+    this.#snapshots = statements.addSnapshots.rows();
     this.#records = statements.insertRecords.rows();
   }
 
   addChange(key: Key, { before, after, postings }: UserChange): void {
     const { opened, changed } = cycleChanges(before, after);
-    const byPosting = new Map<TransactionId, Cycle>();
-    for (const { before: stored, after: cycle } of changed) {
-      const { id, remaining, status, period, amount, start, end } = cycle;
-      // Starting a cycle supersedes a canceled one without a posting to it.
+    const byPosting = new Map<TransactionId, Change>();
+    for (const change of changed) {
+      const { before: stored, after: cycle } = change;
+      const { id, remaining, held, status, period, amount, start, end } = cycle;
+      // Starting a cycle supersedes a canceled cycle without a posting to the canceled cycle.
       const isPosted = period === stored.period && status !== 'superseded';
-      if (isPosted && this.#statements.post !== null) byPosting.set(id, cycle);
-      else this.#changed.add(...key, stored.end, id, remaining, status, period, amount, start, end);
+      if (isPosted && this.#statements.post !== null) byPosting.set(id, change);
+      else this.#changed.add(...key, stored.end, id, remaining, held, status, period, amount, start, end);
     }
     for (const cycle of opened) this.#opened.add(...key, ...cycleValues(cycle), this.#idsThrough);
-    for (const posting of postings.toReversed()) {
-      const cycle = byPosting.get(posting.cycleId);
-      byPosting.delete(posting.cycleId);
-      if (cycle !== undefined) this.#changedByPosting += 1;
-      const left = this.#statements.post === null ? [] : leftIn(cycle);
-      this.#posted.add(...key, ...postingValues(posting), ...left);
+    if (opened.length === 0 && changed.length === 0) this.#moved.add(...key);
+    this.#addPostings(key, postings, byPosting);
+    if (before.holds !== after.holds) this.#addHolds(key, before.holds, after.holds);
+    const { transactionId, createdAt } = postings.at(-1) as Posting;
+    if (!isSnapshotDue(postings, after)) return;
+    this.#snapshots.add(...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
+  }
+
+  /** @param byPosting the changes of cycles that are written with postings to them */
+  #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
+    let line = 0;
+    for (const [index, posting] of postings.entries()) {
+      line = posting.transactionId === postings[index - 1]?.transactionId ? line + 1 : 0;
+      const change = byPosting.get(posting.cycleId);
+      // A posting may belong to an earlier period of the cycle.
+      const carried = change?.after.period === posting.period ? change : null;
+      if (carried !== null) {
+        byPosting.delete(posting.cycleId);
+        this.#changedByPosting += 1;
+      }
+      const values = postingValues(posting, line);
+      if (this.#statements.post === null) this.#posted.add(...key, ...values);
+      else {
+        const [remaining, ...others] = newValuesOf(carried);
+        this.#posted.add(...key, remaining, ...values, ...others);
+      }
     }
     assert(byPosting.size === 0, 'a cycle changes by a posting to it');
-    const { transactionId, createdAt } = postings.at(-1) as Posting;
-    if (isSnapshotDue(postings, after)) this.#snapshots.add(...key, transactionId, stateText(after, createdAt));
+  }
+
+  /** A hold is never changed: it is closed as a whole. */
+  #addHolds(key: Key, before: readonly Hold[], after: readonly Hold[]): void {
+    const [stored, open] = [before, after].map((holds) => new Set(holds.map(({ id }) => id)));
+    for (const hold of before) if (!open?.has(hold.id)) this.#closedHolds.add(...key, hold.expiresAt, hold.id);
+    for (const hold of after) if (!stored?.has(hold.id)) this.#openedHolds.add(...key, ...holdValues(hold));
   }
 
   addRecord(record: IdempotencyRecord): void {
@@ -75,36 +110,48 @@ export class BatchRows {
 
   /**
    * The statements in the order in which they must run: a cycle must be stopped before another is opened, since the
-   * unique index allows only one active cycle.
+   * unique index allows only one active cycle, and holds must be stored before snapshots, which read them.
    */
   writes(at: Instant): Write[] {
-    const { changeCycles, insertCycles, insertSnapshots, insertRecords } = this.#statements;
+    const { changeCycles, insertCycles, closeHolds, openHolds, moveIds, addSnapshots, insertRecords } =
+      this.#statements;
     return [
       ...write(changeCycles, this.#changed, this.#idsThrough),
       ...(this.#posted.count === 0 ? [] : this.#postingWrites(at)),
       ...write(insertCycles, this.#opened),
-      ...write(insertSnapshots, this.#snapshots),
+      ...write(closeHolds, this.#closedHolds),
+      ...write(openHolds, this.#openedHolds),
+      ...write(moveIds, this.#moved, this.#idsThrough),
+      ...write(addSnapshots, this.#snapshots),
       ...write(insertRecords, this.#records),
     ];
   }
 
   #postingWrites(at: Instant): Write[] {
-    const { post, insertPostings, insertFeed } = this.#statements;
+    const { post, postPlain, insertPostings, insertFeed } = this.#statements;
     const [rows, batch] = [this.#posted, randomUUID()];
-    if (post !== null)
-      return [{ query: post.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1 }];
+    const statement = postPlain?.takes(rows) ? postPlain : post;
+    if (statement !== null)
+      return [{ query: statement.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1 }];
     const [, accounts = '', , ids = ''] = rows.literals();
     return [...write(insertPostings, rows), { query: insertFeed([at, batch, accounts, ids]), rows: 1 }];
   }
 }
 
+/** A cycle that changes. */
+interface Change {
+  readonly before: Cycle;
+  readonly after: Cycle;
+}
+
 /**
- * The new values of a posting's cycle, or nulls if a later posting changes the cycle. The status is sent only if the
- * cycle is no longer active.
+ * The new values of a cycle; nulls if it does not change. An unchanged `held` and the status `active` are sent as null.
  */
-function leftIn(cycle: Cycle | undefined): Value[] {
-  if (cycle === undefined) return [null, null];
-  return [cycle.remaining, cycle.status === 'active' ? null : cycle.status];
+function newValuesOf(change: Change | null): [remaining: Value, held: Value, status: Value] {
+  if (change === null) return [null, null, null];
+  const { before, after } = change;
+  const held = after.held === before.held ? null : after.held;
+  return [after.remaining, held, after.status === 'active' ? null : after.status];
 }
 
 function write(statement: RowsStatement, rows: RowArrays, ...others: readonly string[]): Write[] {

@@ -3,42 +3,71 @@
 
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
+import { HOLD_AS_CYCLE, KEYS, statesSql } from '../journal/state-rows.ts';
 import { prepared } from '../pool/connection.ts';
 import { KEY, KEY_TYPES, OF_END_USER, sameKey } from '../rows/key.ts';
-import { CYCLE_COLUMNS, CYCLE_TYPES, columnsOf, POSTING_COLUMNS, POSTING_TYPES, RENEWS } from '../rows/ledger-rows.ts';
+import {
+  CYCLE_COLUMNS,
+  CYCLE_TYPES,
+  columnsOf,
+  HOLD_COLUMNS,
+  HOLD_TYPES,
+  INSERTED_COLUMNS,
+  INSERTED_TYPES,
+  INSERTED_VALUES,
+  PLAIN_COLUMNS,
+  PLAIN_TYPES,
+  POSTING_COLUMNS,
+} from '../rows/ledger-rows.ts';
 import { RowsStatement, unnest } from '../rows/row-arrays.ts';
 
 export type BatchStatements = ReturnType<typeof batchStatementsOf>;
 
 export function batchStatementsOf(part: Part) {
-  return { ...loadingStatements(part), ...cycleStatements(part), ...postingStatements(part), ...otherStatements(part) };
+  return {
+    ...loadingStatements(part),
+    ...cycleStatements(part),
+    ...holdStatements(part),
+    ...postingStatements(part),
+    ...otherStatements(part),
+  };
 }
 
 function loadingStatements(part: Part) {
-  const keys = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
-  const cycles = `SELECT k.place, c.ids_through, ${CYCLE_COLUMNS} FROM ${keys} JOIN scrip.cycles c ON ${sameKey('c')}`;
-  const floor = `$${KEY_TYPES.length + 1}`;
+  const [after, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);
   const recordKeyTypes = [...KEY_TYPES, 'text'];
+  const referenceTypes = [...KEY_TYPES, 'uuid'];
+  const postings = `SELECT k.place, ${POSTING_COLUMNS}, line
+    FROM ${unnest(referenceTypes)} WITH ORDINALITY AS k (${KEY}, referenced, place)
+    JOIN scrip.postings p ON ${sameKey('p')}`;
   return {
     /**
-     * Locks the rows of end users, and returns the positions of those that have one. The order of the locks is the same
-     * in every batch, so that batches do not deadlock.
+     * Locks the rows of end users, and returns the position and `ids_through` of each end user that has a row. The
+     * order of the locks is the same in every batch, so that batches do not deadlock.
      */
     lock: new RowsStatement(
       'lock',
       KEY_TYPES,
-      `SELECT k.place FROM ${keys} JOIN scrip.end_users e ON ${sameKey('e')}${part.within('e')}
+      `SELECT k.place, e.ids_through FROM ${KEYS} JOIN scrip.end_users e ON ${sameKey('e')}${part.within('e')}
        ORDER BY e.bucket, e.account, e.end_user FOR UPDATE OF e`,
     ),
+    states: new RowsStatement('states', KEY_TYPES, statesSql(part)),
     /**
-     * All cycles that are live at an instant or later, each with the position of its end user. The instant is the
-     * parameter after the arrays.
+     * The holds that lapse after one instant and up to another. The two instants are the parameters after the arrays.
      */
-    cycles: new RowsStatement(
-      'cycles',
+    holds: new RowsStatement(
+      'holds',
       KEY_TYPES,
-      `${cycles} AND c.ends_at > ${floor}${part.within('c')}
-       UNION ALL ${cycles} AND ${RENEWS} AND c.ends_at <= ${floor}${part.within('c')}`,
+      `SELECT k.place, NULL::uuid, ${HOLD_AS_CYCLE} FROM ${KEYS} JOIN scrip.holds h
+       ON ${sameKey('h')} AND h.expires_at > ${after} AND h.expires_at <= ${until}${part.within('h')}`,
+    ),
+    /** The postings of transactions and of their refunds, each with the position of the requested transaction. */
+    referenced: new RowsStatement(
+      'referenced',
+      referenceTypes,
+      `${postings} AND p.transaction_id = k.referenced${part.within('p')}
+       UNION ALL ${postings} AND p.kind = 'refund' AND p.reference = k.referenced${part.within('p')}
+       ORDER BY place, transaction_id, line`,
     ),
     records: new RowsStatement(
       'records',
@@ -52,57 +81,104 @@ function loadingStatements(part: Part) {
 }
 
 function cycleStatements(part: Part) {
-  const changes = 'remaining status period amount starts_at ends_at'.split(' ');
-  const types = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'text', 'integer', 'bigint', 'bigint', 'bigint'];
+  const changes = 'remaining held status period amount starts_at ends_at'.split(' ');
+  const types = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'bigint', 'text', 'integer', 'bigint', 'bigint', 'bigint'];
   const update = `
     UPDATE scrip.cycles c
     SET ${changes.map((column) => `${column} = k.new_${column}`).join(', ')}, ids_through = $${types.length + 1}
     FROM ${unnest(types)} AS k (${KEY}, ends_at, cycle_id, ${changes.map((column) => `new_${column}`).join(', ')})
     WHERE ${sameKey('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${part.within('c')}`;
-  // The division by zero fails the whole batch unless every row is found.
-  const checked = `WITH changed AS (${update} RETURNING 1)
-    SELECT 1 / (count(*) = cardinality($1::${KEY_TYPES[0]}[]))::integer FROM changed`;
   return {
     /**
-     * A row consists of the end and the id of a cycle, and then its new values. The parameter after the arrays is the
-     * new `ids_through`.
+     * A row consists of the instant at which a cycle ends, the id of the cycle and its new values. The parameter after
+     * the arrays is the new `ids_through`.
      */
-    changeCycles: new RowsStatement('change_cycles', types, part.isShard ? update : checked),
+    changeCycles: new RowsStatement('change_cycles', types, checked(part, update)),
     insertCycles: insertion(part, 'cycles', `${CYCLE_COLUMNS}, ids_through`, [...CYCLE_TYPES, 'uuid']),
   };
 }
 
+function holdStatements(part: Part) {
+  const keyTypes = [...KEY_TYPES, 'bigint', 'uuid'];
+  const deletion = `DELETE FROM scrip.holds h USING ${unnest(keyTypes)} AS k (${KEY}, expires_at, hold_id)
+    WHERE ${sameKey('h')} AND h.expires_at = k.expires_at AND h.hold_id = k.hold_id${part.within('h')}`;
+  return {
+    openHolds: insertion(part, 'holds', HOLD_COLUMNS, HOLD_TYPES),
+    closeHolds: new RowsStatement('close_holds', keyTypes, checked(part, deletion)),
+  };
+}
+
+/** SQL for a change of rows. In one database, the division by zero fails the whole batch unless every row is found. */
+function checked(part: Part, change: string): string {
+  return part.isShard
+    ? change
+    : `WITH changed AS (${change} RETURNING 1)
+       SELECT 1 / (count(*) = cardinality($1::${KEY_TYPES[0]}[]))::integer FROM changed`;
+}
+
 function postingStatements(part: Part) {
-  const types = [...KEY_TYPES, ...POSTING_TYPES, 'bigint', 'text'];
-  const rows = `${unnest(types)} AS k (${KEY}, ${POSTING_COLUMNS}, new_remaining, new_status)`;
-  const parameter = (offset: number) => `$${types.length + offset}`;
   const feed = (values: readonly string[]) => `
     INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
     VALUES (${part.bucket}, 'totals', ${values.join(', ')})`;
-  // A single statement: measured for batches of 40 subtractions, three statements cost the server 11 % more and this
-  // process 13 % more.
-  const together = `
-    WITH k AS MATERIALIZED (SELECT * FROM ${rows}),
-    changed AS (
-      UPDATE scrip.cycles c
-      SET remaining = k.new_remaining, status = coalesce(k.new_status, c.status), ids_through = ${parameter(1)}
-      FROM k WHERE k.new_remaining IS NOT NULL AND ${sameKey('c')}
-        AND c.ends_at = k.expires_at AND c.cycle_id = k.cycle_id RETURNING 1
-    ),
-    posted AS (INSERT INTO scrip.postings (${KEY}, ${POSTING_COLUMNS}) SELECT ${KEY}, ${POSTING_COLUMNS} FROM k),
-    fed AS (${feed([`${parameter(2)}::bigint`, `${parameter(3)}::uuid`, '$2', '$4'])})
-    SELECT 1 / (count(*) = ${parameter(4)})::integer FROM changed`;
+  // One statement instead of three: for batches of 40 subtractions, three statements cost the server 11 % more time and
+  // this process 13 % more.
+  const post = (label: string, columns: PostColumns) => {
+    const types = [...KEY_TYPES, 'bigint', ...columns.types];
+    const [idsThrough, at, batch, changes] = [1, 2, 3, 4].map((offset) => `$${types.length + offset}`);
+    return new RowsStatement(
+      label,
+      types,
+      `WITH k AS MATERIALIZED (SELECT * FROM ${unnest(types)} AS k (${KEY}, new_remaining, ${columns.names})),
+       changed AS (
+         UPDATE scrip.cycles c SET remaining = k.new_remaining, ids_through = ${idsThrough}${columns.changes}
+         FROM k WHERE k.new_remaining IS NOT NULL AND ${sameKey('c')}
+           AND c.ends_at = k.expires_at AND c.cycle_id = k.cycle_id RETURNING 1
+       ),
+       posted AS (INSERT INTO scrip.postings (${KEY}, ${columns.inserted}) SELECT ${KEY}, ${columns.values} FROM k),
+       fed AS (${feed([`${at}::bigint`, `${batch}::uuid`, '$2', '$5'])})
+       SELECT 1 / (count(*) = ${changes})::integer FROM changed`,
+    );
+  };
   return {
     /**
-     * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of a posting and, if no
-     * later posting changes its cycle, the new values of the cycle. The parameters after the arrays are `ids_through`,
+     * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the remaining
+     * credits of a cycle, a posting to it, and the other new values of the cycle. The values of the cycle are null
+     * unless the row has the first posting to a cycle that changes. The parameters after the arrays are `ids_through`,
      * the instant and a random id of the batch, and the number of cycles that change. Null on Citus, which refuses it.
      */
-    post: part.isShard ? null : new RowsStatement('post', types, together),
-    insertPostings: insertion(part, 'postings', POSTING_COLUMNS, POSTING_TYPES),
+    post: part.isShard ? null : post('post', ALL),
+    /** Like `post`, for rows whose later columns are all null, as in most subtractions. */
+    postPlain: part.isShard ? null : post('post_plain', PLAIN),
+    insertPostings: insertion(part, 'postings', INSERTED_COLUMNS, INSERTED_TYPES, INSERTED_VALUES),
     insertFeed: prepared('insert_feed', feed(['$1', '$2', '$3', '$4'])),
   };
 }
+
+interface PostColumns {
+  readonly names: string;
+  readonly types: readonly string[];
+  /** The inserted columns, and SQL for their values. */
+  readonly inserted: string;
+  readonly values: string;
+  /** SQL that sets further columns of the cycle. */
+  readonly changes: string;
+}
+
+const PLAIN: PostColumns = {
+  names: PLAIN_COLUMNS,
+  types: PLAIN_TYPES,
+  inserted: PLAIN_COLUMNS,
+  values: PLAIN_COLUMNS,
+  changes: '',
+};
+
+const ALL: PostColumns = {
+  names: `${INSERTED_COLUMNS}, new_held, new_status`,
+  types: [...INSERTED_TYPES, 'bigint', 'text'],
+  inserted: INSERTED_COLUMNS,
+  values: INSERTED_VALUES,
+  changes: ', held = coalesce(k.new_held, c.held), status = coalesce(k.new_status, c.status)',
+};
 
 function otherStatements(part: Part) {
   return {
@@ -110,11 +186,51 @@ function otherStatements(part: Part) {
       'add_end_user',
       `INSERT INTO scrip.end_users (${KEY}) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
     ),
-    insertSnapshots: insertion(part, 'snapshots', 'transaction_id, state', ['uuid', 'text']),
+    /** The parameter after the arrays is the new `ids_through` of end users. */
+    moveIds: new RowsStatement(
+      'move_ids',
+      KEY_TYPES,
+      checked(
+        part,
+        `UPDATE scrip.end_users e SET ids_through = $${KEY_TYPES.length + 1}
+         FROM ${unnest(KEY_TYPES)} AS k (${KEY}) WHERE ${sameKey('e')}${part.within('e')}`,
+      ),
+    ),
+    /** Inserts snapshots of complete states. */
+    insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
+    /**
+     * Inserts snapshots of states without holds, and adds the stored open holds to each: few batches have loaded all
+     * holds.
+     */
+    addSnapshots: insertion(
+      part,
+      SNAPSHOT.table,
+      SNAPSHOT.columns,
+      SNAPSHOT.types,
+      `k.transaction_id, ${withHolds(part)}`,
+    ),
     insertRecords: insertion(part, 'idempotency_records', RECORD_COLUMNS, RECORD_TYPES),
   };
 }
 
-function insertion(part: Part, table: string, columns: string, types: readonly string[]): RowsStatement {
-  return new RowsStatement(`insert_${table}`, [...KEY_TYPES, ...types], part.insert(table, columns, types));
+const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: ['uuid', 'text'] } as const;
+
+/** SQL for the text of a state, as `stateText` returns it, from the text of the state without holds. */
+function withHolds(part: Part): string {
+  // In the order in which the holds lapse: the id of a lapse ends with the last digits of the id of its hold.
+  const holds = `SELECT string_agg(
+      '["' || h.hold_id::text || '",' || h.expires_at::text || ',' || h.parts::text || ']', ','
+      ORDER BY h.expires_at, right(h.hold_id::text, 12) COLLATE "C"
+    ) FROM scrip.holds h WHERE ${sameKey('h')}${part.within('h')}`;
+  return `coalesce(left(k.state, -1) || ',[' || (${holds}) || ']]', k.state)`;
+}
+
+function insertion(
+  part: Part,
+  table: string,
+  columns: string,
+  types: readonly string[],
+  values?: string,
+): RowsStatement {
+  return new RowsStatement(`insert_${table}`, [...KEY_TYPES, ...types], part.insert(table, columns, types, values));
 }

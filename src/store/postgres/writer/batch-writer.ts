@@ -1,7 +1,7 @@
 // Writes batches to PostgreSQL, and retries failed batches if that is safe.
 //
 //   decide ──▶ write and COMMIT ──▶ done
-//    │             └── connection lost, or a warning ──▶ lock a row of the batch again, look for its witness transaction
+//    │             └── connection lost, or a warning ──▶ lock a row of the batch again, look for its witness
 //    │                      ├── found, and confirmed ──▶ done
 //    │                      ├── not found ──▶ retry
 //    │                      └── unknown within the time limit ──▶ OutcomeUnknown
@@ -21,12 +21,13 @@ import { faultOf, isConnectionLost, isWorthRetrying } from '../pool/postgres-err
 import { COMMIT_BATCH, ROLLBACK, setLocal } from '../pool/transactions.ts';
 import { type Key, keyOf } from '../rows/key.ts';
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
+import type { BatchContext } from './batch-loading.ts';
 import { type BatchStatements, batchStatementsOf } from './batch-statements.ts';
-import { type BatchContext, type Decided, decide, type Witness, writeAndCommit } from './batch-transaction.ts';
+import { type Decided, decide, type Witness, writeAndCommit } from './batch-transaction.ts';
 import { LaneSessions } from './lane-sessions.ts';
 
 const TRIES_MAX = 10;
-/** The pause between tries is this, times the number of the try, times a random number up to 1. */
+/** The pause before a retry: this, multiplied by the number of the try and by a random number up to 1. */
 const BACKOFF_MS = 20;
 /** No try begins after this time: on a server that hangs, each try takes seconds, and many clients wait. */
 const TRIES_MS = 6_000;
@@ -34,14 +35,15 @@ const TRIES_MS = 6_000;
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 const SEARCH_PAUSE_MS = 200;
-/** Timeout of one look-up in that search, longer than the timeouts of its statements below. */
+/** Timeout of one look-up in this search. It is longer than the statement timeouts below. */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
 type Outcomes = readonly (Outcome | null)[];
 
 /**
- * Returns further statements for the transaction of a batch, given its outcomes. They must fail if they do not apply.
+ * Returns further statements for the transaction of a batch, given the outcomes of the batch. A statement that does not
+ * apply must fail.
  */
 type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
@@ -110,7 +112,7 @@ export class BatchWriter {
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
-    // The batch has stored only renewals, and storing those again changes nothing.
+    // The batch has written only renewals and lapses, and writing these again changes nothing.
     if (witness === null) return false;
     const deadline = performance.now() + SEARCH_MS;
     let reason = message;
@@ -182,7 +184,10 @@ export class BatchWriter {
   }
 }
 
-/** Inserts the rows of new end users, which batches lock. This is a separate transaction, in the order of all locks. */
+/**
+ * Inserts a row for each new end user, so that batches can lock it. Uses a separate transaction, and inserts in the
+ * order in which batches take locks.
+ */
 async function addEndUsers(
   connection: Connection,
   users: readonly EndUserKey[],

@@ -25,9 +25,9 @@ export class LaneSessions {
   }
 
   /**
-   * Runs a batch on the open connection of its lane, or on another one from the pool. After an error, the connection is
-   * closed, which rolls back; a batch that follows on it fails as well. A `StoreFault` does not close it, since it is
-   * thrown before anything is sent.
+   * Runs a batch on the open connection of its lane, or on a connection from the pool. An error closes the connection,
+   * which rolls back the batch and fails a batch that follows on the same connection. A `StoreFault` does not close the
+   * connection, since it is thrown before anything is sent.
    *
    * @param work runs the batch, and calls `open` once its COMMIT is sent
    */
@@ -66,9 +66,9 @@ export class LaneSessions {
   }
 
   /**
-   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. That batch begins
-   * in the same turn, before the responses to this one are sent. From the pool, it would get a connection only after
-   * them.
+   * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The next batch
+   * begins in the same turn, before the responses to this batch are sent. With a connection from the pool, it would
+   * begin only after the responses.
    */
   #leave(session: Session): void {
     this.#offer(session);

@@ -4,7 +4,9 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Cycle } from '../../../ledger/cycle.ts';
+import { NEVER, nextEventAt } from '../../../ledger/next-event.ts';
 import { cycleChanges } from '../../../ledger/state.ts';
+import { holdsText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter } from '../file/uuid.ts';
@@ -17,35 +19,36 @@ export class BalanceWriter {
   readonly #setPeriod: Statement;
   readonly #insertEndUser: Statement;
   readonly #setLatestPosting: Statement;
+  readonly #setHolds: Statement;
   readonly #endUser = new UuidParameter();
   readonly #cycle = new UuidParameter();
 
   constructor(db: DatabaseSync) {
     this.#insertCycles = new ManyRows(
       db,
-      11,
+      12,
       (rows) =>
-        `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, starts_at, ends_at, validity_days)
+        `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, validity_days)
          VALUES ${rows}`,
     );
-    // Three statements: setting `status` or `ends_at` would update the indexes of active cycles even if only credits
-    // are spent.
+    // Three statements, because setting `status` or `ends_at` updates the indexes of active cycles even if the values
+    // stay the same.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
-    this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ? ${key}`);
-    this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, status = ? ${key}`);
+    this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ?, held = ? ${key}`);
+    this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ? ${key}`);
     this.#setPeriod = prepare(
       db,
-      `UPDATE balances SET remaining = ?, status = ?, period = ?, amount = ?, starts_at = ?, ends_at = ? ${key}`,
+      `UPDATE balances SET remaining = ?, held = ?, status = ?, period = ?, amount = ?, starts_at = ?, ends_at = ? ${key}`,
     );
     this.#insertEndUser = prepare(
       db,
-      `INSERT INTO balances (latest_posting, account, end_user, ends_at, cycle_id, type)
-       VALUES (?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
+      `INSERT INTO balances (latest_posting, holds, due_at, account, end_user, ends_at, cycle_id, type)
+       VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
-    this.#setLatestPosting = prepare(
-      db,
-      `UPDATE balances SET latest_posting = ? WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
-    );
+    // Two statements for the same reason: few writes change the holds or the next due instant.
+    const own = `WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`;
+    this.#setLatestPosting = prepare(db, `UPDATE balances SET latest_posting = ? ${own}`);
+    this.#setHolds = prepare(db, `UPDATE balances SET latest_posting = ?, holds = ?, due_at = ? ${own}`);
   }
 
   /**
@@ -60,16 +63,25 @@ export class BalanceWriter {
     // A stopped cycle must leave the unique index of active cycles before another one is inserted.
     for (const { before, after } of changed) this.#change(user, before, after);
     for (const cycle of opened) this.insertCycle(user, cycle);
-    const statement = stored.latestPosting === null ? this.#insertEndUser : this.#setLatestPosting;
-    const { changes } = statement.run(current.latestPosting, user.account, this.#endUser.of(user.endUser));
+    const { changes } = this.#writeOwnRow(user, stored, current);
     assert(changes === 1, 'an end user has one row of its own');
   }
 
+  #writeOwnRow({ account, endUser }: EndUserKey, stored: Balances, { state, latestPosting }: Balances) {
+    const key = [account, this.#endUser.of(endUser)] as const;
+    const dueAt = nextEventAt(state);
+    const isNew = stored.latestPosting === null;
+    const isSame = state.holds === stored.state.holds && dueAt === nextEventAt(stored.state);
+    if (isSame && !isNew) return this.#setLatestPosting.run(latestPosting, ...key);
+    const statement = isNew ? this.#insertEndUser : this.#setHolds;
+    return statement.run(latestPosting, holdsText(state.holds), dueAt === NEVER ? null : dueAt, ...key);
+  }
+
   insertCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
-    const { id, period, type, status, amount, remaining, start, end, validityDays } = cycle;
+    const { id, period, type, status, amount, remaining, held, start, end, validityDays } = cycle;
     const rows = this.#insertCycles;
     const [user, cycleId] = [rows.uuid(endUser), rows.uuid(id)];
-    rows.add(account, user, cycleId, period, type, status, amount, remaining, start, end, validityDays);
+    rows.add(account, user, cycleId, period, type, status, amount, remaining, held, start, end, validityDays);
   }
 
   flush(): void {
@@ -78,13 +90,13 @@ export class BalanceWriter {
 
   #change({ account, endUser }: EndUserKey, before: Cycle, after: Cycle): void {
     const key = [account, this.#endUser.of(endUser), before.end, this.#cycle.of(before.id)] as const;
-    const { remaining, status, period, amount, start, end } = after;
+    const { remaining, held, status, period, amount, start, end } = after;
     const { changes } =
       period !== before.period
-        ? this.#setPeriod.run(remaining, status, period, amount, start, end, ...key)
+        ? this.#setPeriod.run(remaining, held, status, period, amount, start, end, ...key)
         : status !== before.status
-          ? this.#setStatus.run(remaining, status, ...key)
-          : this.#setRemaining.run(remaining, ...key);
-    assert(changes === 1, 'a loaded cycle is stored');
+          ? this.#setStatus.run(remaining, held, status, ...key)
+          : this.#setRemaining.run(remaining, held, ...key);
+    assert(changes === 1, 'a cycle that was loaded is there to be changed');
   }
 }

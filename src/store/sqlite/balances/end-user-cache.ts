@@ -10,7 +10,8 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, endUserOf, endUserText } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import { EMPTY_STATE, type EndUserState, liveState } from '../../../ledger/state.ts';
+import { nextEventAt } from '../../../ledger/next-event.ts';
+import { EMPTY_STATE, type EndUserState, liveState, sizeOf } from '../../../ledger/state.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
@@ -23,7 +24,9 @@ export interface CacheLimits {
   readonly postingsMax: number;
   /** A cycle takes about 150 bytes. */
   readonly cyclesMax: number;
-  /** Pending postings of one end user. Each read has to fold them. */
+  /** How long a generation stays young while there is something to write. */
+  readonly ageMaxMs: number;
+  /** Pending postings of one end user. Each read of the end user folds them. */
   readonly perUserMax: number;
 }
 
@@ -31,10 +34,14 @@ export const CACHE_LIMITS: CacheLimits = {
   endUsersMax: 65_536,
   postingsMax: 100_000,
   cyclesMax: 200_000,
+  ageMaxMs: 60_000,
   perUserMax: 64,
 };
 
-/** A cached end user. There are many, so each field costs memory. */
+/** Pending balances are flushed within this number of generations. */
+const GENERATIONS = 2;
+
+/** A cached end user. There are many of them, so each field costs memory. */
 export interface CachedEndUser {
   /** The `endUserText` of the end user. */
   readonly name: string;
@@ -57,6 +64,7 @@ export class EndUserCache {
   readonly #saveFlushed: Statement;
   #young = new Map<string, CachedEndUser>();
   #old = new Map<string, CachedEndUser>();
+  /** The number of cycles and holds in the young generation. */
   #youngCycles = 0;
   /** The end users of the young generation to flush, and the place of each in the order of the file. */
   #queued: CachedEndUser[] = [];
@@ -64,22 +72,29 @@ export class EndUserCache {
   /** The end users of the old generation that are not flushed yet, the next one last. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The latest posting of the journal when the young generation began. */
-  #beganAt: number;
+  /** The latest posting of all end users when the young generation began. */
+  #beganBehind: number;
+  #beganAt: Instant;
   /** The latest instant of a `load`. */
-  #now: Instant = 0;
+  #now: Instant;
   #latestPosting: number;
   #rotations = 0;
   /** Whether there are rows that `BalanceWriter` has not flushed yet. */
   #isWriting = false;
 
-  /** Finds the pending end users in the journal. */
-  constructor(db: DatabaseSync, limits: CacheLimits, latestPosting: number) {
+  /**
+   * Begins with the end users whose postings in the journal are pending.
+   *
+   * @param now the latest instant that the ledger has given out
+   */
+  constructor(db: DatabaseSync, limits: CacheLimits, latestPosting: number, now: Instant) {
     this.#limits = limits;
     this.#reader = new EndUserReader(db);
     this.#balances = new BalanceWriter(db);
     this.#saveFlushed = prepare(db, 'UPDATE flushed SET posting = ?');
-    this.#beganAt = Number(db.prepare('SELECT posting FROM flushed').get()?.posting);
+    this.#beganBehind = Number(db.prepare('SELECT posting FROM flushed').get()?.posting);
+    this.#beganAt = now;
+    this.#now = now;
     this.#latestPosting = latestPosting;
     for (const [user, latestPosting] of unflushedEndUsers(db)) {
       const unread = { stored: null, storedPosting: null, state: EMPTY_STATE, latestPosting };
@@ -116,7 +131,7 @@ export class EndUserCache {
 
   /** Updates an end user from `load` after `postings` new postings. */
   change(cached: CachedEndUser, state: EndUserState, postings: number, latestPosting: number): void {
-    this.#youngCycles += Math.max(0, state.cycles.length - cached.state.cycles.length);
+    this.#youngCycles += Math.max(0, sizeOf(state) - sizeOf(cached.state));
     cached.state = state;
     cached.latestPosting = latestPosting;
     cached.pendingPostings += postings;
@@ -124,9 +139,20 @@ export class EndUserCache {
     if (!cached.isQueued) this.#queue(cached);
   }
 
-  /** Writes the balances of an end user to the file at once. */
-  flush(cached: CachedEndUser): void {
+  /**
+   * Flushes an end user at once if its due instant in the file has passed, or if its next event is due before the next
+   * flush and the file has a later due instant: the search for due events reads only the file.
+   */
+  flushWhereDue(cached: CachedEndUser): void {
+    const dueAt = nextEventAt(cached.state);
+    const storedDueAt = nextEventAt(cached.stored as EndUserState);
+    const isSoon = dueAt < storedDueAt && dueAt <= this.#now + GENERATIONS * this.#limits.ageMaxMs;
+    if (storedDueAt <= this.#now || isSoon) this.#flush(cached);
+  }
+
+  #flush(cached: CachedEndUser): void {
     const { stored, storedPosting, state, latestPosting } = this.#read(cached);
+    if (latestPosting === storedPosting) return;
     this.#isWriting = true;
     this.#balances.write(
       endUserOf(cached.name),
@@ -145,8 +171,8 @@ export class EndUserCache {
    */
   keepUp(changed: readonly CachedEndUser[]): boolean {
     const progress = this.#progress;
-    if (changed.length === 0 && progress < 1) return false;
-    for (const cached of changed) if (cached.pendingPostings >= this.#limits.perUserMax) this.flush(cached);
+    if (changed.length === 0 && progress < 1 && !this.#isWriting) return false;
+    for (const cached of changed) if (cached.pendingPostings >= this.#limits.perUserMax) this.#flush(cached);
     this.#flushDownTo(this.#flushingTotal * (1 - progress));
     if (progress >= 1) this.#rotate();
     this.#finishWriting();
@@ -173,14 +199,16 @@ export class EndUserCache {
 
   /** How full the young generation is: from 0 to 1, or slightly more. */
   get #progress(): number {
-    const { endUsersMax, postingsMax, cyclesMax } = this.#limits;
-    const postings = this.#latestPosting - this.#beganAt;
-    return Math.max(this.#young.size / endUsersMax, postings / postingsMax, this.#youngCycles / cyclesMax);
+    const { endUsersMax, postingsMax, cyclesMax, ageMaxMs } = this.#limits;
+    const postings = this.#latestPosting - this.#beganBehind;
+    const age = this.#now - this.#beganAt;
+    const { size } = this.#young;
+    return Math.max(size / endUsersMax, postings / postingsMax, this.#youngCycles / cyclesMax, age / ageMaxMs);
   }
 
   #add(cached: CachedEndUser): CachedEndUser {
     this.#young.set(cached.name, cached);
-    this.#youngCycles += cached.state.cycles.length;
+    this.#youngCycles += sizeOf(cached.state);
     return cached;
   }
 
@@ -216,18 +244,18 @@ export class EndUserCache {
     while (this.#flushing.length > Math.max(0, count)) {
       const cached = this.#flushing.pop() as CachedEndUser;
       cached.isQueued = false;
-      this.flush(cached);
+      this.#flush(cached);
       this.#old.delete(cached.name);
     }
   }
 
   /**
-   * Drops the old generation, which must be flushed. The file then counts every posting from before the young one
-   * began.
+   * Drops the old generation, which must be flushed. The stored balances then count every posting from before the
+   * young generation began.
    */
   #rotate(): void {
-    assert(this.#flushing.length === 0, 'a generation is flushed before it is dropped');
-    this.#saveFlushed.run(this.#beganAt);
+    assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');
+    this.#saveFlushed.run(this.#beganBehind);
     this.#old = this.#young;
     this.#young = new Map();
     this.#youngCycles = 0;
@@ -236,7 +264,8 @@ export class EndUserCache {
     this.#flushingTotal = places.length;
     this.#queued = [];
     this.#places = [];
-    this.#beganAt = this.#latestPosting;
+    this.#beganBehind = this.#latestPosting;
+    this.#beganAt = this.#now;
     this.#rotations += 1;
   }
 }

@@ -1,6 +1,6 @@
 // Reads the current state of end users: the stored balances with the pending postings of the journal applied. Postings
-// are appended to the journal at once, which dirties few pages. Balances are written back later, together with those of
-// neighbours in the file.
+// are appended to the journal at once, which dirties few pages. Balances are written back later, together with the
+// balances of neighbours in the file.
 //
 //   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances count it
 
@@ -9,8 +9,11 @@ import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
 import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
 import { assertReadable, type Cycle, type CycleStatus, type CycleType, inBurnOrder } from '../../../ledger/cycle.ts';
+import type { Hold } from '../../../ledger/hold.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import { type EndUserState, liveState } from '../../../ledger/state.ts';
+import { EMPTY_STATE, type EndUserState, liveState, sizeOf } from '../../../ledger/state.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { holdsOfText } from '../../state-text.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOf, uuidOfHex } from '../file/uuid.ts';
 import { type NumberedPosting, PostingReader } from '../journal/posting-reader.ts';
@@ -22,7 +25,7 @@ export interface Balances {
   readonly latestPosting: number | null;
 }
 
-const OTHER_COLUMNS = 'period, type, status, amount, remaining, starts_at, ends_at, validity_days';
+const OTHER_COLUMNS = 'period, type, status, amount, remaining, held, starts_at, ends_at, validity_days';
 export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 
 /** `ends_at` of the row of an end user itself, which sorts after all of its cycles. */
@@ -35,7 +38,7 @@ const INTERNED = new Map<string, never>(
 
 /** The cycle as stored, without checks: the audit reports wrong values, and all other callers assert. */
 export function cycleOf(row: Row): Cycle {
-  const [id, period, type, status, amount, remaining, start, end, validityDays] = row;
+  const [id, period, type, status, amount, remaining, held, start, end, validityDays] = row;
   return {
     id: typeof id === 'string' ? uuidOfHex(id) : uuidOf(id as Uint8Array),
     period: Number(period),
@@ -43,6 +46,7 @@ export function cycleOf(row: Row): Cycle {
     status: INTERNED.get(status as CycleStatus) ?? (status as CycleStatus),
     amount: Number(amount),
     remaining: Number(remaining),
+    held: Number(held),
     start: Number(start),
     end: Number(end),
     validityDays: Number(validityDays),
@@ -51,7 +55,7 @@ export function cycleOf(row: Row): Cycle {
 
 export interface Replayed {
   readonly stored: Balances;
-  /** Has all cycles of `stored`, including those that have ended. */
+  /** Includes all cycles of `stored`, also ended ones. */
   readonly current: Balances;
 }
 
@@ -113,8 +117,8 @@ export class EndUserReader {
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    const { state, latestPosting } = folded(kept, postings);
-    return { state: liveState(state, now), latestPosting };
+    // A new posting may be earlier than a previous read, which dropped all cycles that had ended.
+    return foldedAt(now, kept, postings);
   }
 
   #take(user: EndUserKey): Balances | null {
@@ -123,32 +127,32 @@ export class EndUserReader {
     const kept = this.#kept.get(key);
     if (kept === undefined) return null;
     this.#kept.delete(key);
-    this.#keptCycles -= kept.state.cycles.length;
+    this.#keptCycles -= sizeOf(kept.state);
     return kept;
   }
 
   #keep(user: EndUserKey, balances: Balances): Balances {
-    const { length } = balances.state.cycles;
-    if (length < MANY_CYCLES) return balances;
+    const size = sizeOf(balances.state);
+    if (size < MANY_CYCLES) return balances;
     this.#kept.set(endUserText(user), balances);
-    this.#keptCycles += length;
+    this.#keptCycles += size;
     for (const [key, { state }] of this.#kept) {
       if (this.#keptCycles <= KEPT_CYCLES_MAX) break;
       this.#kept.delete(key);
-      this.#keptCycles -= state.cycles.length;
+      this.#keptCycles -= sizeOf(state);
     }
     return balances;
   }
 }
 
-/** Skips postings to cycles that have ended by `now`, because those cycles were not loaded. */
+/** Applies postings, except to ended cycles that are no longer in the state. Changes of holds are always applied. */
 function foldedAt(now: Instant, from: Balances, postings: readonly NumberedPosting[]): Balances {
-  const known = new Set(from.state.cycles.map(({ id }) => id));
-  const counted = postings.filter(({ posting: { cycleId, terms, expiresAt } }) => {
-    if (terms !== null) known.add(cycleId);
-    const isKnown = known.has(cycleId);
-    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is loaded');
-    return isKnown;
+  const known = new Map<TransactionId, boolean>();
+  const counted = postings.filter(({ posting: { cycleId, terms, expiresAt, held } }) => {
+    const isKnown = terms !== null || (known.get(cycleId) ?? from.state.cycles.some(({ id }) => id === cycleId));
+    known.set(cycleId, isKnown);
+    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is there');
+    return isKnown || held !== 0;
   });
   const { state } = folded(from, counted);
   return { state: liveState(state, now), latestPosting: postings.at(-1)?.number ?? from.latestPosting };
@@ -171,10 +175,9 @@ class BalanceReader {
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    // Reading a blob creates an array outside of the heap; reading its hexadecimal digits does not.
-    const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting`;
-    // The first SELECT reads the cycles that have not ended, and the second one the cycle that is due to renew:
-    // together, `isLive`.
+    // Read as hexadecimal digits, since each blob creates an array outside of the heap.
+    const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds`;
+    // The first part selects the cycles that have not ended, and the second part the cycle that is due to renew.
     this.#live = prepare(
       db,
       `SELECT ${columns} FROM balances WHERE account = ?1 AND end_user = ?2 AND ends_at > ?3
@@ -191,9 +194,10 @@ class BalanceReader {
   /** Reads the cycles that are live at `now`. */
   read({ account, endUser }: EndUserKey, now: Instant): Balances {
     let latestPosting: number | null = null;
+    let holds: readonly Hold[] = EMPTY_STATE.holds;
     const cycles: Cycle[] = [];
     for (const row of this.#live.all(account, this.#endUser.of(endUser), now)) {
-      const latest = row.at(-1);
+      const latest = row.at(-2);
       if (latest === null) {
         const cycle = cycleOf(row);
         assertReadable(cycle);
@@ -201,10 +205,11 @@ class BalanceReader {
       } else {
         assert(latestPosting === null, 'an end user has one row of its own');
         latestPosting = latest as number;
+        holds = holdsOfText(row.at(-1) as string | null);
       }
     }
-    // `slice` makes a copy of the exact length: an array that grows by `push` has room for 17 elements.
-    return { state: { cycles: inBurnOrder(cycles).slice() }, latestPosting };
+    // A copy takes less memory: an array that has grown by `push` has room for 17 elements.
+    return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
   }
 
   /** The latest posting that the stored balances count. */

@@ -18,7 +18,7 @@ const MIGRATIONS: readonly string[] = [`${ledgerSchema}${accountSchema({ instant
 /**
  * The schema version that the first migration creates. Files with lower versions were created before the first release.
  */
-const SCHEMA_FIRST = 11;
+const SCHEMA_FIRST = 13;
 
 /** The schema version that this release of Scrip uses. */
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
@@ -32,8 +32,8 @@ const SYNCHRONOUS_FULL = 2;
 export const BUSY_TIMEOUT_MS = 5_000;
 
 /**
- * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. `scrip verify` checks larger
- * ones.
+ * Files up to this size are checked page by page at start, which takes about 5 ms per MiB. `scrip verify` checks
+ * larger files.
  */
 const START_CHECK_BYTES_MAX = 32 * 2 ** 20;
 
@@ -66,7 +66,7 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   }
 }
 
-class LedgerInUse extends CannotOpen {
+export class LedgerInUse extends CannotOpen {
   constructor(file: string) {
     super(
       `${file} is in use by another Scrip process; stop that one first, or use PostgreSQL to run several on one ledger.`,
@@ -77,8 +77,8 @@ class LedgerInUse extends CannotOpen {
 /**
  * Opens the file, and creates or migrates it if needed.
  *
- * @param isLocked whether the caller holds the lock. If not, a migration takes it, since no server may be running on
- * the file during a migration.
+ * @param isLocked whether the caller holds the lock. If not, a migration takes the lock, since no server may be
+ * running on the file during a migration.
  */
 export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
   refuseWithoutFolder(file);
@@ -103,8 +103,8 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
 }
 
 /**
- * Migrates under the lock. A starting server takes the lock before it migrates and holds it until it ends, so this
- * checks the schema again while it waits for the lock.
+ * Migrates under the lock. A server that starts meanwhile migrates the file and holds the lock until it stops. So this
+ * function checks the schema again while it waits for the lock.
  *
  * @throws CannotOpen if a server keeps running on the file with an older schema
  */
@@ -124,8 +124,8 @@ function migrateAlone(db: DatabaseSync, file: string): void {
 /**
  * Checkpoints the write-ahead log into the file, and truncates it.
  *
- * After a failed fsync, a kernel may mark the pages as clean. A process that starts later may then read a commit from
- * the page cache that is not on disk and that no later fsync writes. A power failure would lose this commit and all
+ * After a failed fsync, a kernel may mark the pages as clean. A process that starts later may then read a commit that
+ * is only in the page cache, and no later fsync writes it to disk. A power failure would lose this commit and all
  * later commits in the log. The checkpoint writes everything to the database file again. It does not wait for readers
  * such as `scrip verify`: if there are any, the log is not truncated.
  */
@@ -138,8 +138,8 @@ function truncateLog(db: DatabaseSync): void {
 export function connect(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS });
   // FULL: COMMIT returns once the commit is on stable storage; on macOS this also needs fullfsync. With 40 subtractions
-  // per commit, pages of 2 KiB cost 9 % less than pages of 4 KiB. A checkpoint after every 4 MiB of log is short, and
-  // since a batch dirties few pages, costs no more in total than one after every 32 MiB.
+  // per commit, pages of 2 KiB cost 9 % less than pages of 4 KiB. Checkpoints after every 4 MiB of log are short. In
+  // total they cost no more than checkpoints after every 32 MiB, since a batch dirties few pages.
   db.exec(`
     PRAGMA page_size = 2048;
     PRAGMA cache_size = -16384;

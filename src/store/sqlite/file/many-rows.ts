@@ -1,5 +1,5 @@
-// Runs a statement for many rows at a time. A third of the cost of a single row is starting and ending the statement
-// and opening its table and indexes.
+// Runs a statement for many rows at a time. For a single row, a third of the cost is to start and end the statement and
+// to open its table and indexes.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';

@@ -1,14 +1,14 @@
 // The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECKs refuse an
 // overdraft even if the code that writes is wrong.
 //
-// The cost of a batch is mainly the number of pages that it dirties, not the fsync. So `postings` and
-// `idempotency_records` are appended to, and `balances`, which has all rows of an end user on one page, is written back
-// later (`../balances/end-user-cache.ts`).
+// The cost of a batch is mainly the number of pages that it dirties, not the fsync. So rows are only appended to
+// `postings` and `idempotency_records`. `balances` has all rows of an end user on one page, and is written back later
+// (`../balances/end-user-cache.ts`).
 
 export const ledgerSchema = `
 -- Cycles, each in its latest period, clustered by end user and end, so that the live cycles are one short range. Each
--- end user also has a row of its own, of the type 'end-user'. It sorts after the cycles, and names the latest posting
--- that they count.
+-- end user also has a row of the type 'end-user'. It sorts after the cycles, and contains the open holds and the latest
+-- posting that is counted.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -19,21 +19,27 @@ CREATE TABLE balances (
   period INTEGER CHECK (period >= 0),
   amount INTEGER CHECK (amount BETWEEN 1 AND 9007199254740991),
   remaining INTEGER CHECK (remaining BETWEEN 0 AND amount),
+  held INTEGER CHECK (held BETWEEN 0 AND remaining),
   starts_at INTEGER CHECK (starts_at BETWEEN 0 AND ends_at - 1),
   validity_days INTEGER CHECK (validity_days >= 1),
   latest_posting INTEGER,
+  -- JSON; null if there are no holds.
+  holds TEXT,
+  -- The instant of the next event: a renewal or a lapse of a hold; null if there is none.
+  due_at INTEGER,
   PRIMARY KEY (account, end_user, ends_at, cycle_id),
   CHECK (
     CASE type
       WHEN 'end-user' THEN ends_at = 9007199254740991 AND length(cycle_id) = 0 AND latest_posting IS NOT NULL
-      ELSE ends_at <= 253402300799999 AND length(cycle_id) = 16 AND latest_posting IS NULL
-        AND status IS NOT NULL AND period + amount + remaining + starts_at + validity_days IS NOT NULL
+      ELSE ends_at <= 253402300799999 AND length(cycle_id) = 16
+        AND coalesce(latest_posting, holds, due_at) IS NULL
+        AND status IS NOT NULL AND period + amount + remaining + held + starts_at + validity_days IS NOT NULL
     END
   )
 ) STRICT, WITHOUT ROWID;
 
 CREATE UNIQUE INDEX one_active_cycle ON balances (account, end_user) WHERE type = 'recurring' AND status = 'active';
-CREATE INDEX renewals_due ON balances (ends_at) WHERE type = 'recurring' AND status = 'active';
+CREATE INDEX due ON balances (due_at) WHERE due_at IS NOT NULL;
 
 -- The journal, in write order. Each posting refers to the previous one of the same end user, so that the history of an
 -- end user is read backwards from its latest posting.
@@ -45,35 +51,56 @@ CREATE TABLE postings (
   transaction_id BLOB NOT NULL CHECK (length(transaction_id) = 16),
   cycle_id BLOB NOT NULL CHECK (length(cycle_id) = 16),
   period INTEGER NOT NULL CHECK (period >= 0),
-  kind TEXT NOT NULL CHECK (kind IN ('add', 'start-cycle', 'renew', 'subtract', 'stop-cycle')),
-  amount INTEGER NOT NULL CHECK (
-    CASE kind WHEN 'subtract' THEN amount < 0 WHEN 'stop-cycle' THEN amount = 0 ELSE amount > 0 END
-  ),
+  kind TEXT NOT NULL,
+  amount INTEGER NOT NULL,
+  -- The change of the held credits of the cycle.
+  held INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
-  expires_at INTEGER NOT NULL CHECK (expires_at > created_at),
+  expires_at INTEGER NOT NULL,
   actor TEXT NOT NULL CHECK (actor <> ''),
   note TEXT CHECK (length(note) BETWEEN 1 AND 500),
   -- The terms, if the posting opens a cycle or a period.
   cycle_type TEXT CHECK (cycle_type IN ('one-time', 'recurring')),
   validity_days INTEGER CHECK (validity_days >= 1),
-  CHECK ((cycle_type IS NULL) = (validity_days IS NULL))
+  -- The hold that is closed, or the transaction that is refunded.
+  reference BLOB CHECK (length(reference) = 16),
+  hold_expires_at INTEGER CHECK (hold_expires_at > created_at),
+  CHECK ((cycle_type IS NULL) = (validity_days IS NULL)),
+  CHECK (
+    CASE kind
+      WHEN 'subtract' THEN amount < 0 AND held = 0
+      WHEN 'stop-cycle' THEN amount = 0 AND held = 0
+      WHEN 'hold' THEN amount = 0 AND held > 0
+      WHEN 'capture' THEN amount <= 0 AND held <= 0 AND amount + held < 0
+      WHEN 'release' THEN amount = 0 AND held < 0
+      WHEN 'lapse' THEN amount = 0 AND held < 0
+      ELSE kind IN ('add', 'start-cycle', 'renew', 'refund') AND amount > 0 AND held = 0
+    END
+  ),
+  -- Only closing a hold or refunding a transaction is possible after the end of a period.
+  CHECK (expires_at > created_at OR kind IN ('capture', 'release', 'lapse', 'refund')),
+  CHECK ((reference IS NOT NULL) = (kind IN ('capture', 'release', 'lapse', 'refund'))),
+  CHECK ((hold_expires_at IS NOT NULL) = (kind = 'hold'))
 ) STRICT;
 
--- All postings up to this one are counted in balances. Later ones may be counted too: see the row of each end user.
+CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
+
+-- All postings up to this one are counted in balances. Later postings may be counted, too: see the row of each end
+-- user.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   posting INTEGER NOT NULL CHECK (posting >= 0)
 ) STRICT;
 INSERT INTO flushed (only, posting) VALUES (1, 0);
 
--- The state of an end user after some of its transactions. Earlier balances are computed from a snapshot, and old
--- transactions are found with it.
+-- Snapshots: the state of an end user after some of its transactions. Balances at past instants are computed from them,
+-- and old transactions are found with them. A waypoint only serves to find transactions, so its state is null.
 CREATE TABLE snapshots (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
   transaction_id BLOB NOT NULL CHECK (length(transaction_id) = 16),
   posting INTEGER NOT NULL,
-  state TEXT NOT NULL,
+  state TEXT,
   PRIMARY KEY (account, end_user, transaction_id)
 ) STRICT, WITHOUT ROWID;
 
@@ -96,13 +123,15 @@ CREATE TABLE idempotency_records (
   key TEXT NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
   request TEXT NOT NULL,
   request_id TEXT NOT NULL,
-  -- JSON; null for an accepted request without a cycle to return.
+  -- Null if there is no transaction, as for a refusal.
+  transaction_id BLOB CHECK (length(transaction_id) = 16),
+  -- JSON; null if the request was accepted and the outcome has no further data.
   outcome TEXT,
   recorded_at INTEGER NOT NULL
 ) STRICT;
 
--- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` are not in it yet; memory
--- has them.
+-- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` are not in it yet,
+-- but in memory.
 CREATE TABLE idempotency_index (
   hash INTEGER NOT NULL,
   record INTEGER NOT NULL,
@@ -115,6 +144,17 @@ CREATE TABLE idempotency_indexed (
   seed BLOB NOT NULL CHECK (length(seed) = 16)
 ) STRICT;
 INSERT INTO idempotency_indexed (only, record, seed) VALUES (1, 0, randomblob(16));
+
+-- Batches that \`scrip import\` has queued for a running server, at most one for each import. JSON. The outcomes are
+-- stored with the grants, for \`scrip import\` to read.
+CREATE TABLE import_batches (
+  import_id INTEGER PRIMARY KEY,
+  from_row INTEGER NOT NULL,
+  to_row INTEGER NOT NULL,
+  commands TEXT NOT NULL,
+  queued_at INTEGER NOT NULL,
+  outcomes TEXT
+) STRICT;
 
 -- The last posting that each consumer of the feed has counted. The consumers are 'totals' and 'end-users'.
 CREATE TABLE feed_positions (

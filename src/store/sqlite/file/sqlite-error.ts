@@ -1,4 +1,4 @@
-// The faults that SQLite's result codes stand for: https://sqlite.org/rescode.html
+// Converts SQLite's result codes to faults: https://sqlite.org/rescode.html
 
 import { AssertionError } from 'node:assert';
 import { StoreFault } from '../../store-fault.ts';
@@ -21,7 +21,7 @@ export function sqliteCode(error: unknown): number | null {
 
 /**
  * The fault for an error before COMMIT. An invariant violation or a damaged file stops the ledger. Any other error
- * comes from outside, and nothing happened, since the transaction is rolled back.
+ * has an external cause, and nothing was changed, since the transaction is rolled back.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

@@ -6,13 +6,18 @@ export type Row = readonly SQLOutputValue[];
 
 export type Parameter = number | string | Uint8Array | null;
 
-/** Node's `StatementSync` after `setReturnArrays`, for which it has no type. */
+/** A `StatementSync` after `setReturnArrays`. Node has no type for it. */
 export interface Statement {
   all(...parameters: readonly Parameter[]): readonly Row[];
   get(...parameters: readonly Parameter[]): Row | undefined;
   iterate(...parameters: readonly Parameter[]): IterableIterator<Row>;
   run(...parameters: readonly Parameter[]): { readonly changes: number | bigint };
   setReadBigInts(enabled: boolean): void;
+}
+
+/** The values as the parameters `$1`, `$2` and so on of a statement, as in PostgreSQL. */
+export function named(values: readonly (string | number | null)[]): Record<string, string | number | null> {
+  return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
 }
 
 export function prepare(db: DatabaseSync, sql: string): Statement {

@@ -14,9 +14,9 @@ export function bytesOf(uuid: string): Uint8Array {
 }
 
 /**
- * A reusable buffer for a UUID parameter. SQLite copies it when the statement runs, so it can then be used for the next
- * UUID. A new array for each UUID would cost memory outside of the heap, and take longer than the insertion of the
- * posting.
+ * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs, and the buffer can then be
+ * used for the next UUID. A new array for each UUID would cost memory outside of the heap, and take longer than
+ * inserting the posting.
  */
 export class UuidParameter {
   readonly #bytes = new Uint8Array(BYTES);

@@ -32,8 +32,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * How many transactions of the busy writer may pass before all other writes are done: mostly 5 to 20. With SQLite's own
- * busy handler hundreds pass, and it gives up after 250.
+ * The busy writer may make this many transactions before all other writes are done. It mostly makes 5 to 20. With
+ * SQLite's own busy handler it makes hundreds: the other writes time out after 250.
  */
 const TRANSACTIONS_MAX = 120;
 

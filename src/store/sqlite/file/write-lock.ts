@@ -20,8 +20,7 @@ export function beginToWrite(db: DatabaseSync): void {
 }
 
 /**
- * Runs a statement that is a transaction by itself. A statement that fails because the lock is busy has done nothing,
- * and is run again.
+ * Runs a statement that is a transaction by itself. If the lock is busy, the statement has no effect and is run again.
  */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;
@@ -46,6 +45,22 @@ export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
   beginToWrite(db);
   try {
     const result = work();
+    db.exec('COMMIT');
+    return result;
+  } catch (error) {
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/**
+ * Runs `work` in a write transaction. `work` may only await promises that are already settled, so that it holds the
+ * write lock only briefly.
+ */
+export async function transactAsync<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
+  beginToWrite(db);
+  try {
+    const result = await work();
     db.exec('COMMIT');
     return result;
   } catch (error) {

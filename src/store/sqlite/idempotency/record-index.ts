@@ -136,7 +136,9 @@ export class RecordIndex {
     if (progress >= 1) this.#beginRun();
   }
 
-  /** Called after records of this retention were deleted up to `through`, `count` of them since the last call. */
+  /**
+   * Must be called after the records of a retention up to `through` were deleted: `count` records since the last call.
+   */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);
     this.#expired += count;

@@ -12,7 +12,7 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
 import { RecordIndex } from './record-index.ts';
 
-export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, outcome, recorded_at';
+export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, transaction_id, outcome, recorded_at';
 
 /** The most records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
@@ -33,7 +33,7 @@ export class RecordTable {
   readonly #seed: string;
   /** The hashes of the keys of the latest loaded batch, by record name. */
   readonly #hashes = new Map<string, number>();
-  /** The number of the next record is twice this, plus one for a grant. */
+  /** The number of the next record is twice this value, plus one for a grant. */
   #sequence: number;
   /** The last record that each sweep has processed. */
   readonly #swept = { grants: 0, others: 0 };
@@ -41,7 +41,7 @@ export class RecordTable {
   constructor(db: DatabaseSync, runMax?: number) {
     this.#insert = new ManyRows(
       db,
-      9,
+      10,
       (rows) => `INSERT INTO idempotency_records (record, hash, ${RECORD_COLUMNS}) VALUES ${rows}`,
     );
     this.#get = prepare(db, `SELECT ${RECORD_COLUMNS} FROM idempotency_records WHERE record = ?`);
@@ -74,12 +74,14 @@ export class RecordTable {
 
   insert(records: readonly IdempotencyRecord[]): void {
     for (const record of records) {
-      const { account, endUser, key, request, requestId, outcome, recordedAt } = record;
+      const { account, endUser, key, request, requestId, recordedAt } = record;
+      const { transactionId, outcome } = storedOutcome(record.outcome);
       const number = 2 * this.#sequence++ + (isGrant(record) ? 1 : 0);
       const name = nameOf(record);
       const hash = this.#hashes.get(name) ?? hashOf(this.#seed, name);
       const user = this.#insert.uuid(endUser);
-      this.#insert.add(number, hash, account, user, key, request, requestId, storedOutcome(outcome), recordedAt);
+      const transaction = transactionId === null ? null : this.#insert.uuid(transactionId);
+      this.#insert.add(number, hash, account, user, key, request, requestId, transaction, outcome, recordedAt);
       this.#index.add(hash, number);
     }
     this.#insert.flush();
@@ -91,7 +93,7 @@ export class RecordTable {
     const retention = grants ? 'grants' : 'others';
     const after = this.#swept[retention];
     const rows = this.#oldest.all(after, SWEPT_MAX) as readonly (readonly [record: number, at: Instant])[];
-    // Records are in the order of their instants, so no remaining record is older than a swept one.
+    // Rows are in the order of their instants, so all rows up to this one have expired.
     const expired = rows.findLast(([, at]) => at < before)?.[0];
     if (expired === undefined) return { deleted: 0, isMore: false };
     const deleted = Number(this.#delete.run(after, expired, grants ? 1 : 0).changes);
@@ -106,14 +108,16 @@ export function hashOf(seed: string, name: string): number {
   return hash('sha256', seed + name, 'buffer').readUInt32BE(0) >>> 1;
 }
 
-export function recordOf([account, endUser, key, request, requestId, outcome, recordedAt]: Row): IdempotencyRecord {
+export function recordOf(row: Row): IdempotencyRecord {
+  const [account, endUser, key, request, requestId, transaction, outcome, recordedAt] = row;
+  const transactionId = transaction === null ? null : uuidOf(transaction as Uint8Array);
   return {
     account: account as number,
     endUser: uuidOf(endUser as Uint8Array),
     key: key as string,
     request: request as string,
     requestId: requestId as string,
-    outcome: outcomeOf(outcome as string | null),
+    outcome: outcomeOf({ transactionId, outcome: outcome as string | null }),
     recordedAt: recordedAt as number,
   };
 }

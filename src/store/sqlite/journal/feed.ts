@@ -12,7 +12,9 @@ import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns } from './posting-ro
 
 /** The number of postings in a part, which take about 3 ms to read. */
 const PART_MAX = 1_024;
-/** The number of postings in memory at a time. More of them live longer and make garbage collection slower. */
+/**
+ * The number of postings in memory at a time. With more, garbage collection is slower, because they live longer.
+ */
 const PIECE_MAX = 128;
 
 export const POSITION = 'SELECT posting FROM feed_positions WHERE consumer = ?';
@@ -37,8 +39,8 @@ export class FeedReader {
   readonly #attempt: Attempt;
 
   /**
-   * @param attempt runs each read of the ledger and handles its errors; an error of a consumer is not a fault of the
-   * ledger
+   * @param attempt runs each read of the ledger and handles its errors; errors thrown by consumers bypass it, because they
+   * are not faults of the ledger
    */
   constructor(db: DatabaseSync, attempt: Attempt) {
     this.#attempt = attempt;
@@ -63,7 +65,7 @@ export class FeedReader {
     }
   }
 
-  /** Leaves out the last transaction of a full part, which may continue after it. */
+  /** Leaves out the last transaction of a full part, since more of its postings may follow. */
   *#wholeTransactions(after: number, max: number, read: { rows: number; through: number }): Generator<FeedPosting> {
     let transaction: FeedRow[] = [];
     const finish = () => {

@@ -2,9 +2,9 @@
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
-import type { CycleTerms, Posting } from '../../../ledger/posting.ts';
+import type { Posting } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
-import { isSnapshotDue, stateText } from '../../state-text.ts';
+import { isSnapshotDue, isWaypointDue, stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
 import { type Parameter, prepare, type Statement } from '../file/statements.ts';
 import { POSTING_COLUMN_COUNT, POSTING_COLUMNS } from './posting-rows.ts';
@@ -54,9 +54,11 @@ export class JournalWriter {
       this.#postings.add(number, latest, account, uuid(endUser), ...postingValues(posting, uuid));
       latest = number;
     }
-    const { transactionId, createdAt } = postings.at(-1) as Posting;
-    if (isSnapshotDue(postings, after))
-      this.#insertSnapshot.run(account, uuid(endUser), uuid(transactionId), latest, stateText(after, createdAt));
+    if (isWaypointDue(postings)) {
+      const { transactionId, createdAt } = postings.at(-1) as Posting;
+      const state = isSnapshotDue(postings, after) ? stateText(after, createdAt) : null;
+      this.#insertSnapshot.run(account, uuid(endUser), uuid(transactionId), latest, state);
+    }
     return latest as number;
   }
 
@@ -67,19 +69,22 @@ export class JournalWriter {
 
 /** The values of `POSTING_COLUMNS`. */
 function postingValues(posting: Posting, uuid: (text: string) => Uint8Array): Parameter[] {
-  const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note } = posting;
-  const terms: CycleTerms | null = posting.terms;
+  const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note } = posting;
+  const { terms, reference, holdExpiresAt } = posting;
   const ids = [uuid(transactionId), uuid(cycleId)];
   return [
     ...ids,
     period,
     kind,
     amount,
+    held,
     createdAt,
     expiresAt,
     actor,
     note,
     terms?.type ?? null,
     terms?.validityDays ?? null,
+    reference === null ? null : uuid(reference),
+    holdExpiresAt,
   ];
 }

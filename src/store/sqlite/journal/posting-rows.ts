@@ -12,13 +12,18 @@ const NAMES = [
   'period',
   'kind',
   'amount',
+  'held',
   'created_at',
   'expires_at',
   'actor',
   'note',
   'cycle_type',
   'validity_days',
+  'reference',
+  'hold_expires_at',
 ];
+
+const IDS = new Set(['transaction_id', 'cycle_id', 'reference']);
 
 export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
@@ -28,23 +33,27 @@ export const POSTING_COLUMN_COUNT = NAMES.length;
  * the heap.
  */
 export function postingColumns(table: string): string {
-  return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
+  return NAMES.map((name) => (IDS.has(name) ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
 
 /** @param row begins with the columns above */
 export function postingOf(row: Row): Posting {
-  const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, type, validityDays] = row;
+  const [transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, ...others] = row;
+  const [type, validityDays, reference, holdExpiresAt] = others;
   return {
     transactionId: uuidIn(transactionId),
     cycleId: uuidIn(cycleId),
     period: Number(period),
     kind: kind as PostingKind,
     amount: Number(amount),
+    held: Number(held),
     createdAt: Number(createdAt),
     expiresAt: Number(expiresAt),
     actor: actor as string,
     note: note as string | null,
     terms: type === null ? null : { type: type as CycleType, validityDays: Number(validityDays) },
+    reference: referenceIn(reference),
+    holdExpiresAt: holdExpiresAt === null ? null : Number(holdExpiresAt),
   };
 }
 
@@ -54,6 +63,7 @@ export class PostingOfRow implements Posting {
   readonly period: number;
   readonly kind: PostingKind;
   readonly amount: number;
+  readonly held: number;
   readonly createdAt: number;
   readonly expiresAt: number;
   readonly actor: string;
@@ -61,11 +71,12 @@ export class PostingOfRow implements Posting {
 
   /** @param row begins with the columns above */
   constructor(row: Row) {
-    const [, , period, kind, amount, createdAt, expiresAt, actor, note] = row;
+    const [, , period, kind, amount, held, createdAt, expiresAt, actor, note] = row;
     this.#row = row;
     this.period = Number(period);
     this.kind = kind as PostingKind;
     this.amount = Number(amount);
+    this.held = Number(held);
     this.createdAt = Number(createdAt);
     this.expiresAt = Number(expiresAt);
     this.actor = actor as string;
@@ -83,6 +94,19 @@ export class PostingOfRow implements Posting {
   get terms(): Posting['terms'] {
     return postingOf(this.#row).terms;
   }
+
+  get reference(): Posting['reference'] {
+    return postingOf(this.#row).reference;
+  }
+
+  get holdExpiresAt(): Posting['holdExpiresAt'] {
+    return postingOf(this.#row).holdExpiresAt;
+  }
+}
+
+/** The `hex()` of a null is an empty string. */
+function referenceIn(value: SQLOutputValue | undefined): string | null {
+  return value === null || value === '' ? null : uuidIn(value);
 }
 
 function uuidIn(value: SQLOutputValue | undefined): string {

@@ -1,5 +1,4 @@
-// Reads the snapshots of a ledger file. They shorten the way to the state of an end user at an earlier instant, and to
-// its old postings.
+// Reads the snapshots of a ledger file. They serve to compute past states of an end user and to find its old postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -15,20 +14,24 @@ export interface Snapshot {
   readonly state: EndUserState;
 }
 
-/** Relies on the order of ids: the times of an end user never go backwards, so its ids ascend. */
+/** Sorts before all ids. */
+const NO_BYTES = new Uint8Array();
+
+/** Relies on ascending transaction ids of each end user: the times of an end user never go backwards. */
 export class SnapshotReader {
-  readonly #before: Statement;
+  readonly #between: Statement;
   readonly #notBefore: Statement;
   readonly #walk: Statement;
 
   constructor(db: DatabaseSync) {
     const own = 'FROM snapshots WHERE account = ? AND end_user = ?';
-    this.#before = prepare(
+    this.#between = prepare(
       db,
-      `SELECT posting, state ${own} AND transaction_id < ? ORDER BY transaction_id DESC LIMIT 1`,
+      `SELECT posting, state ${own} AND transaction_id > ? AND transaction_id <= ? AND state IS NOT NULL
+       ORDER BY transaction_id DESC LIMIT 1`,
     );
     this.#notBefore = prepare(db, `SELECT posting ${own} AND transaction_id >= ? ORDER BY transaction_id LIMIT 1`);
-    // Walks in SQL, where a skipped row costs less. The walk ends if a link does not lead backwards.
+    // Follows the links in SQL, where a skipped row costs less. Stops at a link that does not lead backwards.
     this.#walk = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous, transaction_id) AS (
@@ -41,15 +44,15 @@ export class SnapshotReader {
     );
   }
 
-  /** The latest snapshot of a transaction before `id`; null if there is none. */
-  before({ account, endUser }: EndUserKey, id: TransactionId): Snapshot | null {
-    const row = this.#before.get(account, bytesOf(endUser), bytesOf(id));
+  /** The latest snapshot taken at a transaction later than `after` and not later than `last`; null if there is none. */
+  between({ account, endUser }: EndUserKey, after: TransactionId | null, last: TransactionId): Snapshot | null {
+    const row = this.#between.get(account, bytesOf(endUser), after === null ? NO_BYTES : bytesOf(after), bytesOf(last));
     return row === undefined ? null : { posting: Number(row[0]), state: stateOfText(row[1] as string) };
   }
 
   /**
    * @param latest the latest posting of the end user that the caller sees; later postings are skipped
-   * @returns the last posting of the transaction `last`, or else of the transaction before it; null if there is none
+   * @returns the last posting of the transactions up to `last`; null if there is none
    */
   postingOf({ account, endUser }: EndUserKey, latest: number | null, last: TransactionId): number | null {
     if (latest === null) return null;

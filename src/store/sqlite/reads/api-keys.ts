@@ -5,7 +5,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { KeyStore } from '../../key-store.ts';
 import { type KeyRow, type RunStatement, SqlKeyStore } from '../../sql-key-store.ts';
 import { faultOf } from '../file/sqlite-error.ts';
-import { beginToWrite, withWriteLock } from '../file/write-lock.ts';
+import { named } from '../file/statements.ts';
+import { transactAsync, withWriteLock } from '../file/write-lock.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 
 /**
@@ -20,12 +21,11 @@ export function sqliteKeyStore(
   const run: RunStatement = async (sql, values) => {
     const statement = db.prepare(sql);
     statement.setReturnArrays(true);
-    const named = Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
-    const rows = () => statement.all(named) as unknown as readonly KeyRow[];
+    const rows = () => statement.all(named(values)) as unknown as readonly KeyRow[];
     return sql.startsWith('SELECT') ? rows() : withWriteLock(db, rows);
   };
-  // One at a time: a second transaction would block the thread while it waits for the write lock, and so the first one
-  // could not end.
+  // Only one transaction runs at a time. A second one would block the thread while it waits for the write lock, so the
+  // first one could not end.
   let latest: Promise<unknown> = Promise.resolve();
   const inTurn = <Result>(work: () => Promise<Result>): Promise<Result> => {
     const result = latest.then(work).catch((error) => {
@@ -38,20 +38,7 @@ export function sqliteKeyStore(
     schema: 'main',
     run: (sql, values) => inTurn(() => run(sql, values)),
     now: async () => clock.peek(),
-    transact: (work) => inTurn(() => transact(db, () => work(run))),
+    transact: (work) => inTurn(() => transactAsync(db, () => work(run))),
     recordUses,
   });
-}
-
-/** `work` only awaits promises that are already settled, so the write lock is held only briefly. */
-async function transact<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
-  beginToWrite(db);
-  try {
-    const result = await work();
-    db.exec('COMMIT');
-    return result;
-  } catch (error) {
-    if (db.isTransaction) db.exec('ROLLBACK');
-    throw error;
-  }
 }

@@ -1,28 +1,15 @@
 // The reads of the console from a ledger file.
 
-import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import type { Posting, PostingKind } from '../../../ledger/posting.ts';
-import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { type Posting, type PostingKind, transactionOf } from '../../../ledger/posting.ts';
 import {
   type AccountTransaction,
   assertLimit,
-  CHART_CYCLES_MAX,
-  CHART_POSTINGS_MAX,
-  type ChartHistory,
   type ConsoleStore,
-  cyclesToName,
-  HISTORY_POSTINGS_MAX,
-  type HistoryPage,
-  type HistoryRequest,
-  type HistoryTransaction,
-  historyTransactionOf,
-  type Opening,
   type Overview,
   type OverviewRequest,
   overviewOf,
   overviewStart,
-  wholeTransactions,
 } from '../../console-store.ts';
 import {
   type EndUserPage,
@@ -33,14 +20,11 @@ import {
   pageOf,
 } from '../../end-user-lists.ts';
 import type { EndUserCounts } from '../../end-user-summaries.ts';
-import type { LoadedEndUser } from '../../ledger-store.ts';
-import { InvalidCursor } from '../../store-fault.ts';
+import { wholeTransactions } from '../../transaction-history.ts';
 import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { bytesOf, uuidOfHex } from '../file/uuid.ts';
 import { END_USERS } from '../journal/summaries.ts';
 import type { SqliteLedgerStore } from './ledger-store.ts';
-
-const POSTING_NUMBER = /^[1-9]\d{0,14}$/;
 
 export class SqliteConsoleStore implements ConsoleStore {
   readonly #ledger: SqliteLedgerStore;
@@ -106,67 +90,10 @@ export class SqliteConsoleStore implements ConsoleStore {
         const postings = this.#ledger.postings.backwards(latest as number, { account, endUser });
         const [entries] = wholeTransactions(postings, ({ posting }) => posting.transactionId);
         if (entries === undefined) return [];
-        const { postings: _, ...transaction } = historyTransactionOf(postingsOf(entries));
-        return [{ ...transaction, endUser }];
+        const [first, ...others] = entries.map(({ posting }) => posting);
+        return [{ ...transactionOf([first as Posting, ...others]), endUser }];
       }),
     );
-  }
-
-  async history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
-    assertLimit(request.limit);
-    return this.#ledger.enqueue(user, () => {
-      const { now, state, latestPosting } = this.#ledger.read(user);
-      const page = this.#historyPage(user, latestPosting, request);
-      return { now, state, ...page, openings: this.#openings(user, latestPosting, page.transactions) };
-    });
-  }
-
-  #historyPage(
-    user: EndUserKey,
-    latest: number | null,
-    { from, limit, within, kind }: HistoryRequest,
-  ): Pick<HistoryPage, 'transactions' | 'next'> {
-    const newest = within === undefined ? latest : this.#ledger.snapshots.postingOf(user, latest, within.last);
-    const start = from === null ? newest : this.#startAt(from, user);
-    const transactions: HistoryTransaction[] = [];
-    let read = 0;
-    const postings = this.#ledger.postings.backwards(start, user);
-    for (const entries of wholeTransactions(postings, ({ posting }) => posting.transactionId)) {
-      const [{ number, posting }] = entries;
-      if (within !== undefined && posting.transactionId < within.first) break;
-      if (transactions.length === limit || read >= HISTORY_POSTINGS_MAX) return { transactions, next: String(number) };
-      read += entries.length;
-      if (within !== undefined && posting.transactionId > within.last) continue;
-      if (kind === undefined || posting.kind === kind) transactions.push(historyTransactionOf(postingsOf(entries)));
-    }
-    return { transactions, next: null };
-  }
-
-  /** Finds the openings by id: a cycle has the id of the transaction that opened it. */
-  #openings(
-    user: EndUserKey,
-    latest: number | null,
-    transactions: readonly HistoryTransaction[],
-  ): ReadonlyMap<TransactionId, Opening> {
-    const openings = new Map<TransactionId, Opening>();
-    for (const id of cyclesToName(transactions)) {
-      const number = this.#ledger.snapshots.postingOf(user, latest, id);
-      const [opened] = this.#ledger.postings.backwards(number, user);
-      if (opened?.posting.transactionId !== id || opened.posting.terms === null) continue;
-      const { amount, terms } = opened.posting;
-      openings.set(id, { amount, ...terms });
-    }
-    return openings;
-  }
-
-  async chartHistory(user: EndUserKey, since: Instant): Promise<ChartHistory | null> {
-    const read = () => {
-      const { now, state, latestPosting } = this.#ledger.read(user);
-      if (state.cycles.length > CHART_CYCLES_MAX) return { now, state, chart: null };
-      const history = this.#ledger.history.since(user, latestPosting, since, CHART_POSTINGS_MAX);
-      return { now, state, chart: { now, ...history } };
-    };
-    return (await this.#ledger.enqueue<LoadedEndUser & { chart: ChartHistory | null }>(user, read)).chart;
   }
 
   async overview(account: number, request: OverviewRequest): Promise<Overview> {
@@ -184,7 +111,7 @@ export class SqliteConsoleStore implements ConsoleStore {
         hour: hour as number,
         credits: BigInt(credits as string),
       }));
-      // Taken after the rows are read, so that it is not earlier than anything that they count.
+      // Take the instant after the rows are read, so that it is not earlier than anything that they count.
       const now = this.#ledger.clock.now();
       return overviewOf({ daily, expiries }, { now, asOf }, request);
     });
@@ -218,18 +145,9 @@ export class SqliteConsoleStore implements ConsoleStore {
       }
     });
   }
-
-  /** Checks a cursor: it must be the last posting of a transaction of this end user. */
-  #startAt(cursor: string, user: EndUserKey): number {
-    const number = POSTING_NUMBER.test(cursor) ? Number(cursor) : 0;
-    const [here] = this.#ledger.postings.backwards(number, user);
-    const [later] = this.#ledger.postings.backwards(number + 1, user);
-    if (here === undefined || later?.posting.transactionId === here.posting.transactionId) throw new InvalidCursor();
-    return number;
-  }
 }
 
-/** Its parameters are the account, the values of the query, and the number of rows. */
+/** The parameters of the SQL are the account, the values of the query, and the number of rows. */
 export function listSql({ condition, order }: ListQuery): string {
   return `SELECT hex(end_user), balance, expires_at, latest_activity FROM end_user_summaries
     WHERE account = ?${condition} ORDER BY ${order} LIMIT ?`;
@@ -242,10 +160,4 @@ function listedOf([digits, balance, expiresAt, latestActivity]: Row): ListedEndU
     expiresAt: expiresAt as number | null,
     latestActivity: latestActivity as number,
   };
-}
-
-type Entry = { readonly posting: Posting };
-
-function postingsOf([first, ...others]: readonly [Entry, ...Entry[]]): [Posting, ...Posting[]] {
-  return [first.posting, ...others.map(({ posting }) => posting)];
 }

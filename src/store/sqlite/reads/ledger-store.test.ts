@@ -8,7 +8,7 @@ import { oneTime, recurring, stateOf, subtract } from '../../../../test/ledger/l
 import { temporaryFile } from '../../../../test/store/temporary-ledger.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { DAY_MS } from '../../../ledger/instant.ts';
-import type { LoadedEndUser } from '../../ledger-store.ts';
+import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { StoreFault } from '../../store-fault.ts';
 import { openLedgerFile } from '../file/ledger-file.ts';
 import { LedgerClock } from '../writer/ledger-clock.ts';
@@ -71,7 +71,7 @@ class Turns {
   }
 }
 
-test('reads of end users with few cycles that are queued in one turn of the event loop run in one turn, in order', async () => {
+test('reads of end users with few cycles run together in one turn of the event loop, in the order in which they were queued', async () => {
   const turns = new Turns();
   const users = others(500);
   for (const user of users) turns.add(user, 3);
@@ -103,7 +103,7 @@ test('a failed read rejects with its own error, and the other reads of the turn 
   assert.deepEqual(await beside, { now: 0, state: stateOf() });
 });
 
-/** A store with writes that the test ends, and reads that find a cycle of one day at a given instant. */
+/** A store where the test ends the writes. Its reads find a cycle of one day, at an instant that the test sets. */
 function besideReadsOfOneCycle() {
   const { store, batches } = storeWithSlowWriter();
   const cycle = recurring({ validityDays: 1, end: recurring().start + DAY_MS });
@@ -126,7 +126,7 @@ async function severalTurns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
-test('a read waits for no write if it shows no renewal, or if the write is of another end user', async () => {
+test('a read does not wait for a write if it shows no renewal, or if the write is for another end user', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   write(ADA);
   await read(ADA, due - 1);
@@ -149,7 +149,7 @@ test('a read that shows a renewal waits for each batch of its end user, whether 
   await reading;
 });
 
-test('while the outcome of a write is unknown, reads that would show a renewal of its end user fail', async () => {
+test('while the outcome of a write is unknown, a read that would show a renewal of the same end user fails', async () => {
   const { store, read, write, due } = besideReadsOfOneCycle();
   const batch = write(ADA);
   const reading = read(ADA, due);

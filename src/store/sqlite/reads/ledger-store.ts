@@ -1,32 +1,44 @@
-// Serves a ledger file: writes go to the writer, reads to a separate connection. Keeps track of what reads must know
-// about the writer: which end users have postings that their stored balances may not count yet, and which batches are
-// in flight.
+// Serves a ledger file: writes go to the writer, reads to a separate connection. Tracks the batches in flight, and the
+// end users with postings that their stored balances may not count yet: reads depend on both.
 
+import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { type Command, type EndUserKey, isSameEndUser, type Outcome } from '../../../ledger/command.ts';
+import type { Referenced } from '../../../ledger/decide-refund.ts';
+import { POINTS_MAX } from '../../../ledger/history.ts';
+import type { Instant } from '../../../ledger/instant.ts';
 import { isSettled } from '../../../ledger/next-event.ts';
+import { sizeOf } from '../../../ledger/state.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { assertLimit } from '../../console-store.ts';
 import type { FeedConsumer, LedgerFeed } from '../../feed.ts';
 import type {
   IdempotencyRetention,
   Lanes,
   LedgerStore,
-  LoadedEndUser,
   PageRequest,
+  StatesAt,
   TransactionPage,
 } from '../../ledger-store.ts';
+import type { LoadedEndUser } from '../../loaded-end-user.ts';
 import { InvalidCursor, StoreFault } from '../../store-fault.ts';
+import { type ImportGranter, type ImportPart, settling } from '../../tools/ledger-import.ts';
+import type { HistoryPage, HistoryRequest } from '../../transaction-history.ts';
 import { EndUserReader, unflushedEndUsers } from '../balances/end-user-reader.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { uuidOf } from '../file/uuid.ts';
 import { FeedReader } from '../journal/feed.ts';
-import { HistoryReader } from '../journal/history-reader.ts';
+import { PastStates } from '../journal/past-states.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
 import { SnapshotReader } from '../journal/snapshots.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
+import { TransactionReader } from '../journal/transaction-reader.ts';
+import { ImportQueue } from '../writer/import-queue.ts';
 import type { LedgerClock } from '../writer/ledger-clock.ts';
 import type { LedgerWriter } from '../writer/ledger-writer.ts';
 import type { Written } from '../writer/writer.ts';
+import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
 /** The most cycles that are read in one turn of the event loop: about 5 ms of work. Most end users have only a few. */
@@ -40,24 +52,27 @@ interface BatchInFlight {
   isOutcomeUnknown: boolean;
 }
 
-/** @returns the number of cycles that were read */
+/** @returns the cost of the read, in cycles */
 type QueuedRead = () => number;
 
-export class SqliteLedgerStore implements LedgerStore {
+export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly lanes: Lanes = { count: 1, atOnce: 1, of: () => 0 };
   readonly feed: LedgerFeed;
   readonly db: DatabaseSync;
   readonly clock: LedgerClock;
   readonly postings: PostingReader;
-  readonly history: HistoryReader;
-  readonly snapshots: SnapshotReader;
+  readonly #snapshots: SnapshotReader;
+  readonly #transactions: TransactionReader;
+  readonly #historyPages: HistoryPages;
+  readonly #pastStates: PastStates;
   readonly #writer: LedgerWriter;
   /** Closed with the store, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
+  readonly #imports: ImportQueue;
   #endUsers: EndUserReader;
   #pending: PendingPostings;
-  /** At most three, apart from batches with an unknown outcome. */
+  /** Contains at most four batches, apart from batches with an unknown outcome. */
   readonly #inFlight = new Set<BatchInFlight>();
   readonly #queue: QueuedRead[] = [];
   #isReadScheduled = false;
@@ -79,23 +94,26 @@ export class SqliteLedgerStore implements LedgerStore {
     this.#pending = pending;
     this.#endUsers = new EndUserReader(db);
     this.postings = new PostingReader(db);
-    this.snapshots = new SnapshotReader(db);
-    this.history = new HistoryReader(this.postings, this.snapshots);
-    this.#due = prepare(
-      db,
-      `SELECT account, end_user FROM balances
-       WHERE type = 'recurring' AND status = 'active' AND ends_at <= ? ORDER BY ends_at LIMIT ?`,
-    );
+    this.#snapshots = new SnapshotReader(db);
+    this.#transactions = new TransactionReader(db);
+    this.#historyPages = new HistoryPages(this.postings, this.#snapshots, this.#transactions);
+    this.#pastStates = new PastStates(this.postings, this.#snapshots);
+    this.#due = prepare(db, 'SELECT account, end_user FROM balances WHERE due_at <= ? ORDER BY due_at LIMIT ?');
+    this.#imports = new ImportQueue(db);
     const feed = new FeedReader(db, (read) => this.attempt(read));
     this.feed = { consume: (consumer) => this.#consume(feed, consumer) };
   }
 
-  async write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]> {
+  async write(
+    commands: readonly Command[],
+    onDecided: () => void,
+    part: ImportPart | null = null,
+  ): Promise<readonly (Outcome | null)[]> {
     if (this.#broken) throw this.#broken;
     const batch: BatchInFlight = { commands, ended: null, isOutcomeUnknown: false };
     this.#inFlight.add(batch);
     try {
-      const written = await this.#writer.write(commands, onDecided);
+      const written = await this.#writer.write(commands, onDecided, part);
       this.#noteWritten(commands, written);
       this.#end(batch);
       return written.outcomes;
@@ -110,18 +128,54 @@ export class SqliteLedgerStore implements LedgerStore {
     }
   }
 
+  async grantNext(): Promise<boolean> {
+    const batch = this.attempt(() => this.#imports.next(this.clock.peek()));
+    if (batch === null) return false;
+    while ((await this.write(settling(batch.commands), () => {})).includes(null));
+    await this.write(batch.commands, () => {}, batch.part);
+    return true;
+  }
+
   load(user: EndUserKey): Promise<LoadedEndUser> {
     return this.enqueue(user, () => this.read(user));
   }
 
-  /**
-   * Postings never change, and one read of the state returns the latest posting, so the page is a consistent snapshot.
-   */
-  transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
+  /** The page is consistent with the state: it begins at the latest posting of the state, and postings never change. */
+  async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
+    const { now, state, reading, step } = await this.enqueue(user, () => {
+      const { now, state, latestPosting } = this.read(user);
+      const start = from === null ? this.#snapshots.postingOf(user, latestPosting, within.last) : Number(from);
+      const reading = transactionPage(this.postings.backwards(start, user), limit, within.first);
+      return { now, state, reading, step: reading.next() };
+    });
+    const page = step.done ? step.value : await this.#inTurns(reading);
+    return { now, state, ...page };
+  }
+
+  history(user: EndUserKey, request: HistoryRequest): Promise<HistoryPage> {
+    assertLimit(request.limit);
     return this.enqueue(user, () => {
       const { now, state, latestPosting } = this.read(user);
-      const start = from === null ? this.snapshots.postingOf(user, latestPosting, within.last) : Number(from);
-      return { now, state, ...transactionPage(this.postings.backwards(start, user), limit, within.first) };
+      return { now, state, ...this.#historyPages.page(user, latestPosting, request) };
+    });
+  }
+
+  /** Waits for the batches in flight of the end user, since their postings may be earlier than the instants. */
+  async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
+    assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
+    // Batches that are sent from here on have this instant or a later one.
+    this.clock.now();
+    for (const batch of this.#writesOf(user)) await answered(batch);
+    const { now, state, latestPosting } = await this.enqueue(user, () => this.read(user));
+    const past = instants.filter((at) => at < now);
+    const states = past.length === 0 ? [] : await this.#inTurns(this.#pastStates.at(user, latestPosting, past));
+    return { now, states: instants.map((_, index) => states[index] ?? state) };
+  }
+
+  async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
+    return this.attempt(() => {
+      const latest = this.#endUsers.latestPosting(user, this.#pending.get(user));
+      return this.#transactions.find(user, latest, id);
     });
   }
 
@@ -152,8 +206,8 @@ export class SqliteLedgerStore implements LedgerStore {
   }
 
   /**
-   * Called with a fault, and with null when the writer works again. The journal may then contain postings that were not
-   * acknowledged, so the pending postings are read from it as at a start.
+   * Called with a fault when the writer fails, and with null when it works again. The journal may then contain
+   * postings that were not acknowledged, so the pending postings are read from the journal, as at a start.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
@@ -183,7 +237,7 @@ export class SqliteLedgerStore implements LedgerStore {
         const writing = this.#inFlight.size === 0 || isSettled(state, now) ? null : this.#writingOf(user);
         if (writing === null) resolve(result);
         else void writing.then(() => this.#schedule(queued));
-        return state.cycles.length;
+        return sizeOf(state);
       } catch (error) {
         reject(error);
         return 0;
@@ -231,7 +285,25 @@ export class SqliteLedgerStore implements LedgerStore {
     });
   }
 
-  /** Called when the effects of the batch are visible to readers, or it had none. */
+  /** Runs a long read in several turns of the event loop. Each step yields its cost, in cycles. */
+  #inTurns<Result>(reading: Generator<number, Result>): Promise<Result> {
+    const { promise, resolve, reject } = Promise.withResolvers<Result>();
+    const queued = () => {
+      try {
+        const step = this.attempt(() => reading.next());
+        if (step.done) resolve(step.value);
+        else this.#schedule(queued);
+        return step.done ? 0 : step.value;
+      } catch (error) {
+        reject(error);
+        return 0;
+      }
+    };
+    this.#schedule(queued);
+    return promise;
+  }
+
+  /** Called when readers see the effects of the batch, or when the batch had none. */
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
@@ -239,14 +311,12 @@ export class SqliteLedgerStore implements LedgerStore {
 
   /** Resolves when a batch in flight with a command of this end user is answered; null if there is none. */
   #writingOf(user: EndUserKey): Promise<void> | null {
-    for (const batch of this.#inFlight) {
-      if (!batch.commands.some((command) => isSameEndUser(command, user))) continue;
-      if (batch.isOutcomeUnknown)
-        throw new StoreFault('StoreUnavailable', 'the outcome of a write of this end user is not known yet');
-      batch.ended ??= Promise.withResolvers();
-      return batch.ended.promise;
-    }
-    return null;
+    const [batch] = this.#writesOf(user);
+    return batch === undefined ? null : answered(batch);
+  }
+
+  #writesOf(user: EndUserKey): BatchInFlight[] {
+    return [...this.#inFlight].filter(({ commands }) => commands.some((command) => isSameEndUser(command, user)));
   }
 
   #schedule(...reads: readonly QueuedRead[]): void {
@@ -263,7 +333,7 @@ export class SqliteLedgerStore implements LedgerStore {
     try {
       this.db.exec('BEGIN');
     } catch {
-      // Each of the reads then fails with its own reason.
+      // Each of the reads then fails with its own error.
     }
     let cycles = 0;
     let done = 0;
@@ -282,9 +352,21 @@ export class SqliteLedgerStore implements LedgerStore {
 }
 
 /**
- * The latest posting of each end user with stored balances that may not count it yet. A reader starts there to find
- * pending postings in the journal. Has two generations, like the writer's cache: when the writer has flushed the old
- * one, it is dropped, and the young one becomes the old one.
+ * Resolves when the batch is answered.
+ *
+ * @throws StoreFault if the outcome of the batch is unknown
+ */
+function answered(batch: BatchInFlight): Promise<void> {
+  if (batch.isOutcomeUnknown)
+    throw new StoreFault('StoreUnavailable', 'the outcome of a write of this end user is not known yet');
+  batch.ended ??= Promise.withResolvers();
+  return batch.ended.promise;
+}
+
+/**
+ * The latest posting of each end user with postings that its stored balances may not count yet. Readers follow the
+ * journal backwards from there. Has two generations, like the writer's cache. When the writer has flushed the old
+ * generation, `rotate` drops it, and the young generation becomes the old one.
  */
 export class PendingPostings {
   #young: PostingsByEndUser = new Map();

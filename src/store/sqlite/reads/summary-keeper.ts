@@ -1,9 +1,10 @@
-// Summarizes end users of a ledger file. Reads the journal from the position on, and the state of each end user in it.
-// The writer then stores the summaries. A posting that is already counted in a summary is skipped, so that a busy end
-// user costs little even if the position is far behind.
+// Summarizes end users of a ledger file. Reads new postings from the journal, and the current states of their end
+// users. The writer then stores the summaries. A posting that is already counted in a summary is skipped, so that a
+// busy end user costs little even if the position is far behind.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
+import { sizeOf } from '../../../ledger/state.ts';
 import { SUMMARIZED_MAX, type SummaryKeeper, summaryOf } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOfHex } from '../file/uuid.ts';
@@ -86,7 +87,7 @@ export class SqliteSummaryKeeper implements SummaryKeeper {
     const latestActivity = Number(this.#createdAt.get(latest)?.[0]);
     return {
       summary: { ...user, ...summaryOf(state, now), latestActivity, latestPosting: latest },
-      cycles: state.cycles.length,
+      cycles: sizeOf(state),
     };
   }
 }

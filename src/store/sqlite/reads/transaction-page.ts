@@ -1,26 +1,36 @@
 // Builds a page of transactions from the postings of an end user.
 
-import { type Posting, type Transaction, transactionOf } from '../../../ledger/posting.ts';
+import { isListed, type Posting, type Transaction, transactionOf } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { TransactionPage } from '../../ledger-store.ts';
 import type { NumberedPosting } from '../journal/posting-reader.ts';
+
+type Page = Pick<TransactionPage, 'transactions' | 'next'>;
+
+/**
+ * The number of postings that are read in one step: about 2 ms. Enough for a page, unless most belong to released
+ * holds.
+ */
+const STEP_POSTINGS = 1_024;
 
 /**
  * @param postings latest first; read to the end of the page and one posting further
  * @param first transactions with ids before this one are left out
  * @returns up to `limit` whole transactions, and the cursor for the next page
  */
-export function transactionPage(
+export function* transactionPage(
   postings: Iterable<NumberedPosting>,
   limit: number,
   first: TransactionId,
-): Pick<TransactionPage, 'transactions' | 'next'> {
+): Generator<number, Page> {
   const transactions: Transaction[] = [];
   let current: [Posting, ...Posting[]] | null = null;
+  let read = 0;
   for (const { number, posting } of postings) {
     if (posting.transactionId < first) break;
-    // A stop is recorded, but it moves no credits and is not listed as a transaction.
-    if (posting.kind === 'stop-cycle') continue;
+    read += 1;
+    if (read % STEP_POSTINGS === 0) yield 2 * STEP_POSTINGS;
+    if (!isShown(posting)) continue;
     if (current !== null && current[0].transactionId === posting.transactionId) {
       current.push(posting);
       continue;
@@ -31,4 +41,9 @@ export function transactionPage(
   }
   if (current !== null) transactions.push(transactionOf(current));
   return { transactions, next: null };
+}
+
+/** Stops, holds, releases and lapses move no credits, and neither do refunds to ended cycles. */
+function isShown({ kind, createdAt, expiresAt }: Posting): boolean {
+  return isListed(kind) && (kind !== 'refund' || expiresAt > createdAt);
 }

@@ -5,10 +5,16 @@ import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
 import { audit, type Finding } from '../../../ledger/audit.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
-import type { Cycle } from '../../../ledger/cycle.ts';
+import { isActiveRecurring } from '../../../ledger/cycle.ts';
+import type { Hold } from '../../../ledger/hold.ts';
 import { nameOf } from '../../../ledger/idempotency.ts';
+import type { Instant } from '../../../ledger/instant.ts';
 import { InvariantViolation } from '../../../ledger/invariant.ts';
+import { NEVER, nextEventAt } from '../../../ledger/next-event.ts';
 import type { Posting } from '../../../ledger/posting.ts';
+import type { EndUserState } from '../../../ledger/state.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { holdsOfText } from '../../state-text.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import { CYCLE_COLUMNS, cycleOf, END_OF_TIME } from '../balances/end-user-reader.ts';
 import { SQLITE, sqliteCode } from '../file/sqlite-error.ts';
@@ -16,6 +22,7 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { hashOf, RECORD_COLUMNS, recordOf } from '../idempotency/record-table.ts';
 import { PostingReader } from '../journal/posting-reader.ts';
+import { TransactionReader } from '../journal/transaction-reader.ts';
 import { clockChecksum } from '../writer/ledger-clock.ts';
 import { type EndUserPostings, endUsersOf, OldestFirst } from './end-users.ts';
 import { SnapshotAudit } from './snapshot-audit.ts';
@@ -83,7 +90,10 @@ class FileAudit {
     for (const fault of Iterator.from(faultsOf(this.#db)).take(STORE_FAULTS_MAX)) this.fault(fault);
   }
 
-  /** A value that is not a number or too large ends only one part of the audit. */
+  /**
+   * Runs a part of the audit. If a stored value is too large or not a number, reports it and skips the rest of this
+   * part; the other parts still run.
+   */
   #attempt(what: string, work: () => void): void {
     try {
       work();
@@ -97,7 +107,8 @@ class FileAudit {
     const postingsStored = numberOf(this.#db, 'SELECT count(*) FROM postings');
     const cyclesStored = numberOf(this.#db, `SELECT count(*) FROM balances WHERE ends_at <> ${END_OF_TIME}`);
     const now = this.#auditClock(postingsStored);
-    const cycles = new CycleReader(this.#db);
+    const reader = new StoredReader(this.#db, (sentence) => this.fault(sentence));
+    const transactions = new TransactionReader(this.#db, { anyInteger: true });
     const oldestFirst = new OldestFirst(this.#db, { anyInteger: true });
     const snapshots = new SnapshotAudit(this.#db, (sentence) => this.fault(sentence));
     const summaries = new SummaryAudit(this.#db, (sentence) => this.fault(sentence));
@@ -105,8 +116,9 @@ class FileAudit {
       const { user } = endUser;
       this.total.endUsers += 1;
       const postings = snapshots.check(user, this.#counted(oldestFirst.of(endUser), postingsStored));
-      const current = this.#currentCycles(endUser, cycles);
-      const findings = [...audit({ user, cycles: current, postings }, now)];
+      const current = this.#current(endUser, reader);
+      const find = (id: TransactionId) => transactions.postingsOf(user, endUser.latest, id);
+      const findings = [...audit({ user, ...current, postings, find }, now)];
       for (const finding of findings) this.#report(finding);
       summaries.check(endUser, findings.length === 0 ? current : null, now);
     }
@@ -115,8 +127,8 @@ class FileAudit {
     const { postings } = this.total;
     if (postingsStored !== postings)
       this.fault(`${postingsStored} postings are stored, and ${postings} belong to an end user`);
-    if (cyclesStored !== cycles.read)
-      this.fault(`${cyclesStored} cycles are stored, and ${cycles.read} belong to an end user with postings`);
+    if (cyclesStored !== reader.cycles)
+      this.fault(`${cyclesStored} cycles are stored, and ${reader.cycles} belong to an end user with postings`);
   }
 
   *#counted(postings: Iterable<Posting>, of: number): Generator<Posting> {
@@ -127,19 +139,19 @@ class FileAudit {
     }
   }
 
-  /** The stored cycles with the pending postings applied. */
-  #currentCycles({ user, stored, latest }: EndUserPostings, reader: CycleReader): readonly Cycle[] {
-    const cycles = reader.of(user);
-    if (latest === stored) return cycles;
+  /** The stored state with the pending postings applied. */
+  #current({ user, stored, latest }: EndUserPostings, reader: StoredReader): EndUserState {
+    const state = reader.of(user);
+    if (latest === stored) return state;
     const pending = new PostingReader(this.#db, { anyInteger: true }).after(stored ?? 0, latest, user);
     try {
       const postings = pending.map(({ posting }) => posting);
-      return applyAll({ cycles }, postings).cycles;
+      return applyAll(state, postings);
     } catch (error) {
       if (!(error instanceof InvariantViolation)) throw error;
       const { invariant, message } = error;
       this.#report({ invariant, user, message: `a pending posting breaks the rule that ${message}` });
-      return cycles;
+      return state;
     }
   }
 
@@ -157,23 +169,52 @@ class FileAudit {
   }
 }
 
-/** Reads all stored cycles of an end user, including ended ones, without checks. */
-class CycleReader {
-  read = 0;
+/** Reads the stored cycles and holds of an end user without checking them, including ended cycles. */
+class StoredReader {
+  /** The number of cycles that were read. */
+  cycles = 0;
+  readonly #fault: (sentence: string) => void;
   readonly #cycles: Statement;
+  readonly #own: Statement;
 
-  constructor(db: DatabaseSync) {
+  constructor(db: DatabaseSync, fault: (sentence: string) => void) {
+    this.#fault = fault;
     this.#cycles = prepare(
       db,
       `SELECT ${CYCLE_COLUMNS} FROM balances WHERE account = ? AND end_user = ? AND ends_at <> ${END_OF_TIME}`,
     );
     this.#cycles.setReadBigInts(true);
+    this.#own = prepare(
+      db,
+      `SELECT holds, due_at FROM balances WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`,
+    );
+    this.#own.setReadBigInts(true);
   }
 
-  of({ account, endUser }: EndUserKey): Cycle[] {
-    const rows = this.#cycles.all(account, bytesOf(endUser));
-    this.read += rows.length;
-    return rows.map(cycleOf);
+  of(user: EndUserKey): EndUserState {
+    const key = [user.account, bytesOf(user.endUser)] as const;
+    const cycles = this.#cycles.all(...key).map(cycleOf);
+    this.cycles += cycles.length;
+    const [holds, dueAt] = this.#own.get(...key) ?? [null, null];
+    const state = { cycles, holds: this.#holdsOf(holds as string | null, user) };
+    this.#checkDue(user, state, dueAt === null ? NEVER : Number(dueAt));
+    return state;
+  }
+
+  #holdsOf(text: string | null, { account, endUser }: EndUserKey): readonly Hold[] {
+    try {
+      return holdsOfText(text);
+    } catch {
+      this.#fault(`the holds of end user ${endUser} of account ${account} cannot be read`);
+      return [];
+    }
+  }
+
+  /** Checks the due instant, by which the interval job finds end users with due events. */
+  #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
+    // Two active cycles are already reported by the audit of the end user.
+    if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
+    this.#fault(`when something is due for end user ${endUser} of account ${account} is not what its balances say`);
   }
 }
 
@@ -185,7 +226,7 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-/** A mark ahead of the journal is a fault, because the next postings would be skipped. */
+/** A mark ahead of the journal is a fault: the postings that are written next would be skipped. */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');

@@ -52,8 +52,8 @@ export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generat
 const STRETCH = 1_000;
 
 /**
- * Reads the postings of an end user oldest first, although their links lead backwards: a first pass along the links
- * remembers the last posting of each stretch; then each stretch is read into memory and reversed.
+ * Reads the postings of an end user oldest first, although their links lead backwards. A first pass follows the links
+ * and remembers the last posting of each stretch. A second pass reads each stretch into memory and reverses it.
  */
 export class OldestFirst {
   readonly #postings: PostingReader;

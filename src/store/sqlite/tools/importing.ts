@@ -1,62 +1,89 @@
-// Imports grants into a ledger file. The lock of the file is held throughout, so that no server runs on it.
+// Imports grants into a ledger file. If no other process has locked the file, the import locks it and writes to it.
+// Otherwise it queues one batch at a time for the server that runs on the file.
 
-import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
-import type { Add, Command, Outcome } from '../../../ledger/command.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Add, Outcome } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
 import type { KeyRow } from '../../sql-key-store.ts';
+import { StoreFault } from '../../store-fault.ts';
 import {
-  type ImportStep,
+  type ImportPart,
   ImportTable,
   type ImportTarget,
   type LedgerImport,
-  moveImport,
   type NewImport,
-  stepValues,
+  settling,
 } from '../../tools/ledger-import.ts';
-import { lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
-import { faultOf } from '../file/sqlite-error.ts';
+import { LedgerInUse, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
+import { faultOf, sqliteCode } from '../file/sqlite-error.ts';
+import { named } from '../file/statements.ts';
+import { transactAsync, withWriteLock } from '../file/write-lock.ts';
+import { ImportQueue, QUEUED_MS_MAX } from '../writer/import-queue.ts';
 import { LedgerClock, type WallClock } from '../writer/ledger-clock.ts';
 import { Writer } from '../writer/writer.ts';
 import { refuseMissing } from './ledger-tools.ts';
 
-const MOVE = moveImport('main');
+const POLL_MS = 2;
+
+/** Grants the rows of a part. */
+type Grant = (part: ImportPart, commands: readonly Add[]) => readonly Outcome[] | Promise<readonly Outcome[]>;
 
 /**
  * @param wall replaces the system clock in tests
- * @throws CannotOpen if there is no ledger, or a server runs on it
+ * @throws CannotOpen if there is no ledger
  */
 export function openSqliteImport(file: string, wall: WallClock = Date.now): ImportTarget {
   refuseMissing(file);
-  const lock = lockLedgerFile(file);
-  let db: DatabaseSync | null = null;
+  const opened = new DisposableStack();
   try {
-    db = openLedgerFile(file, true);
+    const lock = lockUnlessInUse(file);
+    if (lock) opened.use(lock);
+    const db = opened.use(openLedgerFile(file, lock !== null));
     refuseUnfinishedCopy(db, file);
-    return new SqliteImport(db, lock, new LedgerClock(wall), file);
+    const clock = new LedgerClock(wall);
+    if (lock === null) {
+      // Commits without a sync, to release the write lock sooner. A power failure may lose a queued batch, but no
+      // grant.
+      db.exec('PRAGMA synchronous = NORMAL');
+      return new SqliteImport(db, clock, (part, commands) => queued(db, part, commands), opened);
+    }
+    const writer = opened.adopt(new Writer(file, clock), (one) => one.close());
+    return new SqliteImport(db, clock, (part, commands) => written(writer, part, commands), opened);
   } catch (error) {
-    db?.close();
-    lock.close();
+    opened.dispose();
+    throw error;
+  }
+}
+
+function lockUnlessInUse(file: string): DatabaseSync | null {
+  try {
+    return lockLedgerFile(file, 0);
+  } catch (error) {
+    if (error instanceof LedgerInUse) return null;
     throw error;
   }
 }
 
 class SqliteImport implements ImportTarget {
   readonly #db: DatabaseSync;
-  readonly #lock: DatabaseSync;
   readonly #clock: LedgerClock;
-  readonly #writer: Writer;
+  readonly #grant: Grant;
+  readonly #opened: DisposableStack;
   readonly #table: ImportTable;
+  #latest: ImportPart = { id: 0, from: 0, to: 0, at: 0 };
 
-  constructor(db: DatabaseSync, lock: DatabaseSync, clock: LedgerClock, file: string) {
+  constructor(db: DatabaseSync, clock: LedgerClock, grant: Grant, opened: DisposableStack) {
     this.#db = db;
-    this.#lock = lock;
     this.#clock = clock;
-    this.#writer = new Writer(file, clock);
+    this.#grant = grant;
+    this.#opened = opened;
     this.#table = new ImportTable('main', async (sql, values) => run(db, sql, values));
   }
 
   async now(): Promise<Instant> {
+    const saved = this.#db.prepare('SELECT at FROM clock').get();
+    this.#clock.notBefore(Number(saved?.at ?? 0));
     return this.#clock.peek();
   }
 
@@ -68,31 +95,51 @@ class SqliteImport implements ImportTarget {
     return this.#table.ofAccount(account);
   }
 
-  /** No other process can start an import, since the file is locked. */
-  start(file: NewImport): Promise<LedgerImport> {
-    return this.#table.start(file, this.#clock.now());
+  async start(file: NewImport): Promise<LedgerImport> {
+    const now = await this.now();
+    return transactAsync(this.#db, () => this.#table.start(file, now)).catch((error) => {
+      throw faultOf(error);
+    });
   }
 
   async grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]> {
-    this.#settle(commands);
-    const { outcomes } = this.#writer.write(commands, (db, decided) => {
-      const granted = decided.filter((outcome) => outcome?.refused === null).length;
-      assert(!decided.includes(null), 'the end users have just been settled');
-      move(db, { id: one.id, from: one.done, to: one.done + rows, granted, at: this.#clock.latest() });
-    });
-    return outcomes as readonly Outcome[];
-  }
-
-  /** Stores all due renewals of the end users, in as many batches as needed. */
-  #settle(commands: readonly Command[]): void {
-    const due = commands.map(({ account, endUser }) => ({ kind: 'settle', account, endUser }) as const);
-    while (this.#writer.write(due).outcomes.includes(null));
+    this.#latest = { id: one.id, from: one.done, to: one.done + rows, at: await this.now() };
+    try {
+      return await this.#grant(this.#latest, commands);
+    } catch (error) {
+      throw sqliteCode(error) === null ? error : faultOf(error);
+    }
   }
 
   async close(): Promise<void> {
-    this.#writer.close();
-    this.#db.close();
-    this.#lock.close();
+    using _opened = this.#opened;
+    try {
+      const part = { ...this.#latest, at: await this.now() };
+      withWriteLock(this.#db, () => new ImportQueue(this.#db).clear(part));
+    } catch {
+      // A batch that stays in the queue is ignored, and the next import removes it.
+    }
+  }
+}
+
+/** Stores all due renewals of the end users first, in as many batches as needed. */
+function written(writer: Writer, part: ImportPart, commands: readonly Add[]): readonly Outcome[] {
+  while (writer.write(settling(commands)).outcomes.includes(null));
+  return writer.write(commands, part).outcomes as readonly Outcome[];
+}
+
+/** Waits until a server has granted the rows. */
+async function queued(db: DatabaseSync, part: ImportPart, commands: readonly Add[]): Promise<readonly Outcome[]> {
+  const queue = new ImportQueue(db);
+  const until = performance.now() + QUEUED_MS_MAX;
+  withWriteLock(db, () => queue.put({ part, commands }));
+  for (;;) {
+    const isLate = performance.now() > until;
+    if (isLate) withWriteLock(db, () => queue.withdraw(part));
+    const outcomes = queue.outcomes(part);
+    if (outcomes !== null) return outcomes;
+    if (isLate) throw new StoreFault('StoreUnavailable', 'no server has granted the next rows within 10 seconds');
+    await sleep(POLL_MS);
   }
 }
 
@@ -104,13 +151,4 @@ function run(db: DatabaseSync, sql: string, values: readonly (string | number | 
   } catch (error) {
     throw faultOf(error);
   }
-}
-
-function move(db: DatabaseSync, step: ImportStep): void {
-  const { changes } = db.prepare(MOVE).run(named(stepValues(step)));
-  assert(changes === 1, 'an import advances from its stored position');
-}
-
-function named(values: readonly (string | number | null)[]): Record<string, string | number | null> {
-  return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
 }

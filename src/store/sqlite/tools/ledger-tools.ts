@@ -42,8 +42,8 @@ export function refuseMissing(file: string): void {
 }
 
 /**
- * Digests up to the saved position of the clock if `through` is null. Every batch saves the clock, so this covers all
- * postings so far.
+ * If `through` is null, computes a digest up to the saved position of the clock. Every batch saves the clock, so this
+ * covers all postings so far.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

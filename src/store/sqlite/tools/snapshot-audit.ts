@@ -25,7 +25,7 @@ export class SnapshotAudit {
     this.#count = prepare(db, 'SELECT count(*) FROM snapshots');
   }
 
-  /** Yields the given postings of an end user, and compares its snapshots with the state after each of them. */
+  /** Yields the given postings of an end user, and compares its snapshots with the states that the postings lead to. */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
     const fold = new SnapshotFold(this.#snapshotsOf(user));
     for (const posting of postings) {
@@ -55,7 +55,7 @@ export class SnapshotAudit {
       this.#checked += 1;
       // A snapshot must refer to a posting of its own transaction.
       if (posted === null || uuidOf(posted as Uint8Array) !== transactionId) this.#wrong(user, transactionId);
-      snapshots.set(transactionId, state as string);
+      if (state !== null) snapshots.set(transactionId, state as string);
     }
     return snapshots;
   }

@@ -1,8 +1,8 @@
 // Compares the summaries of end users in a ledger file with their postings, one end user at a time.
 
 import type { DatabaseSync } from 'node:sqlite';
-import type { Cycle } from '../../../ledger/cycle.ts';
 import type { Instant } from '../../../ledger/instant.ts';
+import type { EndUserState } from '../../../ledger/state.ts';
 import { summaryFault, wasSummaryOf } from '../../end-user-summaries.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
@@ -34,16 +34,16 @@ export class SummaryAudit {
     this.#createdAt.setReadBigInts(true);
   }
 
-  /** @param cycles the cycles after the latest posting; null if the audit found them wrong */
-  check({ user, latest }: EndUserPostings, cycles: readonly Cycle[] | null, now: Instant): void {
+  /** @param state the state after the latest posting; null if the state itself is wrong */
+  check({ user, latest }: EndUserPostings, state: EndUserState | null, now: Instant): void {
     const row = this.#summary.get(user.account, bytesOf(user.endUser));
     if (row !== undefined) this.#read += 1;
     const [counted, balance, expires, activity] = row ?? [];
-    if (cycles === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
+    if (state === null || (Number(counted ?? 0) < latest && latest > this.#position)) return;
     const stored = { balance: Number(balance), expiresAt: expires === null ? null : Number(expires) };
     const since = Number(this.#createdAt.get(latest)?.[0]);
     const isRight =
-      Number(counted) === latest && Number(activity) === since && wasSummaryOf(stored, { cycles }, { since, now });
+      Number(counted) === latest && Number(activity) === since && wasSummaryOf(stored, state, { since, now });
     if (!isRight) this.#report(user.account, `its end user ${user.endUser} is not what its postings say`);
   }
 

@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
+import type { ImportPart } from '../../tools/ledger-import.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
@@ -18,9 +19,9 @@ import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterReque
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * By default, V8 lets the young generation grow to 48 MiB without being faster, and the old generation to four times
- * the memory in use. With a limit of 1 GiB, ten times what the bounded caches take, the old generation grows to 1.6
- * times the memory in use.
+ * By default, the young generation of V8 grows to 48 MiB, which makes nothing faster, and the old generation to four
+ * times the memory in use. With a limit of 1 GiB, ten times what the bounded caches take, the old generation grows to
+ * 1.6 times the memory in use.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
@@ -32,10 +33,10 @@ export interface WriterEvents {
   onRotations(count: number): void;
 }
 
-/** The methods of `Writer`, which here reject with a StoreFault. */
+/** The methods of `Writer`, made asynchronous: they reject with a StoreFault. */
 export interface LedgerWriter {
   /** @param onSent called once the next batch may be sent; it is written after this one */
-  write(commands: readonly Command[], onSent: () => void): Promise<Written>;
+  write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   saveFeedPart(part: FeedPart): Promise<boolean>;
   saveSummaries(part: SummaryPart): Promise<boolean>;
@@ -54,8 +55,8 @@ export class WriterInPlace implements LedgerWriter {
     this.#events = events;
   }
 
-  write(commands: readonly Command[], onSent: () => void): Promise<Written> {
-    const written = this.#attempt(() => this.#writer.write(commands));
+  write(commands: readonly Command[], onSent: () => void, part: ImportPart | null = null): Promise<Written> {
+    const written = this.#attempt(() => this.#writer.write(commands, part));
     onSent();
     return written;
   }
@@ -135,8 +136,8 @@ export class ThreadedWriter implements LedgerWriter {
     worker.on('exit', () => this.#fail('the writer has ended'));
   }
 
-  async write(commands: readonly Command[], onSent: () => void): Promise<Written> {
-    const reply = this.#ask({ commands: JSON.stringify(commands) });
+  async write(commands: readonly Command[], onSent: () => void, part: ImportPart | null = null): Promise<Written> {
+    const reply = this.#ask({ commands: JSON.stringify(commands), part });
     onSent();
     return writtenOf((await reply) as string);
   }
@@ -180,7 +181,7 @@ export class ThreadedWriter implements LedgerWriter {
     else this.#asked.shift()?.reject(storeFaultOf(message));
   }
 
-  /** Requests in flight when the thread died may or may not be in the file. */
+  /** Called when the thread has died. The writes in flight may or may not be in the file. */
   #fail(reason: string): void {
     if (!this.#isClosed) this.#events.onTrouble(new StoreFault('Internal', reason));
     this.#isClosed = true;

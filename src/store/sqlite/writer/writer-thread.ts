@@ -5,6 +5,7 @@ import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { type FaultCode, StoreFault } from '../../store-fault.ts';
+import type { ImportPart } from '../../tools/ledger-import.ts';
 import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
 import { LedgerClock } from './ledger-clock.ts';
@@ -18,7 +19,7 @@ export interface WriterData {
 
 export type WriterRequest =
   /** The commands as JSON. */
-  | { readonly commands: string }
+  | { readonly commands: string; readonly part: ImportPart | null }
   | { readonly feedPart: FeedPart }
   | { readonly summaries: SummaryPart }
   | { readonly deleteExpired: IdempotencyRetention }
@@ -51,7 +52,7 @@ try {
   const { file, clock, options } = workerData as WriterData;
   serve(new Writer(file, new LedgerClock(Date.now, clock), options), parentPort);
 } catch (error) {
-  // Sent instead of `open`. Without a listener, the thread then ends.
+  // This message replaces `open`. The thread then ends, since it has no listener.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
 }
 
@@ -79,7 +80,7 @@ function serve(writer: Writer, port: MessagePort): void {
     }
     const reply = attempt(() => ({ reply: handle(writer, message) }));
     send(reply);
-    // Reopening the file and writing to it settles whether a failed COMMIT is stored. Try that at once.
+    // Recover at once: only reopening the file and writing to it shows whether a failed COMMIT is stored.
     if ('fault' in reply) {
       isTroubled = true;
       tick();
@@ -89,7 +90,7 @@ function serve(writer: Writer, port: MessagePort): void {
 }
 
 function handle(writer: Writer, request: WriterRequest): Reply {
-  if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[]));
+  if ('commands' in request) return writtenText(writer.write(JSON.parse(request.commands) as Command[], request.part));
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
   if ('feedPart' in request) return writer.saveFeedPart(request.feedPart);
   if ('summaries' in request) return writer.saveSummaries(request.summaries);

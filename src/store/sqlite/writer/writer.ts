@@ -1,16 +1,26 @@
-// The only writer of a ledger file: loads what a batch needs, decides it with the rules of the ledger, appends to the
+// The only writer of a ledger file: loads the data of a batch, decides it with the rules of the ledger, appends to the
 // journal and commits. Synchronous; `writer-thread.ts` runs it in a thread of its own.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
 
 import type { DatabaseSync } from 'node:sqlite';
-import { batchOf, decideBatch } from '../../../ledger/batch.ts';
-import { ACCEPTED, type Command, type Outcome } from '../../../ledger/command.ts';
+import {
+  type Batch,
+  batchOf,
+  decideBatch,
+  type LoadedBatch,
+  NO_REFERENCED,
+  referenceName,
+} from '../../../ledger/batch.ts';
+import type { Command, EndUserKey, Outcome } from '../../../ledger/command.ts';
+import type { Referenced } from '../../../ledger/decide-refund.ts';
 import { NO_RECORDS } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
+import type { ImportPart } from '../../tools/ledger-import.ts';
 import { TransactionIds } from '../../transaction-ids.ts';
 import { CACHE_LIMITS, type CachedEndUser, type CacheLimits, EndUserCache } from '../balances/end-user-cache.ts';
 import { connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
@@ -19,15 +29,17 @@ import { RecordTable } from '../idempotency/record-table.ts';
 import { type FeedPart, FeedWriter } from '../journal/feed.ts';
 import { JournalWriter } from '../journal/journal-writer.ts';
 import { type SummaryPart, SummaryWriter } from '../journal/summaries.ts';
+import { TransactionReader } from '../journal/transaction-reader.ts';
+import { advanceImport } from './import-queue.ts';
 import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 
 /**
- * The most renewals that one batch stores: about 10 ms of work, so that an end user with ten years of due daily
- * renewals does not delay other requests for longer.
+ * The most postings of due events that one batch stores: about 10 ms of work, so that an end user with ten years of due
+ * daily renewals does not delay other requests for longer.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
-/** End users that an idle tick flushes: about 20 ms of work, for which a new write may have to wait. */
+/** The number of end users that an idle tick flushes: about 20 ms of work, which may delay a new write. */
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
@@ -45,14 +57,11 @@ export interface WriterOptions {
 
 export interface Written {
   readonly outcomes: readonly (Outcome | null)[];
-  /** For each command, the latest posting of its end user if it may be pending; else 0. */
+  /** For each command, the latest posting of its end user if that posting may be pending; else 0. */
   readonly latestPostings: readonly number[];
   /** The number of generations of pending balances that have been flushed since the last result. */
   readonly rotations: number;
 }
-
-/** Called with the outcomes of the batch. */
-export type WriteBeside = (db: DatabaseSync, outcomes: readonly (Outcome | null)[]) => void;
 
 /** A connection and everything that writes through it. Not used again after a failed transaction. */
 interface OpenLedger {
@@ -60,6 +69,7 @@ interface OpenLedger {
   readonly endUsers: EndUserCache;
   readonly journal: JournalWriter;
   readonly records: RecordTable;
+  readonly transactions: TransactionReader;
   readonly feed: FeedWriter;
   readonly summaries: SummaryWriter;
   readonly clock: SavedClock;
@@ -90,29 +100,32 @@ export class Writer {
     }
   }
 
-  /** @param beside makes further writes in the same transaction */
-  write(commands: readonly Command[], beside: WriteBeside | null = null): Written {
+  /** @param part the part of an import that the commands grant; the import advances in the same transaction */
+  write(commands: readonly Command[], part: ImportPart | null = null): Written {
     this.#isIdle = false;
-    return this.#transact(({ db, endUsers, journal, records }) => {
+    return this.#transact(({ db, endUsers, journal, records, transactions }) => {
       const now = this.#now();
       const batch = batchOf(commands);
       const cached = batch.users.map((user, index) => endUsers.load(user, batch.names[index] as string, now));
       const isKeyed = batch.recordNames.some((name) => name !== null);
-      const loaded = { states: cached.map(({ state }) => state), records: isKeyed ? records.load(batch) : NO_RECORDS };
+      const loaded = {
+        states: cached.map(({ state }) => state),
+        records: isKeyed ? records.load(batch) : NO_RECORDS,
+        referenced: batch.references.length === 0 ? NO_REFERENCED : referencedBy(batch, cached, transactions),
+      };
       const moment = { now, nextId: () => this.#ids.next() };
       const decided = decideBatch(batch, loaded, moment, EVENTS_PER_BATCH_MAX);
       const changed = decided.changes.map(({ index, user, postings, after }) => {
         const one = cached[index] as CachedEndUser;
         const latest = journal.append(user, postings, one.latestPosting, after);
         endUsers.change(one, after, postings.length, latest);
-        // Flushed at once, because due renewals are looked up in the file.
-        if (postings.some(({ kind }) => kind !== 'add' && kind !== 'subtract')) endUsers.flush(one);
         return one;
       });
       journal.flush();
+      for (const one of cached) endUsers.flushWhereDue(one);
       if (decided.records.length > 0) records.insert(decided.records);
       const isFlushed = endUsers.keepUp(changed);
-      beside?.(db, decided.outcomes);
+      if (part !== null) advanceImport(db, part, decided.outcomes);
       const latest = cached.map(({ pendingPostings, latestPosting }) =>
         pendingPostings > 0 ? (latestPosting ?? 0) : 0,
       );
@@ -121,7 +134,7 @@ export class Writer {
         latestPostings: batch.userOf.map((index) => latest[index] as number),
         rotations: endUsers.takeRotations(),
       };
-      return { result, isChanged: isFlushed || decided.records.length > 0 || beside !== null };
+      return { result, isChanged: isFlushed || decided.records.length > 0 || part !== null };
     });
   }
 
@@ -235,7 +248,10 @@ export class Writer {
     return now;
   }
 
-  /** Commits with the position of the clock. A failed COMMIT may have happened: only reopening the file shows it. */
+  /**
+   * Saves the position of the clock and commits. After a failed COMMIT, only reopening the file shows whether the
+   * transaction is stored.
+   */
   #commit(ledger: OpenLedger): void {
     ledger.clock.save(this.#ids.position);
     try {
@@ -261,15 +277,20 @@ export class Writer {
       const journal = new JournalWriter(db);
       const clock = new SavedClock(db);
       const saved = clock.read(journal.latest > 0);
-      const endUsers = new EndUserCache(db, cache, journal.latest);
-      const records = new RecordTable(db, indexRunMax);
-      const summaries = new SummaryWriter(db);
-      const ledger: OpenLedger = { db, endUsers, journal, records, feed: new FeedWriter(db), summaries, clock };
       this.#clock.notBefore(saved.at);
       const given = this.#ids.position;
       const isSavedLater = saved.at > given.at || (saved.at === given.at && saved.sequence > given.sequence);
       if (isSavedLater) this.#ids = new TransactionIds(saved);
-      this.#now();
+      const ledger: OpenLedger = {
+        db,
+        endUsers: new EndUserCache(db, cache, journal.latest, this.#now()),
+        journal,
+        records: new RecordTable(db, indexRunMax),
+        transactions: new TransactionReader(db),
+        feed: new FeedWriter(db),
+        summaries: new SummaryWriter(db),
+        clock,
+      };
       db.exec('BEGIN IMMEDIATE');
       clock.save(this.#ids.position);
       db.exec('COMMIT');
@@ -292,21 +313,43 @@ export class Writer {
   }
 }
 
-/** Stands for `ACCEPTED`, the outcome of nearly all commands. */
-const PLAIN = 0;
+/** The transactions that the refunds of a batch refer to. */
+function referencedBy(
+  { references, users }: Batch,
+  cached: readonly CachedEndUser[],
+  transactions: TransactionReader,
+): LoadedBatch['referenced'] {
+  const found = new Map<string, Referenced>();
+  for (const reference of references) {
+    const user = users[reference.user] as EndUserKey;
+    const { latestPosting } = cached[reference.user] as CachedEndUser;
+    const referenced = transactions.find(user, latestPosting, reference.transaction);
+    if (referenced !== null) found.set(referenceName(reference), referenced);
+  }
+  return found;
+}
 
 /**
  * The result of a batch as text for the other thread. V8 copies a string as a whole. It clones objects field by field,
  * which costs twice as much as JSON.
  */
 export function writtenText({ outcomes, latestPostings, rotations }: Written): string {
-  const shortened = outcomes.map((outcome) => (outcome === ACCEPTED ? PLAIN : outcome));
-  return JSON.stringify([shortened, latestPostings, rotations]);
+  return JSON.stringify([outcomes.map(shortened), latestPostings, rotations]);
 }
 
 export function writtenOf(text: string): Written {
-  type Shortened = Outcome | null | typeof PLAIN;
-  const [shortened, latestPostings, rotations] = JSON.parse(text) as [Shortened[], number[], number];
-  const outcomes = shortened.map((outcome) => (outcome === PLAIN ? ACCEPTED : outcome));
+  const [short, latestPostings, rotations] = JSON.parse(text) as [(Outcome | Plain | null)[], number[], number];
+  const outcomes = short.map((outcome) =>
+    typeof outcome === 'string' ? { refused: null, transactionId: outcome } : outcome,
+  );
   return { outcomes, latestPostings, rotations };
+}
+
+/** The short form of the outcome of nearly all commands: accepted, with nothing but a transaction id. */
+type Plain = TransactionId;
+
+function shortened(outcome: Outcome | null): Outcome | Plain | null {
+  if (outcome === null || outcome.refused !== null || outcome.transactionId === null) return outcome;
+  const { transactionId, cycle, hold, refund, replayOf } = outcome;
+  return (cycle ?? hold ?? refund ?? replayOf) === undefined ? transactionId : outcome;
 }

@@ -1,5 +1,6 @@
-// The SQL that PostgreSQL accepts and Citus rejects, as far as Scrip could use it. The rules are taken from the planner
-// of Citus 13 (multi_router_planner.c and insert_select_planner.c), because Citus is not available from npm.
+// Recognizes SQL that PostgreSQL accepts and Citus rejects. The rules are taken from the planner of Citus 13
+// (multi_router_planner.c and insert_select_planner.c), because the tests cannot install Citus from npm. They cover
+// only SQL that Scrip might use.
 
 import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts';
 
@@ -9,13 +10,13 @@ const VOLATILE = /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_ra
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 
 /**
- * @returns why Citus would reject the statement, or lock or change rows of several shards; null if it would do neither
+ * @returns why Citus would reject the statement, or why it would lock or change rows of several shards; otherwise null
  */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
   const [, verb, table = ''] = WRITES.exec(text) ?? [];
   const isApart = NAMES_ONE_BUCKET.test(text);
-  if (/\bAS (MATERIALIZED )?\(\s*(INSERT|UPDATE|DELETE)\b/.test(text)) return 'the statement writes within WITH';
+  if (/\bAS (MATERIALIZED )?\(\s*(INSERT|UPDATE|DELETE)\b/.test(text)) return 'the statement writes in a WITH clause';
   if (verb !== undefined && VOLATILE.test(text)) return 'the statement writes and calls a volatile function';
   if (verb === 'INSERT INTO' && /\bVALUES\b.*\(\s*SELECT\b/s.test(text))
     return 'the statement has a SELECT within VALUES';
@@ -32,7 +33,7 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** Whether a statement uses more than one shard, which no statement of a batch may do. */
+/** Whether a statement uses more than one shard. No statement of a batch may do that. */
 export function leavesItsShard(statement: string): boolean {
   return (
     /\bscrip\.\w+/.test(statement) && !NAMES_ONE_BUCKET.test(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement)

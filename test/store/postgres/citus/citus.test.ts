@@ -1,5 +1,5 @@
-// The SQL that Scrip would send to Citus. The contract runs on a plain PostgreSQL that only claims that its tables are
-// distributed, and each statement in its log is checked against the rules of Citus.
+// Checks the SQL that Scrip would send to Citus. The contract runs on a plain PostgreSQL that only claims that its
+// tables are distributed, and each statement in the log of PostgreSQL is checked against the rules of Citus.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -52,7 +52,7 @@ const newLedger: NewLedger = async () => {
   return { ...plugged, open, remove: () => server.emptyLedger(url) };
 };
 
-/** Makes the store write one batch per lane, as group commit does: a batch belongs to one bucket. */
+/** Splits each batch by lane, as group commit does, so that a batch belongs to one bucket. */
 function byLane(store: LedgerStore): LedgerStore {
   const writeBatch = store.write.bind(store);
   const write: LedgerStore['write'] = async (commands, onDecided) => {
@@ -70,7 +70,7 @@ function byLane(store: LedgerStore): LedgerStore {
 
 storeContract('PostgreSQL with the SQL for Citus', newLedger, 'real', 4);
 
-test('on Citus, totals are added up and rebuilt a bucket at a time, and the audit finds nothing wrong', async () => {
+test('on Citus, totals are updated and rebuilt one bucket at a time, and the audit finds nothing wrong', async () => {
   const ledger = await TestLedger.open(newLedger);
   const users = Array.from({ length: 40 }, (_, index) => new EndUser(1, index));
   const outstanding = async () => (await ledger.console.overview(1, { days: 2 })).outstanding;
@@ -87,7 +87,7 @@ test('on Citus, totals are added up and rebuilt a bucket at a time, and the audi
   await ledger.remove();
 });
 
-/** The statements since the tables were distributed, with the name under which each was prepared. */
+/** The logged statements since the tables were distributed, each with the name of its prepared statement. */
 function statementsSeen(): Map<string, string | undefined> {
   const log = readFileSync(join(server.data, 'log', 'all.log'), 'utf8');
   const migrating = new Set<string>();

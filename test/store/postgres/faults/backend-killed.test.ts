@@ -1,5 +1,5 @@
 // The out-of-memory killer kills one process of PostgreSQL. PostgreSQL then closes all connections and recovers from
-// its log. Under load and again and again, no acknowledged write is lost, and the service recovers by itself.
+// its log. This happens repeatedly under load: no acknowledged write is lost, and the service recovers by itself.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -21,7 +21,7 @@ const VICTIM = `
 let server: PostgresServer;
 let running: ScripOnPostgres;
 before(async () => {
-  // The machine does not crash, so writes survive without fsync, which would only cost time.
+  // The machine does not crash, so that writes survive without fsync. An fsync would only take time.
   server = await PostgresServer.start({ fsync: 'off' });
   running = await startScripOn(server);
 });

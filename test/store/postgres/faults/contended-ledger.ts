@@ -1,5 +1,5 @@
-// A ledger of two end users, and another client of the same database that locks rows or interferes with each posting
-// before it is stored.
+// A ledger of two end users, and another client of the same database. That client locks rows, or creates a trigger that
+// disturbs the insertion of postings.
 
 import assert from 'node:assert/strict';
 import pg from 'pg';

@@ -1,5 +1,5 @@
-// PostgreSQL crashes under load, again and again: each acknowledged write is stored once. With `CYCLES=500` it runs all
-// night.
+// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored once. With `CYCLES=500` the test runs
+// all night.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -12,7 +12,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const CYCLES = Number(process.env.CYCLES ?? 20);
 
-/** Only the process crashes, not the machine, so writes survive without fsync, which would only cost time. */
+/** Only the process crashes, not the machine, so that writes survive without fsync. An fsync would only take time. */
 const PROCESS_ONLY = { fsync: 'off' };
 
 const servers: PostgresServer[] = [];

@@ -1,12 +1,11 @@
-// The primary is lost for good, and its standby takes over: with synchronous replication, no acknowledged write is
+// The primary fails permanently, and its standby takes over. With synchronous replication, no acknowledged write is
 // lost.
 
 import assert from 'node:assert/strict';
 import { after, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
-import { EndUser, historyOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, historyOf } from '../../temporary-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
 import { replicateSynchronously, startPair, until } from './replicated-pair.ts';
 
@@ -57,7 +56,7 @@ describe('A synchronous standby that is unavailable', { concurrency: true, timeo
       const { primary, ledger, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);
-      assert.deepEqual(await ledger.write([ada.add(100)]), [ACCEPTED]);
+      assert.deepEqual(await ledger.results([ada.add(100)]), [ACCEPTED]);
       replication.swallowAll();
       const write = ledger.write([ada.subtract(30)]).catch((error) => error);
       await until(primary, WAITING);
@@ -67,7 +66,7 @@ describe('A synchronous standby that is unavailable', { concurrency: true, timeo
       assert.equal(result.code, 'OutcomeUnknown');
       await failOver();
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add'], 'the write was lost with that machine');
-      assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+      assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     });
   }
 

@@ -1,12 +1,12 @@
-// A batch that is loaded on the same connection right after the COMMIT of the previous batch: it sees the effects of
-// the previous batch, and does not fail if that batch fails.
+// A batch is loaded on the same connection right after the COMMIT of the previous batch. It sees the effects of the
+// previous batch, and does not fail if the previous batch fails.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { ACCEPTED, type Command, type Outcome } from '../../../../src/ledger/command.ts';
+import type { Command } from '../../../../src/ledger/command.ts';
 import type { LedgerStore } from '../../../../src/store/ledger-store.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
-import { historyOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, historyOf, type Result, resultOf } from '../../temporary-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { beforeEachPosting, type Contended, withOutsider } from './contended-ledger.ts';
 
@@ -24,16 +24,19 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
   });
 }
 
-type Results = readonly (Outcome | null)[] | string;
+type Results = readonly (Result | null)[] | string;
 
 /**
- * Writes a batch, and a second one as soon as the first is decided and not committed yet. `ends` lists the batches in
+ * Writes a batch. Writes a second batch when the first is decided, before it is committed. `ends` lists the batches in
  * the order in which they ended.
  */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
-  const ended = async (name: string, write: Promise<readonly (Outcome | null)[]>): Promise<Results> => {
-    const results = await write.catch((error) => (error instanceof StoreFault ? error.code : Promise.reject(error)));
+  const ended = async (name: string, write: ReturnType<LedgerStore['write']>): Promise<Results> => {
+    const results = await write.then(
+      (outcomes) => outcomes.map(resultOf),
+      (error) => (error instanceof StoreFault ? error.code : Promise.reject(error)),
+    );
     ends.push(name);
     return results;
   };

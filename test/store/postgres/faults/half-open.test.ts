@@ -1,5 +1,5 @@
-// Half-open connections: a firewall has forgotten them, so no data gets through in either direction, and neither side
-// notices. The service responds in time and truthfully, and recovers by itself.
+// Half-open connections: a firewall drops all data in both directions, and neither side notices. The service still
+// sends correct responses in time, and recovers by itself.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -14,9 +14,12 @@ import { TcpProxy } from '../tcp-proxy.ts';
 const LANES = 4;
 /** Two statement timeouts: a retry begins within six seconds, and may get another half-open connection. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
-/** A COMMIT, the search for it with a last look, and then a queued batch: a new connection and a statement. */
+/**
+ * The timeouts of a COMMIT, of the search for it with a final attempt, and of a queued batch, which needs a new
+ * connection and a statement.
+ */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
-/** Each half-open connection is found by a statement timeout, and some timeouts follow one another. */
+/** A statement timeout finds each half-open connection. Some of these timeouts happen one after another. */
 const RECOVERY_MS_MAX = 30_000;
 
 let server: PostgresServer;
@@ -88,7 +91,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
   test('If idle connections are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy } = service;
-      // So many requests at once that all connections are opened.
+      // Sends so many requests at once that all connections are opened.
       const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
       for (const { what } of warm) assert.equal(what, '200');
       assert(proxy.connections > LANES, `${proxy.connections} connections`);
@@ -99,7 +102,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
       await assertWorksAgain(service);
     }));
 
-  test('If connections become half open under load, again and again, no write is lost or doubled, and writes continue', (t: TestContext) =>
+  test('If connections repeatedly become half open under load, no write is lost or stored twice, and writes continue', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy, direct } = service;
       const { ledger } = scrip.service.stores;

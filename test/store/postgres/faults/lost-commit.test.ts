@@ -4,9 +4,8 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server } from 'node:net';
 import { after, before, test } from 'node:test';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
-import { balanceOf, EndUser, historyOf, NOON, problemsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, historyOf, NOON, problemsOf } from '../../temporary-ledger.ts';
 import { openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { isCommit } from '../tcp-proxy.ts';
@@ -33,9 +32,9 @@ test('A renewal that another process stored is not mistaken for a batch with a l
   wall += DAY_MS;
   let renewal: unknown = null;
   line.beforeCommit = async () => {
-    renewal = await other.write([ada.settle()]);
+    renewal = await other.results([ada.settle()]);
   };
-  assert.deepEqual(await ledger.write([ada.subtract(4)]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([ada.subtract(4)]), [ACCEPTED]);
   assert.deepEqual(renewal, [ACCEPTED]);
   assert.deepEqual(await historyOf(other, ada), ['-4 subtract', '+10 renew', '+10 start-cycle']);
   assert.equal(await balanceOf(other, ada), 6);

@@ -1,13 +1,12 @@
-// The network between the service and its database is cut or swallows data at the worst moments.
+// At the worst moments, the network between the service and its database is cut or drops data.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
 import { after, before, describe, type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
 import { eventually } from '../../../http/running-service.ts';
-import { balanceOf, EndUser, historyOf, problemsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, historyOf, problemsOf, resultOf } from '../../temporary-ledger.ts';
 import { TestLedger } from '../../test-ledger.ts';
 import { History, startLoad } from '../acknowledged-history.ts';
 import { pluggedDatabase } from '../postgres-ledger.ts';
@@ -16,7 +15,9 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 
 const CUTS = Number(process.env.CUTS ?? 100);
 
-/** Timeouts of the client: for a connection, for a response, and for the search for a lost batch with a last look. */
+/**
+ * Timeouts of the store: for a connection, for a response, and for the search for a lost batch with a final attempt.
+ */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
@@ -41,7 +42,8 @@ interface Network {
 }
 
 /**
- * A store behind a proxy, with one end user with 100 credits. It is closed at the end of the test, even if that hangs.
+ * A store behind a proxy, with one end user with 100 credits. The store is closed at the end of the test, even if the
+ * test hangs.
  */
 async function openNetwork(t: TestContext): Promise<Network> {
   const direct = await server.createDatabase();
@@ -54,7 +56,7 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/** If the store does not close in time, the proxy is closed, so that the store has nothing more to wait for. */
+/** If the store does not close in time, the proxy is closed, so that the store stops waiting for the database. */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -68,16 +70,16 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** A batch with an outcome has sent COMMIT. If the proxy has not seen it, the test has disturbed nothing. */
+/** Waits until the proxy has seen the COMMIT. Otherwise, the test has disturbed nothing. */
 async function hasCome(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
 }
 
-/** The outcome of a write, and how long the write took. */
-async function timed(write: Promise<unknown>): Promise<{ result: unknown; tookMs: number }> {
+/** The outcome of a read or a write, and how long it took. */
+async function timed(work: Promise<unknown>): Promise<{ result: unknown; tookMs: number }> {
   const started = performance.now();
-  const result = await write.catch((error) => (error instanceof StoreFault ? error.code : error));
+  const result = await work.catch((error) => (error instanceof StoreFault ? error.code : error));
   return { result, tookMs: performance.now() - started };
 }
 
@@ -93,13 +95,13 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
     test(`On PostgreSQL, ${sentence}`, LIMIT, (t: TestContext) =>
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
-        const { result, tookMs } = await timed(ledger.write([ada.subtract(30)]));
+        const { result, tookMs } = await timed(ledger.results([ada.subtract(30)]));
         await hasCome(struck);
         assert.deepEqual(result, [ACCEPTED]);
         assert.deepEqual(await historyOf(ledger, ada), ['-30 subtract', '+100 add']);
         const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
         assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
-        assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED], 'the connection pool still works');
+        assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED], 'the connection pool still works');
       }),
     );
   }
@@ -109,8 +111,9 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
       withNetwork(t, async ({ ledger, proxy, ada }) => {
         const struck = proxy.onNextCommit(verdict);
         const followed = Promise.withResolvers<{ result: unknown; tookMs: number }>();
-        const follow = () => followed.resolve(timed(ledger.write([ada.subtract(5)])));
-        const first = await timed(ledger.store.write([ada.subtract(30)], follow));
+        const follow = () => followed.resolve(timed(ledger.results([ada.subtract(5)])));
+        const writing = ledger.store.write([ada.subtract(30)], follow);
+        const first = await timed(writing.then((outcomes) => outcomes.map(resultOf)));
         await hasCome(struck);
         const second = await followed.promise;
         const limit = verdict.endsWith('swallow') ? ANSWER_MS + CONNECT_MS : 0;
@@ -118,7 +121,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
           assert.deepEqual(result, [ACCEPTED]);
           assert(tookMs < limit + SLACK_MS, `it took ${tookMs} ms`);
         }
-        // The first batch had no outcome when the second was sent, so either may come first.
+        // The second batch was sent before the first had an outcome, so the batches may be stored in either order.
         const history = await historyOf(ledger, ada);
         assert.deepEqual(history.toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
       }),
@@ -165,10 +168,10 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
       }),
   );
 
-  test('A slow network to PostgreSQL only takes longer', LIMIT, (t: TestContext) =>
+  test('On a slow network to PostgreSQL, writes and reads succeed and only take longer', LIMIT, (t: TestContext) =>
     withNetwork(t, async ({ ledger, proxy, ada }) => {
       proxy.delayMs = 100;
-      assert.deepEqual(await ledger.write([ada.subtract(30)]), [ACCEPTED]);
+      assert.deepEqual(await ledger.results([ada.subtract(30)]), [ACCEPTED]);
       assert.equal(await balanceOf(ledger, ada), 70);
       proxy.delayMs = 0;
     }),
@@ -176,7 +179,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
 });
 
 test(
-  'If connections to PostgreSQL are cut at random, no acknowledged write is lost or doubled',
+  'If connections to PostgreSQL are cut at random, no acknowledged write is lost or stored twice',
   LIMIT,
   (t: TestContext) =>
     withNetwork(t, async ({ ledger, direct, proxy }) => {
@@ -199,10 +202,10 @@ test(
     }),
 );
 
-/** Makes the first write and the first read after the network is back. Old connections still swallow all data. */
+/** Repairs the network, and makes a write and a read. Old connections still drop all data. */
 async function worksAgain(ledger: TestLedger, proxy: TcpProxy, user: EndUser): Promise<void> {
   proxy.heal();
-  const { result, tookMs } = await timed(ledger.write([user.subtract(1)]));
+  const { result, tookMs } = await timed(ledger.results([user.subtract(1)]));
   assert.deepEqual(result, [ACCEPTED]);
   assert(tookMs < ANSWER_MS + SLACK_MS, `it took ${tookMs} ms`);
   await ledger.load(user.key);

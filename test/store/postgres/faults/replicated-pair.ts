@@ -48,7 +48,7 @@ export async function startPair(closing: (() => Promise<void>)[]): Promise<Pair>
   return { primary, standby, ledger, url, service, replication, failOver };
 }
 
-/** From now on COMMIT waits for the standby. */
+/** Turns on synchronous replication: each COMMIT then waits for the standby. */
 export async function replicateSynchronously(primary: PostgresServer): Promise<void> {
   await primary.query(`ALTER SYSTEM SET synchronous_standby_names = 'standby'`);
   await primary.query('SELECT pg_reload_conf()');

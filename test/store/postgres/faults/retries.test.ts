@@ -4,10 +4,9 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { bucketOf } from '../../../../src/store/postgres/rows/key.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
-import { EndUser, historyOf, noted } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, historyOf, noted } from '../../temporary-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { beforeEachPosting, withOutsider } from './contended-ledger.ts';
 
@@ -40,12 +39,13 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   test('A batch is retried if PostgreSQL ends it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
-      // The outsider locks the end user that the store locks last.
+      // The store locks the end users in the order of this query. The outsider first locks the second of them.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
-      // The store checks for deadlocks after a second, the outsider never does.
+      // The outsider checks for deadlocks only after a minute, the store after a second. Therefore, PostgreSQL ends the
+      // transaction of the store.
       await outsider.query(`SET deadlock_timeout = '1min'; BEGIN; ${lock(second)}`);
-      const write = ledger.write([ada.subtract(30), bob.subtract(20)]);
+      const write = ledger.results([ada.subtract(30), bob.subtract(20)]);
       await untilWaiting(outsider);
       await outsider.query(lock(first));
       await outsider.query('COMMIT');
@@ -64,7 +64,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
           outsider,
           `IF nextval('public.tries') % 13 <> 3 THEN RAISE 'not now' USING ERRCODE = '${code}'; END IF;`,
         );
-        assert.deepEqual(await ledger.write([ada.subtract(30)]), [ACCEPTED], 'the third try succeeds');
+        assert.deepEqual(await ledger.results([ada.subtract(30)]), [ACCEPTED], 'the third try succeeds');
         const { fault } = await faultOf(ledger.write([ada.subtract(30)]));
         assert.equal(fault, 'StoreUnavailable');
         assert.equal((await outsider.query('SELECT last_value FROM public.tries')).rows[0].last_value, '13');
@@ -80,7 +80,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
     }));
 
-  test('A batch on PostgreSQL that runs into a bug is not retried, and the ledger stops writing', () =>
+  test('If a bug makes a batch on PostgreSQL fail, the batch is not retried, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, ada, bob }) => {
       let tries = 0;
       const bug = () => {
@@ -95,22 +95,22 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await historyOf(ledger, bob), ['+100 add'], 'no part of the batch is stored');
     }));
 
-  test('Writes of an end user that another client keeps locked in PostgreSQL are unavailable, and other writes succeed', () =>
+  test('While another client locks an end user in PostgreSQL, writes of the end user are unavailable, and other writes succeed', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);
       const [{ fault, tookMs }, other] = await Promise.all([
         faultOf(ledger.write([ada.subtract(30)])),
-        ledger.write([bob.subtract(20)]),
+        ledger.results([bob.subtract(20)]),
       ]);
       assert.equal(fault, 'StoreUnavailable');
       assert(tookMs > 2_900 && tookMs < 5_000, `it took ${tookMs} ms`);
       assert.deepEqual(other, [ACCEPTED]);
       await outsider.query('COMMIT');
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
-      assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+      assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('Writes of an end user that an open transaction of another client in PostgreSQL has inserted are unavailable', () =>
+  test('While an open transaction of another client has inserted an end user in PostgreSQL, writes of the end user are unavailable', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;
@@ -119,7 +119,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.equal(fault, 'StoreUnavailable');
       assert(tookMs < 5_000, `it took ${tookMs} ms`);
       await outsider.query('ROLLBACK');
-      assert.deepEqual(await ledger.write([carol.add(5)]), [ACCEPTED]);
+      assert.deepEqual(await ledger.results([carol.add(5)]), [ACCEPTED]);
     }));
 
   test('PostgreSQL cancels a statement that takes too long, and the write has no effect', () =>
@@ -129,7 +129,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.equal(fault, 'StoreUnavailable');
       assert(tookMs > 3_900 && tookMs < 6_000, `it took ${tookMs} ms`);
       assert.deepEqual(await historyOf(ledger, ada), ['+100 add']);
-      assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+      assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
   test('If the statements of a batch together exceed the timeout of the client, the client still gets the right outcome', () =>
@@ -138,7 +138,8 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
         CREATE TRIGGER doze BEFORE UPDATE ON scrip.cycles FOR EACH ROW EXECUTE FUNCTION public.doze()`);
-      // The server may either execute the COMMIT after them or notice that the client has disconnected.
+      // The client disconnects before the statements end. The server may then still execute the COMMIT, or notice the
+      // disconnection.
       const outcome = await ledger.write([noted(ada.subtract(30), 'long')]).then(
         () => 'accepted',
         ({ code }: StoreFault) => code,

@@ -1,5 +1,5 @@
-// A synchronous standby is stopped for a long time under load: the number of connections that wait for it is bounded,
-// writes fail quickly without effect, and everything recovers by itself when the standby is back.
+// A synchronous standby is stopped for a long time under load. The number of connections that wait for the standby is
+// bounded, writes fail quickly without effect, and the service recovers when the standby is back.
 
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
@@ -12,14 +12,21 @@ import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
 
 /**
- * Connections for reads, for writes, and for one abandoned COMMIT of each lane that still waits, as in docs/scaling.md.
+ * Connections for reads, for writes, and for one abandoned COMMIT per lane that still waits for the standby, as in
+ * docs/scaling.md.
  */
 const POOLED_MAX = 8 + 2 * LANES;
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
-/** How long the first batches and those queued after them take: the wait for a COMMIT, and the search for it. */
+/**
+ * The maximum time until the first batches and the batches in the queue fail: the wait for a COMMIT, and the search for
+ * it.
+ */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
-/** How long the test looks after that: twice as long as a COMMIT waits, so that further waits would be seen. */
+/**
+ * The test continues for this time after the first failures. A COMMIT waits half as long, so the test would see further
+ * waits.
+ */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
 
@@ -41,7 +48,7 @@ interface Asked {
   readonly tookMs: number;
 }
 
-/** Adds credits to new end users, so that no lock of an earlier write blocks a COMMIT. */
+/** Adds credits to new end users only, because an earlier write cannot have locked them. */
 function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]; stop(): Promise<void> } {
   const asked: Asked[] = [];
   let count = 0;

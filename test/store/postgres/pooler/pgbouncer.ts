@@ -1,6 +1,6 @@
-// Two stores behind PgBouncer in transaction mode, under load, while connections to the server are terminated and
-// PgBouncer itself is killed: every response must agree with what happened. This needs PgBouncer on the machine, so it
-// is not part of the tests: `npm run pgbouncer -- [SECONDS]`
+// Tests two stores behind PgBouncer in transaction mode under load, while connections to the server are terminated and
+// PgBouncer is killed. Every response must agree with the ledger. This test needs an installed PgBouncer, so `npm test`
+// does not include it. To run it: `npm run pgbouncer -- [SECONDS]`
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ const SECONDS = Number(process.argv[2] ?? 15);
 /** Far fewer connections than two stores open without a pooler. */
 const CONNECTIONS = 6;
 const PAUSE_MS = 300;
-/** Much longer than a wait for a connection that was lost with a killed PgBouncer. */
+/** Much longer than the timeout of a connection that was lost when PgBouncer was killed. */
 const CALM_MS = 10_000;
 
 /** The first version that supports prepared statements in transaction mode. */
@@ -66,9 +66,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/**
- * Terminates a connection to the server at short intervals, and kills and restarts PgBouncer after half of the time.
- */
+/** Terminates connections to the server at short intervals. Kills and restarts PgBouncer after half of the time. */
 async function disturb(database: string): Promise<number> {
   const victim = `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' ORDER BY state = 'active' DESC, random() LIMIT 1`;
   const ends = performance.now() + SECONDS * 1_000;

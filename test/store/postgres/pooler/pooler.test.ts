@@ -1,5 +1,6 @@
-// PostgreSQL behind a pooler in transaction mode. Without prepared statements, the whole contract, a load from two
-// stores at once and the commands work. With prepared statements, writes fail with a clear message.
+// PostgreSQL behind a pooler in transaction mode. If prepared statements are off, a store fulfills the whole contract,
+// two stores can write at the same time, and the commands of the command line work. If they are on, writes fail with a
+// clear message.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -44,7 +45,7 @@ storeContract(
   2,
 );
 
-/** The state that a session can have outside of a transaction. None of it may be used. */
+/** The kinds of state that a session can have outside of a transaction. Scrip must not use any of them. */
 const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [
   ['settings', `SELECT name FROM pg_settings WHERE source = 'session'`],
   ['prepared statements', 'SELECT name FROM pg_prepared_statements'],
@@ -86,7 +87,7 @@ test('behind a pooler in transaction mode, two stores and the commands work and 
   await assertNoSessionState(url);
 });
 
-/** The pooler uses its connections in turn, so that repeated transactions soon reach all of them. */
+/** Checks all connections: the pooler uses them in turn, so that repeated transactions reach each of them. */
 async function assertNoSessionState(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

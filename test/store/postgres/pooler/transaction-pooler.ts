@@ -1,5 +1,5 @@
-// A pooler in transaction mode, like PgBouncer: there are more clients than connections to the server, each transaction
-// uses any free connection, and no session state follows the client. It implements only the necessary part of the
+// A pooler in transaction mode, like PgBouncer: many clients share a few connections to the server. Each transaction
+// uses any free connection, so that a client loses its session state. It implements only the necessary part of the
 // protocol: https://www.postgresql.org/docs/current/protocol-flow.html
 
 import assert from 'node:assert/strict';
@@ -10,12 +10,17 @@ const SSL_REQUEST = 80_877_103;
 const PROTOCOL = 196_608;
 const IDLE = 'I';
 
-/** Messages that the server answers with ReadyForQuery: a simple query, and the Sync that ends an extended one. */
+/**
+ * The server answers these messages with ReadyForQuery: a simple query, and the Sync at the end of an extended query.
+ */
 const ASKS_FOR_READY = new Set(['Q', 'S']);
 const TERMINATE = 'X';
 const READY_FOR_QUERY = 'Z';
 
-/** Splits a stream into messages: a letter, a length that includes itself, and a body. */
+/**
+ * Splits a stream into messages. A message consists of a letter, a length (which includes the length itself), and a
+ * body.
+ */
 class MessageReader {
   #bytes = Buffer.alloc(0);
 
@@ -209,7 +214,10 @@ export class TransactionPooler {
     this.#assign(database);
   }
 
-  /** If the client left a transaction open, closes its connection to roll it back, and opens a new connection. */
+  /**
+   * Handles the end of a client. If its transaction is open, closes the connection to the server, which rolls the
+   * transaction back, and opens a new one.
+   */
   #leave(client: Client): void {
     const { database, backend } = client;
     if (database.queue.includes(client)) database.queue.splice(database.queue.indexOf(client), 1);

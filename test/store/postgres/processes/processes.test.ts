@@ -67,14 +67,14 @@ async function post({ url, secret }: Started, path: string, body: unknown): Prom
   return response.status;
 }
 
-/** The process that answers a new connection, from the id of its response. */
+/** Returns the process that answers a new connection. The request id in the response identifies the process. */
 async function answeringProcess({ url }: Started): Promise<string> {
   const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));
   return id.split('-')[1];
 }
 
-/** Waits until both processes answer. Only the timeout of the test bounds the time of a restart. */
+/** Waits until both processes answer. Only the timeout of the test limits the wait. */
 async function untilTwoAnswer(started: Started): Promise<void> {
   for (;;) {
     const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));

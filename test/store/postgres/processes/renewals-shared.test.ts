@@ -1,5 +1,5 @@
-// Several processes share the renewals: they mostly take different end users without communicating, and a single
-// process takes all of them. Cycles that are not due cost nothing, however many there are.
+// Several processes share the renewals. They mostly take different end users although they do not communicate, and a
+// single process takes all end users. Cycles that are not due cost nothing.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -11,15 +11,18 @@ import type { TestLedger } from '../../test-ledger.ts';
 import { openFor, openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 
-/** The number of end users that a look-up asks for. */
+/** The maximum number of due end users that a query returns. */
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
-/** Only this many of the longest overdue end users are shared between processes. */
+/** Each process takes a random share of this many of the longest overdue end users. */
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;
-/** Two random shares of a sixteenth overlap by a sixteenth on average. Without random shares they would be equal. */
+/**
+ * A query returns a random sixteenth of the shared end users, so that two results overlap by a sixteenth on average.
+ * Without randomness, they would be equal.
+ */
 const OVERLAP_MAX = 0.25;
 
 let server: PostgresServer;
@@ -94,11 +97,11 @@ test('A single process on PostgreSQL renews all end users once, the longest over
 test('Looking for due renewals on PostgreSQL reads no cycle that is not due', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // With the clock of the database, because only that clock advances while a query runs.
+  // Uses the clock of the database, because only that clock advances while a query runs.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles
-     SELECT n % 64, 1, gen_random_uuid(), ${Date.now() + DAY_MS} + n, gen_random_uuid(), 0, 'recurring', 'active', 1, 1, 1, 1, gen_random_uuid()
+     SELECT n % 64, 1, gen_random_uuid(), ${Date.now() + DAY_MS} + n, gen_random_uuid(), 0, 'recurring', 'active', 1, 1, 0, 1, 1, gen_random_uuid()
      FROM generate_series(1, 20000) AS n`,
   );
   await run('ANALYZE scrip.cycles');

@@ -1,14 +1,16 @@
-// On PostgreSQL, a batch of one process may already have its instant while another process reads. A reader must wait
-// for such a batch before it shows a renewal, or the batch would be stored before a renewal that was already shown.
+// On PostgreSQL, a batch of one process may already have its instant while another process reads. A reader that shows a
+// later renewal must wait for this batch. Otherwise, the batch would later appear before a renewal that was already
+// shown.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Command } from '../../../../src/ledger/command.ts';
-import { balanceSteps } from '../../../../src/ledger/history.ts';
+import { balanceAt } from '../../../../src/ledger/history.ts';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
 import { dueCount } from '../../../../src/ledger/settle.ts';
+import type { EndUserState } from '../../../../src/ledger/state.ts';
 import { StoreFault } from '../../../../src/store/store-fault.ts';
 import { balanceOf, EndUser, historyOf, NOON, problemsOf } from '../../temporary-ledger.ts';
 import { TestLedger } from '../../test-ledger.ts';
@@ -18,7 +20,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const ada = new EndUser(1, 1);
 
-/** Makes postings wait while the outsider has this lock. */
+/** SQL that makes postings wait while the outsider holds this lock. */
 const HOLD_UP = 'PERFORM pg_advisory_xact_lock_shared(4711);';
 const LOOK_MS = 20;
 
@@ -60,7 +62,7 @@ async function beforeMidnight(work: (midnight: Midnight) => Promise<void>): Prom
   }
 }
 
-/** @returns the result of `read`, which is called in the middle of the write, after the end of the day */
+/** Calls `read` during a write and after the end of the day, and returns its result. */
 async function readDuring<Result>(
   { writer, reader, outsider, endTheDay }: Midnight,
   command: Command,
@@ -78,7 +80,7 @@ async function readDuring<Result>(
   endTheDay();
   const reading = read(reader);
   await Promise.race([reading, waiting(2)]);
-  // If there are two reads, waits for both.
+  // `read` may read twice: gives both reads time to wait.
   await Promise.race([reading, sleep(LOOK_MS)]);
   await outsider.query('SELECT pg_advisory_unlock(4711)');
   await writing;
@@ -105,14 +107,34 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       assert.equal(await readDuring(midnight, ada.stopCycle(), (ledger) => balanceOf(ledger, ada)), 0);
     }));
 
-  test('The console and its charts on PostgreSQL do not show a renewal of a cycle that is being stopped', () =>
+  test('The history on PostgreSQL does not show a renewal of a cycle that is being stopped', () =>
     beforeMidnight(async (midnight) => {
-      const both = ({ console }: TestLedger) =>
-        Promise.all([console.history(ada.key, { from: null, limit: 10 }), console.chartHistory(ada.key, 0)]);
-      const [history, chart] = await readDuring(midnight, ada.stopCycle(), both);
-      assert.equal(dueCount(history.state, history.now), 0);
-      assert(chart !== null);
-      assert.equal(balanceSteps(chart, { from: 0, to: chart.now }).at(-1)?.balance, 0);
+      const read = ({ store }: TestLedger) => store.history(ada.key, { from: null, limit: 10 });
+      const { state, now } = await readDuring(midnight, ada.stopCycle(), read);
+      assert.equal(dueCount(state, now), 0);
+    }));
+
+  test('A balance at a past instant on PostgreSQL waits for a running write with an earlier instant', () =>
+    beforeMidnight(async (midnight) => {
+      const at = NOON + DAY_MS - 1;
+      const read = ({ store }: TestLedger) => store.statesAt(ada.key, [NOON - 1, at, NOON + DAY_MS]);
+      const { states } = await readDuring(midnight, ada.subtract(30), read);
+      const balances = [NOON - 1, at, NOON + DAY_MS].map((each, index) =>
+        balanceAt(states[index] as EndUserState, each),
+      );
+      assert.deepEqual(
+        balances.map(({ balance }) => balance),
+        [0, 70, 100],
+      );
+    }));
+
+  test('A hold on PostgreSQL that is being captured is not shown as lapsed', () =>
+    beforeMidnight(async (midnight) => {
+      const { writer } = midnight;
+      const [held] = await writer.write([ada.hold(40, DAY_MS / 1_000)]);
+      assert(held?.refused === null && held.hold);
+      await writer.write([ada.stopCycle(), ada.add(5)]);
+      assert.equal(await readDuring(midnight, ada.capture(held.hold.id), (ledger) => balanceOf(ledger, ada)), 5);
     }));
 
   test('A read on PostgreSQL that has to wait too long for a write fails', () =>

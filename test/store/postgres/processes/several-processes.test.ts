@@ -1,14 +1,14 @@
-// Several processes on one database: concurrent writes of the same end users have the same results as in a single
-// process, one after another, and the processes never deadlock.
+// Several processes write to the same end users in one database. The results are the same as if a single process made
+// the writes one after another, and the processes never deadlock.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { ACCEPTED, type Outcome } from '../../../../src/ledger/command.ts';
+import type { Outcome } from '../../../../src/ledger/command.ts';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
 import { SEQUENCE_COUNT, transactionId } from '../../../../src/ledger/transaction-id.ts';
-import { balanceOf, EndUser, NOON, problemsOf, transactionsOf } from '../../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, NOON, problemsOf, transactionsOf } from '../../temporary-ledger.ts';
 import type { TestLedger } from '../../test-ledger.ts';
 import { openOnMovedClock } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
@@ -18,8 +18,8 @@ const TEST_MS_MAX = 60_000;
 
 let server: PostgresServer;
 before(async () => {
-  // Makes PostgreSQL find rows as in a large table, in the order of the batch. It would scan a table of 200 rows
-  // instead: then all batches would lock rows in the same order anyway, and a missing sort would not be noticed.
+  // With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large table. Otherwise,
+  // it would scan the 200 rows: all batches would lock rows in the same order, and the test would miss a missing sort.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
 });
@@ -75,7 +75,7 @@ describe('Several processes on one PostgreSQL', () => {
     assert.equal(new Set(ids).size, 60);
   });
 
-  it('A batch that waits for its locks does not touch an end user that is added meanwhile', async ({
+  it('While a batch waits for locks, another process may add an end user, and the batch does not change it', async ({
     processes,
     url,
   }) => {
@@ -83,7 +83,7 @@ describe('Several processes on one PostgreSQL', () => {
     await processes[0].write([hot.add(1)]);
     const holder = await connected(url);
     await holder.query('BEGIN; SELECT FROM scrip.end_users FOR UPDATE');
-    const waiting = processes[1].write([hot.add(1), late.subtract(100)]);
+    const waiting = processes[1].results([hot.add(1), late.subtract(100)]);
     await untilOneWaits(holder);
     await processes[2].write([late.add(100)]);
     await holder.query('COMMIT');
@@ -119,25 +119,25 @@ test('A renewal that several processes try to store at the same time is stored o
   assert.deepEqual(problemsOf(await processes[0].audit()), []);
 });
 
-test('An end user is not read at an earlier time than that of the latest write by another process', async (t) => {
+test('A read of an end user never uses an earlier instant than the latest write of another process', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10, 1)]);
-  // Simulates a write of another process at a later time that it has not shared yet.
+  // Simulates a write by another process with a later clock.
   await setLatest(url, transactionId({ at: NOON + DAY_MS, sequence: 1, tail: '000000000000' }));
   const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
   assert.deepEqual(await ledger.write([ada.subtract(1)]), [refused]);
   assert.equal(await balanceOf(ledger, ada), 0);
 });
 
-test('If the ids of an instant run out, the next transactions get the next millisecond', async (t) => {
+test('When all transaction ids of an instant are used, the next transactions get the next millisecond', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10)]);
   await setLatest(url, transactionId({ at: NOON, sequence: SEQUENCE_COUNT - 1, tail: '000000000000' }));
-  assert.deepEqual(await ledger.write([ada.subtract(1), ada.subtract(2)]), [ACCEPTED, ACCEPTED]);
+  assert.deepEqual(await ledger.results([ada.subtract(1), ada.subtract(2)]), [ACCEPTED, ACCEPTED]);
   const created = (await transactionsOf(ledger, ada)).map(({ createdAt }) => createdAt - NOON);
   assert.deepEqual(created, [1, 1, 0]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
@@ -211,7 +211,7 @@ async function untilOneWaits(client: pg.Client): Promise<void> {
   }
 }
 
-/** Waits first, because idle backends report their counts at most once a second. */
+/** Waits before it reads the count, because idle backends report their counts at most once a second. */
 async function deadlocksIn(database: string): Promise<number> {
   await sleep(1_200);
   const { rows } = await server.query(`SELECT deadlocks FROM pg_stat_database WHERE datname = '${database}'`);

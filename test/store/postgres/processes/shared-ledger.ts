@@ -1,4 +1,5 @@
-// Stands for several processes on one database: stores in this process that share nothing but the server.
+// Simulates several processes on one database. Each simulated process is a store in this process, and the stores share
+// only the server.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';
@@ -30,7 +31,7 @@ export async function withSharedLedger(
   }
 }
 
-/** The number of outcomes by kind. */
+/** Counts the outcomes of each kind. */
 export function tally(outcomes: readonly (Outcome | null)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) {

@@ -1,5 +1,5 @@
-// Totals in PostgreSQL: several processes write and consume the feed at once, connections are terminated in the middle
-// of it, and wrong totals are found and rebuilt.
+// Totals in PostgreSQL: several processes write and consume the feed at once, and connections are terminated meanwhile.
+// The audit finds wrong totals, and they can be rebuilt.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -13,9 +13,9 @@ import { PostgresServer } from '../postgres-server.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
-/** The credits that each round of `fill` leaves to each end user. */
+/** Each round of `fill` adds 10 credits to each end user and spends 3 of them. */
 const LEFT = 7n;
-/** The number of connections to terminate during counting, and the maximum number of rounds of `fill` for that. */
+/** The test terminates this many connections during counting, in at most `ROUNDS_MAX` rounds of `fill`. */
 const FAILURES = 10;
 const ROUNDS_MAX = 400;
 
@@ -124,7 +124,7 @@ test('The audit finds totals in PostgreSQL that were changed by hand, and rebuil
   const expected = await outstanding(ledger);
   for (const [what, sql, finding] of DAMAGE) {
     await server.query(sql, new URL(url).pathname.slice(1));
-    // There is also a posting that no consumer has counted yet.
+    // Rebuilding must also include a posting that is not counted yet.
     await ledger.write([new EndUser(2, 1).add(1)]);
     const found = problemsOf(await ledger.audit());
     assert.match(found.join('\n'), finding, what);

@@ -1,4 +1,4 @@
-// End users with so many cycles that readers cache their state.
+// Tests end users with so many cycles that readers cache their states.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -49,7 +49,7 @@ for (const [limits, options] of [
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-test('Several end users with many cycles can be read in turn while they are written to', async (t) => {
+test('Several end users with many cycles can be read alternately during writes', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   const users = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (const user of users) await ledger.write(Array.from({ length: 400 }, () => user.add(2)));

@@ -1,22 +1,33 @@
-// Pending balances: reads and writes include them, a crash leaves them in the journal, and they are flushed in the end,
-// whichever generation of the cache they are in.
+// Pending balances of both generations of the cache: reads and writes include them, a crash leaves them in the journal,
+// and all of them are flushed sooner or later.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../../../../src/ledger/instant.ts';
-import type { CacheLimits } from '../../../../src/store/sqlite/balances/end-user-cache.ts';
+import { CACHE_LIMITS, type CacheLimits } from '../../../../src/store/sqlite/balances/end-user-cache.ts';
 import { openLedgerFile } from '../../../../src/store/sqlite/file/ledger-file.ts';
 import { LedgerClock } from '../../../../src/store/sqlite/writer/ledger-clock.ts';
 import { Writer } from '../../../../src/store/sqlite/writer/writer.ts';
 import { Random } from '../../../load/random.ts';
-import { balanceOf, EndUser, historyOf, NOON, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
+import {
+  ACCEPTED,
+  balanceOf,
+  EndUser,
+  historyOf,
+  idsOf,
+  NOON,
+  problemsOf,
+  resultOf,
+  temporaryFile,
+} from '../../temporary-ledger.ts';
 import type { TestLedger } from '../../test-ledger.ts';
 import { auditBeside, crashed, openInPlace } from '../sqlite-ledger.ts';
 
 const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
-const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, perUserMax: 5 };
+const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, ageMaxMs: HOUR_MS, perUserMax: 5 };
+
+const NO_ID = '019c13ec-9e00-4000-8002-000000000000';
 
 /** End users of two accounts with random UUIDs, which are scattered over the pages of the file. */
 function scattered(count: number, random: Random): EndUser[] {
@@ -43,20 +54,20 @@ test('After a crash, pending balances are recovered from the journal and can be 
   const again = await openInPlace(t, crashed(file));
   assert.deepEqual([await balanceOf(again, ada), await balanceOf(again, bob)], [2, 5]);
   const refused = { refused: 'InsufficientFunds', requested: 3, available: 2 };
-  const outcomes = await again.write([ada.subtract(3), ada.subtract(2), bob.subtract(1)]);
+  const outcomes = await again.results([ada.subtract(3), ada.subtract(2), bob.subtract(1)]);
   assert.deepEqual(outcomes, [refused, ACCEPTED, ACCEPTED]);
   assert.deepEqual([await balanceOf(again, ada), await balanceOf(again, bob)], [0, 4]);
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('A crash after any batch loses no balance, whichever generation of the cache it is pending in', async (t) => {
+test('A crash after any batch loses no balance, in whichever generation of the cache the balance is pending', async (t) => {
   const random = new Random(31);
   const people = scattered(20, random);
   const balances = new Map(people.map((user) => [user, 0]));
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { cache: CACHE });
   for (let step = 0; step < 60; step++) {
-    // Some end users are written to all the time, so that they are pending in both generations.
+    // Some end users are in every batch, so that they are pending in both generations.
     const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
     for (const user of new Set(some)) {
       const amount = 1 + random.below(9);
@@ -81,7 +92,35 @@ async function assertBalances(ledger: TestLedger, balances: ReadonlyMap<EndUser,
   for (const [user, balance] of balances) assert.equal(await balanceOf(ledger, user), balance, user.key.endUser);
 }
 
-test('A ledger that crashes again and again, soon after each start, loses nothing', async (t) => {
+test('A crash after any batch loses no hold and no refund, in whichever generation of the cache they are pending', async (t) => {
+  const random = new Random(37);
+  const people = scattered(12, random);
+  const file = temporaryFile();
+  const ledger = await openInPlace(t, file, { cache: CACHE });
+  await ledger.write(people.map((user) => user.add(200, 30)));
+  const ids = new Map(people.map((user) => [user, { holds: [NO_ID], spent: [NO_ID] }]));
+  for (let step = 0; step < 80; step++) {
+    const user = random.pick(people);
+    const own = ids.get(user) as { holds: string[]; spent: string[] };
+    const [hold, spent] = [random.pick(own.holds), random.pick(own.spent)];
+    const commands = [
+      user.hold(1 + random.below(9), random.pick([60, 3_600, 86_400])),
+      random.pick([user.capture(hold, random.pick([null, 2, 12])), user.release(hold), user.subtract(3)]),
+      random.pick([user.refund(spent, random.pick([null, 1])), user.add(5, 1), user.startCycle(9, 1, 'replace')]),
+    ];
+    const [held, ended] = idsOf(await ledger.write(commands));
+    if (held) own.holds.push(held);
+    if (ended) own.spent.push(ended);
+    ledger.wall += random.pick([0, 1_000, 61_000, HOUR_MS, 9 * HOUR_MS]);
+    const again = await openInPlace(t, crashed(file), { cache: CACHE, wall: ledger.wall });
+    for (const { key } of people) assert.deepEqual(await again.load(key), await ledger.load(key));
+    await again.write(people.map((each) => each.settle()));
+    if (step % 8 === 0) assert.deepEqual(problemsOf(await again.audit()), []);
+    await again.close();
+  }
+});
+
+test('A ledger that crashes repeatedly, soon after each start, loses nothing', async (t) => {
   const random = new Random(32);
   const people = scattered(30, random);
   let file = temporaryFile();
@@ -100,7 +139,7 @@ test('A ledger that crashes again and again, soon after each start, loses nothin
   await assertBalances(await openInPlace(t, file, { wall: NOON + 50 * HOUR_MS }), balances);
 });
 
-test('Credits that expire while their balance is pending are stored with their last amount', async (t) => {
+test('If credits expire while their balance is pending, their last amount is stored', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10, 1), ada.add(20, 3)]);
@@ -162,7 +201,7 @@ const WRITTEN_BACK_AT_ONCE = 10;
 test('An idle writer flushes pending balances in parts until none are left, and a crash between two parts loses nothing', async (t) => {
   const random = new Random(35);
   const people = scattered(100, random);
-  const { writer, file } = writerOf(t, { endUsersMax: 64, postingsMax: 64, cyclesMax: 1_000, perUserMax: 64 });
+  const { writer, file } = writerOf(t, { ...CACHE_LIMITS, endUsersMax: 64, postingsMax: 64 });
   for (const user of people) writer.write([user.add(10), user.subtract(3)]);
   let ticks = 0;
   const restingSize = () => {
@@ -188,7 +227,7 @@ test('Writes between the ticks of an idle writer succeed, and the ledger stays c
   for (let step = 0; step < 200; step++) {
     const user = random.pick(people);
     const { outcomes } = writer.write([user.add(2)]);
-    assert.deepEqual(outcomes, [ACCEPTED]);
+    assert.deepEqual(outcomes.map(resultOf), [ACCEPTED]);
     balances.set(user, (balances.get(user) as number) + 2);
     for (let ticks = random.below(4); ticks > 0; ticks--) writer.tick(WRITTEN_BACK_AT_ONCE);
     if (step % 40 > 0) continue;

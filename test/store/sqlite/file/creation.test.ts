@@ -1,4 +1,4 @@
-// The creation of ledger files: in which folders, and by several processes at once.
+// The creation of ledger files: the folders in which they may be, and creation by several processes at once.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -6,14 +6,13 @@ import { existsSync, linkSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { backUpFile } from '../../../../src/store/sqlite/tools/backup.ts';
 import { openSqliteTools } from '../../../../src/store/sqlite/tools/ledger-tools.ts';
 import { CannotOpen } from '../../../../src/store/store-fault.ts';
 import { otherProcess } from '../../outside.ts';
 import { ROUNDS, untilRound } from '../../rounds.ts';
-import { EndUser, temporaryFile, temporaryFolder } from '../../temporary-ledger.ts';
+import { ACCEPTED, EndUser, temporaryFile, temporaryFolder } from '../../temporary-ledger.ts';
 import { openFor } from '../sqlite-ledger.ts';
 
 async function serve(file: string): Promise<void> {
@@ -52,7 +51,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   const link = join(temporaryFolder(), 'link.db');
   const beside = join(dirname(file), 'beside.db');
   const ledger = await openFor(t, file);
-  assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED]);
   linkSync(file, link);
   for (const name of [file, link]) {
     for (const open of [serve, operate]) assert.match(await refusalOf(open(name)), /has 2 hard links, .*stop Scrip/);
@@ -60,7 +59,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   }
   linkSync(file, beside);
   assert.match(await refusalOf(serve(file)), /has 3 hard links \(here also beside\.db\)/);
-  assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED], 'the running server continues to work');
+  assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED], 'the running server is not disturbed');
   const { cannotOpen } = await otherProcess(t, 'hold', link).answer();
   assert(cannotOpen, 'another process is refused');
   await ledger.close();
@@ -93,7 +92,7 @@ test('a server and a command that create the same ledger at the same instant bot
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();
   for (let round = 0; round < ROUNDS; round++) {
-    // Opening takes this process some milliseconds before it creates anything.
+    // The delay varies, because opening a ledger takes some milliseconds before it creates anything.
     await untilRound(firstAt, round, (round % 16) - 6);
     await serve(`${file}.${round}`);
   }

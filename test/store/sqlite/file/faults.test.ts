@@ -5,10 +5,10 @@ import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { byHand, otherProcess } from '../../outside.ts';
 import {
+  ACCEPTED,
   balanceOf,
   EndUser,
   historyOf,
@@ -33,13 +33,9 @@ test('A failed COMMIT has an unknown outcome, and the next write reopens the fil
       await assert.rejects(ledger.write([ada.subtract(2), keyed(bob.add(1), 'k', '1')]), UNKNOWN);
       assert.equal(await balanceOf(ledger, ada), 9, 'reads continue');
       await assert.rejects(ledger.write([ada.subtract(2)]), UNKNOWN);
-      assert.deepEqual(
-        await ledger.write([ada.subtract(100)]),
-        [REFUSED],
-        'a command that needs no COMMIT has an outcome',
-      );
+      assert.deepEqual(await ledger.results([ada.subtract(100)]), [REFUSED], 'what needs no COMMIT has an outcome');
     });
-    assert.deepEqual(await ledger.write([ada.subtract(3), keyed(bob.add(1), 'k', '2')]), [ACCEPTED, ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(3), keyed(bob.add(1), 'k', '2')]), [ACCEPTED, ACCEPTED]);
     assert.equal(ledger.trouble(), null);
     assert.deepEqual([await balanceOf(ledger, ada), await balanceOf(ledger, bob)], [6, 6]);
     assert.deepEqual(await historyOf(ledger, ada), ['-3 subtract', '-1 subtract', '+10 add']);
@@ -60,7 +56,7 @@ test('Reading the feed and deleting expired records fail if their COMMIT fails, 
   });
   await ledger.deleteExpiredRecords(retention);
   await ledger.consumeFeed();
-  assert.deepEqual(await ledger.write([keyed(ada.add(10), 'k', '2')]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([keyed(ada.add(10), 'k', '2')]), [ACCEPTED]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
@@ -73,7 +69,7 @@ test('The transaction ids of a failed COMMIT are not used again', async (t) => {
   }
   const { transactions } = await ledger.transactions(ada.key);
   const sequences = transactions.map(({ id }) => Number.parseInt(id.slice(19, 23), 16) & 0x3fff);
-  assert.deepEqual(sequences, [10, 7, 4, 1], 'two ids are missing for each failed COMMIT');
+  assert.deepEqual(sequences, [11, 8, 5, 2], 'two are missing each time');
 });
 
 test('After a failed COMMIT, reads show renewals as soon as the file is reopened', async (t) => {
@@ -96,17 +92,17 @@ test('The writer recovers by itself when commits succeed again', async (t) => {
     await sleep(50);
   }
   assert.equal(await balanceOf(ledger, ada), 10);
-  assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
 });
 
 describe('another program writes to the file', { concurrency: 2 }, () => {
-  // SQLite waits five seconds for the lock, in the writer thread, so these two tests run at the same time.
+  // These two tests run at the same time, because each waits five seconds for the lock.
   test('While another program holds the write lock, commands wait for five seconds and then fail without effect', async (t) => {
     const file = temporaryFile();
     const ledger = await openFor(t, file);
     const other = new DatabaseSync(file);
     other.exec('BEGIN IMMEDIATE');
-    const waited = ledger.write([ada.add(1)]);
+    const waited = ledger.results([ada.add(1)]);
     await sleep(200);
     other.exec('ROLLBACK');
     assert.deepEqual(await waited, [ACCEPTED]);
@@ -116,7 +112,7 @@ describe('another program writes to the file', { concurrency: 2 }, () => {
     await assert.rejects(refused, { name: 'StoreFault', code: 'StoreUnavailable' });
     assert.notEqual(ledger.trouble(), null);
     other.close();
-    assert.deepEqual(await ledger.write([ada.subtract(1)]), [ACCEPTED]);
+    assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     assert.equal(ledger.trouble(), null);
     assert.equal(await balanceOf(ledger, ada), 0, 'the failed addition did not happen');
     assert.deepEqual(problemsOf(await ledger.audit()), []);
@@ -148,13 +144,13 @@ test('On a full disk writes fail, reads continue, and acknowledged writes are no
     added > 0 && (await balanceOf(ledger, new EndUser(1, added - 1))) === 1,
     'the last acknowledged write is there',
   );
-  // The log may still have room for the second batch, which is smaller: it succeeds, or it fails too.
+  // The second batch is smaller and may still fit into the log, so that it may succeed or fail.
   if (second?.code !== 'OutcomeUnknown')
     assert.equal(await balanceOf(ledger, new EndUser(2, 1)), second === null ? 1 : 0);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('After kill -9 during writes, a ledger has all acknowledged writes and is correct', async (t) => {
+test('After a kill -9 during writes, a ledger has all acknowledged writes and is correct', async (t) => {
   const file = temporaryFile();
   let times = 0;
   for (const killAfter of [1, 20, 60]) {
@@ -173,12 +169,12 @@ test('After kill -9 during writes, a ledger has all acknowledged writes and is c
   }
 });
 
-test('A row that was changed by hand stops all writes, and the reads of its end user only', async (t) => {
+test('A row that was changed by hand stops all writes, but only the reads of its own end user', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);
   const { eternal, namesake } = PEOPLE;
-  assert.deepEqual(await ledger.write([namesake.subtract(1)]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([namesake.subtract(1)]), [ACCEPTED]);
   byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
   const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
   await assert.rejects(ledger.write([namesake.subtract(1), eternal.subtract(1)]), halted);

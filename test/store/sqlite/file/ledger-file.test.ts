@@ -15,13 +15,12 @@ import {
 import { dirname, join, relative } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { connect, SCHEMA_LATEST } from '../../../../src/store/sqlite/file/ledger-file.ts';
 import { openSqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { openSqliteTools } from '../../../../src/store/sqlite/tools/ledger-tools.ts';
 import { CannotOpen } from '../../../../src/store/store-fault.ts';
 import { byHand, contentOf, damaged, locksOf, otherProcess, PAGE_BYTES } from '../../outside.ts';
-import { auditOf, EndUser, makeHistory, NOON, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
+import { ACCEPTED, auditOf, EndUser, makeHistory, NOON, problemsOf, temporaryFile } from '../../temporary-ledger.ts';
 import { openFor } from '../sqlite-ledger.ts';
 
 async function serve(file: string): Promise<void> {
@@ -60,7 +59,7 @@ test('A ledger file has a write-ahead log, synchronous FULL for durable commits,
   assert.throws(() => db.exec(`UPDATE balances SET remaining = 'many'`), /cannot store TEXT/);
 });
 
-test('A file without a write-ahead log, such as VACUUM INTO makes, gets one when it is opened', async () => {
+test('A file without a write-ahead log, for example from VACUUM INTO, gets a write-ahead log when it is opened', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'PRAGMA journal_mode = DELETE');
@@ -90,7 +89,7 @@ const OVERDRAFTS: readonly (readonly [what: string, sql: string])[] = [
   ['an end user that is not a UUID', `UPDATE postings SET end_user = x'00'`],
 ];
 
-test('The database itself rejects invalid rows, whichever program writes them', async (t) => {
+test('The constraints of the database reject invalid rows, whichever program writes them', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const db = new DatabaseSync(file);
@@ -100,7 +99,7 @@ test('The database itself rejects invalid rows, whichever program writes them', 
   assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
 });
 
-test('A ledger in use cannot be opened again: not in this process, not through a symbolic link, and not by another process', async (t) => {
+test('A ledger in use cannot be opened again by the same or another process, not even through a symbolic link', async (t) => {
   const file = temporaryFile();
   const folder = dirname(file);
   const ledger = await openFor(t, file);
@@ -126,14 +125,14 @@ test('A ledger that was created through a symbolic link is in use under both nam
   for (const name of [file, link]) assert.match(await refusalOf(name), /is in use by another Scrip process/);
 });
 
-test('A ledger can be opened as soon as its process was killed', async (t) => {
+test('A ledger can be opened as soon as the process that used it was killed', async (t) => {
   const file = temporaryFile();
   const holder = otherProcess(t, 'hold', file);
   assert.deepEqual(await holder.answer(), { open: true });
   assert.match(await refusalOf(file), /is in use/);
   await holder.kill();
   const ledger = await openFor(t, file);
-  assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED]);
 });
 
 test('A start completes an interrupted creation of a ledger', async (t) => {
@@ -141,7 +140,7 @@ test('A start completes an interrupted creation of a ledger', async (t) => {
   byHand(file, 'PRAGMA page_size = 2048; PRAGMA journal_mode = WAL');
   assert(statSync(file).size > 0);
   const ledger = await openFor(t, file);
-  assert.deepEqual(await ledger.write([new EndUser(1, 1).add(1)]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED]);
 });
 
 const FOREIGN = /is not a Scrip ledger; point DATABASE_URL at a new file/;
@@ -156,7 +155,8 @@ const copying = (values: string) =>
   sql(`CREATE TABLE copying (only INTEGER PRIMARY KEY, source TEXT, account INTEGER, end_user BLOB); ${values}`);
 
 /**
- * `all`: serving and the tools refuse the file. `serving`: only serving checks pages, the clock and marks of a copy.
+ * `all`: the server and the tools refuse the file. `serving`: only the server refuses it, because only the server
+ * checks pages, the clock and the mark of an unfinished copy.
  */
 const REFUSED: readonly (readonly [
   what: string,
@@ -166,7 +166,7 @@ const REFUSED: readonly (readonly [
 ])[] = [
   ['A ledger of a newer Scrip', sql(`PRAGMA user_version = ${SCHEMA_LATEST + 1}`), NEWER, 'all'],
   ['A ledger of a much newer Scrip', sql('PRAGMA user_version = 99'), NEWER, 'all'],
-  ...[1, 2, 3, 4, 5, 6, 7, 8, 9].map(
+  ...[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11].map(
     (schema) => [`A ledger of schema ${schema}`, sql(`PRAGMA user_version = ${schema}`), OLD, 'all'] as const,
   ),
   ['A database of another program', sql('PRAGMA application_id = 7'), FOREIGN, 'all'],
@@ -209,7 +209,7 @@ for (const [what, change, says, by] of REFUSED) {
   });
 }
 
-test('A refused ledger is closed again', async () => {
+test('A ledger that is refused when it is opened is closed again', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'UPDATE clock SET at = at + 1');
@@ -223,7 +223,7 @@ test('A folder instead of a file is refused with a message of one sentence', asy
   assert.match(await refusalOf(file), FOREIGN);
 });
 
-/** A system user that owns nothing, because root may write everywhere. */
+/** A system user without permissions, because root may write everywhere. */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
 test('A folder or a file without write permission is refused with a message of one sentence', async (t) => {

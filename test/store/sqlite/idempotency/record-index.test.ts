@@ -1,17 +1,17 @@
-// Idempotency records in a ledger file are found by a hash of their key: among the latest records in memory, in a
-// sorted run that is being inserted, or in the B-tree. Each of these states is tested with restarts, crashes and
+// Idempotency records in a ledger file are found by a hash of their key. A record is among the latest records in
+// memory, in a sorted run that is being inserted, or in the B-tree. Each state is tested with restarts, crashes and
 // deletions.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
-import { ACCEPTED, endUserText, type Outcome, type WriteCommand } from '../../../../src/ledger/command.ts';
+import { endUserText, type Outcome, type WriteCommand } from '../../../../src/ledger/command.ts';
 import { recordName, requestOf } from '../../../../src/ledger/idempotency.ts';
 import { DAY_MS, HOUR_MS } from '../../../../src/ledger/instant.ts';
 import { hashOf } from '../../../../src/store/sqlite/idempotency/record-table.ts';
 import { isGrant } from '../../../../src/store/stored-record.ts';
 import { Random } from '../../../load/random.ts';
 import { byHand, readByHand } from '../../outside.ts';
-import { balanceOf, EndUser, keyed, problemsOf, replayed, temporaryFile } from '../../temporary-ledger.ts';
+import { ACCEPTED, balanceOf, EndUser, keyed, problemsOf, replayed, temporaryFile } from '../../temporary-ledger.ts';
 import type { TestLedger } from '../../test-ledger.ts';
 import { auditBeside, crashed, openInPlace } from '../sqlite-ledger.ts';
 
@@ -26,7 +26,7 @@ interface Kept {
   readonly at: number;
 }
 
-/** Random requests with keys, some of which are repeated, and the outcomes that must be replayed. */
+/** Makes random requests with idempotency keys, repeats some of them, and checks that their outcomes are replayed. */
 class KeyedRequests {
   kept: Kept[] = [];
   readonly #random: Random;
@@ -87,7 +87,7 @@ function open(t: TestContext, file: string, wall?: number, indexRunMax = RUN_MAX
   return openInPlace(t, file, { indexRunMax, ...(wall !== undefined && { wall }) });
 }
 
-test('All idempotency records are found, and new keys are new, whenever the process is killed', async (t) => {
+test('After a kill at any time, all idempotency records are found, and keys without a record are treated as new', async (t) => {
   const requests = new KeyedRequests(61);
   const file = temporaryFile();
   const ledger = await open(t, file);
@@ -148,7 +148,7 @@ for (const indexRunMax of [1, 2, 7, 1_000])
     await requests.assertReplayed(ledger);
   });
 
-test('After all idempotency records have expired, all keys are new, and their new records are found', async (t) => {
+test('After all idempotency records have expired, all keys are treated as new, and their new records are found', async (t) => {
   const requests = new KeyedRequests(64);
   const file = temporaryFile();
   const ledger = await open(t, file);
@@ -168,7 +168,7 @@ test('After all idempotency records have expired, all keys are new, and their ne
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Records that are deleted before they are indexed are never found again, even if the process is killed then', async (t) => {
+test('Idempotency records that are deleted before they are indexed are never found again, even if the process is killed', async (t) => {
   const file = temporaryFile();
   let ledger = await open(t, file, undefined, 8);
   const commands = (name: string) =>
@@ -206,7 +206,7 @@ test('Idempotency records and their index do not grow if as many records expire 
   }
 });
 
-test('A failed batch records none of its keys', async (t) => {
+test('A failed batch stores no idempotency records', async (t) => {
   const ledger = await open(t, temporaryFile(), undefined, 4);
   const commands = Array.from({ length: 10 }, (_, index) => keyed(ada.add(1), `k${index}`, 'first'));
   await ledger.write(commands.slice(0, 3));
@@ -236,17 +236,17 @@ test('Two keys with the same hash have separate outcomes, in memory, in a sorted
   const ledger = await open(t, file, undefined, 4);
   const [row] = readByHand(file, 'SELECT hex(seed) AS seed FROM idempotency_indexed');
   const [one, other] = collidingKeys(String(row?.seed).toLowerCase());
-  assert.deepEqual(await ledger.write([keyed(ada.add(5), one, '1')]), [ACCEPTED]);
-  assert.deepEqual(await ledger.write([keyed(ada.add(7), other, '2')]), [ACCEPTED], 'the other key is new');
+  assert.deepEqual(await ledger.results([keyed(ada.add(5), one, '1')]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([keyed(ada.add(7), other, '2')]), [ACCEPTED], 'the other key is new');
   for (let step = 0; step < 20; step++) {
-    const outcomes = await ledger.write([keyed(ada.add(5), one, '3'), keyed(ada.add(7), other, '4')]);
+    const outcomes = await ledger.results([keyed(ada.add(5), one, '3'), keyed(ada.add(7), other, '4')]);
     assert.deepEqual(outcomes, [replayed(ACCEPTED, '1'), replayed(ACCEPTED, '2')], `after ${step} other keys`);
     await ledger.write([keyed(ada.add(1), `other ${step}`, 'x')]);
     if (step % 7 === 6) await ledger.reopen();
   }
   ledger.wall += 4 * HOUR_MS;
   await ledger.write([keyed(ada.subtract(1), one, '5')]);
-  assert.deepEqual(await ledger.write([keyed(ada.add(7), one, '6')]), [{ refused: 'IdempotencyKeyReused' }]);
+  assert.deepEqual(await ledger.results([keyed(ada.add(7), one, '6')]), [{ refused: 'IdempotencyKeyReused' }]);
 });
 
 const TAMPERINGS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [

@@ -13,7 +13,7 @@ import { EndUser, keyed, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-/** A writer with some history. `isWritten` runs its background jobs once and tells whether they wrote to the file. */
+/** A writer with some history. `isWritten` runs its background jobs once and returns whether they wrote to the file. */
 function idleWriter(t: TestContext) {
   const file = temporaryFile();
   const db = openLedgerFile(file, false);
@@ -45,14 +45,14 @@ function writtenAt(file: string): bigint {
   return statSync(`${file}-wal`, { bigint: true }).mtimeNs;
 }
 
-test('An idle ledger is written to until no balance is pending, and not after that', (t) => {
+test('Background jobs write to an idle ledger until no balance is pending, and not after that', (t) => {
   const { isWritten } = idleWriter(t);
   const seconds = Array.from({ length: 20 }, isWritten);
   assert(seconds[0], 'pending balances are flushed');
   assert.deepEqual(seconds.slice(10), Array(10).fill(false));
 });
 
-test('An idle ledger is written to when idempotency records expire, and not after that', (t) => {
+test('Background jobs write to an idle ledger when idempotency records expire, and not after that', (t) => {
   const { time, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   for (const days of [1, 30]) {
@@ -62,7 +62,7 @@ test('An idle ledger is written to when idempotency records expire, and not afte
   }
 });
 
-test('The first write after an idle time has the current time', (t) => {
+test('The first write after an idle period has the current time', (t) => {
   const { time, writer, users, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   const [user] = users as [EndUser];

@@ -7,7 +7,6 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
 import { hashOf } from '../../../../src/accounts/api-key.ts';
-import { ACCEPTED } from '../../../../src/ledger/command.ts';
 import { DAY_MS } from '../../../../src/ledger/instant.ts';
 import type { Transaction } from '../../../../src/ledger/posting.ts';
 import { dueTransactions } from '../../../../src/ledger/settle.ts';
@@ -15,6 +14,7 @@ import { createApiKey } from '../../../../src/store/key-store.ts';
 import { openSqliteTools } from '../../../../src/store/sqlite/tools/ledger-tools.ts';
 import { Random } from '../../../load/random.ts';
 import {
+  ACCEPTED,
   balanceOf,
   EndUser,
   keyed,
@@ -34,7 +34,7 @@ test('Batches that are sent without waiting for each other are decided and answe
     const ended: number[] = [];
     const batches = Array.from({ length: 50 }, (_, index) => [ada.add(index + 1), ada.subtract(index + 1)]);
     const writes = batches.map(async (batch, index) => {
-      const outcomes = await ledger.write(batch);
+      const outcomes = await ledger.results(batch);
       ended.push(index);
       return outcomes;
     });
@@ -78,7 +78,7 @@ test('A busy writer never stores a write before a renewal that a read has alread
     const file = temporaryFile();
     const users = Array.from({ length: 24 }, (_, index) => new EndUser(1, index));
     const soon = Date.now() + SECOND_MS;
-    // The daily cycles end one after another, beginning in a second.
+    // The first daily cycle ends in a second, and the others end soon after it.
     const before = await openInPlace(t, file, { wall: soon - DAY_MS });
     for (const user of users) {
       await before.write([user.startCycle(1_000, 1)]);
@@ -111,10 +111,12 @@ test('A busy writer never stores a write before a renewal that a read has alread
   }
 });
 
-/** Long enough for the writer thread to commit. This thread has not received the reply then. */
+/**
+ * The writer thread commits within this time. Meanwhile, this thread is blocked, so that it does not receive the reply.
+ */
 const COMMITTED_MS = 200;
 
-test('A read that shows a renewal waits for an earlier write that is committed and not acknowledged', async (t) => {
+test('A read that shows a renewal waits for an earlier write that is committed but not acknowledged yet', async (t) => {
   t.mock.timers.enable({ apis: ['Date'], now: Date.now() });
   const ledger = await openFor(t, temporaryFile());
   await ledger.write([ada.startCycle(100, 1)]);
@@ -122,14 +124,14 @@ test('A read that shows a renewal waits for an earlier write that is committed a
   setImmediate(() => {
     writing.resolve(ledger.write([ada.subtract(30)]));
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, COMMITTED_MS);
-    // In this thread the day has ended, in the writer thread it has not.
+    // The day has ended on the clock of this thread, but not on the clock of the writer thread.
     t.mock.timers.tick(DAY_MS + SECOND_MS);
   });
-  // Reads of the same turn of the event loop, which run after the write.
+  // These reads begin right after the write, before this thread has received the reply.
   const [list, page, history] = await Promise.all([
     shownOf(ledger, ada),
     ledger.load(ada.key),
-    ledger.console.history(ada.key, { from: null, limit: 10 }),
+    ledger.history(ada.key),
   ]);
   assert.deepEqual(
     list.map(({ amount }) => amount),
@@ -168,7 +170,7 @@ test('Pending balances are flushed while the ledger is idle, and every read incl
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('The latest instant of a read is stored even if nothing else is written', async (t) => {
+test('The latest instant that a read used is stored, even if nothing else is written', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const db = new DatabaseSync(file, { readOnly: true });
@@ -204,7 +206,7 @@ async function withWriter(t: TestContext, file: string): Promise<{ ledger: TestL
 test('If the writer thread dies, writes fail, reads continue, and the next start finds all acknowledged writes', async (t) => {
   const file = temporaryFile();
   const { ledger, worker } = await withWriter(t, file);
-  assert.deepEqual(await ledger.write([keyed(ada.add(10), 'first', '1')]), [ACCEPTED]);
+  assert.deepEqual(await ledger.results([keyed(ada.add(10), 'first', '1')]), [ACCEPTED]);
   const inFlight = [ledger.write([keyed(ada.add(20), 'second', '2')]), ledger.consumeFeed()];
   const results = Promise.allSettled(inFlight);
   await worker.terminate();
@@ -216,14 +218,14 @@ test('If the writer thread dies, writes fail, reads continue, and the next start
   await ledger.close();
   const again = await openFor(t, file);
   const repeated = [keyed(ada.add(10), 'first', '3'), keyed(ada.add(20), 'second', '4')];
-  const [first, second] = await again.write(repeated);
+  const [first, second] = await again.results(repeated);
   assert.deepEqual(first, replayed(ACCEPTED, '1'));
   assert(second?.replayOf === '2' || second?.replayOf === undefined, 'the key resolves the unknown outcome');
   assert.equal(await balanceOf(again, ada), 30);
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('While the outcome of a write is unknown because its thread died, reads that would show a renewal of its end user fail', async (t) => {
+test('If the writer thread dies and the outcome of a write is unknown, reads that would show a renewal of its end user fail', async (t) => {
   const file = temporaryFile();
   const bob = new EndUser(1, 2);
   const soon = Date.now() + SECOND_MS;
@@ -246,7 +248,7 @@ test('While the outcome of a write is unknown because its thread died, reads tha
 test('Closing a ledger waits for running writes', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
-  const writes = Array.from({ length: 10 }, () => ledger.write([ada.add(1)]));
+  const writes = Array.from({ length: 10 }, () => ledger.results([ada.add(1)]));
   await ledger.close();
   for (const outcomes of await Promise.all(writes)) assert.deepEqual(outcomes, [ACCEPTED]);
   assert.equal(await balanceOf(await openFor(t, file), ada), 10);

@@ -1,0 +1,43 @@
+// The job that grants imported rows waits for further batches while an import is running, and stops without delay.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { importJob } from './import-job.ts';
+
+/** @param gapMs how long after each batch the next one is queued */
+function importOf(batches: number, gapMs: number) {
+  const one = {
+    granted: 0,
+    readyAt: 0,
+    async grantNext() {
+      if (one.granted === batches || performance.now() < one.readyAt) return false;
+      one.granted += 1;
+      one.readyAt = performance.now() + gapMs;
+      return true;
+    },
+  };
+  return one;
+}
+
+test('a round of the import job grants all batches of a running import, and ends at once if no import is running', async () => {
+  const running = importOf(5, 20);
+  await importJob(running, assert.ifError).tick();
+  assert.equal(running.granted, 5);
+  const began = performance.now();
+  await importJob(running, assert.ifError).tick();
+  assert(performance.now() - began < 500);
+});
+
+test('stopping the import job ends its round between two batches', async () => {
+  const running = importOf(Number.POSITIVE_INFINITY, 1);
+  const job = importJob(running, assert.ifError);
+  const round = job.tick();
+  await sleep(50);
+  await job.stop();
+  await round;
+  const { granted } = running;
+  assert(granted > 0);
+  await sleep(20);
+  assert.equal(running.granted, granted);
+});

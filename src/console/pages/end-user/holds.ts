@@ -1,0 +1,52 @@
+// The open holds of an end user, with a link to release each.
+
+import { html } from 'ghtml';
+import type { Amount } from '../../../ledger/amount.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import type { Note } from '../../../ledger/posting.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { durationText, moment, numberText, wrappableNumber } from '../../figures.ts';
+import { type ActorView, byCell, table } from '../lists.ts';
+import { transactionPath } from './end-user-paths.ts';
+
+export interface HoldView {
+  readonly id: TransactionId;
+  readonly amount: Amount;
+  readonly createdAt: Instant;
+  readonly expiresAt: Instant;
+  readonly by: ActorView;
+  readonly note: Note | null;
+}
+
+export interface HoldsView {
+  readonly endUser: string;
+  readonly now: Instant;
+  /** The oldest open holds, oldest first. */
+  readonly holds: readonly HoldView[];
+  /** The ids of all open holds. */
+  readonly openHolds: ReadonlySet<TransactionId>;
+}
+
+/** Returns an empty text if there are no open holds. */
+export function holdsSection({ endUser, now, holds, openHolds }: HoldsView): string {
+  if (holds.length === 0) return '';
+  const rows = holds.map(
+    (hold) => html`<tr role="row">
+<td role="cell" data-label="Held" id="hold-${hold.id}"><span class="strong">!${wrappableNumber(hold.amount)}</span></td>
+<td role="cell" data-label="Since" class="when">!${moment(hold.createdAt)}</td>
+<td role="cell" data-label="Until" class="when">!${moment(hold.expiresAt)} <br><span class="muted small">${durationText(hold.expiresAt - now)} left</span></td>
+!${byCell(hold)}
+<td role="cell" class="end"><a class="button secondary small" href="${transactionPath(endUser, hold.id)}" aria-describedby="hold-${hold.id}">Release</a></td>
+</tr>`,
+  );
+  const columns = [['Held'], ['Since (UTC)'], ['Until (UTC)'], ['By and note'], ['Action', 'end']] as const;
+  const count =
+    holds.length < openHolds.size
+      ? ` Showing the oldest ${numberText(holds.length)} of ${numberText(openHolds.size)}; you can release the others in the list of transactions.`
+      : '';
+  return html`<section class="card" id="holds">
+<h2>Holds</h2>
+<p class="muted small">Credits set aside until your backend captures or releases them. A hold that reaches its end lapses, and its credits return.${count}</p>
+!${table({ label: 'Holds', classes: 'holds', columns, rows })}
+</section>`;
+}

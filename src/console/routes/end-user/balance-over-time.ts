@@ -1,0 +1,30 @@
+// Computes the points of the balance chart: past points from the states that the store returns for past instants,
+// future points from the current state and time.
+
+import type { EndUserKey } from '../../../ledger/command.ts';
+import { balanceAt } from '../../../ledger/history.ts';
+import { balancePoints } from '../../../store/balance-points.ts';
+import type { LedgerStore } from '../../../store/ledger-store.ts';
+import type { LoadedEndUser } from '../../../store/loaded-end-user.ts';
+import { type BalanceOverTime, chartInstants } from '../../charts/balance-chart.ts';
+
+/** @param loaded the current state */
+export async function readBalanceOverTime(
+  ledger: Pick<LedgerStore, 'statesAt'>,
+  user: EndUserKey,
+  { state, now }: LoadedEndUser,
+): Promise<BalanceOverTime> {
+  const { past, future } = chartInstants(now);
+  const { states } = await ledger.statesAt(user, past);
+  const present = balanceAt(state, now);
+  return {
+    past: [...(await balancePoints(past, states)), present],
+    future: [
+      present,
+      ...(await balancePoints(
+        future,
+        future.map(() => state),
+      )),
+    ],
+  };
+}

@@ -1,0 +1,24 @@
+// The part that all requests about one end user share: the end user in the path.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { Viewer } from '../../layout.ts';
+import { pathField, sendError } from '../../request-reply.ts';
+import { normalizedUuid } from '../end-users.ts';
+
+export interface EndUserRequest {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly viewer: Viewer;
+  readonly user: EndUserKey;
+}
+
+/** Wraps a handler that gets the end user of the path. The account is always the viewer's account. */
+export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) {
+  return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
+    const endUser = normalizedUuid(pathField(request, 'endUser'));
+    if (endUser === null)
+      return sendError(reply, 404, { title: 'End user not found', detail: 'That is not a valid UUID.' }, viewer);
+    return handle({ request, reply, viewer, user: { account: viewer.account, endUser } });
+  };
+}

@@ -1,0 +1,134 @@
+// Routes for the page of an end user and the forms that adjust credits. A form becomes a command with the console user
+// as its actor.
+
+import { randomUUID } from 'node:crypto';
+import type { FastifyReply } from 'fastify';
+import { activeBalance, cyclesAt } from '../../../ledger/balance.ts';
+import { heldAt } from '../../../ledger/hold.ts';
+import type { PageCursor } from '../../../store/loaded-end-user.ts';
+import { InvalidCursor } from '../../../store/store-fault.ts';
+import type { ConsoleContext } from '../../console-context.ts';
+import { ADJUST_FORMS, ADJUSTMENTS, type AdjustForms, type Adjustment } from '../../pages/end-user/adjust-forms.ts';
+import { endUserPage } from '../../pages/end-user/end-user.ts';
+import { endUserPath } from '../../pages/end-user/end-user-paths.ts';
+import type { FormState } from '../../pages/form-field.ts';
+import type { On } from '../../permissions.ts';
+import { queryField, redirectTo, sendCsv, sendPage } from '../../request-reply.ts';
+import { actorNames, actorOf } from '../actor-names.ts';
+import { readBalanceOverTime } from './balance-over-time.ts';
+import { readChange } from './change-form.ts';
+import { type EndUserRequest, forEndUser } from './end-user-request.ts';
+import { historyLines, readFilter, readHistory } from './history.ts';
+import { readHolds } from './holds.ts';
+import { submitChange } from './submit-change.ts';
+import { transactionNotice, transactionRoutes } from './transaction.ts';
+
+export function endUserRoutes(on: On, context: ConsoleContext): void {
+  on(
+    'GET /console/end-users/:endUser',
+    forEndUser((endUserRequest) => showPage(context, endUserRequest)),
+  );
+  on(
+    'GET /console/end-users/:endUser/transactions.csv',
+    forEndUser((endUserRequest) => sendHistory(context, endUserRequest)),
+  );
+  for (const adjustment of ADJUSTMENTS) {
+    on(
+      `POST /console/end-users/:endUser/${adjustment}`,
+      forEndUser((endUserRequest) => adjust(context, adjustment, endUserRequest)),
+    );
+  }
+  transactionRoutes(on, context);
+}
+
+async function showPage(context: ConsoleContext, endUserRequest: EndUserRequest): Promise<FastifyReply> {
+  const { request, reply, user } = endUserRequest;
+  const from = queryField(request, 'page') || null;
+  try {
+    return await sendEndUser(context, endUserRequest, { from, refused: null });
+  } catch (error) {
+    if (from !== null && error instanceof InvalidCursor) return redirectTo(reply, endUserPath(user.endUser));
+    throw error;
+  }
+}
+
+async function sendHistory(context: ConsoleContext, { request, reply, user }: EndUserRequest): Promise<FastifyReply> {
+  const { wanted } = readFilter(request);
+  if (wanted === null) return redirectTo(reply, endUserPath(user.endUser));
+  const nameOf = await actorNames(context, user.account);
+  const lines = historyLines(context.options.stores.ledger, user, wanted, nameOf);
+  return sendCsv(reply, `transactions-${user.endUser}`, lines);
+}
+
+interface PageOptions {
+  /** The cursor at which the transactions begin; null for the latest transactions. */
+  readonly from: PageCursor | null;
+  readonly refused: AdjustForms['refused'];
+  /** The idempotency key of the refused form. */
+  readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
+}
+
+async function sendEndUser(
+  context: ConsoleContext,
+  endUserRequest: EndUserRequest,
+  { from, refused, idempotencyKeys = {} }: PageOptions,
+): Promise<FastifyReply> {
+  const { request, reply, viewer, user } = endUserRequest;
+  const { ledger } = context.options.stores;
+  const nameOf = await actorNames(context, user.account);
+  const loaded = await ledger.load(user);
+  const { state, now } = loaded;
+  const cycles = cyclesAt(state, now);
+  const { filter, wanted, errors } = readFilter(request);
+  const [{ transactions, next, openings }, holds, balanceOverTime] = await Promise.all([
+    readHistory(ledger, user, from, wanted ?? {}),
+    readHolds(ledger, user, loaded, nameOf),
+    from === null ? readBalanceOverTime(ledger, user, loaded) : null,
+  ]);
+  const view = {
+    endUser: user.endUser,
+    now,
+    balance: activeBalance(cycles, now),
+    held: heldAt(state.holds, now),
+    cycles,
+    ...holds,
+    balanceOverTime,
+    isFirstPage: from === null,
+    history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
+    older: next,
+    openings,
+    filter,
+    filterErrors: errors,
+    forms: { refused, idempotencyKeys: { ...newIdempotencyKeys(), ...idempotencyKeys } },
+  };
+  const notice = refused === null ? await noticeOf(context, endUserRequest) : null;
+  return sendPage(reply, endUserPage(view, { viewer, notice }));
+}
+
+async function noticeOf(context: ConsoleContext, endUserRequest: EndUserRequest): Promise<string | null> {
+  const done = ADJUSTMENTS.find((adjustment) => adjustment === queryField(endUserRequest.request, 'notice'));
+  return done === undefined ? transactionNotice(context, endUserRequest) : ADJUST_FORMS[done].notice;
+}
+
+function newIdempotencyKeys(): Record<Adjustment, string> {
+  return { add: randomUUID(), subtract: randomUUID(), 'start-cycle': randomUUID(), 'stop-cycle': randomUUID() };
+}
+
+async function adjust(
+  context: ConsoleContext,
+  adjustment: Adjustment,
+  endUserRequest: EndUserRequest,
+): Promise<FastifyReply> {
+  const { request, reply, viewer, user } = endUserRequest;
+  const { state, command } = readChange({ kind: adjustment }, request, { ...user, actor: actorOf(viewer) });
+  const refuse = (errors: FormState['errors'], idempotencyKeys: PageOptions['idempotencyKeys'] = {}) =>
+    sendEndUser(context, endUserRequest, {
+      from: null,
+      refused: { adjustment, state: { ...state, errors } },
+      idempotencyKeys,
+    });
+  if (command === null) return refuse(state.errors);
+  const submitted = await submitChange(context, request, command);
+  if (submitted.errors === null) return redirectTo(reply, `${endUserPath(user.endUser)}?notice=${adjustment}`);
+  return refuse(submitted.errors, { [adjustment]: submitted.idempotencyKey });
+}

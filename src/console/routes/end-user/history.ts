@@ -1,0 +1,137 @@
+// Reads the transactions of an end user, optionally filtered: one page, or all transactions as CSV. Each read is
+// bounded, so that an end user with much activity does not delay other requests.
+
+import type { FastifyRequest } from 'fastify';
+import type { EndUserKey } from '../../../ledger/command.ts';
+import { renews } from '../../../ledger/cycle.ts';
+import { DAY_MS, INSTANT_MAX, type Instant, isInstant } from '../../../ledger/instant.ts';
+import { lapseOf } from '../../../ledger/next-event.ts';
+import { NOTE_LENGTH_MAX, type Posting } from '../../../ledger/posting.ts';
+import { dueRenewals } from '../../../ledger/settle.ts';
+import { idsBetween } from '../../../ledger/transaction-id.ts';
+import { laterFirst } from '../../../store/console-store.ts';
+import { csvLine } from '../../../store/csv.ts';
+import type { LedgerStore } from '../../../store/ledger-store.ts';
+import type { LoadedEndUser, PageCursor } from '../../../store/loaded-end-user.ts';
+import {
+  type HistoryPage,
+  type HistoryTransaction,
+  historyTransactionOf,
+  passes,
+  type HistoryFilter as StoreFilter,
+} from '../../../store/transaction-history.ts';
+import type { HistoryFilter } from '../../pages/end-user/history.ts';
+import type { FormState } from '../../pages/form-field.ts';
+import { type ActorView, actorText, KINDS } from '../../pages/lists.ts';
+import { queryField } from '../../request-reply.ts';
+import { readLine } from '../form-input.ts';
+
+const PAGE_TRANSACTIONS = 50;
+
+export interface ReadFilter {
+  readonly filter: HistoryFilter;
+  /** Null if there are errors. */
+  readonly wanted: StoreFilter | null;
+  readonly errors: FormState['errors'];
+}
+
+const DATE_ERROR = 'Enter a date, such as 2026-11-20.';
+
+export function readFilter(request: FastifyRequest): ReadFilter {
+  const filter = {
+    kind: queryField(request, 'kind'),
+    note: queryField(request, 'note'),
+    from: queryField(request, 'from'),
+    to: queryField(request, 'to'),
+  };
+  const kind = KINDS.find((known) => known === filter.kind);
+  const note = readLine(filter.note, NOTE_LENGTH_MAX);
+  const [from, to] = [dayOf(filter.from), dayOf(filter.to)];
+  const errors = {
+    note: note.error,
+    from: from === null ? DATE_ERROR : null,
+    to: to === null ? DATE_ERROR : null,
+  };
+  if (note.error !== null || from === null || to === null) return { filter, wanted: null, errors };
+  const until = to === undefined ? INSTANT_MAX : Math.min(to + DAY_MS - 1, INSTANT_MAX);
+  const wanted = {
+    kinds: kind && [kind],
+    notePrefix: note.value ?? undefined,
+    ...(from === undefined && to === undefined ? {} : { within: idsBetween(from ?? 0, until) }),
+  };
+  return { filter, wanted, errors };
+}
+
+/** Returns the start of a day; undefined if the text is empty, null if it is not a date. */
+function dayOf(text: string): Instant | undefined | null {
+  if (text === '') return undefined;
+  const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
+  return isInstant(at) ? at : null;
+}
+
+/** @param from null for the latest transactions, which include those that are due but not stored yet */
+export async function readHistory(
+  ledger: Pick<LedgerStore, 'history'>,
+  user: EndUserKey,
+  from: PageCursor | null,
+  wanted: StoreFilter,
+): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'openings'>> {
+  const page = await ledger.history(user, { from, limit: PAGE_TRANSACTIONS, ...wanted });
+  const due = from === null ? dueTransactions(page).filter((one) => isWanted(one, wanted)) : [];
+  const renewing = page.state.cycles.find(renews);
+  const openings = renewing === undefined ? page.openings : new Map([...page.openings, [renewing.id, renewing]]);
+  return { transactions: [...due, ...page.transactions], next: page.next, openings };
+}
+
+/**
+ * Returns due renewals and lapses, latest first, at most one page. The renewal job stores the others within seconds.
+ */
+function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
+  const renewals = dueRenewals(state, now)
+    .take(PAGE_TRANSACTIONS)
+    .map((renewal) => historyTransactionOf([renewal]));
+  const lapses = state.holds
+    .filter(({ expiresAt }) => expiresAt <= now)
+    .map((hold) => historyTransactionOf(lapseOf(hold) as [Posting, ...Posting[]]));
+  return [...renewals, ...lapses].sort(laterFirst).slice(0, PAGE_TRANSACTIONS);
+}
+
+function isWanted(transaction: HistoryTransaction, wanted: StoreFilter): boolean {
+  const { id } = transaction;
+  const { within } = wanted;
+  return (within === undefined || (id >= within.first && id <= within.last)) && passes(transaction, wanted);
+}
+
+/** Yields all transactions that pass a filter as lines of CSV, newest first. */
+export async function* historyLines(
+  ledger: Pick<LedgerStore, 'history'>,
+  user: EndUserKey,
+  wanted: StoreFilter,
+  nameOf: (actor: string) => ActorView,
+): AsyncGenerator<string> {
+  yield csvLine(COLUMNS);
+  for (let from: PageCursor | null = null, isMore = true; isMore; isMore = from !== null) {
+    const page = await readHistory(ledger, user, from, wanted);
+    yield page.transactions.map((one) => lineOf(one, nameOf)).join('');
+    from = page.next;
+  }
+}
+
+const COLUMNS = [
+  'transaction_id',
+  'created_at',
+  'kind',
+  'amount',
+  'held',
+  'expires_at',
+  'reference',
+  'by',
+  'note',
+] as const;
+
+function lineOf(transaction: HistoryTransaction, nameOf: (actor: string) => ActorView): string {
+  const { id, createdAt, kind, amount, postings, expiresAt, reference, actor, note } = transaction;
+  const [created, expires] = [createdAt, expiresAt].map((at) => new Date(at).toISOString()) as [string, string];
+  const held = postings.reduce((sum, posting) => sum + posting.held, 0);
+  return csvLine([id, created, kind, amount, held, expires, reference, actorText(nameOf(actor)), note]);
+}

@@ -1,0 +1,65 @@
+// Submits the command of a form to group commit, like an API request. A form that is sent twice takes effect once,
+// because its idempotency key is stored with the effect.
+
+import { randomUUID } from 'node:crypto';
+import type { FastifyRequest } from 'fastify';
+import type { CommitResult, NotBegun } from '../../../batching/group-commit.ts';
+import { formText, type PlainProblem, refusalDetail } from '../../../http/problems.ts';
+import type { Idempotency, Refusal, WriteCommand } from '../../../ledger/command.ts';
+import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import type { StoreFault } from '../../../store/store-fault.ts';
+import type { ConsoleContext } from '../../console-context.ts';
+import { type FormState, WHOLE_FORM } from '../../pages/form-field.ts';
+import { formField } from '../../request-reply.ts';
+
+/** The length of a UUID. The forms use UUIDs as idempotency keys. */
+const IDEMPOTENCY_KEY_CHARACTERS_MAX = 36;
+
+export type Submitted =
+  /** The transaction is null if nothing was recorded. */
+  | { readonly errors: null; readonly transactionId: TransactionId | null }
+  | {
+      readonly errors: FormState['errors'];
+      /** The key of the form that is shown again: a new key, or after a fault the same key. */
+      readonly idempotencyKey: string;
+    };
+
+export async function submitChange(
+  { options }: ConsoleContext,
+  request: FastifyRequest,
+  command: WriteCommand,
+): Promise<Submitted> {
+  const identified = { ...command, idempotency: idempotencyOf(request) };
+  const result = await new Promise<CommitResult>((resolve) => options.commit.submit(identified, resolve));
+  if ('code' in result)
+    return { errors: faultErrors(result), idempotencyKey: idempotencyKeyOf(request) || randomUUID() };
+  if (result.refused === null) return { errors: null, transactionId: result.transactionId };
+  return { errors: refusalErrors(result, command.kind), idempotencyKey: randomUUID() };
+}
+
+/** The prefix prevents collisions with idempotency keys of API requests. */
+function idempotencyOf(request: FastifyRequest): Idempotency | null {
+  const key = idempotencyKeyOf(request);
+  return key === '' ? null : { key: `console ${key}`, requestId: request.id };
+}
+
+function idempotencyKeyOf(request: FastifyRequest): string {
+  return formField(request, 'idempotency_key').slice(0, IDEMPOTENCY_KEY_CHARACTERS_MAX);
+}
+
+function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
+  // Commands from forms are never canceled, so `Canceled` needs no text of its own.
+  return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
+}
+
+/** Returns an error for the field that the refusal concerns, or for the whole form. */
+function refusalErrors(refusal: Refusal, kind: WriteCommand['kind']): FormState['errors'] {
+  switch (refusal.refused) {
+    case 'InsufficientFunds':
+    case 'BalanceTooLarge':
+    case 'RefundTooLarge':
+      return { amount: refusalDetail(refusal, kind) };
+    default:
+      return { [WHOLE_FORM]: formText(refusal.refused satisfies PlainProblem) };
+  }
+}

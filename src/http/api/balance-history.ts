@@ -1,0 +1,59 @@
+// The balance of an end user over time, as a JSON document.
+
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { EndUserKey } from '../../ledger/command.ts';
+import { balanceAt, type Interval, POINTS_MAX, pointsBetween } from '../../ledger/history.ts';
+import { addMonths, DAY_MS, type Instant } from '../../ledger/instant.ts';
+import type { LedgerStore } from '../../store/ledger-store.ts';
+import { invalidFields } from '../problems.ts';
+import type { BalanceHistoryQuery } from './calls/balances.ts';
+import { balanceMembers, timestamp } from './replies.ts';
+import type { InTurn } from './transaction-list.ts';
+
+/** After adding up this many cycles and holds, which takes 0.2 ms, other work can run. */
+const ADDED_A_TURN = 5_000;
+
+/** @throws InvalidRequest if valid fields contradict each other */
+export async function balanceHistory(
+  ledger: Pick<LedgerStore, 'load' | 'statesAt'>,
+  user: EndUserKey,
+  query: BalanceHistoryQuery,
+  inTurn: InTurn,
+): Promise<readonly string[]> {
+  const { interval = 'day' } = query;
+  const to = query.to === undefined ? (await ledger.load(user)).now : Date.parse(query.to);
+  const from = query.from === undefined ? defaultFrom(to, interval) : Date.parse(query.from);
+  if (from > to) {
+    const message = `must not be later than \`to\`${query.to === undefined ? ', which is now by default' : ''}`;
+    throw invalidFields([{ path: '/from', message }]);
+  }
+  const instants = pointsBetween(from, to, interval);
+  if (instants === null) {
+    const message = `gives more than ${POINTS_MAX} points from \`from\` to \`to\`; use a longer interval or a shorter range`;
+    throw invalidFields([{ path: '/interval', message }]);
+  }
+  const { states } = await inTurn(() => ledger.statesAt(user, instants));
+  const points: string[] = [];
+  let added = 0;
+  for (const [index, state] of states.entries()) {
+    const { at, balance, held } = balanceAt(state, instants[index] as Instant);
+    points.push(`{"at":"${timestamp(at)}",${balanceMembers(balance, held)}}`);
+    added += state.cycles.length + state.holds.length;
+    if (added < ADDED_A_TURN) continue;
+    added = 0;
+    await nextTurn();
+  }
+  return [`{"end_user_id":"${user.endUser}","points":[`, points.join(','), ']}'];
+}
+
+/** Returns the default of `from`: 24 hours, 30 days or 12 months before `to`. */
+function defaultFrom(to: Instant, interval: Interval): Instant {
+  switch (interval) {
+    case 'hour':
+      return Math.max(0, to - DAY_MS);
+    case 'day':
+      return Math.max(0, to - 30 * DAY_MS);
+    case 'month':
+      return Math.max(0, addMonths(to, -12));
+  }
+}

@@ -1,0 +1,116 @@
+// The calls that read the balance: at one instant, and over time.
+
+import Type, { type Static } from 'typebox';
+import { INTERVALS, POINTS_MAX } from '../../../ledger/history.ts';
+import { Status } from './cycles.ts';
+import {
+  Amount,
+  amountOf,
+  CycleEnd,
+  CycleStart,
+  CycleType,
+  EndUserId,
+  instantField,
+  strict,
+  timestamp,
+} from './fields.ts';
+import { GET_NOTE, read } from './operation.ts';
+import * as story from './story.ts';
+
+export const BalanceQuery = Type.Object(
+  {
+    end_user_id: EndUserId,
+    at: Type.Optional(
+      // No example: the example of the response is the current balance.
+      instantField(
+        'The balance at this instant instead of now, such as 2026-12-01T00:00:00Z. For an instant in the future: the balance that the end user will have if nothing is written until then.',
+      ),
+    ),
+  },
+  strict,
+);
+export const BalanceHistoryQuery = Type.Object(
+  {
+    end_user_id: EndUserId,
+    from: Type.Optional(
+      instantField(
+        'The first point. By default 24 hours, 30 days or 12 months before `to`, depending on `interval`.',
+        story.HISTORY.from,
+      ),
+    ),
+    to: Type.Optional(
+      instantField(
+        'The end of the history: the last point is at or before this instant. By default now.',
+        story.HISTORY.to,
+      ),
+    ),
+    interval: Type.Optional(
+      Type.Unsafe<(typeof INTERVALS)[number]>({
+        type: 'string',
+        enum: INTERVALS,
+        default: 'day',
+        description: `The time between two points. A request for more than ${POINTS_MAX} points is refused. Days have 24 hours; months are calendar months in UTC.`,
+        examples: [story.HISTORY.interval],
+      }),
+    ),
+  },
+  strict,
+);
+
+export type BalanceQuery = Static<typeof BalanceQuery>;
+export type BalanceHistoryQuery = Static<typeof BalanceHistoryQuery>;
+
+const Held = Type.Optional(amountOf('Held credits, which cannot be spent; absent if there are none.'));
+
+export const CycleEntry = Type.Object(
+  {
+    cycle_start: CycleStart,
+    cycle_end: CycleEnd,
+    amount: amountOf('The credits that can be spent. Held credits are not counted.', 0),
+    starting_amount: Type.Integer({ ...Amount, description: 'The credits that the cycle started with.' }),
+    status: Status,
+    cycle_type: CycleType,
+  },
+  { $id: 'CycleEntry' },
+);
+export const Balance = Type.Object(
+  {
+    end_user_id: EndUserId,
+    active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
+      description: 'Every cycle that has not ended, oldest first.',
+    }),
+    active_balance: amountOf('The sum of all cycles.', 0),
+    held: Held,
+  },
+  { $id: 'Balance' },
+);
+export const BalancePoint = Type.Object(
+  {
+    at: timestamp('2026-11-20T00:00:00.000Z'),
+    active_balance: amountOf('The credits that can be spent at this instant.', 0),
+    held: Held,
+  },
+  { $id: 'BalancePoint' },
+);
+export const BalanceHistory = Type.Object(
+  { end_user_id: EndUserId, points: Type.Array(Type.Ref('BalancePoint#'), { description: 'Oldest first.' }) },
+  { $id: 'BalanceHistory' },
+);
+
+export const getActiveBalance = {
+  operationId: 'getActiveBalance',
+  tags: ['Credits'],
+  summary: 'Get the active balance',
+  description: `The credits that the end user can spend now, or at another instant, in total and by cycle. ${GET_NOTE}`,
+  querystring: BalanceQuery,
+  response: read('Balance', 'The balance; zero for an unknown end user.', { example: story.BALANCE }),
+};
+
+export const getBalanceHistory = {
+  operationId: 'getBalanceHistory',
+  tags: ['Credits'],
+  summary: 'Get the balance over time',
+  description: `The active balance at \`from\`, and then once per interval until \`to\`. Each point is exact to the millisecond. Points in the future assume that nothing more is written: only renewals, and the ends of cycles and holds, change the balance. ${GET_NOTE}`,
+  querystring: BalanceHistoryQuery,
+  response: read('BalanceHistory', 'The points; all zero for an unknown end user.', { example: story.BALANCE_HISTORY }),
+};

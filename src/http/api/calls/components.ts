@@ -1,0 +1,70 @@
+// The schemas that are components of the OpenAPI document: those with an `$id`.
+
+import Type, { type TSchema } from 'typebox';
+import { Balance, BalanceHistory, BalancePoint, CycleEntry } from './balances.ts';
+import { Addition, Refund, Subtraction } from './credits.ts';
+import { Cycle } from './cycles.ts';
+import { amountOf } from './fields.ts';
+import { Capture, Hold, HoldList, OpenHold, Release } from './holds.ts';
+import { TouchedCycle, Transaction, TransactionList } from './transactions.ts';
+
+const Problem = Type.Object(
+  {
+    type: Type.String({
+      format: 'uri-reference',
+      description: 'The path, on this server, of a page that describes the error.',
+    }),
+    title: Type.String({ description: 'A short description of the error, the same each time this error occurs.' }),
+    status: Type.Integer({ description: 'The HTTP status.' }),
+    error: Type.String({ description: 'The name of the error, for use in programs. New names may be added.' }),
+    error_code: Type.String({
+      description:
+        'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
+    }),
+    request_id: Type.String({ description: 'Identifies the request in the server log.' }),
+    timestamp: Type.String({ format: 'date-time', description: 'When the request arrived, in UTC.' }),
+    message: Type.String({ description: 'The same as `detail`.' }),
+    detail: Type.String({ description: 'What happened in this case.' }),
+    errors: Type.Optional(
+      Type.Array(
+        Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),
+        { description: '`InvalidField`: each field that is missing, unknown or invalid.' },
+      ),
+    ),
+    requested: Type.Optional(
+      amountOf('`InsufficientFunds`, `BalanceTooLarge`, `RefundTooLarge`: the credits that were requested.'),
+    ),
+    available: Type.Optional(
+      amountOf(
+        '`InsufficientFunds`: the balance; for a capture, the balance and the held credits together. `BalanceTooLarge`: how many more credits the end user can have.',
+        0,
+      ),
+    ),
+    shortfall: Type.Optional(amountOf('`InsufficientFunds`: the credits that are missing.')),
+    refundable: Type.Optional(
+      amountOf('`RefundTooLarge`: the credits of the transaction that can still be refunded.', 0),
+    ),
+    cycle: Type.Optional(Type.Ref('Cycle#', { description: '`CycleAlreadyActive`: the active cycle.' })),
+  },
+  { $id: 'Problem' },
+);
+
+export const COMPONENTS: readonly TSchema[] = [
+  Addition,
+  Subtraction,
+  Refund,
+  Cycle,
+  Hold,
+  OpenHold,
+  HoldList,
+  Capture,
+  Release,
+  CycleEntry,
+  Balance,
+  BalancePoint,
+  BalanceHistory,
+  TouchedCycle,
+  Transaction,
+  TransactionList,
+  Problem,
+];

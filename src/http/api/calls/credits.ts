@@ -1,0 +1,87 @@
+// The calls that add, subtract and refund credits.
+
+import Type, { type Static } from 'typebox';
+import { Amount, amountOf, EndUserId, Note, strict, transactionIdOf, ValidityDays } from './fields.ts';
+import { write } from './operation.ts';
+import * as story from './story.ts';
+
+export const AddRequest = Type.Object(
+  { end_user_id: EndUserId, amount: Amount, validity_days: Type.Optional(ValidityDays), note: Note },
+  { ...strict, examples: [story.ADD] },
+);
+export const SubtractRequest = Type.Object(
+  { end_user_id: EndUserId, amount: Amount, note: Note },
+  { ...strict, examples: [story.SUBTRACT] },
+);
+export const RefundRequest = Type.Object(
+  {
+    end_user_id: EndUserId,
+    transaction_id: transactionIdOf(
+      'The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions.',
+    ),
+    amount: Type.Optional(amountOf('Credits to refund; if absent, all credits that have not been refunded yet.')),
+    validity_days: Type.Optional(
+      Type.Unsafe<number | null>({
+        type: ['integer', 'null'],
+        minimum: 1,
+        description:
+          'Credits whose cycle has ended return in a new one-time cycle, which is valid for this many days of 24 hours. If null or absent, they do not return, and are counted in `expired`.',
+      }),
+    ),
+    note: Note,
+  },
+  { ...strict, examples: [story.REFUND] },
+);
+
+export type AddRequest = Static<typeof AddRequest>;
+export type SubtractRequest = Static<typeof SubtractRequest>;
+export type RefundRequest = Static<typeof RefundRequest>;
+
+export const Addition = Type.Object({ end_user_id: EndUserId, amount: Amount }, { $id: 'Addition' });
+export const Subtraction = Type.Object({ end_user_id: EndUserId, amount: Amount }, { $id: 'Subtraction' });
+export const Refund = Type.Object(
+  {
+    end_user_id: EndUserId,
+    transaction_id: transactionIdOf('The refund, as in the list of transactions.'),
+    amount: amountOf('Credits that can be spent again.', 0),
+    expired: amountOf('Credits that cannot be spent again, because their cycle has ended.', 0),
+  },
+  { $id: 'Refund' },
+);
+
+export const add = {
+  operationId: 'add',
+  tags: ['Credits'],
+  summary: 'Add credits',
+  description: 'Adds credits that expire after their validity and are not renewed.',
+  body: AddRequest,
+  ...write('Addition', 'The credits are added.', story.ADDED, 'BalanceTooLarge'),
+};
+
+export const subtract = {
+  operationId: 'subtract',
+  tags: ['Credits'],
+  summary: 'Subtract credits',
+  description:
+    'Subtracts credits, the oldest first. All or nothing: if the balance does not cover the amount, nothing changes.',
+  body: SubtractRequest,
+  ...write('Subtraction', 'The credits are subtracted.', story.SUBTRACTED, 'InsufficientFunds'),
+};
+
+export const refund = {
+  operationId: 'refund',
+  tags: ['Credits'],
+  summary: 'Refund spent credits',
+  description:
+    'Returns credits of a subtraction or a capture to the cycles that they came from, as if less had been spent: credits that were drawn last return first. All refunds of a transaction together cannot exceed what it spent.',
+  body: RefundRequest,
+  ...write(
+    'Refund',
+    'The credits are refunded.',
+    story.REFUNDED,
+    'TransactionNotFound',
+    'NotRefundable',
+    'RefundTooLarge',
+    'BalanceTooLarge',
+  ),
+};

@@ -1,0 +1,79 @@
+// The fields that several calls have in common, and the end user of all examples.
+
+import Type, { type Static } from 'typebox';
+import { AMOUNT_MAX } from '../../../ledger/amount.ts';
+import { VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
+import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
+
+/** The end user of all examples; see `story.ts`. */
+export const EXAMPLE_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+
+export const EndUserId = Type.String({
+  format: 'uuid',
+  description: 'The end user: a UUID that you choose.',
+  examples: [EXAMPLE_USER],
+});
+
+export const Amount = Type.Integer({
+  minimum: 1,
+  maximum: AMOUNT_MAX,
+  description: 'Credits, a whole number.',
+  examples: [100],
+});
+
+/** @param least 0 if there may be no credits */
+export function amountOf(description: string, least: 0 | 1 = 1) {
+  return Type.Integer({ minimum: least, maximum: AMOUNT_MAX, description });
+}
+
+export const HoldId = Type.String({ format: 'uuid', description: 'The hold: the `hold_id` that `/hold` returned.' });
+
+/** @param description of a transaction in a request or response */
+export function transactionIdOf(description: string) {
+  return Type.String({ format: 'uuid', description });
+}
+
+export function timestamp(example: string, description?: string) {
+  return Type.String({ format: 'date-time', ...(description ? { description } : {}), examples: [example] });
+}
+
+export const CycleStart = timestamp('2026-11-20T08:00:03.123Z');
+export const CycleEnd = timestamp('2026-12-21T08:00:03.123Z');
+export const CycleType = Type.String({ enum: ['recurring', 'one-time'] });
+
+export const ValidityDays = Type.Unsafe<number | null>({
+  type: ['integer', 'null'],
+  minimum: 1,
+  default: VALIDITY_DAYS_DEFAULT,
+  description:
+    'How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z.',
+  examples: [31],
+});
+
+/** The length is in code points, as in JSON Schema and databases. `submit.ts` checks which characters are allowed. */
+export const Note = Type.Optional(
+  Type.Unsafe<string | null>({
+    type: ['string', 'null'],
+    minLength: 1,
+    maxLength: NOTE_LENGTH_MAX,
+    description:
+      'The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`.',
+  }),
+);
+
+/** An instant in a request, in any time zone. */
+export function instantField(description: string, example?: string) {
+  return Type.String({
+    format: 'date-time',
+    description: `${description} ISO 8601 with a zone; in a query string, write \`+\` as \`%2B\`.`,
+    ...(example === undefined ? {} : { examples: [example] }),
+  });
+}
+
+/** Fields that are not listed are refused. */
+export const strict = { additionalProperties: false } as const;
+
+export const EndUserQuery = Type.Object({ end_user_id: EndUserId }, strict);
+export const NoQuery = Type.Object({}, strict);
+
+export type EndUserQuery = Static<typeof EndUserQuery>;

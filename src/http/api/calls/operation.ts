@@ -1,0 +1,152 @@
+// The common parts of the operations that read or write, and the problems that they can return.
+
+import Type from 'typebox';
+import { PROBLEM_TYPE } from '../../problem-reply.ts';
+import { PROBLEMS, type ProblemCode } from '../../problems.ts';
+import { NoQuery } from './fields.ts';
+import { problemExample } from './problem-examples.ts';
+import type { Written, WrittenOften } from './story.ts';
+
+const EVERY_CALL: readonly ProblemCode[] = [
+  'BadRequest',
+  'InvalidJson',
+  'Unauthorized',
+  'Forbidden',
+  'RequestTimeout',
+  'PayloadTooLarge',
+  'UnsupportedMediaType',
+  'InvalidField',
+  'TooManyRequests',
+  'HeadersTooLarge',
+  'Internal',
+  'Overloaded',
+  'StoreUnavailable',
+];
+
+export const GET_NOTE = 'Send the fields in the query string, or in a JSON body of the same shape.';
+
+/** Headers that the document lists for responses with this status. */
+const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
+  429: {
+    'Retry-After': { type: 'integer', description: 'The number of seconds to wait before trying again.' },
+    RateLimit: {
+      type: 'string',
+      description:
+        'In every response to a request whose key has a rate limit: `r` requests are left; `t` is the number of seconds until all are available again or, if `r` is 0, until the next request is allowed.',
+      examples: ['"key";r=0;t=1'],
+    },
+    'RateLimit-Policy': {
+      type: 'string',
+      description:
+        'In every response to a request whose key has a rate limit: the key may make `q` requests in `w` seconds.',
+      examples: ['"key";q=100;w=1'],
+    },
+  },
+  401: { 'WWW-Authenticate': { type: 'string', description: 'The scheme, `Bearer`.' } },
+  503: {
+    'Retry-After': {
+      type: 'integer',
+      description:
+        'The number of seconds to wait before trying again; absent with `OutcomeUnknown` if the request had no `Idempotency-Key`.',
+    },
+  },
+};
+
+/** The example or the examples of a response. */
+type Shown = { readonly example: unknown } | { readonly examples: Readonly<Record<string, unknown>> };
+
+/** The responses of an operation by status: success, and every problem that it can return. */
+function responses(
+  success: {
+    readonly component: string;
+    readonly description: string;
+    readonly shown: Shown;
+    readonly headers?: object;
+  },
+  problems: readonly ProblemCode[],
+): Record<number, unknown> {
+  const { component, description, shown, headers } = success;
+  const content = { 'application/json': { schema: Type.Ref(`${component}#`), ...shown } };
+  const all: Record<number, unknown> = { 200: { description, ...(headers ? { headers } : {}), content } };
+  const codes = [...EVERY_CALL, ...problems];
+  for (const status of new Set(codes.map((code) => PROBLEMS[code].status))) {
+    const here = codes.filter((code) => PROBLEMS[code].status === status);
+    const explained = here.map((code) => `\`${code}\`: ${PROBLEMS[code].title}.`).join('\n\n');
+    const examples = Object.fromEntries(here.map((code) => [code, problemExample(code, component)]));
+    all[status] = {
+      description: explained,
+      ...(HEADERS[status] ? { headers: HEADERS[status] } : {}),
+      content: { [PROBLEM_TYPE]: { schema: Type.Ref('Problem#'), examples } },
+    };
+  }
+  return all;
+}
+
+export function read(component: string, description: string, shown: Shown): Record<number, unknown> {
+  return responses({ component, description, shown }, []);
+}
+
+/**
+ * The common parts of the operations that write.
+ *
+ * @param written one example, or several by name
+ */
+export function write(
+  component: string,
+  description: string,
+  written: Written | WrittenOften,
+  ...refusals: readonly ProblemCode[]
+) {
+  const problems = ['OutcomeUnknown', 'IdempotencyKeyReused', ...refusals] as const;
+  const headers = writtenHeaders(isOne(written) ? [written] : Object.values(written));
+  const success = { component, description, shown: shownOf(written), headers };
+  const response = responses(success, problems);
+  return { querystring: NoQuery, headers: requestHeaders(written), response };
+}
+
+function isOne(written: Written | WrittenOften): written is Written {
+  return 'response' in written;
+}
+
+function shownOf(written: Written | WrittenOften): Shown {
+  if (isOne(written)) return { example: written.response };
+  const named = Object.entries(written).map(([name, { summary, response: value }]) => [name, { summary, value }]);
+  return { examples: Object.fromEntries(named) };
+}
+
+function writtenHeaders(written: readonly Written[]) {
+  return {
+    'Transaction-Id': {
+      type: 'string',
+      format: 'uuid',
+      description:
+        'The transaction that was recorded, also in a replayed response. Absent if no transaction was recorded, as when a cycle is stopped again.',
+      examples: written.map(({ transactionId }) => transactionId),
+    },
+    'Idempotent-Replayed': {
+      type: 'string',
+      description: '`true` if this is the response to an earlier request with the same `Idempotency-Key`; else absent.',
+    },
+  };
+}
+
+/** `submit.ts` validates the key, so that the problem names the header. Each example has a different key. */
+function requestHeaders(written: Written | WrittenOften) {
+  const named = () => Object.entries(written as WrittenOften);
+  const examples = isOne(written)
+    ? { examples: [written.idempotencyKey] }
+    : {
+        'x-examples': Object.fromEntries(
+          named().map(([name, { summary, idempotencyKey: value }]) => [name, { summary, value }]),
+        ),
+      };
+  return Type.Object({
+    'Idempotency-Key': Type.Optional(
+      Type.String({
+        description:
+          'Makes the request safe to send again: 1 to 255 printable ASCII characters of your choice, a new key for each operation on this end user. A repeated request gets the response of the first one, with `Idempotent-Replayed: true`, for at least 24 hours.',
+        ...examples,
+      }),
+    ),
+  });
+}

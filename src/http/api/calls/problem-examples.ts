@@ -1,0 +1,59 @@
+// The examples of problems. Their figures match the other examples of the OpenAPI document, in `story.ts`.
+
+import { AMOUNT_MAX } from '../../../ledger/amount.ts';
+import type { WriteCommand } from '../../../ledger/command.ts';
+import { type Particulars, problemDocument } from '../../problem-reply.ts';
+import { type PlainProblem, PROBLEMS, type ProblemCode, refusalDetail } from '../../problems.ts';
+import { ACTIVE_BALANCE, CYCLE } from './story.ts';
+
+/** The first part is the time of the request, some seconds after the other example requests. */
+const REQUEST_ID = 'mwoovbib-co1-7';
+
+const SPENDING_REFUSED = { requested: 5000, available: ACTIVE_BALANCE };
+const ADDITION_REFUSED = { requested: AMOUNT_MAX, available: AMOUNT_MAX - ACTIVE_BALANCE };
+const REFUND_REFUSED = { requested: 30, refundable: 20 };
+const INVALID_FIELDS = [
+  { path: '/validity_day', message: 'is not a known field' },
+  { path: '/amount', message: 'must be integer' },
+];
+
+/**
+ * The kind of command that lacks credits, by the operation's response component. It is `subtract` for all other
+ * components.
+ */
+const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
+
+/** Particulars of problems with a varying detail or further members, given the operation's response component. */
+const PARTICULARS: Readonly<
+  Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>
+> = {
+  InvalidJson: () => ({ detail: PROBLEMS.InvalidJson.detail('it is empty') }),
+  InsufficientFunds: (component) => ({
+    detail: refusalDetail({ refused: 'InsufficientFunds', ...SPENDING_REFUSED }, SPENDING[component]),
+    ...SPENDING_REFUSED,
+    shortfall: SPENDING_REFUSED.requested - SPENDING_REFUSED.available,
+  }),
+  CycleAlreadyActive: () => ({ detail: PROBLEMS.CycleAlreadyActive.detail, cycle: CYCLE }),
+  RefundTooLarge: () => ({ detail: PROBLEMS.RefundTooLarge.detail(REFUND_REFUSED), ...REFUND_REFUSED }),
+  InvalidField: () => ({ detail: PROBLEMS.InvalidField.detail(INVALID_FIELDS), errors: INVALID_FIELDS }),
+  BalanceTooLarge: () => ({ detail: PROBLEMS.BalanceTooLarge.detail(ADDITION_REFUSED), ...ADDITION_REFUSED }),
+  NotFound: () => ({ detail: PROBLEMS.NotFound.detail('/credits') }),
+  MethodNotAllowed: () => ({
+    detail: PROBLEMS.MethodNotAllowed.detail({ path: '/add', allow: 'POST', method: 'GET' }),
+  }),
+  ExpectationFailed: () => ({ detail: PROBLEMS.ExpectationFailed.detail('a-miracle') }),
+};
+
+export interface ProblemExample {
+  readonly summary: string;
+  readonly value: unknown;
+}
+
+/** Returns the example of a problem for an operation that returns `component` on success. */
+export function problemExample(code: ProblemCode, component: string): ProblemExample {
+  const particulars =
+    code in PARTICULARS
+      ? PARTICULARS[code as keyof typeof PARTICULARS](component)
+      : { detail: PROBLEMS[code as PlainProblem].detail };
+  return { summary: PROBLEMS[code].title, value: JSON.parse(problemDocument(code, REQUEST_ID, particulars)) };
+}

@@ -1,0 +1,104 @@
+// The fields of a GET request: in the query string, in a JSON body, or in both if they are the same. The strings of a
+// query string are converted to numbers, booleans and instants before they are validated.
+
+import type { preValidationHookHandler } from 'fastify';
+import { instantIn, type Rounding } from '../../ledger/instant-text.ts';
+import { invalidFields, pointerTo } from '../problems.ts';
+
+/** The fields of a request before they are validated. */
+type Fields = Readonly<Record<string, unknown>>;
+
+/** The names of the fields that are not plain text, by type. */
+interface Typed {
+  readonly integers?: readonly string[];
+  readonly booleans?: readonly string[];
+  readonly instants?: readonly string[];
+  /** How instants that are more precise than a millisecond are rounded. */
+  readonly rounding?: Rounding;
+}
+
+/** Merges the fields of requests whose fields are all plain text. */
+export const mergeBodyIntoQuery: preValidationHookHandler = fieldsReader({});
+
+/** Returns a hook that puts the converted fields, with instants in UTC, into `request.query` for validation. */
+export function fieldsReader(typed: Typed): preValidationHookHandler {
+  return (request, _reply, done) => {
+    const merged = mergedFields(readQuery(request.query as Fields, typed), request.body);
+    request.query = typed.instants === undefined ? merged : readInstants(merged, typed.instants, typed.rounding);
+    done();
+  };
+}
+
+const DIGITS = /^(?:0|[1-9]\d*)$/;
+const TRUTH: Readonly<Record<string, boolean>> = { true: true, false: false };
+
+/** Converts numbers and booleans. Other strings stay unchanged, and the validation refuses them. */
+function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fields {
+  if (integers.length + booleans.length === 0) return query;
+  const read: Record<string, unknown> = { ...query };
+  for (const name of integers) {
+    const text = query[name];
+    if (typeof text === 'string' && DIGITS.test(text)) read[name] = Number(text);
+  }
+  for (const name of booleans) {
+    const text = query[name];
+    if (typeof text === 'string' && Object.hasOwn(TRUTH, text)) read[name] = TRUTH[text];
+  }
+  return read;
+}
+
+/**
+ * Merges the fields of a GET request from its query string and its body. A field in both must have the same value.
+ *
+ * @throws InvalidRequest
+ */
+function mergedFields(query: Fields, body: unknown): Fields {
+  const repeated = Object.keys(query).filter((name) => Array.isArray(query[name]));
+  if (repeated.length > 0)
+    throw invalidFields(
+      repeated.map((name) => ({ path: pointerTo(name), message: 'occurs more than once in the query string' })),
+    );
+  if (body === undefined) return query;
+  if (typeof body !== 'object' || body === null || Array.isArray(body))
+    throw invalidFields([{ path: '', message: 'must be a JSON object' }]);
+  const differing = Object.entries(body).filter(
+    ([name, value]) => Object.hasOwn(query, name) && comparable(name, query[name]) !== comparable(name, value),
+  );
+  if (differing.length > 0)
+    throw invalidFields(
+      differing.map(([name]) => ({ path: pointerTo(name), message: 'differs between the body and the query string' })),
+    );
+  return { ...query, ...body };
+}
+
+/** UUIDs are compared without regard to case. */
+function comparable(name: string, value: unknown): unknown {
+  return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
+}
+
+/** A time zone whose plus sign was decoded as a space, as happens in a query string. */
+const LOST_PLUS = / \d\d:?\d\d$/;
+
+/**
+ * Converts instants to UTC.
+ *
+ * @throws InvalidRequest for a string that is not an instant. The validation refuses values that are not strings.
+ */
+function readInstants(fields: Fields, names: readonly string[], rounding?: Rounding): Fields {
+  const errors = [];
+  const read: Record<string, unknown> = { ...fields };
+  for (const name of names) {
+    const text = fields[name];
+    if (typeof text !== 'string') continue;
+    const instant = instantIn(text, rounding);
+    if (instant === null) errors.push({ path: pointerTo(name), message: messageFor(text) });
+    else read[name] = new Date(instant).toISOString();
+  }
+  if (errors.length === 0) return read;
+  throw invalidFields(errors);
+}
+
+function messageFor(text: string): string {
+  const message = 'must be an ISO 8601 instant with a zone, such as 2026-11-20T08:00:00.123Z';
+  return LOST_PLUS.test(text) ? `${message}; in a query string, + is written %2B` : message;
+}

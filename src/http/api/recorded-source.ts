@@ -1,0 +1,93 @@
+// The source of a list of transactions with details or with filters.
+
+import type { EndUserKey } from '../../ledger/command.ts';
+import { endOf } from '../../ledger/cycle.ts';
+import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import { lapseOf } from '../../ledger/next-event.ts';
+import { isListed, type Posting, type PostingKind } from '../../ledger/posting.ts';
+import { dueRenewals } from '../../ledger/settle.ts';
+import type { EndUserState } from '../../ledger/state.ts';
+import { instantOf } from '../../ledger/transaction-id.ts';
+import type { LedgerStore } from '../../store/ledger-store.ts';
+import {
+  type HistoryPage,
+  type HistoryTransaction,
+  historyTransactionOf,
+  NAMED_CYCLES_MAX,
+  PAGE_ROWS_MAX,
+} from '../../store/transaction-history.ts';
+import { KINDS } from './calls/transactions.ts';
+import type { Recorded } from './list-request.ts';
+import type { ListSource } from './list-source.ts';
+import { timestamp, transactionText } from './replies.ts';
+
+interface RecordedEntry extends HistoryTransaction {
+  readonly openings: HistoryPage['openings'];
+}
+
+const LISTED_KINDS: readonly PostingKind[] = KINDS.filter(isListed);
+
+export function recordedSource(
+  store: Pick<LedgerStore, 'history'>,
+  user: EndUserKey,
+  { isDetailed, kind, notePrefix }: Recorded,
+): ListSource<RecordedEntry> {
+  const kinds = kind === undefined ? LISTED_KINDS : [kind];
+  return {
+    readMax: PAGE_ROWS_MAX,
+    async read(page) {
+      const { transactions, openings, ...rest } = await store.history(user, { ...page, kinds, notePrefix });
+      // As in the plain list, a transaction that moved no credits is left out unless its kind is requested.
+      const shown = kind === undefined ? transactions.filter(({ amount }) => amount !== 0) : transactions;
+      return { ...rest, transactions: shown.map((transaction) => ({ ...transaction, openings })) };
+    },
+    due: (state, now) => (notePrefix === undefined ? dueEntries(state, now, kinds) : []),
+    text: isDetailed ? detailedText : transactionText,
+  };
+}
+
+/** Yields due renewals or lapses. Never both: lapses are listed only if their kind is requested. */
+function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
+  const openings = new Map(
+    state.cycles.map(({ id, type, amount, validityDays }) => [id, { type, amount, validityDays }]),
+  );
+  const entryOf = (postings: readonly Posting[]) => ({
+    ...historyTransactionOf(postings as [Posting, ...Posting[]]),
+    openings,
+  });
+  if (kinds.includes('renew')) for (const renewal of dueRenewals(state, now)) yield entryOf([renewal]);
+  if (kinds.includes('lapse')) {
+    const lapsed = state.holds.filter(({ expiresAt }) => expiresAt <= now);
+    for (const hold of lapsed.toReversed()) yield entryOf(lapseOf(hold));
+  }
+}
+
+function detailedText(entry: RecordedEntry): string {
+  const { kind, note, actor, reference, refundable, postings, openings } = entry;
+  const held = postings.reduce((sum, posting) => sum + posting.held, 0);
+  const cycles = postings.map((posting, index) => cycleText(posting, index < NAMED_CYCLES_MAX ? openings : null));
+  return (
+    `${transactionText(entry).slice(0, -1)},"kind":"${kind}","note":${JSON.stringify(note)},"actor":${JSON.stringify(actor)}` +
+    (reference === null ? '' : `,"reference":"${reference}"`) +
+    (refundable === null ? '' : `,"refundable":${refundable}`) +
+    `${heldMember(held)},"cycles":[${cycles.join(',')}]}`
+  );
+}
+
+function heldMember(held: number): string {
+  return held === 0 ? '' : `,"held":${held}`;
+}
+
+/** @param openings null to leave out how the cycle began */
+function cycleText(
+  { cycleId, period, amount, held }: RecordedEntry['postings'][number],
+  openings: RecordedEntry['openings'] | null,
+): string {
+  const touched = `{"cycle_id":"${cycleId}","period":${period},"amount":${amount}${heldMember(held)}`;
+  const opening = openings?.get(cycleId);
+  if (opening === undefined) return `${touched}}`;
+  const { type, amount: starting, validityDays } = opening;
+  const start = instantOf(cycleId) + period * validityDays * DAY_MS;
+  const end = endOf(start, validityDays);
+  return `${touched},"cycle_type":"${type}","starting_amount":${starting},"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}"}`;
+}

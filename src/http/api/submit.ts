@@ -1,0 +1,106 @@
+// Submits a command of a request, and sends its outcome. Contains no rules of the ledger.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { type CommitResult, type GroupCommit, NotBegun } from '../../batching/group-commit.ts';
+import type { Accepted, Idempotency, Refusal, StopCycle, WriteCommand } from '../../ledger/command.ts';
+import { isNote, NOTE_LENGTH_MAX, type Note } from '../../ledger/posting.ts';
+import { StoreFault } from '../../store/store-fault.ts';
+import { endUserOf } from '../admission/admit.ts';
+import { connectionOf } from '../admission/connections.ts';
+import { IDEMPOTENCY_KEY_MAX } from '../limits.ts';
+import { type Particulars, sendNotBegun, sendProblem } from '../problem-reply.ts';
+import { type InvalidRequest, invalidFields, refusalDetail } from '../problems.ts';
+import { cycleObject, sendJson } from './replies.ts';
+
+/** The fields of every write. */
+interface WriteBody {
+  readonly end_user_id: string;
+  readonly note?: string | null;
+}
+
+/** The end user, the actor, the idempotency key and the note of a command. */
+export function issuedBy(request: FastifyRequest<{ Body: WriteBody }>): Omit<StopCycle, 'kind'> {
+  const { account, endUser } = endUserOf(request, request.body);
+  const idempotency = idempotencyOf(request);
+  return { account, endUser, actor: request.caller.actor, idempotency, note: noteOf(request.body) };
+}
+
+function noteOf({ note = null }: WriteBody): Note | null {
+  if (note !== null && !isNote(note)) throw invalidNote();
+  return note;
+}
+
+/** Returns the error for a note, or the beginning of one, with forbidden characters. The schema limits the length. */
+export function invalidNote(): InvalidRequest {
+  const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, none of them U+0000 or half of a surrogate pair`;
+  return invalidFields([{ path: '/note', message }]);
+}
+
+/** Printable ASCII. If a client sends the key in quotes, as the draft requires, the quotes are part of the key. */
+const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
+
+/**
+ * Node joins two `Idempotency-Key` headers with this separator. `headersDistinct` copies all headers, so it is read
+ * only if the separator occurs.
+ */
+const JOINED_BY = ', ';
+
+/**
+ * Reads https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header
+ *
+ * @returns null if the request has no key
+ * @throws InvalidRequest
+ */
+function idempotencyOf(request: FastifyRequest): Idempotency | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (key.includes(JOINED_BY) && request.raw.headersDistinct['idempotency-key']?.length !== 1)
+    throw invalidKey('must be sent once');
+  if (typeof key !== 'string' || key.length < 1 || key.length > IDEMPOTENCY_KEY_MAX || !IDEMPOTENCY_KEY.test(key))
+    throw invalidKey(`must have 1 to ${IDEMPOTENCY_KEY_MAX} printable ASCII characters`);
+  return { key, requestId: request.id };
+}
+
+function invalidKey(message: string): InvalidRequest {
+  return invalidFields([{ path: 'Idempotency-Key', message }]);
+}
+
+/** Submits a command and sends the response. The command is canceled if the client disconnects before it is begun. */
+export function submit<Asked extends WriteCommand>(
+  commit: GroupCommit,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  command: Asked,
+  respond: (command: Asked, accepted: Accepted) => string,
+): void {
+  const answer = (result: CommitResult) => {
+    if (result instanceof StoreFault) return sendProblem(reply, result.code);
+    if (result instanceof NotBegun) return sendNotBegun(reply, result);
+    if (result.replayOf !== undefined) reply.header('idempotent-replayed', 'true');
+    if (result.refused !== null)
+      return sendProblem(reply, result.refused, particularsOf(command, result), result.replayOf);
+    if (result.transactionId !== null) reply.header('transaction-id', result.transactionId);
+    sendJson(reply, respond(command, result));
+  };
+  commit.submit(command, answer, connectionOf(request.raw.socket));
+}
+
+function particularsOf({ kind, endUser }: WriteCommand, refusal: Refusal): Particulars {
+  const detail = refusalDetail(refusal, kind);
+  switch (refusal.refused) {
+    case 'InsufficientFunds': {
+      const { requested, available } = refusal;
+      return { detail, requested, available, shortfall: requested - available };
+    }
+    case 'BalanceTooLarge':
+      return { detail, requested: refusal.requested, available: refusal.available };
+    case 'CycleAlreadyActive':
+      return { detail, cycle: cycleObject(endUser, refusal.cycle) };
+    case 'RefundTooLarge': {
+      const { requested, refundable } = refusal;
+      return { detail, ...(requested === null ? {} : { requested }), refundable };
+    }
+    default:
+      return { detail };
+  }
+}

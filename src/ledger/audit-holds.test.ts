@@ -1,0 +1,396 @@
+// Each rule of the audit for holds, on hand-made ledgers: what it accepts, what it finds, and the exact message.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  capturing,
+  drawing,
+  findingsOf,
+  holding,
+  holdOf,
+  idAt,
+  lapsing,
+  NOW,
+  oneTime,
+  opening,
+  recurring,
+  releasing,
+  type StoredEndUser,
+} from '../../test/ledger/ledger-builders.ts';
+import { type Cycle, periodAfter } from './cycle.ts';
+import type { Hold } from './hold.ts';
+import { DAY_MS } from './instant.ts';
+import { lapseOf } from './next-event.ts';
+import type { Posting } from './posting.ts';
+
+type Found = readonly [invariant: number, message: string];
+
+function findings(stored: StoredEndUser): Found[] {
+  return findingsOf(stored).map(({ invariant, message }) => [invariant, message]);
+}
+
+const END = NOW + DAY_MS;
+const LAPSE = NOW + 60_000;
+const [BOUGHT, GIFT] = [oneTime({ validityDays: 1 }, 3), oneTime({ amount: 5, validityDays: 2 }, 4)];
+const DAILY = recurring({ validityDays: 1 }, 3);
+const [ADDED, GIVEN, STARTED] = [BOUGHT, GIFT, DAILY].map(opening) as [Posting, Posting, Posting];
+const CYCLE = `cycle ${BOUGHT.id}`;
+
+/** Holds 10 of the 100 credits of `BOUGHT`. */
+const HELD = holding(BOUGHT, 10, { until: LAPSE });
+/** Holds 10 credits until a day after the end of their cycle. */
+const KEPT = holding(BOUGHT, 10, { until: END + DAY_MS });
+
+function left(cycle: Cycle, remaining: number, held = 0): Cycle {
+  return { ...cycle, remaining, held };
+}
+
+function by({ transactionId }: Posting, message: string): string {
+  return `transaction ${transactionId} ${message}`;
+}
+
+function stillOpen({ transactionId }: Posting): Found {
+  return [1, `hold ${transactionId} is open, but not stored`];
+}
+
+type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
+
+/** Two holds that lapse at the same instant, in the order in which they lapse. */
+const TWINS = [98, 99].map((sequence) => holding(BOUGHT, 10, { sequence, until: LAPSE })) as [Posting, Posting];
+const BOTH = [HELD, holding(GIFT, 5, { until: LAPSE })] as const;
+const NEXT = periodAfter(DAILY, 1);
+const DAILY_HELD = holding(DAILY, 10, { until: END });
+const BEYOND = { ...drawing(GIFT, 2, END, 100), kind: 'capture', reference: KEPT.transactionId } as const;
+
+const SOUND: readonly Row[] = [
+  ['an open hold', { cycles: [left(BOUGHT, 100, 10)], holds: [holdOf(HELD)], postings: [ADDED, HELD], now: LAPSE - 1 }],
+  [
+    'a lapse that is due and not stored yet',
+    { cycles: [left(BOUGHT, 100, 10)], holds: [holdOf(HELD)], postings: [ADDED, HELD], now: END + DAY_MS },
+  ],
+  [
+    'two holds that lapse at the same instant',
+    {
+      cycles: [left(BOUGHT, 100, 20)],
+      holds: TWINS.map((each) => holdOf(each)),
+      postings: [ADDED, ...TWINS],
+      now: NOW,
+    },
+  ],
+  [
+    'a hold on credits of a cycle that ends in a millisecond',
+    {
+      cycles: [left(BOUGHT, 100, 10)],
+      holds: [holdOf(holding(BOUGHT, 10, { at: END - 1 }))],
+      postings: [ADDED, holding(BOUGHT, 10, { at: END - 1 })],
+      now: END,
+    },
+  ],
+  [
+    'a captured hold',
+    { cycles: [left(BOUGHT, 96)], postings: [ADDED, HELD, capturing(HELD, 4, { at: LAPSE - 1 })], now: LAPSE },
+  ],
+  ['a released hold', { cycles: [BOUGHT], postings: [ADDED, HELD, releasing(HELD, { at: LAPSE - 1 })], now: LAPSE }],
+  ['a lapsed hold', { cycles: [BOUGHT], postings: [ADDED, HELD, lapsing(HELD)], now: LAPSE }],
+  [
+    'a lapse that was entered when its cycle had ended, so that the cycle still shows the held credits',
+    { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, HELD, lapsing(HELD)], now: END },
+  ],
+  [
+    'a hold of several cycles that lapsed',
+    { cycles: [BOUGHT, GIFT], postings: [ADDED, GIVEN, ...BOTH, ...lapseOf(holdOf(...BOTH))], now: END },
+  ],
+  [
+    'a lapse at the instant of a renewal, after it',
+    { cycles: [NEXT], postings: [STARTED, DAILY_HELD, opening(NEXT), lapsing(DAILY_HELD)], now: END },
+  ],
+  [
+    'a capture of credits of an ended cycle that draws more from another cycle',
+    {
+      cycles: [left(BOUGHT, 100, 10), left(GIFT, 3)],
+      postings: [ADDED, GIVEN, KEPT, capturing(KEPT, 10, { at: END }), BEYOND],
+      now: END,
+    },
+  ],
+];
+
+const LATE_HOLD = holding(BOUGHT, 10, { at: END });
+const OVER = holding(BOUGHT, 101, { until: LAPSE });
+const DRAWN = drawing(BOUGHT, 30, NOW);
+const UNDATED = { ...HELD, holdExpiresAt: null };
+
+/** The stored hold that differs from its posting. */
+function wrong(hold: Hold): Found {
+  const id = HELD.transactionId;
+  return [1, `hold ${id} is stored as ${JSON.stringify(hold)}; its postings say ${JSON.stringify(holdOf(HELD))}`];
+}
+
+const [LARGER, LONGER] = [holdOf({ ...HELD, held: 11 }), { ...holdOf(HELD), expiresAt: LAPSE + 1 }];
+
+const HOLDS: readonly Row[] = [
+  [
+    'a hold at the end of its cycle',
+    { cycles: [BOUGHT], holds: [holdOf(LATE_HOLD)], postings: [ADDED, LATE_HOLD], now: END },
+    [1, by(LATE_HOLD, 'holds credits of a period that is not running')],
+  ],
+  [
+    'a hold of another period of its cycle',
+    {
+      cycles: [BOUGHT],
+      holds: [{ ...holdOf({ ...HELD, period: 1 }) }],
+      postings: [ADDED, { ...HELD, period: 1 }],
+      now: NOW,
+    },
+    [1, by(HELD, 'holds credits of a period that is not running')],
+  ],
+  [
+    'a hold of a cycle that does not exist',
+    { cycles: [], holds: [holdOf(HELD)], postings: [HELD], now: NOW },
+    [1, by(HELD, 'holds credits of a period that is not running')],
+  ],
+  [
+    'a hold of more than can be spent',
+    { cycles: [BOUGHT], postings: [ADDED, OVER], now: NOW },
+    [1, by(OVER, 'breaks the rule that what is spent or held of a cycle is within what can be spent')],
+  ],
+  [
+    'a hold without an expiry',
+    { cycles: [BOUGHT], postings: [ADDED, UNDATED], now: NOW },
+    [4, by(HELD, 'breaks the rule that a hold expires after it is created')],
+  ],
+  [
+    'a subtraction with the expiry of a hold',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, { ...DRAWN, holdExpiresAt: LAPSE }], now: NOW },
+    [4, by(DRAWN, 'has the kind subtract, but the expiry of a hold')],
+  ],
+  [
+    'a hold that is not stored, with its credits still held',
+    { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, HELD], now: NOW },
+    stillOpen(HELD),
+  ],
+  [
+    'an open hold whose cycle is stored without held credits',
+    { cycles: [BOUGHT], holds: [holdOf(HELD)], postings: [ADDED, HELD], now: NOW },
+    [1, `${CYCLE} is stored with held 0; its postings say 10`],
+  ],
+  [
+    'a stored hold without postings',
+    { cycles: [BOUGHT], holds: [holdOf(HELD)], postings: [ADDED], now: NOW },
+    [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
+  ],
+  [
+    'a hold that is stored after it was released',
+    { cycles: [BOUGHT], holds: [holdOf(HELD)], postings: [ADDED, HELD, releasing(HELD)], now: NOW },
+    [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
+  ],
+  [
+    'a hold that is stored twice',
+    { cycles: [left(BOUGHT, 100, 10)], holds: [holdOf(HELD), holdOf(HELD)], postings: [ADDED, HELD], now: NOW },
+    [1, `hold ${HELD.transactionId} is stored, but its postings do not leave it open`],
+  ],
+  [
+    'a hold that is stored with another amount',
+    { cycles: [left(BOUGHT, 100, 10)], holds: [LARGER], postings: [ADDED, HELD], now: NOW },
+    wrong(LARGER),
+  ],
+  [
+    'a hold that is stored with another expiry',
+    { cycles: [left(BOUGHT, 100, 10)], holds: [LONGER], postings: [ADDED, HELD], now: NOW },
+    wrong(LONGER),
+  ],
+  [
+    'holds that are stored in the wrong order',
+    {
+      cycles: [left(BOUGHT, 100, 20)],
+      holds: [holdOf(TWINS[1]), holdOf(TWINS[0])],
+      postings: [ADDED, ...TWINS],
+      now: NOW,
+    },
+    [1, `hold ${TWINS[0].transactionId} is stored after a hold that lapses later`],
+  ],
+];
+
+const LAPSED = lapsing(HELD);
+const [EARLY, LATE] = [LAPSE - 1, LAPSE + 1].map((at): Posting => ({ ...lapsing({ ...HELD, holdExpiresAt: at }) })) as [
+  Posting,
+  Posting,
+];
+const [AT_LAPSE, AFTER_LAPSE] = [LAPSE, LAPSE + 1].map((start) => oneTime({ start }, 8)) as [Cycle, Cycle];
+const FOREIGN = { ...LAPSED, transactionId: idAt(LAPSE) };
+const HELD_BY_TIME = { ...releasing(HELD), actor: 'lapse' };
+
+const LAPSES: readonly Row[] = [
+  [
+    'a lapse a millisecond early',
+    { cycles: [left(BOUGHT, 100, 10)], holds: [holdOf(HELD)], postings: [ADDED, HELD, EARLY], now: END - 1 },
+    [3, by(EARLY, 'is a lapse that was not due')],
+    [4, by(EARLY, 'breaks the rule that a hold is open until it expires, and lapses then')],
+  ],
+  [
+    'a lapse a millisecond late',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, LATE], now: END - 1 },
+    [3, by(LATE, 'is a lapse that was not due')],
+    [4, by(LATE, 'breaks the rule that a lapse has the id of its hold')],
+    [1, `${CYCLE} is stored with held 0; its postings say 10`],
+    stillOpen(HELD),
+  ],
+  [
+    'a lapse that is missing before a later addition',
+    {
+      cycles: [left(BOUGHT, 100, 10), AFTER_LAPSE],
+      holds: [holdOf(HELD)],
+      postings: [ADDED, HELD, opening(AFTER_LAPSE)],
+      now: END - 1,
+    },
+    [3, by(opening(AFTER_LAPSE), 'comes before a lapse that was already due')],
+  ],
+  [
+    'a lapse that is stored after an addition of the same instant',
+    {
+      cycles: [BOUGHT, AT_LAPSE],
+      postings: [ADDED, HELD, opening(AT_LAPSE), LAPSED],
+      now: LAPSE,
+    },
+    [3, by(opening(AT_LAPSE), 'comes before a lapse that was already due')],
+    [4, by(LAPSED, 'is stored after a later transaction')],
+  ],
+  [
+    'a lapse that is missing although its hold is gone',
+    { cycles: [BOUGHT], postings: [ADDED, HELD], now: LAPSE },
+    [1, `${CYCLE} is stored with held 0; its postings say 10`],
+    stillOpen(HELD),
+  ],
+  [
+    'a lapse of which a part is missing',
+    { cycles: [BOUGHT, GIFT], postings: [ADDED, GIVEN, ...BOTH, ...lapseOf(holdOf(...BOTH)).slice(1)], now: LAPSE },
+    [1, `${CYCLE} is stored with held 0; its postings say 10`],
+    stillOpen(HELD),
+  ],
+  [
+    'a lapse with an id that is not derived from its hold',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, FOREIGN], now: LAPSE },
+    [3, by(FOREIGN, 'is a lapse that was not due')],
+    [4, by(FOREIGN, 'breaks the rule that a lapse has the id of its hold')],
+    [1, `${CYCLE} is stored with held 0; its postings say 10`],
+    stillOpen(HELD),
+  ],
+  [
+    'a lapse that is stored twice',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, LAPSED, LAPSED], now: LAPSE },
+    [4, by(LAPSED, 'touches the same cycle twice')],
+    [3, by(LAPSED, 'is a lapse that was not due')],
+    [1, by(LAPSED, 'breaks the rule that a lapse closes an open hold')],
+  ],
+  [
+    'a lapse of a hold that was captured',
+    { cycles: [left(BOUGHT, 90)], postings: [ADDED, HELD, capturing(HELD), LAPSED], now: LAPSE },
+    [3, by(LAPSED, 'is a lapse that was not due')],
+    [1, by(LAPSED, 'breaks the rule that a lapse closes an open hold')],
+  ],
+  [
+    'a lapse before the renewal of the same instant',
+    { cycles: [NEXT], postings: [STARTED, DAILY_HELD, lapsing(DAILY_HELD), opening(NEXT)], now: END },
+    [3, by(lapsing(DAILY_HELD), 'is a lapse that was not due')],
+    [4, by(opening(NEXT), 'is stored after a later transaction')],
+  ],
+  [
+    'a lapse with an API key as its actor',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, { ...LAPSED, actor: 'key:7' }], now: LAPSE },
+    [4, by(LAPSED, 'has the kind lapse, but the actor key:7')],
+  ],
+  [
+    'a lapse with the actor of a renewal',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, { ...LAPSED, actor: 'renewal' }], now: LAPSE },
+    [4, by(LAPSED, 'has the kind lapse, but the actor renewal')],
+  ],
+  [
+    'a release with the actor of a lapse',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, HELD_BY_TIME], now: NOW },
+    [4, by(HELD_BY_TIME, 'has the kind release, but the actor lapse')],
+  ],
+];
+
+const [CAPTURED, RELEASED] = [capturing(HELD), releasing(HELD)];
+const TOO_LATE = capturing(HELD, 10, { at: LAPSE });
+const TOO_MUCH = capturing(KEPT, 11, { at: END });
+const NOTHING = capturing(HELD, 0);
+const UNHELD = { ...CAPTURED, held: 0 };
+const STRAY = { ...CAPTURED, reference: TWINS[0].transactionId };
+const GIFT_CAPTURED = { ...capturing(BOTH[1]), reference: idAt(NOW, 5) };
+
+const CLOSINGS: readonly Row[] = [
+  [
+    'a capture of more than was held of an ended cycle',
+    { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, KEPT, TOO_MUCH], now: END },
+    [1, by(TOO_MUCH, 'breaks the rule that a capture spends only held credits of an ended cycle')],
+    stillOpen(KEPT),
+  ],
+  [
+    'a capture when its hold lapses',
+    { cycles: [left(BOUGHT, 90)], postings: [ADDED, HELD, TOO_LATE], now: LAPSE },
+    [3, by(TOO_LATE, 'comes before a lapse that was already due')],
+    [4, by(TOO_LATE, 'breaks the rule that a hold is open until it expires, and lapses then')],
+    [1, `${CYCLE} is stored with remaining 90; its postings say 100`],
+    [1, `${CYCLE} is stored with held 0; its postings say 10`],
+    stillOpen(HELD),
+  ],
+  [
+    'a capture of a hold that does not exist',
+    { cycles: [BOUGHT], postings: [ADDED, CAPTURED], now: END },
+    [1, by(CAPTURED, 'breaks the rule that a capture closes an open hold')],
+  ],
+  [
+    'a capture of another hold with another amount',
+    {
+      cycles: [left(BOUGHT, 100, 10)],
+      holds: [holdOf(HELD)],
+      postings: [ADDED, HELD, STRAY],
+      now: END,
+    },
+    [1, by(STRAY, 'breaks the rule that a capture closes an open hold')],
+  ],
+  [
+    'a capture that spends none of the held credits',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, NOTHING], now: NOW },
+    [1, by(NOTHING, 'captures no held credits')],
+  ],
+  [
+    'a capture that closes no hold',
+    { cycles: [left(BOUGHT, 90, 10)], holds: [holdOf(HELD)], postings: [ADDED, HELD, UNHELD], now: NOW },
+    [1, by(UNHELD, 'captures no held credits')],
+  ],
+  [
+    'a capture that refers to two holds',
+    {
+      cycles: [left(BOUGHT, 90), left(GIFT, 5, 5)],
+      holds: [holdOf(BOTH[1])],
+      postings: [ADDED, GIVEN, ...BOTH, CAPTURED, GIFT_CAPTURED],
+      now: END + DAY_MS,
+    },
+    [4, by(GIFT_CAPTURED, 'refers to two transactions')],
+    [1, by(GIFT_CAPTURED, 'breaks the rule that a capture closes an open hold')],
+  ],
+  [
+    'a release that is stored twice',
+    { cycles: [BOUGHT], postings: [ADDED, HELD, RELEASED, RELEASED], now: NOW },
+    [4, by(RELEASED, 'touches the same cycle twice')],
+    [1, by(RELEASED, 'breaks the rule that a release closes an open hold')],
+  ],
+];
+
+for (const [what, stored] of SOUND) {
+  test(`the audit finds nothing wrong with ${what}`, () => assert.deepEqual(findings(stored), []));
+}
+
+for (const [what, stored, ...found] of [...HOLDS, ...LAPSES, ...CLOSINGS]) {
+  test(`the audit finds ${what} and reports what is wrong`, () => assert.deepEqual(findings(stored), found));
+}
+
+test('the audit finds a hold on an ended cycle even if a hundred cycles have ended', () => {
+  const cycles = Array.from({ length: 100 }, (_, index) => oneTime({ start: NOW + index, validityDays: 1 }, 3));
+  const late = holding(cycles[0] as Cycle, 10, { at: END + 200 });
+  const postings = [...cycles.map(opening), late];
+  assert.deepEqual(findings({ cycles, holds: [holdOf(late)], postings, now: END + 200 }), [
+    [1, by(late, 'holds credits of a period that is not running')],
+  ]);
+});

@@ -1,0 +1,177 @@
+// Each rule of the audit for refunds, on hand-made ledgers: what it accepts, what it finds, and the exact message.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  capturing,
+  drawing,
+  findingsOf,
+  holding,
+  holdOf,
+  idAt,
+  NOW,
+  oneTime,
+  opening,
+  refunding,
+  reopening,
+  type StoredEndUser,
+} from '../../test/ledger/ledger-builders.ts';
+import type { Cycle } from './cycle.ts';
+import { DAY_MS } from './instant.ts';
+import type { Posting } from './posting.ts';
+
+type Found = readonly [invariant: number, message: string];
+
+function findings(stored: StoredEndUser): Found[] {
+  return findingsOf(stored).map(({ invariant, message }) => [invariant, message]);
+}
+
+const END = NOW + DAY_MS;
+const BOUGHT = oneTime({ validityDays: 1 }, 3);
+const ADDED = opening(BOUGHT);
+const HELD = holding(BOUGHT, 10);
+const SPENT = drawing(BOUGHT, 30, NOW, 20);
+
+function left(cycle: Cycle, remaining: number, held = 0): Cycle {
+  return { ...cycle, remaining, held };
+}
+
+function by({ transactionId }: Posting, message: string): string {
+  return `transaction ${transactionId} ${message}`;
+}
+
+type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
+
+const REFUNDED = refunding(SPENT, 30, { at: END });
+const REOPENED = oneTime({ start: END, amount: 30, validityDays: 7 }, 101);
+
+const SOUND: readonly Row[] = [
+  [
+    'two refunds that give all of a subtraction back',
+    {
+      cycles: [BOUGHT],
+      postings: [
+        ADDED,
+        SPENT,
+        refunding(SPENT, 20, { at: NOW, sequence: 101 }),
+        refunding(SPENT, 10, { at: NOW, sequence: 102 }),
+      ],
+      now: NOW,
+    },
+  ],
+  [
+    'a refund of a capture',
+    {
+      cycles: [BOUGHT],
+      postings: [ADDED, HELD, capturing(HELD), refunding(capturing(HELD), 10)],
+      now: NOW,
+    },
+  ],
+  ['a refund to an ended cycle', { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, REFUNDED], now: END }],
+  [
+    'a refund to an ended cycle that opens a new one',
+    { cycles: [left(BOUGHT, 70), REOPENED], postings: [ADDED, SPENT, REFUNDED, reopening(SPENT, REOPENED)], now: END },
+  ],
+];
+
+const [TWO_THIRDS, HALF] = [refunding(SPENT, 20, { sequence: 101 }), refunding(SPENT, 15, { sequence: 102 })];
+const TOO_LARGE = refunding(SPENT, 31);
+const ENDED_TWICE = [
+  refunding(SPENT, 20, { at: END, sequence: 101 }),
+  refunding(SPENT, 11, { at: END, sequence: 102 }),
+] as const;
+const UNKNOWN = idAt(NOW, 5);
+const BEFORE = refunding(SPENT, 30, { sequence: 15 });
+const OTHER_END = { ...REFUNDED, expiresAt: END - 1 };
+const OTHER_PERIOD = { ...REFUNDED, period: 1 };
+const [MORE, ALONE] = [oneTime({ start: END, amount: 31, validityDays: 7 }, 101), reopening(SPENT, REOPENED)];
+
+function refundsMore(refund: Posting, reference = SPENT.transactionId): Found {
+  return [1, by(refund, `refunds more of transaction ${reference} than was spent`)];
+}
+
+const TOO_FULL = 'breaks the rule that a cycle never has more than its amount';
+
+const REFUNDS: readonly Row[] = [
+  [
+    'a refund of more than was spent',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, TOO_LARGE], now: END },
+    refundsMore(TOO_LARGE),
+    [1, by(TOO_LARGE, TOO_FULL)],
+  ],
+  [
+    'a refund of more than an earlier refund left',
+    { cycles: [left(BOUGHT, 90)], postings: [ADDED, SPENT, TWO_THIRDS, HALF], now: END },
+    refundsMore(HALF),
+    [1, by(HALF, TOO_FULL)],
+  ],
+  [
+    'two refunds to an ended cycle of more than was spent',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, ...ENDED_TWICE], now: END },
+    refundsMore(ENDED_TWICE[1]),
+  ],
+  [
+    'a refund of a transaction that does not exist',
+    { cycles: [BOUGHT], postings: [ADDED, SPENT, { ...refunding(SPENT), reference: UNKNOWN }], now: NOW },
+    refundsMore(refunding(SPENT), UNKNOWN),
+  ],
+  [
+    'a refund of an addition',
+    { cycles: [BOUGHT], postings: [ADDED, SPENT, { ...refunding(SPENT), reference: BOUGHT.id }], now: NOW },
+    refundsMore(refunding(SPENT), BOUGHT.id),
+  ],
+  [
+    'a refund of a hold',
+    {
+      cycles: [left(BOUGHT, 100, 10)],
+      holds: [holdOf(HELD)],
+      postings: [ADDED, SPENT, HELD, { ...refunding(SPENT), reference: HELD.transactionId }],
+      now: NOW,
+    },
+    refundsMore(refunding(SPENT), HELD.transactionId),
+  ],
+  [
+    'a refund of a later subtraction',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, BEFORE, SPENT], now: END },
+    [4, by(BEFORE, `refunds the later transaction ${SPENT.transactionId}`)],
+    [1, by(BEFORE, TOO_FULL)],
+  ],
+  [
+    'a refund to an ended cycle with another end',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, OTHER_END], now: END },
+    [4, by(OTHER_END, 'refunds to a period with another end')],
+  ],
+  [
+    'a refund to another period of an ended cycle',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, OTHER_PERIOD], now: END },
+    refundsMore(OTHER_PERIOD),
+  ],
+  [
+    'a refund that opens a cycle with more credits than it refunds to ended cycles',
+    { cycles: [left(BOUGHT, 70), MORE], postings: [ADDED, SPENT, REFUNDED, reopening(SPENT, MORE)], now: END },
+    [1, by(REFUNDED, 'opens a cycle with other credits than it refunds to ended cycles')],
+  ],
+  [
+    'a refund that opens a cycle and refunds nothing to ended cycles',
+    { cycles: [left(BOUGHT, 70), REOPENED], postings: [ADDED, SPENT, ALONE], now: END },
+    [1, by(ALONE, 'opens a cycle with other credits than it refunds to ended cycles')],
+  ],
+  [
+    'a refund without a reference',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, { ...refunding(SPENT), reference: null }], now: END },
+    [4, by(refunding(SPENT), 'breaks the rule that a refund names the transaction that it refunds')],
+  ],
+  [
+    'a subtraction with a reference',
+    { cycles: [left(BOUGHT, 70)], postings: [ADDED, { ...SPENT, reference: BOUGHT.id }], now: NOW },
+    [4, by(SPENT, 'has the kind subtract, but refers to a transaction')],
+  ],
+];
+
+for (const [what, stored] of SOUND) {
+  test(`the audit finds nothing wrong with ${what}`, () => assert.deepEqual(findings(stored), []));
+}
+
+for (const [what, stored, ...found] of REFUNDS) {
+  test(`the audit finds ${what} and reports what is wrong`, () => assert.deepEqual(findings(stored), found));
+}

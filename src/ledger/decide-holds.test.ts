@@ -1,0 +1,301 @@
+// Holds, captures and releases, up to the boundaries: the expiry of the hold, the end of its cycles, the maximum
+// balance.
+
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import {
+  add,
+  capture,
+  EVENTS_MAX,
+  hold,
+  MemoryLedger,
+  NOW,
+  refund,
+  release,
+  settling,
+  startCycle,
+  stopCycle,
+  subtract,
+} from '../../test/ledger/ledger-builders.ts';
+import { AMOUNT_MAX } from './amount.ts';
+import { activeBalance, cyclesAt } from './balance.ts';
+import type { Accepted, Outcome } from './command.ts';
+import { heldAt, OPEN_HOLDS_MAX } from './hold.ts';
+import { DAY_MS } from './instant.ts';
+import { transactionOf } from './posting.ts';
+import { settle } from './settle.ts';
+
+const SECOND_MS = 1_000;
+
+/** The balance and the held credits, as a reader sees them. */
+function balanceOf({ state, now }: MemoryLedger): [number, number] {
+  return [activeBalance(cyclesAt(state, now), now), heldAt(state.holds, now)];
+}
+
+function acceptedBy(outcome: Outcome): Accepted {
+  assert(outcome.refused === null, `accepted, not ${outcome.refused}`);
+  return outcome;
+}
+
+/** @returns the id of the hold */
+function held(ledger: MemoryLedger, amount: number, seconds = 900): string {
+  return acceptedBy(ledger.run(hold(amount, { expiresInSeconds: seconds }))).hold?.id as string;
+}
+
+/** A ledger with one end user, who has 10 credits that are valid for a day and 10 that are valid for ten days. */
+function ledgerOfTwoCycles(): MemoryLedger {
+  const ledger = new MemoryLedger();
+  ledger.run(add(10, { validityDays: 1 }));
+  ledger.run(add(10, { validityDays: 10 }));
+  return ledger;
+}
+
+function spentOf(ledger: MemoryLedger): number[][] {
+  return ledger.cycles.map(({ remaining, held: kept }) => [remaining, kept]);
+}
+
+test('a hold sets credits aside, oldest first, and they can be neither spent nor held again', () => {
+  const ledger = ledgerOfTwoCycles();
+  held(ledger, 15);
+  assert.deepEqual(spentOf(ledger), [
+    [10, 10],
+    [10, 5],
+  ]);
+  assert.deepEqual(balanceOf(ledger), [5, 15]);
+  const tooMuch = { refused: 'InsufficientFunds', requested: 6, available: 5 };
+  assert.deepEqual(ledger.run(subtract(6)), tooMuch);
+  assert.deepEqual(ledger.run(hold(6)), tooMuch);
+  acceptedBy(ledger.run(subtract(5)));
+  assert.deepEqual(balanceOf(ledger), [0, 15]);
+});
+
+test('a capture of less than was held spends the oldest credits and returns the rest', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 15);
+  const { hold: result, transactionId } = acceptedBy(ledger.run(capture(id, 12)));
+  const { status, amount, captured, returned, expired } = result ?? {};
+  assert.deepEqual([status, amount, captured, returned, expired], ['captured', 15, 12, 3, 0]);
+  assert.deepEqual(spentOf(ledger), [
+    [0, 0],
+    [8, 0],
+  ]);
+  assert.deepEqual(balanceOf(ledger), [8, 0]);
+  const [first, ...others] = ledger.find(transactionId as string);
+  assert.equal(first && transactionOf([first, ...others]).amount, -12);
+});
+
+test('a capture without an amount spends all held credits', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 15);
+  assert.equal(acceptedBy(ledger.run(capture(id))).hold?.captured, 15);
+  assert.deepEqual(balanceOf(ledger), [5, 0]);
+});
+
+test('a capture of more than was held spends the difference from the balance, with one posting for each cycle', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 5);
+  const { transactionId } = acceptedBy(ledger.run(capture(id, 12)));
+  assert.deepEqual(
+    ledger.find(transactionId as string).map(({ amount, held: change }) => [amount, change]),
+    [
+      [-10, -5],
+      [-2, 0],
+    ],
+  );
+  assert.deepEqual(balanceOf(ledger), [8, 0]);
+});
+
+test('a capture that the balance cannot cover is refused, and the hold stays open', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 5);
+  assert.deepEqual(ledger.run(capture(id, 21)), { refused: 'InsufficientFunds', requested: 21, available: 20 });
+  assert.deepEqual(balanceOf(ledger), [15, 5]);
+  acceptedBy(ledger.run(capture(id, 20)));
+  assert.deepEqual(balanceOf(ledger), [0, 0]);
+});
+
+test('a release returns all held credits to the cycles that they came from', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 15);
+  const { status, captured, returned } = acceptedBy(ledger.run(release(id))).hold ?? {};
+  assert.deepEqual([status, captured, returned], ['released', 0, 15]);
+  assert.deepEqual(balanceOf(ledger), [20, 0]);
+});
+
+test('a capture or a release of a closed or unknown hold is refused: the hold is not found', () => {
+  const ledger = ledgerOfTwoCycles();
+  const [first, second] = [held(ledger, 5), held(ledger, 5)];
+  ledger.run(capture(first));
+  ledger.run(release(second));
+  for (const id of [first, second, ledger.postings[0]?.transactionId as string]) {
+    assert.deepEqual(ledger.run(capture(id)), { refused: 'HoldNotFound' });
+    assert.deepEqual(ledger.run(release(id)), { refused: 'HoldNotFound' });
+  }
+  assert.deepEqual(balanceOf(ledger), [15, 0]);
+});
+
+for (const [name, before, status] of [
+  ['the millisecond before it lapses', 1, 'captured'],
+  ['at the instant at which it lapses', 0, 'lapsed'],
+  ['a millisecond after it lapsed', -1, 'lapsed'],
+] as const) {
+  test(`a hold is ${status} ${name}`, () => {
+    const ledger = ledgerOfTwoCycles();
+    const id = held(ledger, 15, 60);
+    ledger.now += 60 * SECOND_MS - before;
+    assert.deepEqual(balanceOf(ledger), status === 'lapsed' ? [20, 0] : [5, 15]);
+    const outcome = ledger.run(capture(id));
+    assert.equal(outcome.refused, status === 'lapsed' ? 'HoldNotFound' : null);
+    assert.deepEqual(balanceOf(ledger), status === 'lapsed' ? [20, 0] : [5, 0]);
+  });
+}
+
+test('a lapse that was due while Scrip was not running has the instant at which the hold expired', () => {
+  const ledger = ledgerOfTwoCycles();
+  held(ledger, 15, 60);
+  ledger.now += 5 * DAY_MS;
+  ledger.run(settling());
+  const lapses = ledger.postings.filter(({ kind }) => kind === 'lapse');
+  assert.deepEqual(
+    lapses.map(({ createdAt, amount, held: change, actor }) => [createdAt, amount, change, actor]),
+    [
+      [NOW + 60 * SECOND_MS, 0, -10, 'lapse'],
+      [NOW + 60 * SECOND_MS, 0, -5, 'lapse'],
+    ],
+  );
+  assert.deepEqual(balanceOf(ledger), [10, 0]);
+});
+
+for (const [name, late, balance] of [
+  ['a millisecond before the cycle ends', -1, 20],
+  ['at the end of the cycle', 0, 10],
+  ['a millisecond after the cycle ended', 1, 10],
+] as const) {
+  test(`credits that are released ${name} ${late < 0 ? 'can be spent again' : 'have expired with it'}`, () => {
+    const ledger = ledgerOfTwoCycles();
+    const id = held(ledger, 15, 2 * 86_400);
+    ledger.now += DAY_MS + late;
+    const { returned, expired } = acceptedBy(ledger.run(release(id))).hold ?? {};
+    assert.deepEqual([returned, expired], late < 0 ? [15, 0] : [5, 10]);
+    assert.deepEqual(balanceOf(ledger), [balance, 0]);
+  });
+}
+
+test('held credits can still be captured after their cycle has ended', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 15, 2 * 86_400);
+  ledger.now += DAY_MS + 1;
+  assert.deepEqual(balanceOf(ledger), [5, 15]);
+  const { captured, returned, expired } = acceptedBy(ledger.run(capture(id, 12))).hold ?? {};
+  assert.deepEqual([captured, returned, expired], [12, 3, 0]);
+  assert.deepEqual(balanceOf(ledger), [8, 0]);
+});
+
+test('credits that are released after a renewal do not return to the new period', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(startCycle(100, { validityDays: 1 }));
+  const id = held(ledger, 30, 2 * 86_400);
+  ledger.now += DAY_MS;
+  assert.deepEqual(balanceOf(ledger), [100, 30]);
+  const { returned, expired } = acceptedBy(ledger.run(release(id))).hold ?? {};
+  assert.deepEqual([returned, expired], [0, 30]);
+  assert.deepEqual(balanceOf(ledger), [100, 0]);
+});
+
+test('a hold that lapses at the end of a period returns nothing to the next one', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(startCycle(100, { validityDays: 1 }));
+  held(ledger, 30, 86_400);
+  ledger.now += DAY_MS;
+  ledger.run(settling());
+  assert.deepEqual(
+    ledger.postings.slice(2).map(({ kind }) => kind),
+    ['renew', 'lapse'],
+  );
+  assert.deepEqual(balanceOf(ledger), [100, 0]);
+});
+
+test('a capture after a renewal spends the held credits of the old period first, and then credits of the new one', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(startCycle(100, { validityDays: 1 }));
+  const id = held(ledger, 30, 2 * 86_400);
+  ledger.now += DAY_MS;
+  const { transactionId } = acceptedBy(ledger.run(capture(id, 40)));
+  assert.deepEqual(
+    ledger.find(transactionId as string).map(({ period, amount, held: change }) => [period, amount, change]),
+    [
+      [0, -30, -30],
+      [1, -10, 0],
+    ],
+  );
+  assert.deepEqual(balanceOf(ledger), [90, 0]);
+});
+
+test('stopping a cycle does not change its holds', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(startCycle(100, { validityDays: 1 }));
+  const id = held(ledger, 30);
+  ledger.run(stopCycle());
+  ledger.run(release(id));
+  assert.deepEqual(balanceOf(ledger), [100, 0]);
+});
+
+test('holds lapse in the order in which they expire, whatever the order in which they were created', () => {
+  const ledger = ledgerOfTwoCycles();
+  const ids = [held(ledger, 1, 300), held(ledger, 2, 100), held(ledger, 3, 200), held(ledger, 4, 100)];
+  assert.deepEqual(
+    ledger.holds.map(({ id }) => ids.indexOf(id)),
+    [1, 3, 2, 0],
+  );
+  const { postings, state } = settle(ledger.state, NOW + 250 * SECOND_MS, EVENTS_MAX);
+  assert.deepEqual(
+    postings.map(({ held: change }) => change),
+    [-2, -4, -3],
+  );
+  assert.deepEqual(
+    state.holds.map(({ id }) => ids.indexOf(id)),
+    [0],
+  );
+});
+
+test(`an end user can have ${OPEN_HOLDS_MAX} open holds, and no more until one of them is closed or lapses`, () => {
+  const ledger = new MemoryLedger();
+  ledger.run(add(2_000));
+  const first = held(ledger, 1, 60);
+  for (let count = 1; count < OPEN_HOLDS_MAX; count++) held(ledger, 1, 900);
+  assert.deepEqual(ledger.run(hold(1)), { refused: 'TooManyHolds' });
+  ledger.run(release(first));
+  held(ledger, 1, 60);
+  assert.deepEqual(ledger.run(hold(1)), { refused: 'TooManyHolds' });
+  ledger.now += 60 * SECOND_MS;
+  held(ledger, 1);
+});
+
+test('held credits count towards the maximum balance, also after their cycle has ended', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));
+  const id = held(ledger, 10, 2 * 86_400);
+  assert.deepEqual(ledger.run(add(1)), { refused: 'BalanceTooLarge', requested: 1, available: 0 });
+  ledger.now += DAY_MS;
+  assert.deepEqual(ledger.run(add(AMOUNT_MAX)), {
+    refused: 'BalanceTooLarge',
+    requested: AMOUNT_MAX,
+    available: AMOUNT_MAX - 10,
+  });
+  ledger.run(release(id));
+  acceptedBy(ledger.run(add(AMOUNT_MAX)));
+});
+
+test('a hold that expires after the end of a period is refused if the balance in the next period could become too large', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(startCycle(AMOUNT_MAX, { validityDays: 1 }));
+  held(ledger, 10, 86_400);
+  const refused = { refused: 'BalanceTooLarge', requested: 10, available: 0 };
+  assert.deepEqual(ledger.run(hold(10, { expiresInSeconds: 86_401 })), refused);
+});
+
+test('a hold cannot be refunded', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 5);
+  assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
+});

@@ -1,0 +1,95 @@
+// Decides refunds: credits of a subtraction or a capture return to the cycles that they came from, as if less had been
+// spent.
+
+import type { Amount } from './amount.ts';
+import type { Refund } from './command.ts';
+import { endOf } from './cycle.ts';
+import { accepted, type Decision, entryOf, type Moment, opened, refused } from './decision.ts';
+import { type PeriodKey, type Posting, postingOn } from './posting.ts';
+import { refuseTooLarge } from './room.ts';
+import type { EndUserState } from './state.ts';
+
+/** The transaction that a refund refers to, with its earlier refunds. */
+export interface Referenced {
+  /** In the order in which the postings were written. */
+  readonly postings: readonly Posting[];
+  /** The postings of all earlier refunds of the transaction, oldest first. */
+  readonly refunds: readonly Posting[];
+}
+
+/** The credits of a period that were spent and not yet refunded. */
+interface Refundable extends PeriodKey {
+  readonly amount: Amount;
+}
+
+/** The credits of a transaction that can still be refunded; 0 unless it is a subtraction or a capture. */
+export function refundableOf(referenced: Referenced): Amount {
+  return refundablePeriods(referenced).reduce((sum, { amount }) => sum + amount, 0);
+}
+
+/** The credits that can still be refunded to the period of `posting`. */
+export function refundableIn(referenced: Referenced, { cycleId, period }: Posting): Amount {
+  const same = refundablePeriods(referenced).find((each) => each.cycleId === cycleId && each.period === period);
+  return same?.amount ?? 0;
+}
+
+/** The periods with refundable credits. The period that was spent last comes first. */
+function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
+  const refunded = new Map<string, Amount>();
+  for (const { cycleId, period, amount, terms } of refunds) {
+    // Skip a posting that opens a new cycle. The same credits have a posting on the ended cycle, and only that one
+    // counts.
+    if (terms !== null) continue;
+    const name = `${cycleId}/${period}`;
+    refunded.set(name, (refunded.get(name) ?? 0) + amount);
+  }
+  return postings
+    .filter(({ kind, amount }) => (kind === 'subtract' || kind === 'capture') && amount < 0)
+    .map(({ cycleId, period, expiresAt, amount }) => ({
+      cycleId,
+      period,
+      expiresAt,
+      amount: -amount - (refunded.get(`${cycleId}/${period}`) ?? 0),
+    }))
+    .reverse();
+}
+
+/** @param referenced null if the end user has no such transaction */
+export function refund(state: EndUserState, command: Refund, moment: Moment, referenced: Referenced | null): Decision {
+  const kind = referenced?.postings[0]?.kind;
+  if (referenced === null || kind === undefined) return refused({ refused: 'TransactionNotFound' });
+  if (kind !== 'subtract' && kind !== 'capture') return refused({ refused: 'NotRefundable' });
+  const refundable = refundableOf(referenced);
+  const wanted = command.amount ?? refundable;
+  if (refundable === 0 || wanted > refundable)
+    return refused({ refused: 'RefundTooLarge', requested: command.amount, refundable });
+
+  const { now } = moment;
+  const given: Refundable[] = [];
+  let left = wanted;
+  for (const period of refundablePeriods(referenced)) {
+    const amount = Math.min(left, period.amount);
+    if (amount > 0) given.push({ ...period, amount });
+    left -= amount;
+  }
+  const expired = sumOf(given.filter(({ expiresAt }) => expiresAt <= now));
+  const { validityDays } = command;
+  const renewed = validityDays === null ? 0 : expired;
+  const restored = wanted - expired + renewed;
+  const end = Math.max(
+    ...given.map(({ expiresAt }) => expiresAt),
+    validityDays === null || renewed === 0 ? 0 : endOf(now, validityDays),
+  );
+  const refusal = restored === 0 ? null : refuseTooLarge(state, { amount: restored, end }, now);
+  if (refusal) return refused(refusal);
+
+  const entry = { ...entryOf(command, moment), reference: command.transactionId };
+  const postings = given.map((period) => postingOn(period, { amount: period.amount, held: 0 }, entry));
+  if (validityDays !== null && renewed > 0)
+    postings.push(opened('one-time', { amount: renewed, validityDays }, entry).opening);
+  return accepted(entry.transactionId, postings, { refund: { restored, expired: expired - renewed } });
+}
+
+function sumOf(periods: readonly Refundable[]): Amount {
+  return periods.reduce((sum, { amount }) => sum + amount, 0);
+}

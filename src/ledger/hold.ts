@@ -1,0 +1,69 @@
+// A hold sets credits aside for work whose cost is not known yet. A client captures or releases it; otherwise it lapses
+// at its `expiresAt`.
+//
+//   open ──capture──▶ captured: the cost is spent, and the rest returns to the cycles that it came from
+//        ──release──▶ released: all credits return
+//        ──time─────▶ lapsed: all credits return
+
+import assert from 'node:assert/strict';
+import type { Amount } from './amount.ts';
+import type { Instant } from './instant.ts';
+import { LAPSE_SEQUENCE, type TransactionId, transactionId } from './transaction-id.ts';
+
+/** The maximum number of open holds per end user. */
+export const OPEN_HOLDS_MAX = 1_000;
+
+export const HOLD_SECONDS_DEFAULT = 900;
+/** 30 days. */
+export const HOLD_SECONDS_MAX = 2_592_000;
+
+/** The credits of one cycle that a hold sets aside. */
+export interface HoldPart {
+  readonly cycleId: TransactionId;
+  /** The period that the credits belong to. They never return to a later period of the cycle. */
+  readonly period: number;
+  readonly amount: Amount;
+  /** The end of the period. */
+  readonly end: Instant;
+}
+
+/** An open hold. */
+export interface Hold {
+  /** The id of the transaction that created the hold. */
+  readonly id: TransactionId;
+  readonly expiresAt: Instant;
+  /** In burn order, one for each cycle. */
+  readonly parts: readonly HoldPart[];
+}
+
+/** The ways in which a hold can end. */
+export type HoldEnd = 'captured' | 'released' | 'lapsed';
+
+export function heldBy({ parts }: Hold): Amount {
+  return parts.reduce((sum, { amount }) => sum + amount, 0);
+}
+
+/** The credits that are held at `at`. A hold that has lapsed at `at` does not count. */
+export function heldAt(holds: readonly Hold[], at: Instant): Amount {
+  let total = 0;
+  for (const hold of holds) if (hold.expiresAt > at) total += heldBy(hold);
+  assert(Number.isSafeInteger(total), 'the held credits of one end user stay within 2^53−1');
+  return total;
+}
+
+/**
+ * The id of the transaction in which a hold lapses. It is derived from the hold, so every process computes the same id.
+ */
+export function lapseId({ id, expiresAt }: Hold): TransactionId {
+  return transactionId({ at: expiresAt, sequence: LAPSE_SEQUENCE, tail: id.slice(24) });
+}
+
+/**
+ * Compares holds by the order in which they lapse. The order is total: holds differ in the last digits of their ids.
+ */
+export function lapseOrder(a: Hold, b: Hold): number {
+  if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
+  // At the same instant the ids of lapses differ only in their tails.
+  const [first, second] = [a.id.slice(24), b.id.slice(24)];
+  return first < second ? -1 : first > second ? 1 : 0;
+}

@@ -1,0 +1,122 @@
+// Pages of the history of an end user, with all recorded details of each transaction.
+
+import type { EndUserKey } from '../../../ledger/command.ts';
+import type { CycleType } from '../../../ledger/cycle.ts';
+import { INSTANT_MAX } from '../../../ledger/instant.ts';
+import { isNote, type Posting } from '../../../ledger/posting.ts';
+import { type IdRange, idsBetween, type TransactionId } from '../../../ledger/transaction-id.ts';
+import {
+  cyclesToName,
+  HISTORY_POSTINGS_MAX,
+  type HistoryFilter,
+  type HistoryPage,
+  type HistoryRequest,
+  historyTransactionOf,
+  type Opening,
+  wholeTransactions,
+} from '../../transaction-history.ts';
+import { exactInteger, prepared, type Query, type TextRow } from '../pool/connection.ts';
+import type { ConnectionPool } from '../pool/connection-pool.ts';
+import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
+import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
+
+/**
+ * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. Unless they are null,
+ * `$8` limits the kinds, and `$9` is the required beginning of the note.
+ */
+const HISTORY = prepared(
+  'history',
+  `SELECT ${POSTING_COLUMNS} FROM (
+     SELECT *, dense_rank() OVER (ORDER BY transaction_id DESC) AS place FROM (
+       SELECT * FROM scrip.postings
+       WHERE ${OF_END_USER} AND transaction_id < $4 AND transaction_id BETWEEN $6 AND $7
+       ORDER BY transaction_id DESC FETCH FIRST ($10) ROWS WITH TIES
+     ) AS latest WHERE ($8::text[] IS NULL OR kind = ANY ($8)) AND ($9::text IS NULL OR starts_with(note, $9))
+   ) AS ranked WHERE place <= $5 ORDER BY transaction_id DESC, line`,
+);
+
+/** The oldest transaction that `HISTORY` has read, if there may be older ones. */
+const HISTORY_END = prepared(
+  'history_end',
+  `SELECT transaction_id FROM scrip.postings
+   WHERE ${OF_END_USER} AND transaction_id < $4 AND transaction_id BETWEEN $5 AND $6
+   ORDER BY transaction_id DESC OFFSET $7 LIMIT 1`,
+);
+
+const OPENINGS = prepared(
+  'openings',
+  `SELECT cycle_id, cycle_type, amount, validity_days FROM scrip.postings
+   WHERE ${OF_END_USER} AND transaction_id = ANY ($4::uuid[]) AND cycle_id = transaction_id AND cycle_type IS NOT NULL`,
+);
+
+const REFUNDS = prepared(
+  'refunds',
+  `SELECT ${POSTING_COLUMNS} FROM scrip.postings
+   WHERE ${OF_END_USER} AND kind = 'refund' AND reference = ANY ($4::uuid[]) ORDER BY transaction_id, line`,
+);
+
+const EVERYTHING = idsBetween(0, INSTANT_MAX);
+
+export function historyQuery(user: EndUserKey, request: HistoryRequest): Query {
+  const { first, last } = rangeOf(request);
+  const { limit } = request;
+  const range = [before(request), limit + 1, first, last] as const;
+  return HISTORY([...keyOf(user), ...range, ...filterValues(request), HISTORY_POSTINGS_MAX]);
+}
+
+/** The latest transaction of an end user, as `historyQuery` would find it. */
+export function latestQuery(user: EndUserKey): Query {
+  return historyQuery(user, { from: null, limit: 0 });
+}
+
+/** @param rows the result of `historyQuery` */
+export async function historyOf(
+  pool: ConnectionPool,
+  user: EndUserKey,
+  request: HistoryRequest,
+  rows: readonly TextRow[],
+): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'openings'>> {
+  const key = keyOf(user);
+  const { first, last } = rangeOf(request);
+  const all = transactionsIn(rows);
+  const shown = all.slice(0, request.limit);
+  const isFull = all.length > shown.length;
+  const ids = shown.map(([{ transactionId }]) => transactionId);
+  const [opened, refunded, end] = await pool.send([
+    OPENINGS([...key, `{${cyclesToName(shown.map((postings) => historyTransactionOf(postings)))}}`]),
+    REFUNDS([...key, `{${ids}}`]),
+    ...(isFull ? [] : [HISTORY_END([...key, before(request), first, last, HISTORY_POSTINGS_MAX - 1])]),
+  ]);
+  const refunds = Map.groupBy(refunded?.rows.map((row) => postingOf(row)) ?? [], ({ reference }) => reference);
+  const transactions = shown.map((postings) => historyTransactionOf(postings, refunds.get(postings[0].transactionId)));
+  const next = (isFull ? ids.at(-1) : end?.rows[0]?.[0]) ?? null;
+  return { transactions, next, openings: new Map(opened?.rows.map(openingOf)) };
+}
+
+/** The postings of each transaction, in the order in which they were written. */
+export function transactionsIn(rows: readonly TextRow[]): [Posting, ...Posting[]][] {
+  const postings = rows.map((row) => postingOf(row));
+  return [...wholeTransactions(postings, ({ transactionId }) => transactionId)];
+}
+
+function rangeOf({ within = EVERYTHING }: HistoryRequest): IdRange {
+  return within;
+}
+
+function before({ from }: HistoryRequest): TransactionId {
+  return from ?? LAST_ID;
+}
+
+/**
+ * If the prefix is not a valid note, the list of kinds is empty, so that nothing matches: PostgreSQL could refuse such
+ * a prefix.
+ */
+function filterValues({ kinds, notePrefix }: HistoryFilter): [kinds: string | null, notePrefix: string | null] {
+  if (notePrefix !== undefined && notePrefix !== '' && !isNote(notePrefix)) return ['{}', null];
+  return [kinds === undefined ? null : `{${kinds}}`, notePrefix ?? null];
+}
+
+function openingOf([id, type, amount, validityDays]: TextRow): [TransactionId, Opening] {
+  const opening = { type: type as CycleType, amount: exactInteger(amount), validityDays: Number(validityDays) };
+  return [id as string, opening];
+}

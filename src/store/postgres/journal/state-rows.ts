@@ -1,0 +1,66 @@
+// Reads the states of end users. One statement reads their cycles and holds, so that both are from the same snapshot:
+// two statements of a transaction may see different snapshots.
+
+import { type Cycle, inBurnOrder } from '../../../ledger/cycle.ts';
+import { type Hold, lapseOrder } from '../../../ledger/hold.ts';
+import type { EndUserState } from '../../../ledger/state.ts';
+import { partsOfText } from '../../state-text.ts';
+import type { Part } from '../citus/placement.ts';
+import { exactInteger, type Value } from '../pool/connection.ts';
+import { KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
+import { CYCLE_COLUMNS, CYCLE_TYPES, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
+import { unnest } from '../rows/row-arrays.ts';
+
+/** SQL that returns a hold in the columns of a cycle: the type is null, and the status contains the parts. */
+export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
+  NULL::bigint, expires_at, NULL::integer`;
+
+/** SQL that returns a null for each column of a cycle. */
+export const NO_CYCLE = CYCLE_TYPES.map((type) => `NULL::${type}`).join(', ');
+
+const TYPE = 2;
+
+/** SQL for the end users whose keys are in the first parameters, each with its position. */
+export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
+
+/**
+ * SQL for the cycles of these end users that are live at the instant in the next parameter or later, and for the holds
+ * that lapse up to the instant in the last parameter. A row has the position of its end user, `ids_through`, and the
+ * columns of a cycle.
+ */
+export function statesSql(part: Part): string {
+  const [floor, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);
+  const cycles = `SELECT k.place, c.ids_through, ${CYCLE_COLUMNS} FROM ${KEYS} JOIN scrip.cycles c ON ${sameKey('c')}`;
+  return `${cycles} AND c.ends_at > ${floor}${part.within('c')}
+    UNION ALL ${cycles} AND ${RENEWS} AND c.ends_at <= ${floor}${part.within('c')}
+    UNION ALL SELECT k.place, NULL::uuid, ${HOLD_AS_CYCLE} FROM ${KEYS}
+      JOIN scrip.holds h ON ${sameKey('h')} AND h.expires_at <= ${until}${part.within('h')}`;
+}
+
+/** The rows of one end user. */
+export class StateRows {
+  readonly #cycles: Cycle[] = [];
+  readonly #holds: Hold[] = [];
+
+  /** @param row begins with the columns of a cycle, or with `HOLD_AS_CYCLE` */
+  add(row: readonly Value[], check: (cycle: Cycle) => void = () => {}, integer: ReadInteger = exactInteger): void {
+    if (row[TYPE] === null) {
+      this.#holds.push(holdOf(row, integer));
+      return;
+    }
+    const cycle = cycleOf(row, integer);
+    check(cycle);
+    this.#cycles.push(cycle);
+  }
+
+  /** The cycles in burn order, the holds in the order in which they lapse. */
+  state(): EndUserState {
+    return { cycles: inBurnOrder(this.#cycles), holds: this.#holds.sort(lapseOrder) };
+  }
+}
+
+function holdOf(row: readonly Value[], integer: ReadInteger): Hold {
+  const [id, , , text, , , , , expiresAt] = row;
+  const parts = partsOfText(text as string).map((part) => ({ ...part, amount: integer(part.amount) }));
+  return { id: id as string, expiresAt: integer(expiresAt), parts };
+}

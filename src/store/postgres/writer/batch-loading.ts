@@ -1,0 +1,154 @@
+// Loads the data of a batch in one round trip: locks the end users, reads the clock, and reads their cycles and holds.
+// Only due holds are loaded unless a command needs all holds, so that open holds do not slow down subtractions.
+
+import { type Batch, type LoadedBatch, NO_REFERENCED, referenceName } from '../../../ledger/batch.ts';
+import { needs } from '../../../ledger/command.ts';
+import { assertReadable } from '../../../ledger/cycle.ts';
+import type { Referenced } from '../../../ledger/decide-refund.ts';
+import { INSTANT_MAX, type Instant } from '../../../ledger/instant.ts';
+import type { Posting } from '../../../ledger/posting.ts';
+import { firstIdAt, instantOf, sequenceOf } from '../../../ledger/transaction-id.ts';
+import { TransactionIds } from '../../transaction-ids.ts';
+import type { Placement } from '../citus/placement.ts';
+import { recordsOf } from '../idempotency/record-table.ts';
+import { StateRows } from '../journal/state-rows.ts';
+import type { Connection, Query, TextRow } from '../pool/connection.ts';
+import type { DatabaseClock } from '../pool/database-clock.ts';
+import { type Key, keyOf } from '../rows/key.ts';
+import { postingOf, referencedOf } from '../rows/ledger-rows.ts';
+import type { BatchStatements } from './batch-statements.ts';
+
+export interface BatchContext {
+  readonly clock: DatabaseClock;
+  readonly begin: Placement['begin'];
+  readonly statements: BatchStatements;
+}
+
+/** The data that a batch has loaded under its locks. */
+export interface LoadedUnderLock extends LoadedBatch {
+  /** Whether each end user has a row, by the index of the end user. */
+  readonly isLocked: readonly boolean[];
+  /** Generates ids later than all existing ones of these end users. */
+  readonly ids: TransactionIds;
+}
+
+/** Begins a transaction, and locks and loads the end users of a batch. @param keys the keys of `batch.users` */
+export async function lockAndLoad(
+  connection: Connection,
+  batch: Batch,
+  keys: readonly Key[],
+  { clock, begin, statements }: BatchContext,
+): Promise<LoadedUnderLock> {
+  const holdsOf = (users: readonly number[], after: Instant, until: Instant): Query => {
+    const rows = statements.holds.rows();
+    for (const user of users) rows.add(...(keys[user] as Key));
+    return statements.holds.query(rows, after, until);
+  };
+  const users = statements.lock.rows();
+  for (const key of keys) users.add(...key);
+  const whole = usersWithAllHolds(batch);
+  // The query for due holds is sent before the instant of the batch is known, so it uses an instant that is usually
+  // later.
+  const dueUntil = clock.soon;
+  const asked = {
+    locked: statements.lock.query(users),
+    // Read the clock after taking the locks: otherwise, a batch that held the locks earlier could have a later instant.
+    now: clock.query,
+    states: statements.states.query(users, clock.latest, dueUntil),
+    holds: whole.length === 0 ? null : holdsOf(whole, dueUntil, INSTANT_MAX),
+    records: recordsQuery(batch, statements),
+    referenced: referencedQuery(batch, keys, statements),
+  };
+  const queries = [...begin, ...Object.values(asked).filter((query) => query !== null)];
+  const results = await connection.send(queries);
+  const rowsOf = (query: Query | null) => (query === null ? [] : (results[queries.indexOf(query)]?.rows ?? []));
+
+  const isLocked = Array<boolean>(keys.length).fill(false);
+  for (const [place] of rowsOf(asked.locked)) isLocked[Number(place) - 1] = true;
+  const stateRows = rowsOf(asked.states);
+  const ids = idsBehind([...rowsOf(asked.locked), ...stateRows], clock, clock.read(rowsOf(asked.now)));
+  const states = keys.map(() => new StateRows());
+  const addRows = (rows: readonly TextRow[], of: readonly number[] | null) => {
+    for (const [place, , ...columns] of rows) {
+      const index = of === null ? Number(place) - 1 : (of[Number(place) - 1] as number);
+      // An end user without a row is not locked and counts as unknown, even if another process has added the row
+      // meanwhile.
+      if (isLocked[index]) states[index]?.add(columns, assertReadable);
+    }
+  };
+  addRows(stateRows, null);
+  addRows(rowsOf(asked.holds), whole);
+  const now = ids.position.at;
+  if (now > dueUntil) {
+    const others = [...keys.keys()].filter((index) => !whole.includes(index));
+    const [late] = await connection.send([holdsOf(others, dueUntil, now)]);
+    addRows(late?.rows ?? [], others);
+  }
+  return {
+    isLocked,
+    ids,
+    states: states.map((rows) => rows.state()),
+    records: recordsOf(rowsOf(asked.records)),
+    referenced: referencedIn(rowsOf(asked.referenced), batch, isLocked),
+  };
+}
+
+/** The indexes of the end users for whom a command needs all holds. */
+function usersWithAllHolds({ commands, userOf }: Batch): readonly number[] {
+  const users = new Set<number>();
+  commands.forEach((command, index) => {
+    if (needs(command).allHolds) users.add(userOf[index] as number);
+  });
+  return [...users];
+}
+
+/** Null if no command has a key. */
+function recordsQuery({ commands }: Batch, { records }: BatchStatements): Query | null {
+  const rows = records.rows();
+  for (const command of commands) {
+    const { idempotencyKey } = needs(command);
+    if (idempotencyKey !== null) rows.add(...keyOf(command), idempotencyKey);
+  }
+  return rows.count === 0 ? null : records.query(rows);
+}
+
+/** Null if no command refunds a transaction. */
+function referencedQuery({ references }: Batch, keys: readonly Key[], { referenced }: BatchStatements): Query | null {
+  if (references.length === 0) return null;
+  const rows = referenced.rows();
+  for (const { user, transaction } of references) rows.add(...(keys[user] as Key), transaction);
+  return referenced.query(rows);
+}
+
+function referencedIn(
+  rows: readonly TextRow[],
+  { references }: Batch,
+  isLocked: readonly boolean[],
+): LoadedBatch['referenced'] {
+  if (rows.length === 0) return NO_REFERENCED;
+  const postings = references.map((): Posting[] => []);
+  for (const [place, ...columns] of rows) postings[Number(place) - 1]?.push(postingOf(columns));
+  const found = new Map<string, Referenced>();
+  for (const [index, reference] of references.entries()) {
+    const referenced = referencedOf(postings[index] ?? [], reference.transaction);
+    if (referenced !== null && isLocked[reference.user]) found.set(referenceName(reference), referenced);
+  }
+  return found;
+}
+
+/**
+ * Ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at `now` or later
+ * has changed them.
+ *
+ * @param rows each with a position and `ids_through`, which is null for some
+ */
+function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant): TransactionIds {
+  let latest = firstIdAt(clock.notBefore(time));
+  for (const [, idsThrough] of rows) if (idsThrough && idsThrough > latest) latest = idsThrough;
+  const ids = new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
+  // After the clock was set back, the instant stays the same for a long time. Advance it before its ids run out.
+  if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
+  // After an end user has seen this instant, this process must not issue an earlier one.
+  clock.notBefore(ids.position.at);
+  return ids;
+}

@@ -1,0 +1,107 @@
+// Batches that `scrip import` queues for a running server in the ledger file, since the server is the only writer of
+// credits. An import has at most one batch in the queue.
+//
+//   queued ──server──▶ granted, with outcomes ──import──▶ replaced by the next batch
+//      └── not granted in time ──import──▶ withdrawn
+
+import type { DatabaseSync } from 'node:sqlite';
+import type { Add, Outcome } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import { StoreFault } from '../../store-fault.ts';
+import { type ImportPart, importedByAnother, moveImport, stepValues } from '../../tools/ledger-import.ts';
+import { named, prepare, type Row, type Statement } from '../file/statements.ts';
+
+/**
+ * How long an import waits for a server, for example while the server restarts. A server ignores older batches: their
+ * import was killed, and resumes only when it is run again.
+ */
+export const QUEUED_MS_MAX = 10_000;
+
+const MOVE = moveImport('main');
+
+export interface QueuedBatch {
+  readonly part: ImportPart;
+  readonly commands: readonly Add[];
+}
+
+export class ImportQueue {
+  readonly #put: Statement;
+  readonly #next: Statement;
+  readonly #outcomes: Statement;
+  readonly #withdraw: Statement;
+  readonly #clear: Statement;
+
+  constructor(db: DatabaseSync) {
+    this.#put = prepare(
+      db,
+      'REPLACE INTO import_batches (import_id, from_row, to_row, queued_at, commands) VALUES (?, ?, ?, ?, ?)',
+    );
+    // Batches of an import that has advanced meanwhile never match.
+    this.#next = prepare(
+      db,
+      `SELECT import_id, from_row, to_row, queued_at, commands FROM import_batches JOIN imports USING (import_id)
+       WHERE outcomes IS NULL AND from_row = rows_done AND queued_at > ? ORDER BY queued_at LIMIT 1`,
+    );
+    this.#outcomes = prepare(
+      db,
+      `SELECT rows_done, outcomes FROM imports LEFT JOIN import_batches
+       ON import_batches.import_id = imports.import_id AND from_row = ? WHERE imports.import_id = ?`,
+    );
+    this.#withdraw = prepare(
+      db,
+      'DELETE FROM import_batches WHERE import_id = ? AND from_row = ? AND outcomes IS NULL',
+    );
+    this.#clear = prepare(db, 'DELETE FROM import_batches WHERE (import_id = ? AND from_row = ?) OR queued_at <= ?');
+  }
+
+  put({ part: { id, from, to, at }, commands }: QueuedBatch): void {
+    this.#put.run(id, from, to, at, JSON.stringify(commands));
+  }
+
+  /** The next batch to grant. */
+  next(now: Instant): QueuedBatch | null {
+    const row = this.#next.get(now - QUEUED_MS_MAX);
+    if (row === undefined) return null;
+    const [id, from, to, at] = row.map(Number) as [number, number, number, number];
+    return { part: { id, from, to, at }, commands: JSON.parse(row[4] as string) };
+  }
+
+  /**
+   * The outcomes of a queued batch; null if it is not granted yet.
+   *
+   * @throws CannotOpen if another process has advanced the import
+   */
+  outcomes({ id, from, to }: ImportPart): readonly Outcome[] | null {
+    const [done, outcomes] = this.#outcomes.get(from, id) as Row;
+    if (done === from) return null;
+    if (done !== to || outcomes === null) throw importedByAnother();
+    return JSON.parse(outcomes as string);
+  }
+
+  /** Removes a batch unless it is granted. */
+  withdraw({ id, from }: ImportPart): void {
+    this.#withdraw.run(id, from);
+  }
+
+  /** Removes a batch, and all batches that a server would ignore. */
+  clear({ id, from, at }: ImportPart): void {
+    this.#clear.run(id, from, at - QUEUED_MS_MAX);
+  }
+}
+
+/**
+ * Advances an import by a part of its rows, in the transaction of the grants. Stores the outcomes if the batch was
+ * queued.
+ *
+ * @throws StoreFault if the batch must be decided again
+ */
+export function advanceImport(db: DatabaseSync, part: ImportPart, outcomes: readonly (Outcome | null)[]): void {
+  // All due renewals were stored before, but the clock may have jumped since then.
+  if (outcomes.includes(null)) throw new StoreFault('StoreUnavailable', 'renewals fell due during an import');
+  const granted = outcomes.filter((outcome) => outcome?.refused === null).length;
+  const { changes } = db.prepare(MOVE).run(named(stepValues({ ...part, granted })));
+  // The server may have read the batch before it was known that an earlier COMMIT had succeeded after all.
+  if (changes === 0) throw new StoreFault('StoreUnavailable', 'these rows have already been imported');
+  const store = 'UPDATE import_batches SET outcomes = ? WHERE import_id = ? AND from_row = ?';
+  db.prepare(store).run(JSON.stringify(outcomes), part.id, part.from);
+}

@@ -1,0 +1,113 @@
+// The history of an end user for the API and the console: pages of transactions with all recorded details, including
+// transactions that moved no credits.
+
+import type { Amount } from '../ledger/amount.ts';
+import type { CycleType } from '../ledger/cycle.ts';
+import { type Referenced, refundableOf } from '../ledger/decide-refund.ts';
+import { type Posting, type PostingKind, type Transaction, transactionOf } from '../ledger/posting.ts';
+import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
+import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
+
+/** The maximum number of rows of a page. */
+export const PAGE_ROWS_MAX = 100;
+/** The maximum number of postings that are searched for one page. */
+export const HISTORY_POSTINGS_MAX = 5_000;
+/** The maximum number of cycles that a page names for one transaction. A transaction can touch thousands of cycles. */
+export const NAMED_CYCLES_MAX = 10;
+const NAMED_PER_PAGE_MAX = 200;
+
+export interface HistoryTransaction extends Transaction {
+  /** The changes to each cycle and period that the transaction touched. */
+  readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount' | 'held'>[];
+  /** The hold that the transaction closes, or the transaction that it refunds. */
+  readonly reference: TransactionId | null;
+  /** The credits of a subtraction or a capture that can still be refunded; null for all other kinds. */
+  readonly refundable: Amount | null;
+}
+
+/** The properties with which a cycle was opened. */
+export interface Opening {
+  readonly type: CycleType;
+  readonly amount: Amount;
+  readonly validityDays: number;
+}
+
+export interface HistoryFilter {
+  /** The range of transaction ids; all if absent. */
+  readonly within?: IdRange;
+  /** The kinds of transactions; all if absent. */
+  readonly kinds?: readonly PostingKind[] | undefined;
+  /** The text with which the note begins; all transactions if absent. */
+  readonly notePrefix?: string | undefined;
+}
+
+export interface HistoryRequest extends HistoryFilter {
+  /** Null for the first page. A cursor comes from a client, so the store checks it. */
+  readonly from: PageCursor | null;
+  /** 1 to `PAGE_ROWS_MAX`. */
+  readonly limit: number;
+}
+
+/**
+ * The caller adds the events that are due but not stored yet, as with `LedgerStore.transactions`. For this, the state
+ * on the first page has all live cycles and all holds, and the state on a later page at least the renewing cycle.
+ */
+export interface HistoryPage extends LoadedEndUser {
+  /**
+   * Latest first. If few transactions pass the filter, a page can have fewer than `limit` transactions even if there
+   * is a next page.
+   */
+  readonly transactions: readonly HistoryTransaction[];
+  readonly next: PageCursor | null;
+  /** The openings of the cycles in `cyclesToName`, by cycle id. */
+  readonly openings: ReadonlyMap<TransactionId, Opening>;
+}
+
+/** @param refunds the postings of all refunds of the transaction */
+export function historyTransactionOf(
+  postings: readonly [Posting, ...Posting[]],
+  refunds: Referenced['refunds'] = [],
+): HistoryTransaction {
+  const { kind, reference } = postings[0];
+  const touched = postings.map(({ cycleId, period, amount, held }) => ({ cycleId, period, amount, held }));
+  const isSpent = kind === 'subtract' || kind === 'capture';
+  const refundable = isSpent ? refundableOf({ postings, refunds }) : null;
+  return { ...transactionOf(postings), postings: touched, reference, refundable };
+}
+
+/** Whether a transaction passes a filter. Does not check `within`. */
+export function passes(
+  { kind, note }: Pick<Transaction, 'kind' | 'note'>,
+  { kinds, notePrefix }: HistoryFilter,
+): boolean {
+  if (kinds !== undefined && !kinds.includes(kind)) return false;
+  return notePrefix === undefined || (note?.startsWith(notePrefix) ?? false);
+}
+
+/** The cycles that a page names, without duplicates. */
+export function cyclesToName(transactions: readonly HistoryTransaction[]): readonly TransactionId[] {
+  const ids = transactions.flatMap(({ postings }) => postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId));
+  return [...new Set(ids)].slice(0, NAMED_PER_PAGE_MAX);
+}
+
+/**
+ * Gathers postings into transactions.
+ *
+ * @param postings the postings of each transaction must be adjacent
+ * @param idOf returns the id of the transaction of a posting
+ */
+export function* wholeTransactions<Entry>(
+  postings: Iterable<Entry>,
+  idOf: (entry: Entry) => string,
+): Generator<[Entry, ...Entry[]]> {
+  let current: [Entry, ...Entry[]] | null = null;
+  for (const entry of postings) {
+    if (current !== null && idOf(current[0]) === idOf(entry)) {
+      current.push(entry);
+      continue;
+    }
+    if (current !== null) yield current;
+    current = [entry];
+  }
+  if (current !== null) yield current;
+}

@@ -1,0 +1,132 @@
+// The writes of all kinds that clients send in crash and soak tests. The number of each write is also its note, so that
+// its transaction can be recognized later.
+
+import type { Random } from './randomness.ts';
+
+export type Kind = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'refund';
+
+export interface Sent {
+  readonly number: number;
+  readonly kind: Kind;
+  readonly endUser: string;
+  /** The fields of the body, except the end user and the note. */
+  readonly fields: Readonly<Record<string, string | number>>;
+  readonly key: string | null;
+  /** Null if there is no response. */
+  answer: Answered | null;
+}
+
+export interface Answered {
+  readonly status: number;
+  readonly error: string | null;
+  readonly isReplayed: boolean;
+  /** The transaction that the request made; null if it made none. */
+  readonly transactionId: string | null;
+  readonly text: string;
+}
+
+/** @param head the status line and the headers */
+export function answered(head: string, text: string): Answered {
+  const { error = null } = JSON.parse(text) as { error?: string };
+  const transactionId = /^transaction-id: *(\S+)/im.exec(head)?.[1] ?? null;
+  const isReplayed = /^idempotent-replayed: true/im.test(head);
+  return { status: Number(head.split(' ')[1]), error, isReplayed, transactionId, text };
+}
+
+/** Returns the request as HTTP text. */
+export function requestText({ number, kind, endUser, fields, key }: Sent, secret: string): string {
+  const body = JSON.stringify({ end_user_id: endUser, ...fields, note: String(number) });
+  const header = key === null ? '' : `Idempotency-Key: ${key}\r\n`;
+  return `POST /${kind} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${secret}\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+/** So large that subtractions and holds rarely fail. */
+const ADDITION = 1_000_000;
+const AMOUNT_MAX = 1_000;
+/** Some holds lapse while a test runs. */
+const HOLD_SECONDS = [1, 1, 5, 3_600];
+/** Writes refer only to this many of the latest holds and transactions of an end user. */
+const REMEMBERED = 8;
+
+interface KnownIds {
+  readonly holds: string[];
+  readonly spent: string[];
+}
+
+/** The ids that clients learned from responses, by end user. */
+export class KnownTransactions {
+  readonly #known = new Map<string, KnownIds>();
+
+  learn({ kind, endUser, answer }: Pick<Sent, 'kind' | 'endUser' | 'answer'>): void {
+    if (answer === null || answer.transactionId === null) return;
+    const known = this.#of(endUser);
+    if (kind === 'hold') known.holds.push(answer.transactionId);
+    if (kind === 'subtract' || kind === 'capture') known.spent.push(answer.transactionId);
+  }
+
+  /**
+   * Draws the body of a write. If the write needs a hold or transaction and none exists, draws a write that makes one.
+   */
+  draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
+    const { holds, spent } = this.#of(endUser);
+    const amount = 1 + Math.floor(random() * AMOUNT_MAX);
+    const hold = recent(holds, random);
+    const transaction = recent(spent, random);
+    switch (wanted) {
+      case 'add':
+        return { kind: 'add', fields: { amount: ADDITION } };
+      case 'start-cycle':
+        return { kind: 'start-cycle', fields: { amount: ADDITION, on_active: 'replace' } };
+      case 'stop-cycle':
+        return { kind: 'stop-cycle', fields: {} };
+      case 'capture':
+        if (hold !== undefined) return { kind: 'capture', fields: { hold_id: hold, amount } };
+        return this.draw('hold', endUser, random);
+      case 'release':
+        if (hold !== undefined) return { kind: 'release', fields: { hold_id: hold } };
+        return this.draw('hold', endUser, random);
+      case 'refund': {
+        if (transaction === undefined) return this.draw('subtract', endUser, random);
+        const isWhole = random() < 0.3;
+        return { kind: 'refund', fields: { transaction_id: transaction, ...(isWhole ? {} : { amount }) } };
+      }
+      case 'hold': {
+        const seconds = HOLD_SECONDS[Math.floor(random() * HOLD_SECONDS.length)] as number;
+        return { kind: 'hold', fields: { amount, expires_in_seconds: seconds } };
+      }
+      case 'subtract':
+        return { kind: 'subtract', fields: { amount } };
+    }
+  }
+
+  #of(endUser: string): KnownIds {
+    const known = this.#known.get(endUser) ?? { holds: [], spent: [] };
+    this.#known.set(endUser, known);
+    return known;
+  }
+}
+
+function recent(ids: readonly string[], random: Random): string | undefined {
+  return ids.at(-1 - Math.floor(random() * Math.min(REMEMBERED, ids.length)));
+}
+
+/** The kinds of writes, and how often each is sent. */
+const SHARES: readonly (readonly [Kind, number])[] = [
+  ['add', 0.44],
+  ['subtract', 0.16],
+  ['hold', 0.12],
+  ['capture', 0.08],
+  ['release', 0.03],
+  ['refund', 0.07],
+  ['start-cycle', 0.06],
+  ['stop-cycle', 0.04],
+];
+
+export function someKind(random: Random): Kind {
+  let left = random();
+  for (const [kind, share] of SHARES) {
+    if (left < share) return kind;
+    left -= share;
+  }
+  return 'add';
+}

@@ -1,0 +1,40 @@
+// For the tests: the paths of the API, and a valid request for each.
+
+import { randomUUID } from 'node:crypto';
+
+export const WRITES: readonly string[] = [
+  '/add',
+  '/subtract',
+  '/refund',
+  '/start-cycle',
+  '/stop-cycle',
+  '/hold',
+  '/capture',
+  '/release',
+];
+export const READS: readonly string[] = [
+  '/get-active-balance',
+  '/get-holds',
+  '/get-balance-history',
+  '/get-all-user-transactions',
+];
+
+/** The required fields of each write, in addition to `end_user_id`, with valid values. */
+const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>> = {
+  '/add': () => ({ amount: 1 }),
+  '/subtract': () => ({ amount: 1 }),
+  '/refund': () => ({ transaction_id: randomUUID() }),
+  '/start-cycle': () => ({ amount: 1 }),
+  '/stop-cycle': () => ({}),
+  '/hold': () => ({ amount: 1 }),
+  '/capture': () => ({ hold_id: randomUUID() }),
+  '/release': () => ({ hold_id: randomUUID() }),
+};
+
+/**
+ * Returns a valid request with only the required fields. The hold or transaction that the request refers to does not
+ * exist.
+ */
+export function fieldsOf(path: string, endUser: string): Readonly<Record<string, unknown>> {
+  return { end_user_id: endUser, ...REQUIRED[path.replace(/^\/v1/, '')]?.() };
+}

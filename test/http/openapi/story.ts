@@ -1,0 +1,90 @@
+// For the tests: sends the example requests of the OpenAPI document in order. The service assigns other IDs than the
+// document shows, so the IDs in later examples are replaced with the assigned IDs.
+
+import assert from 'node:assert/strict';
+import type { Reply, Scrip } from '../running-service.ts';
+import type { Described, Operation } from './described-service.ts';
+
+export interface Example {
+  readonly path: string;
+  /** Empty if the operation has one example. */
+  readonly name: string;
+  /** The example response in the document. */
+  readonly shown: unknown;
+  send(scrip: Scrip): Promise<Reply>;
+}
+
+const UUID = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+
+export class Story {
+  /** Maps each ID in the document to the ID that the service assigned. */
+  readonly #given = new Map<string, string>();
+
+  /** Returns an example for each example request of the operation. */
+  examplesOf({ method, path, operation }: Described): readonly Example[] {
+    const body = operation.requestBody?.content['application/json'];
+    const answer = operation.responses[200]?.content['application/json'];
+    const [shownFirst] = Object.values(answer?.examples ?? {});
+    const names = body?.examples ? Object.keys(body.examples) : [''];
+    return names.map((name) => {
+      const shown = answer?.examples?.[name]?.value ?? answer?.example ?? shownFirst?.value;
+      const sent = body && (body.examples?.[name]?.value ?? body.example);
+      const headers = parametersOf(operation, 'header', name);
+      const query = new URLSearchParams(parametersOf(operation, 'query', name));
+      return {
+        path,
+        name,
+        shown,
+        send: async (scrip) => {
+          const content = sent === undefined ? {} : { body: this.#asGiven(JSON.stringify(sent)) };
+          const reply = await scrip.call(method.toUpperCase(), `${path}?${query}`, { ...content, headers });
+          if (method === 'post' && reply.status === 200) this.#learn(operation, name, shown, reply);
+          return reply;
+        },
+      };
+    });
+  }
+
+  /** Replaces assigned IDs with the IDs in the document, and masks cursors, because they contain IDs. */
+  asShown(text: string): string {
+    const shown = new Map([...this.#given].map(([inDocument, given]) => [given, inDocument]));
+    return withoutCursors(text.replaceAll(UUID, (id) => shown.get(id) ?? id));
+  }
+
+  #asGiven(text: string): string {
+    return text.replaceAll(UUID, (id) => this.#given.get(id) ?? id);
+  }
+
+  /** @param name the name of the example; the header `Transaction-Id` has an example ID for each name */
+  #learn(operation: Operation, name: string, shown: unknown, { text, headers }: Reply): void {
+    const inDocument = JSON.stringify(shown).match(UUID) ?? [];
+    const given = text.match(UUID) ?? [];
+    assert.equal(
+      given.length,
+      inDocument.length,
+      `${operation.operationId}: the response has as many IDs as the document shows`,
+    );
+    for (const [index, id] of inDocument.entries()) this.#same(id, given[index] as string);
+    const schema = operation.responses[200]?.headers?.['Transaction-Id']?.schema ?? assert.fail('no Transaction-Id');
+    const names = Object.keys(operation.requestBody?.content['application/json']?.examples ?? { '': null });
+    this.#same(schema.examples[names.indexOf(name)] as string, headers['transaction-id'] as string);
+  }
+
+  #same(inDocument: string, given: string): void {
+    assert.equal(this.#given.get(inDocument) ?? given, given, `${inDocument} always stands for the same assigned ID`);
+    this.#given.set(inDocument, given);
+  }
+}
+
+export function withoutCursors(text: string): string {
+  return text.replaceAll(/"next_cursor":"[^"]+"/g, '"next_cursor":"…"');
+}
+
+/** Returns the examples of the parameters in a place, such as the query string, by parameter name. */
+export function parametersOf({ parameters = [] }: Operation, place: string, name = ''): Record<string, string> {
+  const shown = parameters
+    .filter((parameter) => parameter.in === place)
+    .map((parameter) => [parameter.name, parameter.examples?.[name]?.value ?? parameter.example] as const)
+    .filter(([, example]) => example !== undefined);
+  return Object.fromEntries(shown.map(([parameter, example]) => [parameter, String(example)]));
+}

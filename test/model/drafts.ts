@@ -1,0 +1,130 @@
+// The generator of random histories makes drafts of commands. A draft can contain a placeholder, for example for the
+// whole balance or an open hold, which is filled in when the command is sent.
+
+import { MOST } from './model-end-user.ts';
+import type { ModelCommand, ModelUser } from './model-types.ts';
+import type { ReferenceLedger } from './reference-model.ts';
+
+/**
+ * A number of credits, or the name of a limit that is computed when the command is sent: the whole balance, the room
+ * for more credits, the `available` of the last refusal, the held credits, the held credits plus the balance, or the
+ * refundable credits.
+ */
+export type Wanted = number | { readonly what: Limit; readonly more: 0 | 1 };
+
+type Limit = 'balance' | 'room' | 'available' | 'held' | 'held and balance' | 'refundable';
+
+/**
+ * Selects a hold or a transaction. A number below `FITTING` selects a hold or transaction for which the command can
+ * succeed, if there is one.
+ */
+export type Which = number;
+const FITTING = 12;
+export const WHICH_MAX = 15;
+
+export type Draft = { readonly note: string | null } & (
+  | { readonly kind: 'add'; readonly amount: Wanted; readonly validityDays: number }
+  | { readonly kind: 'subtract'; readonly amount: Wanted }
+  | {
+      readonly kind: 'start-cycle';
+      readonly amount: Wanted;
+      readonly validityDays: number;
+      readonly onActive: 'refuse' | 'replace';
+    }
+  | { readonly kind: 'stop-cycle' }
+  | { readonly kind: 'hold'; readonly amount: Wanted; readonly expiresInSeconds: number }
+  | { readonly kind: 'capture'; readonly hold: Which; readonly amount: Wanted | null }
+  | { readonly kind: 'release'; readonly hold: Which }
+  | {
+      readonly kind: 'refund';
+      readonly of: Which;
+      readonly amount: Wanted | null;
+      readonly validityDays: number | null;
+    }
+);
+
+const UNKNOWN = '019bc0de-0000-4000-8000-000000000000';
+
+/** Completes drafts. */
+export class Drafts {
+  readonly #model: ReferenceLedger;
+  /** The ids of the transactions of all end users, oldest first, without renewals and lapses. */
+  readonly #ids: string[] = [];
+  /** The `available` of the last refusal of each end user. */
+  readonly #available = new Map<ModelUser, number>();
+
+  constructor(model: ReferenceLedger) {
+    this.#model = model;
+  }
+
+  refused(user: ModelUser, available: number): void {
+    this.#available.set(user, available);
+  }
+
+  accepted(id: string): void {
+    this.#ids.push(id);
+  }
+
+  /** The id of any transaction of any end user, or an id that no transaction has. */
+  someId(which: Which): string {
+    return this.#ids.at(-1 - (which % (this.#ids.length + 1))) ?? UNKNOWN;
+  }
+
+  commandOf(user: ModelUser, draft: Draft): ModelCommand {
+    const request = { ...user, actor: `key:${user.account}`, note: draft.note };
+    switch (draft.kind) {
+      case 'stop-cycle':
+        return { ...request, ...draft };
+      case 'capture': {
+        const holdId = this.#hold(user, draft.hold);
+        return { ...request, kind: draft.kind, holdId, amount: this.#amountOf(user, draft.amount, holdId) };
+      }
+      case 'release':
+        return { ...request, kind: draft.kind, holdId: this.#hold(user, draft.hold) };
+      case 'refund': {
+        const { kind, of, validityDays } = draft;
+        const transactionId = this.#pick(this.#model.spentBy(user), of);
+        const amount = this.#amountOf(user, draft.amount, transactionId);
+        return { ...request, kind, transactionId, amount, validityDays };
+      }
+      default:
+        return { ...request, ...draft, amount: this.#amountOf(user, draft.amount, null) as number };
+    }
+  }
+
+  #hold(user: ModelUser, which: Which): string {
+    return this.#pick(
+      this.#model.peekBalance(user).holds.map(({ id }) => id),
+      which,
+    );
+  }
+
+  #pick(fitting: readonly string[], which: Which): string {
+    if (which >= FITTING || fitting.length === 0) return this.someId(which);
+    return fitting.at(-1 - (which % fitting.length)) as string;
+  }
+
+  #amountOf(user: ModelUser, wanted: Wanted | null, of: string | null): number | null {
+    if (typeof wanted === 'number' || wanted === null) return wanted;
+    return Math.min(Math.max(this.#limitOf(user, wanted.what, of) + wanted.more, 1), MOST);
+  }
+
+  #limitOf(user: ModelUser, what: Limit, of: string | null): number {
+    const { balance, held, holds } = this.#model.peekBalance(user);
+    const heldByIt = holds.find(({ id }) => id === of)?.amount ?? 0;
+    switch (what) {
+      case 'balance':
+        return balance;
+      case 'room':
+        return MOST - balance - held;
+      case 'available':
+        return this.#available.get(user) ?? 0;
+      case 'held':
+        return heldByIt;
+      case 'held and balance':
+        return heldByIt + balance;
+      case 'refundable':
+        return of === null ? 0 : (this.#model.refundable(user, of) ?? 0);
+    }
+  }
+}

@@ -1,0 +1,237 @@
+// The commands of the reference model. Each function changes an end user that has no due events, and returns the
+// outcome.
+
+import {
+  DAY,
+  type EndUser,
+  type Grant,
+  type Happened,
+  LAST_INSTANT,
+  latestEnd,
+  MOST,
+  type OpenHold,
+  type Piece,
+  sumOf,
+  touchedOf,
+} from './model-end-user.ts';
+import type { ModelCommand, ModelCycle, ModelHoldResult, ModelOutcome } from './model-types.ts';
+
+/** The instant of a command, and the id of its transaction. */
+export interface Moment {
+  readonly now: number;
+  readonly id: string;
+}
+
+const HOLDS_MAX = 1_000;
+
+export function decide(user: EndUser, command: ModelCommand, moment: Moment): ModelOutcome {
+  switch (command.kind) {
+    case 'add':
+      return add(user, command, moment);
+    case 'subtract':
+      return subtract(user, command, moment);
+    case 'start-cycle':
+      return startCycle(user, command, moment);
+    case 'stop-cycle':
+      return stopCycle(user, command, moment);
+    case 'hold':
+      return hold(user, command, moment);
+    case 'capture':
+      return capture(user, command, moment);
+    case 'release':
+      return release(user, command, moment);
+    case 'refund':
+      return refund(user, command, moment);
+  }
+}
+
+type Of<Kind extends ModelCommand['kind']> = Extract<ModelCommand, { kind: Kind }>;
+
+/** The fields that the transactions of all commands share. */
+function entryOf({ kind, actor, note = null }: ModelCommand, { now: createdAt, id }: Moment) {
+  return { id, kind, createdAt, actor, note, reference: null } as const;
+}
+
+function add(user: EndUser, command: Of<'add'>, moment: Moment): ModelOutcome {
+  const { amount, validityDays } = command;
+  const { now, id } = moment;
+  const available = user.room(now, Math.min(now + validityDays * DAY, LAST_INSTANT));
+  if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
+  const wanted = { type: 'one-time', amount, validityDays, createdAt: now, start: now, started: 0 } as const;
+  const { end: expiresAt } = user.open({ ...wanted, cycle: id, period: 0 });
+  const touched = [{ cycle: id, period: 0, amount, held: 0 }];
+  user.happened.push({ ...entryOf(command, moment), amount, expiresAt, touched });
+  return { refused: null, transactionId: id };
+}
+
+function subtract(user: EndUser, command: Of<'subtract'>, moment: Moment): ModelOutcome {
+  const { amount } = command;
+  const { now, id } = moment;
+  const available = user.balance(now);
+  if (amount > available) return { refused: 'InsufficientFunds', requested: amount, available };
+  const drawn = user.draw(amount, now);
+  user.spend(id, drawn);
+  const touched = drawn.map((piece) => touchedOf(piece, -piece.amount, 0));
+  user.happened.push({ ...entryOf(command, moment), amount: -amount, expiresAt: latestEnd(drawn), touched });
+  return { refused: null, transactionId: id };
+}
+
+function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): ModelOutcome {
+  const { amount, validityDays, onActive } = command;
+  const { now, id } = moment;
+  const active = user.active(now);
+  if (active && onActive === 'refuse') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
+  // An active cycle is stopped by the same command, so no room is needed for its renewal.
+  const available = MOST - user.total(now);
+  if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
+  if (active) stop(user, active, { ...entryOf(command, moment), id: null });
+  user.starts += 1;
+  const wanted = { type: 'recurring', amount, validityDays, createdAt: now, start: now, started: user.starts } as const;
+  const grant = user.open({ ...wanted, cycle: id, period: 0 });
+  const touched = [{ cycle: id, period: 0, amount, held: 0 }];
+  user.happened.push({ ...entryOf(command, moment), amount, expiresAt: grant.end, touched });
+  return { refused: null, transactionId: id, cycle: cycleOf(user, grant) };
+}
+
+/** A second stop returns the same cycle, unless another cycle was started in between. */
+function stopCycle(user: EndUser, command: Of<'stop-cycle'>, moment: Moment): ModelOutcome {
+  const { now, id } = moment;
+  const active = user.active(now);
+  if (active !== undefined) {
+    stop(user, active, entryOf(command, moment));
+    return { refused: null, transactionId: id, cycle: cycleOf(user, active) };
+  }
+  const stopped = user.valid(now).find((grant) => grant.canceled && grant.started === user.starts);
+  if (stopped === undefined) return { refused: 'CycleNotFound' };
+  return { refused: null, transactionId: null, cycle: cycleOf(user, stopped) };
+}
+
+function stop(user: EndUser, active: Grant, entry: Omit<Happened, 'amount' | 'expiresAt' | 'touched'>): void {
+  active.canceled = true;
+  const touched = [{ cycle: active.cycle, period: active.period, amount: 0, held: 0 }];
+  user.happened.push({ ...entry, kind: 'stop-cycle', amount: 0, expiresAt: null, touched });
+}
+
+function hold(user: EndUser, command: Of<'hold'>, moment: Moment): ModelOutcome {
+  const { amount, expiresInSeconds } = command;
+  const { now, id } = moment;
+  if (user.holds.length >= HOLDS_MAX) return { refused: 'TooManyHolds' };
+  const available = user.balance(now);
+  if (amount > available) return { refused: 'InsufficientFunds', requested: amount, available };
+  const expiresAt = Math.min(now + expiresInSeconds * 1_000, LAST_INSTANT);
+  const refusal = withoutRoomForRenewal(user, user.pieces(amount, now), expiresAt, now);
+  if (refusal !== null) return refusal;
+  const pieces = user.draw(amount, now);
+  user.holds.push({ id, createdAt: now, expiresAt, pieces });
+  const touched = pieces.map((piece) => touchedOf(piece, 0, piece.amount));
+  user.happened.push({ ...entryOf(command, moment), amount: 0, expiresAt: null, touched });
+  const result = {
+    id,
+    createdAt: now,
+    expiresAt,
+    status: 'open',
+    amount,
+    captured: 0,
+    returned: 0,
+    expired: 0,
+  } as const;
+  return { refused: null, transactionId: id, hold: result };
+}
+
+/**
+ * Credits that are still held after the end of their period count towards the maximum, and so do the credits of the
+ * next period. A hold is accepted only if both fit.
+ */
+function withoutRoomForRenewal(user: EndUser, pieces: readonly Piece[], expiresAt: number, now: number) {
+  const active = user.active(now);
+  if (active === undefined || active.end >= LAST_INSTANT || expiresAt <= active.end) return null;
+  const requested = sumOf(pieces.filter(({ grant }) => grant.end <= active.end));
+  const available = user.roomAt(active.end);
+  return requested > available ? ({ refused: 'BalanceTooLarge', requested, available } as const) : null;
+}
+
+function capture(user: EndUser, command: Of<'capture'>, moment: Moment): ModelOutcome {
+  const { now, id } = moment;
+  const open = user.holds.find((each) => each.id === command.holdId);
+  if (open === undefined) return { refused: 'HoldNotFound' };
+  const held = sumOf(open.pieces);
+  const captured = command.amount ?? held;
+  const available = held + user.balance(now);
+  if (captured > available) return { refused: 'InsufficientFunds', requested: captured, available };
+  const { spent: kept, returned, expired } = user.close(open, Math.min(captured, held), now);
+  const spent = user.spend(id, [...kept, ...user.draw(Math.max(captured - held, 0), now)]);
+  const touched = open.pieces.map((piece) => {
+    const amount = spent.find(({ grant }) => grant === piece.grant)?.amount ?? 0;
+    return touchedOf(piece, -amount, -piece.amount);
+  });
+  for (const piece of spent)
+    if (!open.pieces.some(({ grant }) => grant === piece.grant)) touched.push(touchedOf(piece, -piece.amount, 0));
+  const change = { amount: -captured, expiresAt: latestEnd(spent), reference: open.id, touched };
+  user.happened.push({ ...entryOf(command, moment), ...change });
+  return { refused: null, transactionId: id, hold: closed(open, 'captured', { captured, returned, expired }) };
+}
+
+function release(user: EndUser, command: Of<'release'>, moment: Moment): ModelOutcome {
+  const open = user.holds.find((each) => each.id === command.holdId);
+  if (open === undefined) return { refused: 'HoldNotFound' };
+  const { returned, expired } = user.close(open, 0, moment.now);
+  const touched = open.pieces.map((piece) => touchedOf(piece, 0, -piece.amount));
+  user.happened.push({ ...entryOf(command, moment), amount: 0, expiresAt: null, reference: open.id, touched });
+  const result = closed(open, 'released', { captured: 0, returned, expired });
+  return { refused: null, transactionId: moment.id, hold: result };
+}
+
+function closed(
+  { id, createdAt, expiresAt, pieces }: OpenHold,
+  status: 'captured' | 'released',
+  change: Pick<ModelHoldResult, 'captured' | 'returned' | 'expired'>,
+): ModelHoldResult {
+  return { id, createdAt, expiresAt, status, amount: sumOf(pieces), ...change };
+}
+
+/** Returns credits in reverse order: the credits that were drawn last are returned first. */
+function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutcome {
+  const { transactionId, validityDays } = command;
+  const { now, id } = moment;
+  const refundable = user.refundable(transactionId);
+  if (refundable === null) {
+    const isThere = user.happened.some((each) => each.id === transactionId);
+    return { refused: isThere ? 'NotRefundable' : 'TransactionNotFound' };
+  }
+  const wanted = command.amount ?? refundable;
+  if (refundable === 0 || wanted > refundable)
+    return { refused: 'RefundTooLarge', requested: command.amount, refundable };
+  const backwards = (user.spent.get(transactionId) ?? []).toReversed();
+  const given: Piece[] = [];
+  let left = wanted;
+  for (const { grant, amount: spent, refunded } of backwards) {
+    const amount = Math.min(left, spent - refunded);
+    if (amount > 0) given.push({ grant, amount });
+    left -= amount;
+  }
+  const ended = sumOf(given.filter(({ grant }) => grant.end <= now));
+  const revived = validityDays === null ? 0 : ended;
+  const restored = wanted - ended + revived;
+  const newEnd = Math.min(now + (validityDays ?? 0) * DAY, LAST_INSTANT);
+  const available = user.room(now, Math.max(latestEnd(given), revived > 0 ? newEnd : 0));
+  if (restored > available) return { refused: 'BalanceTooLarge', requested: restored, available };
+  for (const { grant, amount } of given) {
+    for (const spent of backwards) if (spent.grant === grant) spent.refunded += amount;
+    if (grant.end > now) grant.left += amount;
+  }
+  const touched = given.map((piece) => touchedOf(piece, piece.amount, 0));
+  let expiresAt = latestEnd(given);
+  if (revived > 0 && validityDays !== null) {
+    const wanted = { type: 'one-time', amount: revived, validityDays, createdAt: now, start: now, started: 0 } as const;
+    expiresAt = Math.max(expiresAt, user.open({ ...wanted, cycle: id, period: 0 }).end);
+    touched.push({ cycle: id, period: 0, amount: revived, held: 0 });
+  }
+  user.happened.push({ ...entryOf(command, moment), amount: restored, expiresAt, reference: transactionId, touched });
+  return { refused: null, transactionId: id, refund: { restored, expired: ended - revived } };
+}
+
+export function cycleOf(user: EndUser, grant: Grant): ModelCycle {
+  const { type, canceled, amount, left: spendable, createdAt, start, end } = grant;
+  const status = canceled ? 'canceled' : 'active';
+  return { type, status, amount, spendable, held: user.heldOf(grant), createdAt, start, end };
+}

@@ -1,0 +1,307 @@
+// An end user of the reference model: a list of grants of credits, a list of holds and a list of transactions. Time
+// advances from one renewal or lapse to the next.
+
+export const DAY = 24 * 60 * 60 * 1000;
+export const MOST = 2 ** 53 - 1;
+export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+/** Credits that begin at one instant and end at another: an addition, or one period of a recurring cycle. */
+export interface Grant {
+  readonly type: 'one-time' | 'recurring';
+  readonly amount: number;
+  readonly validityDays: number;
+  /** The instant of the addition, or of the start of the first period. */
+  readonly createdAt: number;
+  readonly start: number;
+  readonly end: number;
+  /** The credits that can be spent, without held credits. */
+  left: number;
+  canceled: boolean;
+  /** Whether the next period has begun. */
+  followed: boolean;
+  /** The number of the recurring cycle, counted from 1; 0 for one-time cycles. */
+  readonly started: number;
+  /** The id of the cycle: the id of the transaction that opened it. */
+  readonly cycle: string;
+  /** Counted from 0. */
+  readonly period: number;
+}
+
+/** Credits of one grant that a hold sets aside, or that a transaction spent. */
+export interface Piece {
+  readonly grant: Grant;
+  readonly amount: number;
+}
+
+export interface OpenHold {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  /** Oldest credits first. */
+  readonly pieces: readonly Piece[];
+}
+
+/** The credits of one grant that a transaction spent, and the number of them that were refunded. */
+interface Spent extends Piece {
+  refunded: number;
+}
+
+/** The change of one period of a cycle by a transaction. */
+export interface Touched {
+  readonly cycle: string;
+  readonly period: number;
+  readonly amount: number;
+  readonly held: number;
+}
+
+/** A transaction of any kind. */
+export interface Happened {
+  /** Null for the stop of a replaced cycle, because no response contains its id. */
+  readonly id: string | null;
+  readonly kind: string;
+  readonly amount: number;
+  readonly createdAt: number;
+  /** Null if the transaction changed no credits. */
+  readonly expiresAt: number | null;
+  readonly actor: string;
+  readonly note: string | null;
+  /** The id of the hold that the transaction closed, or of the transaction that it refunded. */
+  readonly reference: string | null;
+  readonly touched: readonly Touched[];
+}
+
+const UNLISTED = ['hold', 'release', 'lapse', 'stop-cycle'];
+
+export class EndUser {
+  /** In order of creation. Ended grants are removed when time advances. */
+  grants: Grant[] = [];
+  /** In order of creation. */
+  holds: OpenHold[] = [];
+  /** In order of creation. */
+  happened: Happened[] = [];
+  /** For each transaction id, the credits that the transaction spent, in the order in which they were drawn. */
+  readonly spent = new Map<string, Spent[]>();
+  /** The number of recurring cycles started so far. */
+  starts = 0;
+  /** The latest instant to which time has advanced. */
+  passedTo = 0;
+
+  /** Returns an independent copy. It does not contain `spent`. */
+  copy({ withHistory }: { readonly withHistory: boolean }): EndUser {
+    const copies = new Map(this.grants.map((grant) => [grant, { ...grant }]));
+    const copy = new EndUser();
+    copy.grants = [...copies.values()];
+    // Ended grants never change, so both copies can share them.
+    const copied = ({ grant, amount }: Piece) => ({ grant: copies.get(grant) ?? grant, amount });
+    copy.holds = this.holds.map((hold) => ({ ...hold, pieces: hold.pieces.map(copied) }));
+    copy.passedTo = this.passedTo;
+    if (withHistory) copy.happened = this.happened.slice();
+    return copy;
+  }
+
+  isDue(now: number): boolean {
+    const grant = this.renewing();
+    return (grant !== undefined && grant.end <= now) || this.holds.some(({ expiresAt }) => expiresAt <= now);
+  }
+
+  /** Applies all due renewals and lapses, each at its instant, and deletes ended grants. */
+  passTime(now: number): void {
+    for (;;) {
+      const ended = this.renewing();
+      const lapsing = this.nextToLapse();
+      const at = Math.min(ended?.end ?? Number.POSITIVE_INFINITY, lapsing?.expiresAt ?? Number.POSITIVE_INFINITY);
+      if (at > now) break;
+      // A renewal comes before a lapse at the same instant.
+      if (ended?.end === at) this.#renew(ended);
+      else this.#lapse(lapsing as OpenHold);
+    }
+    if (this.grants.some((grant) => grant.end <= now)) this.grants = this.grants.filter((grant) => grant.end > now);
+    this.passedTo = Math.max(this.passedTo, now);
+  }
+
+  /** The current period of the active recurring cycle, even if its renewal is already due. */
+  renewing(): Grant | undefined {
+    for (let place = this.grants.length - 1; place >= 0; place--) {
+      const grant = this.grants[place] as Grant;
+      if (grant.type === 'recurring' && !grant.canceled && !grant.followed && grant.end < LAST_INSTANT) return grant;
+    }
+    return undefined;
+  }
+
+  /** If several holds lapse at the same instant, the last digits of their ids determine the order. */
+  nextToLapse(): OpenHold | undefined {
+    let next: OpenHold | undefined;
+    for (const hold of this.holds) {
+      const isFirst = next === undefined || hold.expiresAt < next.expiresAt;
+      const isTie = next !== undefined && hold.expiresAt === next.expiresAt;
+      if (isFirst || (isTie && hold.id.slice(24) < (next as OpenHold).id.slice(24))) next = hold;
+    }
+    return next;
+  }
+
+  #renew(ended: Grant): void {
+    ended.followed = true;
+    const { amount, validityDays, createdAt, started, end: start, cycle } = ended;
+    const wanted = { type: 'recurring', amount, validityDays, createdAt, started, start, cycle } as const;
+    const next = this.open({ ...wanted, period: ended.period + 1 });
+    this.happened.push({
+      ...{ id: idOfTime(start, 0, cycle), kind: 'renew', amount, createdAt: start, expiresAt: next.end },
+      ...{ actor: 'renewal', note: null, reference: null },
+      touched: [{ cycle, period: next.period, amount, held: 0 }],
+    });
+  }
+
+  #lapse(hold: OpenHold): void {
+    const { id, expiresAt: at } = hold;
+    this.close(hold, 0, at);
+    this.happened.push({
+      ...{ id: idOfTime(at, 1, id), kind: 'lapse', amount: 0, createdAt: at, expiresAt: null },
+      ...{ actor: 'lapse', note: null, reference: id },
+      touched: hold.pieces.map((piece) => touchedOf(piece, 0, -piece.amount)),
+    });
+  }
+
+  /** The grants that count at `now`, in burn order: by start, then by creation. */
+  valid(now: number): Grant[] {
+    const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
+    // Sorting is slow, and the grants are usually in order already.
+    const areInOrder = valid.every((grant, index) => index === 0 || (valid[index - 1] as Grant).start <= grant.start);
+    return areInOrder ? valid : valid.sort((a, b) => a.start - b.start);
+  }
+
+  balance(now: number): number {
+    let sum = 0;
+    for (const grant of this.valid(now)) {
+      sum += grant.left;
+      // Checked after each addition, because a much larger sum would be rounded.
+      if (sum > MOST) throw new Error(`the model has a balance of ${sum}`);
+    }
+    return sum;
+  }
+
+  /** The credits of all open holds, whether or not their cycles have ended. */
+  held(): number {
+    return this.holds.reduce((sum, { pieces }) => sum + sumOf(pieces), 0);
+  }
+
+  /** The held credits of one grant. */
+  heldOf(grant: Grant): number {
+    return sumOf(this.holds.flatMap(({ pieces }) => pieces.filter((piece) => piece.grant === grant)));
+  }
+
+  /** All credits that count towards the maximum of an end user. */
+  total(now: number): number {
+    const total = this.balance(now) + this.held();
+    if (total > MOST) throw new Error(`the model has ${total} credits with those that are held`);
+    return total;
+  }
+
+  /** The active recurring cycle at `now`. */
+  active(now: number): Grant | undefined {
+    return this.valid(now).find((grant) => grant.type === 'recurring' && !grant.canceled);
+  }
+
+  open(wanted: Omit<Grant, 'end' | 'left' | 'canceled' | 'followed'>): Grant {
+    const end = Math.min(wanted.start + wanted.validityDays * DAY, LAST_INSTANT);
+    const grant: Grant = { ...wanted, end, left: wanted.amount, canceled: false, followed: false };
+    this.grants.push(grant);
+    return grant;
+  }
+
+  /** The credits that a command for `wanted` credits draws, oldest first. The balance must be at least `wanted`. */
+  pieces(wanted: number, now: number): Piece[] {
+    const pieces: Piece[] = [];
+    let missing = wanted;
+    for (const grant of this.valid(now)) {
+      const amount = Math.min(missing, grant.left);
+      if (amount > 0) pieces.push({ grant, amount });
+      missing -= amount;
+    }
+    return pieces;
+  }
+
+  draw(wanted: number, now: number): Piece[] {
+    const pieces = this.pieces(wanted, now);
+    for (const { grant, amount } of pieces) grant.left -= amount;
+    return pieces;
+  }
+
+  /**
+   * Closes a hold and spends `spent` of its credits. The rest returns to the grants that have not ended, and expires in
+   * those that have.
+   */
+  close(hold: OpenHold, spent: number, now: number): { spent: Piece[]; returned: number; expired: number } {
+    this.holds = this.holds.filter((each) => each !== hold);
+    const closed = { spent: [] as Piece[], returned: 0, expired: 0 };
+    let left = spent;
+    for (const { grant, amount } of hold.pieces) {
+      const taken = Math.min(left, amount);
+      left -= taken;
+      if (taken > 0) closed.spent.push({ grant, amount: taken });
+      if (grant.end > now) {
+        grant.left += amount - taken;
+        closed.returned += amount - taken;
+      } else closed.expired += amount - taken;
+    }
+    return closed;
+  }
+
+  /** Records which credits a transaction spent, with one entry for each grant, in the order of the first draws. */
+  spend(id: string, pieces: readonly Piece[]): Spent[] {
+    const spent: Spent[] = [];
+    for (const { grant, amount } of pieces) {
+      const same = spent.findIndex((each) => each.grant === grant);
+      const before = same < 0 ? 0 : (spent[same] as Spent).amount;
+      spent.splice(same < 0 ? spent.length : same, 1, { grant, amount: before + amount, refunded: 0 });
+    }
+    this.spent.set(id, spent);
+    return spent;
+  }
+
+  /** The credits of a transaction that can still be refunded; null if it spent none. */
+  refundable(id: string | null): number | null {
+    const spent = id === null ? undefined : this.spent.get(id);
+    return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
+  }
+
+  /**
+   * How many credits with the end `end` can be added. The maximum must not be exceeded now or after the next renewal.
+   */
+  room(now: number, end: number): number {
+    const room = MOST - this.total(now);
+    const active = this.active(now);
+    if (active === undefined || active.end >= LAST_INSTANT || end <= active.end) return room;
+    return Math.min(room, this.roomAt(active.end));
+  }
+
+  /** How many more credits the end user could have at a future instant. */
+  roomAt(then: number): number {
+    const user = this.copy({ withHistory: false });
+    user.passTime(then);
+    return MOST - user.total(then);
+  }
+
+  /** The transactions that the API lists, in order of creation. */
+  listed(): Happened[] {
+    return this.happened.filter(({ kind, amount }) => !UNLISTED.includes(kind) && amount !== 0);
+  }
+}
+
+export function sumOf(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, { amount }) => sum + amount, 0);
+}
+
+export function latestEnd(pieces: readonly Piece[]): number {
+  return Math.max(...pieces.map(({ grant }) => grant.end));
+}
+
+export function touchedOf({ grant }: Piece, amount: number, held: number): Touched {
+  // Turns -0 into 0, because some comparisons distinguish them.
+  return { cycle: grant.cycle, period: grant.period, amount: amount || 0, held: held || 0 };
+}
+
+/** The documented id of a renewal or lapse: the instant, 0 or 1, and the last digits of the id of the cycle or hold. */
+function idOfTime(at: number, sequence: 0 | 1, of: string): string {
+  const time = at.toString(16).padStart(12, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-4000-800${sequence}-${of.slice(24)}`;
+}

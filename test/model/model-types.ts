@@ -1,0 +1,95 @@
+// The inputs and results of the reference model: commands, outcomes, balances and transactions.
+
+import type { Happened } from './model-end-user.ts';
+
+export interface ModelUser {
+  readonly account: number;
+  readonly endUser: string;
+}
+
+export type ModelCommand = ModelUser & { readonly actor: string; readonly note?: string | null } & (
+    | { readonly kind: 'add'; readonly amount: number; readonly validityDays: number }
+    | { readonly kind: 'subtract'; readonly amount: number }
+    | {
+        readonly kind: 'start-cycle';
+        readonly amount: number;
+        readonly validityDays: number;
+        readonly onActive: 'refuse' | 'replace';
+      }
+    | { readonly kind: 'stop-cycle' }
+    | { readonly kind: 'hold'; readonly amount: number; readonly expiresInSeconds: number }
+    | { readonly kind: 'capture'; readonly holdId: string; readonly amount: number | null }
+    | { readonly kind: 'release'; readonly holdId: string }
+    | {
+        readonly kind: 'refund';
+        readonly transactionId: string;
+        readonly amount: number | null;
+        readonly validityDays: number | null;
+      }
+  );
+
+export interface ModelCycle {
+  readonly type: 'one-time' | 'recurring';
+  readonly status: 'active' | 'canceled';
+  readonly amount: number;
+  /** The credits of the cycle that can be spent. */
+  readonly spendable: number;
+  readonly held: number;
+  readonly createdAt: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** A hold in the response to the command that creates or closes it. */
+export interface ModelHoldResult {
+  readonly id: string;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+  readonly status: 'open' | 'captured' | 'released';
+  readonly amount: number;
+  readonly captured: number;
+  readonly returned: number;
+  readonly expired: number;
+}
+
+export interface ModelAccepted {
+  readonly refused: null;
+  /** Null if no transaction was stored. */
+  readonly transactionId: string | null;
+  readonly cycle?: ModelCycle;
+  readonly hold?: ModelHoldResult;
+  readonly refund?: { readonly restored: number; readonly expired: number };
+}
+
+export type ModelRefused =
+  | {
+      readonly refused: 'InsufficientFunds' | 'BalanceTooLarge';
+      readonly requested: number;
+      readonly available: number;
+    }
+  | { readonly refused: 'CycleAlreadyActive'; readonly cycle: ModelCycle }
+  | { readonly refused: 'RefundTooLarge'; readonly requested: number | null; readonly refundable: number }
+  | { readonly refused: 'CycleNotFound' | 'HoldNotFound' | 'TooManyHolds' | 'TransactionNotFound' | 'NotRefundable' };
+
+export type ModelOutcome = ModelAccepted | ModelRefused;
+
+/** A transaction with the credits that can still be refunded; `refundable` is null if it spent none. */
+export interface ModelHistoryEntry extends Happened {
+  readonly refundable: number | null;
+}
+
+export interface ModelOpenHold {
+  readonly id: string;
+  readonly amount: number;
+  readonly createdAt: number;
+  readonly expiresAt: number;
+}
+
+export interface ModelBalance {
+  readonly balance: number;
+  readonly held: number;
+  /** Oldest first. */
+  readonly entries: readonly ModelCycle[];
+  /** Oldest first. */
+  readonly holds: readonly ModelOpenHold[];
+}

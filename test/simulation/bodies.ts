@@ -1,0 +1,65 @@
+// Valid and invalid bodies of writes in a simulation.
+
+import type { ModelCommand } from '../model/model-types.ts';
+
+export function bodyOf(command: ModelCommand, inCapitals: boolean): string {
+  const shown = (id: string) => (inCapitals ? id.toUpperCase() : id);
+  const { note = null } = command;
+  const { end, ...fields } = {
+    end: note === null ? '}' : `,"note":${JSON.stringify(note)}}`,
+    ...fieldsOf(command, shown),
+  };
+  // Most bodies are short. Building their text here is much faster than `JSON.stringify`.
+  let text = `{"end_user_id":"${shown(command.endUser)}"`;
+  for (const [name, value] of Object.entries(fields)) {
+    if (value !== undefined) text += `,"${name}":${typeof value === 'string' ? `"${value}"` : value}`;
+  }
+  return text + end;
+}
+
+/** Null stands for the default. The field is then sent as null or omitted. */
+function fieldsOf(
+  command: ModelCommand,
+  shown: (id: string) => string,
+): Record<string, string | number | null | undefined> {
+  switch (command.kind) {
+    case 'add':
+      return { amount: command.amount, validity_days: command.validityDays };
+    case 'subtract':
+      return { amount: command.amount };
+    case 'start-cycle': {
+      const { amount, validityDays: validity_days, onActive } = command;
+      return { amount, validity_days, on_active: onActive === 'replace' ? 'replace' : undefined };
+    }
+    case 'stop-cycle':
+      return {};
+    case 'hold':
+      return { amount: command.amount, expires_in_seconds: command.expiresInSeconds };
+    case 'capture':
+      return { hold_id: shown(command.holdId), amount: command.amount ?? undefined };
+    case 'release':
+      return { hold_id: shown(command.holdId) };
+    case 'refund': {
+      const { transactionId, amount, validityDays } = command;
+      return { transaction_id: shown(transactionId), amount: amount ?? undefined, validity_days: validityDays };
+    }
+  }
+}
+
+/** Bodies that are invalid for every write. */
+export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: '5' }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 1.5 }),
+  (end_user_id) => `{"end_user_id":"${end_user_id}","amount":9007199254740993}`,
+  (end_user_id) => `{"end_user_id":"${end_user_id}","amount":1,"amount":1}`,
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 5, validity_day: 3 }),
+  () => JSON.stringify({ amount: 5 }),
+];
+
+/** Requests with the same key are equal if this text is equal. */
+export function requestText(command: ModelCommand): string {
+  const { kind, note = null } = command;
+  const onActive = kind === 'start-cycle' ? command.onActive : '';
+  return `${kind} ${onActive} ${JSON.stringify(fieldsOf(command, (id) => id))} ${note ?? 'without a note'}`;
+}
