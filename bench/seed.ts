@@ -9,6 +9,7 @@ import { type Cycle, endOf } from '../src/ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../src/ledger/instant.ts';
 import { openingOf, type Posting, type PostingKind, postingTo } from '../src/ledger/posting.ts';
 import { type TransactionId, transactionId } from '../src/ledger/transaction-id.ts';
+import { OPERATOR } from '../src/store/key-store.ts';
 import { openPostgresDestination } from '../src/store/postgres/tools/copying.ts';
 import { openSqliteDestination } from '../src/store/sqlite/tools/copying.ts';
 import { inBatches, type LedgerRow } from '../src/store/tools/ledger-copy.ts';
@@ -43,7 +44,10 @@ export async function seedLedger(
   await destination.begin('a benchmark');
   await destination.loadTables([
     { table: 'accounts', values: [ACCOUNT, 'bench', now] },
-    { table: 'api_keys', values: [KEY, ACCOUNT, 'write', hashOf(secret), hintOf(secret), '', now, null, null] },
+    {
+      table: 'api_keys',
+      values: [KEY, ACCOUNT, 'write', hashOf(secret), hintOf(secret), '', now, OPERATOR, null, null, null],
+    },
   ]);
   await destination.moveClock({ at: now, sequence: 0 });
   let uncommitted = 0;

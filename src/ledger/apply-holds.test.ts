@@ -136,6 +136,11 @@ test('a capture or a release after a cycle has ended closes the hold and does no
       assert.deepEqual(apply(held, closing), { cycles: held.cycles, holds: [] });
 });
 
+test('a capture of more than was held is possible of a running cycle that was not loaded', () => {
+  const { holds } = HELD;
+  assert.deepEqual(apply({ cycles: [MONTHLY], holds }, capturing(HOLD, 25)), stateOf(MONTHLY));
+});
+
 test('closing a hold on credits of an earlier period does not change the current period', () => {
   const kept = holding(MONTHLY, 10, { at: NOW, until: MONTHLY.end + DAY_MS });
   const next = periodAfter(MONTHLY, 1);
@@ -247,6 +252,7 @@ const RETURNS: readonly Violation[] = [
   ['a release when the hold lapses', HELD, releasing(HOLD, { at: LAPSE }), 4],
   ['a lapse a millisecond early', HELD, { ...LAPSED, createdAt: LAPSE - 1 }, 4],
   ['a lapse with an id that is not derived from its hold', HELD, { ...LAPSED, transactionId: idAt(LAPSE) }, 4],
+  ['a release of more than its cycle shows as held', { cycles: [BOUGHT], holds: HELD.holds }, RELEASE, 1],
   ['a release that spends a credit', HELD, { ...RELEASE, amount: -1 }, 1],
   ['a lapse that spends a credit', HELD, { ...LAPSED, amount: -1 }, 1],
   ['a release that returns nothing', HELD, { ...RELEASE, held: 0 }, 1],

@@ -165,7 +165,7 @@ const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'laps
 
 function* refundFaults(referenced: Referenced, posting: Posting): Generator<Fault> {
   const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
-  if (reference !== null && reference >= transactionId) yield [4, `refunds the later transaction ${reference}`];
+  if (reference !== null && reference > transactionId) yield [4, `refunds the later transaction ${reference}`];
   if (refundableIn(referenced, posting) < amount) yield [1, `refunds more of transaction ${reference} than was spent`];
   const spent = referenced.postings.find((each) => each.cycleId === cycleId && each.period === period);
   if (spent !== undefined && spent.expiresAt !== expiresAt) yield [4, 'refunds to a period with another end'];

@@ -126,6 +126,19 @@ test('refunds of earlier batches and of the same batch together never exceed the
   assert.deepEqual(decided.outcomes[1], { refused: 'RefundTooLarge', requested: 4, refundable: 3 });
 });
 
+test('refunds of one transaction do not count for another one of the same end user', () => {
+  const other = drawing(BOUGHT, 40, daysAgo(1), 98);
+  const referenced = new Map(
+    [SPENT, other].map((posting) => [
+      referenceName({ user: 0, transaction: posting.transactionId }),
+      { postings: [posting], refunds: [] },
+    ]),
+  );
+  const commands = [refund(SPENT.transactionId, 30), refund(other.transactionId, 40), refund(other.transactionId)];
+  const decided = decideAll(commands, [applyAll(AFTER, [other])], { referenced });
+  assert.deepEqual(outcomes(decided), ['accepted', 'accepted', 'RefundTooLarge']);
+});
+
 test('a refund of a transaction of another end user is refused: the transaction is not found', () => {
   const given = { referenced: referencedFor(0, { postings: [SPENT], refunds: [] }) };
   const commands = [refund(SPENT.transactionId), refund(SPENT.transactionId, null, BOB)];

@@ -81,13 +81,12 @@ export function batchOf(commands: readonly Command[]): Batch {
     names.push(name);
     return users.push(command) - 1;
   });
+  const references: Reference[] = [];
   const recordNames = commands.map((command, index) => {
-    const { idempotencyKey } = needs(command);
-    return idempotencyKey === null ? null : recordName(names[userOf[index] as number] as string, idempotencyKey);
-  });
-  const references = commands.flatMap((command, index): Reference[] => {
-    const { transaction } = needs(command);
-    return transaction === null ? [] : [{ user: userOf[index] as number, transaction }];
+    const user = userOf[index] as number;
+    const { idempotencyKey, transaction } = needs(command);
+    if (transaction !== null) references.push({ user, transaction });
+    return idempotencyKey === null ? null : recordName(names[user] as string, idempotencyKey);
   });
   return { commands, users, names, userOf, recordNames, references };
 }

@@ -3,12 +3,15 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import {
   add,
   capture,
   EVENTS_MAX,
   hold,
+  idAt,
   MemoryLedger,
+  momentAt,
   NOW,
   refund,
   release,
@@ -17,15 +20,18 @@ import {
   stopCycle,
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { activeBalance, cyclesAt } from './balance.ts';
-import type { Accepted, Outcome } from './command.ts';
+import type { Accepted, HoldResult, Outcome } from './command.ts';
+import { decide } from './decide.ts';
 import { heldAt, OPEN_HOLDS_MAX } from './hold.ts';
-import { DAY_MS } from './instant.ts';
+import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
 import { transactionOf } from './posting.ts';
 import { settle } from './settle.ts';
 
 const SECOND_MS = 1_000;
+const NO_HOLD = idAt(NOW, 90);
 
 /** The balance and the held credits, as a reader sees them. */
 function balanceOf({ state, now }: MemoryLedger): [number, number] {
@@ -271,19 +277,75 @@ test(`an end user can have ${OPEN_HOLDS_MAX} open holds, and no more until one o
   held(ledger, 1);
 });
 
-test('held credits count towards the maximum balance, also after their cycle has ended', () => {
-  const ledger = new MemoryLedger();
-  ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));
-  const id = held(ledger, 10, 2 * 86_400);
-  assert.deepEqual(ledger.run(add(1)), { refused: 'BalanceTooLarge', requested: 1, available: 0 });
+test('a hold cannot be refunded', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 5);
+  assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
+});
+
+test('a hold, a capture and a release describe the hold: its id, times, status and credits', () => {
+  const ledger = ledgerOfTwoCycles();
+  const created = acceptedBy(ledger.run(hold(15, { expiresInSeconds: 60 })));
+  const id = created.transactionId as string;
+  const times = { id, createdAt: NOW, expiresAt: NOW + 60 * SECOND_MS };
+  const nothing = { captured: 0, returned: 0, expired: 0 };
+  assert.deepEqual(created.hold, { ...times, status: 'open', amount: 15, ...nothing });
+  ledger.now += 1;
+  const captured = acceptedBy(ledger.run(capture(id, 4))).hold;
+  assert.deepEqual(captured, { ...times, status: 'captured', amount: 15, ...nothing, captured: 4, returned: 11 });
+  const other = held(ledger, 5, 60);
+  const released = acceptedBy(ledger.run(release(other))).hold;
+  const otherTimes = { id: other, createdAt: NOW + 1, expiresAt: NOW + 1 + 60 * SECOND_MS };
+  assert.deepEqual(released, { ...otherTimes, status: 'released', amount: 5, ...nothing, returned: 5 });
+});
+
+test('a hold never expires later than the last instant of the year 9999', () => {
+  for (const now of [LAST_INSTANT - 60_000, LAST_INSTANT]) {
+    const ledger = new MemoryLedger(now);
+    ledger.run(add(10));
+    const id = held(ledger, 5, 120);
+    assert.equal(ledger.holds[0]?.expiresAt, INSTANT_MAX);
+    acceptedBy(ledger.run(release(id)));
+  }
+});
+
+test('every posting of a hold and of its closing has the actor and the note of its own request', () => {
+  const ledger = ledgerOfTwoCycles();
+  const ids = [
+    ledger.run(hold(15, { actor: 'key:8', note: 'job 1' })),
+    ledger.run(capture(ledger.holds[0]?.id as string, 12, { actor: 'user:3', note: 'job 1 done' })),
+  ].map((outcome) => acceptedBy(outcome).transactionId as string);
+  const said = ids.map((id) => ledger.find(id).map(({ kind, actor, note }) => [kind, actor, note]));
+  assert.deepEqual(said, [
+    [
+      ['hold', 'key:8', 'job 1'],
+      ['hold', 'key:8', 'job 1'],
+    ],
+    [
+      ['capture', 'user:3', 'job 1 done'],
+      ['capture', 'user:3', 'job 1 done'],
+    ],
+  ]);
+});
+
+test('a capture that spends nothing of a part records that its credits return, without a negative zero', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 15);
+  const { transactionId } = acceptedBy(ledger.run(capture(id, 10)));
+  const amounts = ledger.find(transactionId as string).map(({ amount, held: change }) => [amount, change]);
+  assert.deepEqual(amounts, [
+    [-10, -10],
+    [0, -5],
+  ]);
+});
+
+test('what is left of a capture returns to running cycles and expires with ended ones', () => {
+  const ledger = ledgerOfTwoCycles();
+  const id = held(ledger, 15, 2 * 86_400);
   ledger.now += DAY_MS;
-  assert.deepEqual(ledger.run(add(AMOUNT_MAX)), {
-    refused: 'BalanceTooLarge',
-    requested: AMOUNT_MAX,
-    available: AMOUNT_MAX - 10,
-  });
-  ledger.run(release(id));
-  acceptedBy(ledger.run(add(AMOUNT_MAX)));
+  const { captured, returned, expired } = acceptedBy(ledger.run(capture(id, 4))).hold ?? {};
+  assert.deepEqual([captured, returned, expired], [4, 5, 6]);
+  assert.deepEqual(balanceOf(ledger), [10, 0]);
 });
 
 test('a hold that expires after the end of a period is refused if the balance in the next period could become too large', () => {
@@ -294,8 +356,40 @@ test('a hold that expires after the end of a period is refused if the balance in
   assert.deepEqual(ledger.run(hold(10, { expiresInSeconds: 86_401 })), refused);
 });
 
-test('a hold cannot be refunded', () => {
+test('credits that other holds keep cannot be captured beyond a hold', () => {
+  const ledger = ledgerOfTwoCycles();
+  const [first] = [held(ledger, 5), held(ledger, 12)];
+  const refusal = { refused: 'InsufficientFunds', requested: 9, available: 8 };
+  assert.deepEqual(ledger.run(capture(first, 9)), refusal);
+  acceptedBy(ledger.run(capture(first, 8)));
+  assert.deepEqual(balanceOf(ledger), [0, 12]);
+});
+
+test('a hold, a capture or a release that is refused changes nothing', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 5);
-  assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
+  const before = [ledger.state, ledger.postings.length];
+  for (const command of [hold(16), capture(id, 21), capture(NO_HOLD), release(NO_HOLD)])
+    assert.notEqual(ledger.run(command).refused, null);
+  assert.deepEqual([ledger.state, ledger.postings.length], before);
+});
+
+test('a hold of 0 credits, which the API does not let through, fails an assertion', () => {
+  const ledger = ledgerOfTwoCycles();
+  assert.throws(() => ledger.run(hold(0)), { name: 'AssertionError' });
+});
+
+test('in random histories, what is spent, returned and expired of each hold is what was held', () => {
+  fc.assert(
+    fc.property(histories, fc.option(fc.integer({ min: 1, max: 40 })), ({ holds, state, now }, amount) => {
+      for (const { id, parts } of holds) {
+        const { outcome } = decide(settle(state, now, EVENTS_MAX).state, capture(id, amount), momentAt(now));
+        if (outcome.refused !== null) continue;
+        const total = parts.reduce((sum, part) => sum + part.amount, 0);
+        const { captured, returned, expired } = outcome.hold as HoldResult;
+        assert.equal(captured, amount ?? total);
+        assert.equal(Math.min(captured, total) + returned + expired, total);
+      }
+    }),
+  );
 });

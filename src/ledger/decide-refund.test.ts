@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import fc from 'fast-check';
 import {
   add,
   capture,
@@ -9,12 +10,16 @@ import {
   MemoryLedger,
   NOW,
   refund,
+  release,
   startCycle,
+  stopCycle,
   subtract,
 } from '../../test/ledger/ledger-builders.ts';
+import { histories } from '../../test/ledger/random-histories.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { activeBalance, cyclesAt } from './balance.ts';
 import type { Accepted, Command } from './command.ts';
+import { refundableOf } from './decide-refund.ts';
 import { DAY_MS } from './instant.ts';
 import { transactionOf } from './posting.ts';
 
@@ -144,4 +149,144 @@ test('a refund that would raise the balance above the maximum is refused', () =>
   ledger.run(add(AMOUNT_MAX - 50));
   assert.deepEqual(ledger.run(refund(spent)), { refused: 'BalanceTooLarge', requested: 60, available: 10 });
   accepted(ledger, refund(spent, 10));
+});
+
+test('a refund names the transaction that it refunds, and has its own actor and note', () => {
+  const ledger = ledgerOfThreeCycles();
+  const spent = spend(ledger, 25);
+  const { transactionId } = accepted(ledger, refund(spent, 7, { actor: 'user:3', note: 'ticket 4711' }));
+  assert.deepEqual(
+    ledger
+      .find(transactionId as string)
+      .map(({ kind, amount, reference, actor, note }) => [kind, amount, reference, actor, note]),
+    [
+      ['refund', 5, spent, 'user:3', 'ticket 4711'],
+      ['refund', 2, spent, 'user:3', 'ticket 4711'],
+    ],
+  );
+});
+
+for (const [when, late, result] of [
+  ['a millisecond before the end of their cycle', -1, { restored: 10, expired: 0 }],
+  ['at the end of their cycle', 0, { restored: 0, expired: 10 }],
+  ['a millisecond after the end of their cycle', 1, { restored: 0, expired: 10 }],
+] as const) {
+  test(`credits that are refunded ${when} ${late < 0 ? 'can be spent again' : 'have expired'}`, () => {
+    const ledger = ledgerOfThreeCycles();
+    const spent = spend(ledger, 10);
+    ledger.now = NOW + DAY_MS + late;
+    assert.deepEqual(accepted(ledger, refund(spent)).refund, result);
+    assert.equal(balanceOf(ledger), late < 0 ? 30 : 20);
+  });
+}
+
+test('a refund that opens a new cycle records what came from each ended cycle, and then the new cycle', () => {
+  const ledger = ledgerOfThreeCycles();
+  const spent = spend(ledger, 25);
+  ledger.now = NOW + 2 * DAY_MS;
+  const { transactionId } = accepted(ledger, refund(spent, 17, { validityDays: 7 }));
+  const postings = ledger.find(transactionId as string);
+  assert.deepEqual(
+    postings.map(({ amount, expiresAt, terms }) => [amount, (expiresAt - NOW) / DAY_MS, terms !== null]),
+    [
+      [5, 3, false],
+      [10, 2, false],
+      [2, 1, false],
+      [12, 9, true],
+    ],
+  );
+  const [first, ...others] = postings;
+  const shown = first && transactionOf([first, ...others]);
+  assert.deepEqual([shown?.amount, shown?.expiresAt], [17, NOW + 9 * DAY_MS]);
+  assert.equal(balanceOf(ledger), 22);
+});
+
+test('credits that a refund put into a new cycle are spent and refunded like others', () => {
+  const ledger = ledgerOfThreeCycles();
+  const spent = spend(ledger, 10);
+  ledger.now = NOW + 3 * DAY_MS;
+  accepted(ledger, refund(spent, null, { validityDays: 7 }));
+  const again = spend(ledger, 4);
+  assert.equal(balanceOf(ledger), 6);
+  assert.deepEqual(accepted(ledger, refund(again)).refund, { restored: 4, expired: 0 });
+  assert.equal(balanceOf(ledger), 10);
+});
+
+test('a capture of credits of an ended cycle can be refunded: they have expired, or come back as a new cycle', () => {
+  for (const validityDays of [null, 7]) {
+    const ledger = ledgerOfThreeCycles();
+    const { hold: created } = accepted(ledger, hold(15, { expiresInSeconds: 3 * 86_400 }));
+    ledger.now = NOW + DAY_MS;
+    const { transactionId } = accepted(ledger, capture(created?.id as string));
+    const { refund: result } = accepted(ledger, refund(transactionId as string, null, { validityDays }));
+    assert.deepEqual(result, validityDays === null ? { restored: 5, expired: 10 } : { restored: 15, expired: 0 });
+    assert.equal(balanceOf(ledger), validityDays === null ? 20 : 30);
+  }
+});
+
+test('a capture that closed a hold and spent only a part of it refunds only that part', () => {
+  const ledger = ledgerOfThreeCycles();
+  const { hold: created } = accepted(ledger, hold(15));
+  const { transactionId } = accepted(ledger, capture(created?.id as string, 4));
+  const tooMuch = { refused: 'RefundTooLarge', requested: 5, refundable: 4 };
+  assert.deepEqual(ledger.run(refund(transactionId as string, 5)), tooMuch);
+  assert.deepEqual(accepted(ledger, refund(transactionId as string)).refund, { restored: 4, expired: 0 });
+  assert.equal(balanceOf(ledger), 30);
+});
+
+test('releases, lapses, stops and renewals cannot be refunded', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(startCycle(10, { validityDays: 1 }));
+  const { hold: created } = accepted(ledger, hold(5));
+  ledger.run(release(created?.id as string));
+  ledger.run(hold(5));
+  ledger.now += DAY_MS;
+  ledger.run(stopCycle());
+  const kinds = new Map(ledger.postings.map(({ kind, transactionId }) => [kind, transactionId]));
+  assert.deepEqual([...kinds.keys()], ['start-cycle', 'hold', 'release', 'lapse', 'renew', 'stop-cycle']);
+  for (const id of kinds.values()) assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
+});
+
+test('the refundable credits of a transaction are those of its subtraction that no refund gave back', () => {
+  const ledger = ledgerOfThreeCycles();
+  const spent = spend(ledger, 25);
+  const refundable = () =>
+    refundableOf({
+      postings: ledger.find(spent),
+      refunds: ledger.postings.filter(({ kind }) => kind === 'refund'),
+    });
+  assert.equal(refundable(), 25);
+  accepted(ledger, refund(spent, 7));
+  assert.equal(refundable(), 18);
+  ledger.now = NOW + DAY_MS;
+  accepted(ledger, refund(spent, 13, { validityDays: 7 }));
+  assert.equal(refundable(), 5, 'what a new cycle got counts once');
+  assert.equal(refundableOf({ postings: [], refunds: [] }), 0);
+  assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
+});
+
+test('in random histories, a refund restores or loses exactly what was asked for, and never more than was spent', () => {
+  fc.assert(
+    fc.property(histories, fc.option(fc.integer({ min: 1, max: 4 })), (ledger, validityDays) => {
+      for (const { kind, transactionId: id } of [...ledger.postings]) {
+        if (kind !== 'subtract' && kind !== 'capture') continue;
+        const referenced = {
+          postings: ledger.find(id),
+          refunds: ledger.postings.filter(({ kind, reference }) => kind === 'refund' && reference === id),
+        };
+        const refundable = refundableOf(referenced);
+        const spent = referenced.postings.reduce((sum, { amount }) => sum - amount, 0);
+        assert(refundable >= 0 && refundable <= spent);
+        const tooMuch = { refused: 'RefundTooLarge', requested: refundable + 1, refundable };
+        assert.deepEqual(ledger.run(refund(id, refundable + 1, { validityDays })), tooMuch);
+        if (refundable === 0) continue;
+        const before = balanceOf(ledger);
+        const { refund: result } = accepted(ledger, refund(id, null, { validityDays }));
+        assert(result);
+        assert.equal(result.restored + result.expired, refundable);
+        assert.equal(balanceOf(ledger), before + result.restored);
+        if (validityDays !== null) assert.equal(result.expired, 0);
+      }
+    }),
+  );
 });

@@ -36,10 +36,8 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
 /** The periods with refundable credits. The period that was spent last comes first. */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  for (const { cycleId, period, amount, terms } of refunds) {
-    // Skip a posting that opens a new cycle. The same credits have a posting on the ended cycle, and only that one
-    // counts.
-    if (terms !== null) continue;
+  // The posting with which a refund opens a cycle does not count: the refunded transaction spent nothing of that cycle.
+  for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);
   }
@@ -80,7 +78,7 @@ export function refund(state: EndUserState, command: Refund, moment: Moment, ref
     ...given.map(({ expiresAt }) => expiresAt),
     validityDays === null || renewed === 0 ? 0 : endOf(now, validityDays),
   );
-  const refusal = restored === 0 ? null : refuseTooLarge(state, { amount: restored, end }, now);
+  const refusal = refuseTooLarge(state, { amount: restored, end }, now);
   if (refusal) return refused(refusal);
 
   const entry = { ...entryOf(command, moment), reference: command.transactionId };

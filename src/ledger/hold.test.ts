@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { holding, holdOf, idAt, NOW, oneTime } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
-import { HOLD_SECONDS_MAX, type Hold, heldAt, heldBy, lapseId, lapseOrder } from './hold.ts';
+import { HOLD_SECONDS_DEFAULT, HOLD_SECONDS_MAX, type Hold, heldAt, heldBy, lapseId, lapseOrder } from './hold.ts';
 import { DAY_MS, INSTANT_MAX, type Instant } from './instant.ts';
 import { instantOf, renewalId, sequenceOf } from './transaction-id.ts';
 
@@ -65,7 +65,8 @@ test('a hold can lapse at the last instant of the year 9999', () => {
   assert.equal(instantOf(lapseId(holdUntil(INSTANT_MAX))), INSTANT_MAX);
 });
 
-test('a hold lasts at most 30 days', () => {
+test('a hold lasts 15 minutes if a client does not say otherwise, and at most 30 days', () => {
+  assert.equal(HOLD_SECONDS_DEFAULT, 15 * 60);
   assert.equal(HOLD_SECONDS_MAX * 1_000, 30 * DAY_MS);
 });
 

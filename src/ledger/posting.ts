@@ -128,8 +128,14 @@ export interface Transaction {
   readonly note: Note | null;
 }
 
+/** What a list of transactions needs of a posting. */
+export type ListedPosting = Pick<
+  Posting,
+  'transactionId' | 'kind' | 'amount' | 'createdAt' | 'expiresAt' | 'actor' | 'note'
+>;
+
 /** Sums up the postings of one transaction. */
-export function transactionOf(postings: readonly [Posting, ...Posting[]]): Transaction {
+export function transactionOf(postings: readonly [ListedPosting, ...ListedPosting[]]): Transaction {
   let amount = 0;
   let expiresAt = 0;
   for (const posting of postings) {
@@ -144,6 +150,6 @@ export function transactionOf(postings: readonly [Posting, ...Posting[]]): Trans
  * The amount that a posting contributes to its transaction. A refund to an ended cycle contributes 0, since its
  * credits are lost.
  */
-export function movedBy({ kind, amount, createdAt, expiresAt }: Posting): number {
+export function movedBy({ kind, amount, createdAt, expiresAt }: ListedPosting): number {
   return kind === 'refund' && expiresAt <= createdAt ? 0 : amount;
 }

@@ -100,6 +100,21 @@ test('a hold that outlasts a period is refused if the held credits, the next per
   assert.equal(roomOf(ledger.state, END + 1, END), 0);
 });
 
+test('held credits count towards the maximum balance, also after their cycle has ended', () => {
+  const ledger = new MemoryLedger();
+  ledger.run(add(AMOUNT_MAX, { validityDays: 1 }));
+  const id = accepted(ledger, holdFor(10, 2 * 86_400));
+  assert.deepEqual(ledger.run(add(1)), { refused: 'BalanceTooLarge', requested: 1, available: 0 });
+  ledger.now += DAY_MS;
+  assert.deepEqual(ledger.run(add(AMOUNT_MAX)), {
+    refused: 'BalanceTooLarge',
+    requested: AMOUNT_MAX,
+    available: AMOUNT_MAX - 10,
+  });
+  ledger.run(release(id));
+  accepted(ledger, add(AMOUNT_MAX));
+});
+
 test('a hold that lapses by the end of the period needs no room', () => {
   const ledger = almostFull();
   accepted(ledger, holdFor(50, 86_400));

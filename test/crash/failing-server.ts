@@ -1,6 +1,7 @@
 // A server under constant load whose disk fails for a while. Checks its responses, that it continues to serve reads,
 // that /readyz reports the failure, that it recovers without help, and that no acknowledged write is lost.
 
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ledgerAt, Running } from '../cli/scrip-command.ts';
 import { auditProblems, newKey } from '../load/server-process.ts';
@@ -86,8 +87,9 @@ export class FailingServer {
       runClient(this.#address, this.#requests, this.#random, () => isStopped),
     );
     await until(() => sent().some(isAcknowledged), 'the load has begun');
+    const idle = await this.#idleEndUser();
     const mend = await failure.breakDisk(server);
-    const during = await this.#watch(endUsers[0] as string, failure, sent);
+    const during = await this.#watch([idle, endUsers[0] as string], failure, sent);
     await mend();
     const mended = performance.now();
     const before = this.#requests.all.length;
@@ -105,8 +107,25 @@ export class FailingServer {
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** Reads and checks readiness for as long as the failure lasts. */
-  async #watch(endUser: string, { lastsMs, mustFail }: Failure, sent: () => readonly Sent[]) {
+  /** Returns an end user with credits, to which the clients write nothing. */
+  async #idleEndUser(): Promise<string> {
+    const endUser = randomUUID();
+    const headers = { authorization: `Bearer ${this.#secret}`, 'content-type': 'application/json' };
+    const body = JSON.stringify({ end_user_id: endUser, amount: 1 });
+    const added = await fetch(`${this.#address.url}/add`, { method: 'POST', headers, body });
+    if (!added.ok) throw new Error(`an addition failed before the disk did: ${await added.text()}`);
+    return endUser;
+  }
+
+  /**
+   * Reads and checks readiness for as long as the failure lasts. While the outcome of a write is unknown, a read of its
+   * end user is refused if a renewal or a lapse is due. Reads of the idle end user always succeed.
+   */
+  async #watch(
+    [idle, busy]: readonly [idle: string, busy: string],
+    { lastsMs, mustFail }: Failure,
+    sent: () => readonly Sent[],
+  ) {
     const headers = { authorization: `Bearer ${this.#secret}` };
     const watched = { notReady: 0, reads: 0, wrong: [] as string[] };
     const hasFailed = () => sent().some(({ answer }) => answer !== null && answer.status >= 500);
@@ -118,10 +137,12 @@ export class FailingServer {
     while (!isOver()) {
       const ready = await fetch(`${this.#address.url}/readyz`);
       if (!ready.ok) watched.notReady += 1;
-      const read = await fetch(`${this.#address.url}/get-active-balance?end_user_id=${endUser}`, { headers });
-      const text = await read.text();
-      if (read.ok) watched.reads += 1;
-      else watched.wrong.push(`a read failed: ${text}`);
+      for (const endUser of [idle, busy]) {
+        const read = await fetch(`${this.#address.url}/get-active-balance?end_user_id=${endUser}`, { headers });
+        const text = await read.text();
+        if (read.ok) watched.reads += 1;
+        else if (endUser === idle || read.status !== 503) watched.wrong.push(`a read failed: ${text}`);
+      }
       await sleep(LOOK_EVERY_MS);
     }
     if (mustFail && !hasFailed()) watched.wrong.push('no write has failed');

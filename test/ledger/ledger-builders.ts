@@ -72,6 +72,11 @@ export function oneTime(change: Partial<Cycle> = {}, sequence = FIRST_SEQUENCE):
   return recurring({ type: 'one-time', ...change }, sequence);
 }
 
+/** One-time cycles of a day, each a millisecond after the one before. */
+export function dayCycles(count: number, start: Instant): Cycle[] {
+  return Array.from({ length: count }, (_, index) => oneTime({ start: start + index, validityDays: 1 }, 3));
+}
+
 export function stateOf(...cycles: readonly Cycle[]): EndUserState {
   return Object.freeze({ cycles: Object.freeze(cycles), holds: Object.freeze([]) });
 }

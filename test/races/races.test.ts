@@ -12,10 +12,14 @@ import { auditProblems, newKey, ServerProcess } from '../load/server-process.ts'
 import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 import { ALL_RACES, doubleSpends, FEW_SOCKETS, MANY_SOCKETS, Spenders } from './double-spend.ts';
-import { recordOnPostgres, recordOnSqlite, SIZE } from './linearizable.ts';
+import { recordOnPostgres, recordOnSqlite, type Size } from './linearizable.ts';
 import { RecordedClients } from './recorded-clients.ts';
 
 const TEST_MS_MAX = 120_000;
+/** The search over a history that is wrong is exhaustive, so the controls have few clients. */
+const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
+/** By chance, a fault may change no response of a round. */
+const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 let postgres: PostgresServer;
@@ -43,7 +47,8 @@ describe(`Concurrent clients (SEED=${SEED})`, () => {
 });
 
 /**
- * Runs clients against a service in this process with some store methods replaced, and returns the faults they find.
+ * Runs clients against a service in this process with some store methods replaced, until they find faults or all rounds
+ * are over.
  */
 async function faultsWith(
   t: test.TestContext,
@@ -53,10 +58,14 @@ async function faultsWith(
   t.after(() => scrip.stop());
   const { ledger } = scrip.service.stores;
   Object.assign(ledger, broken(bound(ledger)));
-  const run = { ...SIZE, key: scrip.writeKey, ports: () => [scrip.port], random: new Random(SEED) };
-  const clients = new RecordedClients(run);
-  await clients.record();
-  return clients.faults();
+  const random = new Random(SEED);
+  for (let round = 0; round < HISTORY_ROUNDS; round++) {
+    const clients = new RecordedClients({ ...CONTROL_SIZE, key: scrip.writeKey, ports: () => [scrip.port], random });
+    await clients.record();
+    const faults = clients.faults();
+    if (faults.length > 0) return faults;
+  }
+  return [];
 }
 
 describe('Controls of the histories of concurrent clients', () => {
@@ -82,13 +91,12 @@ describe('Controls of the histories of concurrent clients', () => {
     assert.notDeepEqual(faults, []);
   });
 
-  test('control: the linearizability test catches a store that loses one update in twenty', async (t) => {
+  test('control: the linearizability test catches a store that loses one addition in twenty', async (t) => {
     const faults = await faultsWith(t, ({ write }) => {
-      let writes = 0;
+      let additions = 0;
       return {
         async write(commands, onDecided) {
-          const last = commands.at(-1)?.kind;
-          const isLost = (last === 'add' || last === 'subtract') && ++writes % 20 === 0;
+          const isLost = commands.at(-1)?.kind === 'add' && ++additions % 20 === 0;
           if (!isLost) return write(commands, onDecided);
           const others = commands.length > 1 ? await write(commands.slice(0, -1), onDecided) : [];
           return [...others, ACCEPTED];

@@ -35,19 +35,23 @@ export interface Contract {
   it(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
   /** For tests that move the clock. */
   itInTime(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
+  /** For tests in which time passes. */
+  itOnRealClock(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
 }
 
 /** If a store never answers, its test fails and the other tests continue. */
 const TEST_MS_MAX = 60_000;
 
 /**
- * @param clock with `real`, tests that move the clock are left out
+ * @param clock with `real`, tests that move the clock are left out; with `movable`, tests in which time passes
  * @param concurrency how many tests run at the same time; more than one if the store spends its time waiting
  */
 export function storeContract(name: string, make: NewLedger, clock: 'movable' | 'real', concurrency = 1): void {
   const it: Contract['it'] = (sentence, work) =>
     void test(sentence, { timeout: TEST_MS_MAX }, (t) => withLedger(t, make, work));
-  const contract: Contract = { it, itInTime: clock === 'movable' ? it : () => {} };
+  const leftOut = () => {};
+  const isReal = clock === 'real';
+  const contract: Contract = { it, itInTime: isReal ? leftOut : it, itOnRealClock: isReal ? it : leftOut };
   describe(name, { concurrency }, () => {
     describe('writes', () => writeContract(contract));
     describe('many cycles', () => manyCyclesContract(contract));

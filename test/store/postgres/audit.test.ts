@@ -190,6 +190,23 @@ test('The audit by another process accepts a posting that was written before the
   }
 });
 
+test('A summary that is made after the clock of the database was set back counts no credits that had expired before', async (t) => {
+  const url = await server.createDatabase();
+  let wall = NOON;
+  const ledger = await openOnMovedClock(t, url, () => wall);
+  await ledger.write([ada.add(10, 40), ada.add(1, 1)]);
+  wall += DAY_MS;
+  await ledger.write([ada.subtract(1)]);
+  wall -= 1;
+  await ledger.consumeFeed();
+  assert.deepEqual(problemsOf(await ledger.audit()), []);
+  const { endUsers } = await ledger.console.endUsers(1, { list: { by: 'activity' }, after: null, limit: 10 });
+  assert.deepEqual(
+    endUsers.map(({ balance }) => balance),
+    [9],
+  );
+});
+
 test('The audit of a database reports a posting with a later instant than the clock of the ledger', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);

@@ -89,8 +89,9 @@ for (const [what, sql] of TAMPERED_TOTALS) {
 test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
+  // Snapshots, which are stored by chance, reveal it too.
   const uncounted =
-    'DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
+    'DELETE FROM snapshots; DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
   assert.equal(
     await problemsAfter(`${uncounted}; ${past}`),
     '',
@@ -169,7 +170,7 @@ const SNAPSHOTS: readonly (readonly [what: string, sql: string])[] = [
   ['A snapshot of a posting that does not exist', `UPDATE snapshots SET posting = 99999999 WHERE posting = ${LATER}`],
   [
     'A snapshot of another transaction',
-    `UPDATE snapshots SET transaction_id = (SELECT max(transaction_id) FROM postings) WHERE posting = ${LATER}`,
+    `UPDATE snapshots SET transaction_id = (SELECT min(transaction_id) FROM postings WHERE account = 2) WHERE posting = ${LATER}`,
   ],
   ['A snapshot of another end user', `UPDATE snapshots SET account = 2 WHERE posting = ${LATER}`],
   ['A snapshot of an unknown end user', `UPDATE snapshots SET account = 9 WHERE posting = ${LATER}`],

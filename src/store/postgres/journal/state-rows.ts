@@ -8,15 +8,12 @@ import { partsOfText } from '../../state-text.ts';
 import type { Part } from '../citus/placement.ts';
 import { exactInteger, type Value } from '../pool/connection.ts';
 import { KEY, KEY_TYPES, sameKey } from '../rows/key.ts';
-import { CYCLE_COLUMNS, CYCLE_TYPES, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
+import { CYCLE_COLUMNS, cycleOf, RENEWS, type ReadInteger } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
 /** SQL that returns a hold in the columns of a cycle: the type is null, and the status contains the parts. */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
   NULL::bigint, expires_at, NULL::integer`;
-
-/** SQL that returns a null for each column of a cycle. */
-export const NO_CYCLE = CYCLE_TYPES.map((type) => `NULL::${type}`).join(', ');
 
 const TYPE = 2;
 

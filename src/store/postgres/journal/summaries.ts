@@ -114,8 +114,8 @@ async function summariesOf(
   const rows = new RowArrays([...KEY_TYPES, 'bigint', 'bigint', 'bigint']);
   for (const [index, user] of users.entries()) {
     const state = (stored[index] as StateRows).state();
-    // If the database's clock was set back, a cycle may start after the current time.
-    const at = Math.max(now, ...state.cycles.map(({ start }) => start));
+    // If the database's clock was set back, the latest posting and the start of a cycle may be after the current time.
+    const at = Math.max(now, user.latestActivity, ...state.cycles.map(({ start }) => start));
     const { balance, expiresAt } = summaryOf(state, at);
     counts.add(user.account, before.get(index) ?? null, balance);
     rows.add(...keyOf(user), balance, expiresAt, user.latestActivity);

@@ -32,16 +32,9 @@ import { deleteOldest } from '../idempotency/record-table.ts';
 import { statesBefore } from '../journal/earlier-states.ts';
 import { consume } from '../journal/feed.ts';
 import { historyOf, historyQuery } from '../journal/history-page.ts';
-import { HOLD_AS_CYCLE, NO_CYCLE, StateRows } from '../journal/state-rows.ts';
+import { HOLD_AS_CYCLE, StateRows } from '../journal/state-rows.ts';
 import { transactionsOf, transactionsQuery } from '../journal/transaction-page.ts';
-import {
-  type PreparedStatement,
-  prepared,
-  type Query,
-  type QueryResult,
-  sql,
-  type TextRow,
-} from '../pool/connection.ts';
+import { prepared, type Query, type QueryResult, sql, type TextRow } from '../pool/connection.ts';
 import type { DatabaseClock } from '../pool/database-clock.ts';
 import { attempt, faultOf } from '../pool/postgres-error.ts';
 import { BEGIN_SNAPSHOT, COMMIT, ROLLBACK, setLocal } from '../pool/transactions.ts';
@@ -50,29 +43,16 @@ import { CYCLE_COLUMNS, POSTING_COLUMNS, postingOf, RENEWS, referencedOf } from 
 import type { LedgerDatabase } from '../schema/open-ledger.ts';
 import type { BatchWriter } from '../writer/batch-writer.ts';
 
-/**
- * A row with nulls in the columns of a cycle. It exists only if a batch has changed only ended cycles of the end user.
- */
-const IDS = `SELECT ids_through, ${NO_CYCLE} FROM scrip.end_users WHERE ${OF_END_USER} AND ids_through IS NOT NULL`;
-
 const CYCLES = `SELECT ids_through, ${CYCLE_COLUMNS} FROM scrip.cycles WHERE ${OF_END_USER}`;
-
-const HOLDS = `SELECT NULL::uuid, ${HOLD_AS_CYCLE} FROM scrip.holds WHERE ${OF_END_USER}`;
 
 /** All cycles that are live at `$4` or later, and all holds. `$4` is an instant in the past. */
 const LIVE = prepared(
   'live_state',
   `${CYCLES} AND ends_at > $4 UNION ALL ${CYCLES} AND ${RENEWS} AND ends_at <= $4
-   UNION ALL ${HOLDS} UNION ALL ${IDS}`,
+   UNION ALL SELECT NULL::uuid, ${HOLD_AS_CYCLE} FROM scrip.holds WHERE ${OF_END_USER}`,
 );
 
-const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS} UNION ALL ${IDS}`);
-
-/** The cycle that renews and the holds. They determine which events are due. */
-const RENEWING_AND_HOLDS = prepared(
-  'renewing_and_holds',
-  `${CYCLES} AND ${RENEWS} UNION ALL ${HOLDS} UNION ALL ${IDS}`,
-);
+const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 
 /**
  * Waits for a batch of the end user: a batch locks the rows of its end users from before it reads the clock until it is
@@ -147,8 +127,8 @@ export class PostgresLedgerStore implements LedgerStore {
 
   transactions(user: EndUserKey, request: PageRequest): Promise<TransactionPage> {
     return this.attempt(async () => {
-      const { now, state, rows } = await this.#page(user, RENEWING, transactionsQuery(user, request));
-      return { now, state, ...transactionsOf(rows, request) };
+      const { now, state, rows } = await this.#page(user, this.#renewing(user), transactionsQuery(user, request));
+      return { now, state, ...(await transactionsOf(this.database.pool, user, request, rows)) };
     });
   }
 
@@ -156,7 +136,9 @@ export class PostgresLedgerStore implements LedgerStore {
     assertLimit(request.limit);
     if (request.from !== null && !isUuid(request.from)) throw new InvalidCursor();
     return this.attempt(async () => {
-      const { now, state, rows } = await this.#page(user, RENEWING_AND_HOLDS, historyQuery(user, request));
+      // The caller adds what is due to the first page.
+      const loading = request.from === null ? this.#loading(user) : this.#renewing(user);
+      const { now, state, rows } = await this.#page(user, loading, historyQuery(user, request));
       return { now, state, ...(await historyOf(this.database.pool, user, request, rows)) };
     });
   }
@@ -234,10 +216,15 @@ export class PostgresLedgerStore implements LedgerStore {
    *
    * @param page a query for rows that begin with a transaction id, the latest first
    */
-  async #page(user: EndUserKey, state: PreparedStatement, page: Query): Promise<PageRead> {
-    const reading = [state(keyOf(user)), this.database.clock.query, page];
+  async #page(user: EndUserKey, loading: readonly Query[], page: Query): Promise<PageRead> {
+    const reading = [...loading, page];
     const [, ...results] = await this.database.pool.send([BEGIN_SNAPSHOT, ...reading, COMMIT]);
     return this.#shown(user, reading, results);
+  }
+
+  /** The statements that load the cycle that is renewed now or later. */
+  #renewing(user: EndUserKey): readonly Query[] {
+    return [RENEWING(keyOf(user)), this.database.clock.query];
   }
 
   /** The statements that load an end user. */
@@ -267,7 +254,7 @@ export class PostgresLedgerStore implements LedgerStore {
     const stored = new StateRows();
     for (const [idsThrough = null, ...columns] of (found as QueryResult).rows) {
       if (idsThrough !== null) latest = Math.max(latest, instantOf(idsThrough));
-      if (columns[0] !== null) stored.add(columns, assertReadable);
+      stored.add(columns, assertReadable);
     }
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),

@@ -87,8 +87,6 @@ export function userPostingOf(row: readonly Value[], integer?: ReadInteger): Fee
 /** The values of `INSERTED_COLUMNS`. @param line the position of the posting within its transaction, from 0 */
 export function postingValues(posting: Posting, line: number): Value[] {
   const { transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, terms } = posting;
-  const opens = [terms?.type ?? null, terms?.validityDays ?? null];
-  const holds = [HOLDING.has(kind) ? posting.held : null, posting.reference, posting.holdExpiresAt];
   return [
     transactionId,
     cycleId,
@@ -99,8 +97,11 @@ export function postingValues(posting: Posting, line: number): Value[] {
     expiresAt,
     actor,
     note,
-    ...opens,
-    ...holds,
+    terms?.type ?? null,
+    terms?.validityDays ?? null,
+    HOLDING.has(kind) ? posting.held : null,
+    posting.reference,
+    posting.holdExpiresAt,
     line || null,
   ];
 }

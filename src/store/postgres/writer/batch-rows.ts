@@ -28,34 +28,21 @@ export class BatchRows {
   readonly #statements: BatchStatements;
   /** The new `ids_through` of all changed cycles; see the schema. */
   readonly #idsThrough: TransactionId;
-  readonly #changed: RowArrays;
-  readonly #opened: RowArrays;
   /** Postings, with the new values of their cycles if one statement writes both. */
   readonly #posted: RowArrays;
+  /** The rows of each of the other statements. Most batches need none of them. */
+  readonly #others = new Map<RowsStatement, RowArrays>();
   /** Number of cycles that are changed by the statement with the postings. */
   #changedByPosting = 0;
-  readonly #openedHolds: RowArrays;
-  readonly #closedHolds: RowArrays;
-  /** End users without a changed cycle. */
-  readonly #moved: RowArrays;
-  /** States without holds. */
-  readonly #snapshots: RowArrays;
-  readonly #records: RowArrays;
 
   constructor(statements: BatchStatements, idsThrough: TransactionId) {
     this.#statements = statements;
     this.#idsThrough = idsThrough;
-    this.#changed = statements.changeCycles.rows();
-    this.#opened = statements.insertCycles.rows();
     this.#posted = (statements.post ?? statements.insertPostings).rows();
-    this.#openedHolds = statements.openHolds.rows();
-    this.#closedHolds = statements.closeHolds.rows();
-    this.#moved = statements.moveIds.rows();
-    this.#snapshots = statements.addSnapshots.rows();
-    this.#records = statements.insertRecords.rows();
   }
 
   addChange(key: Key, { before, after, postings }: UserChange): void {
+    const { post, changeCycles, insertCycles, moveIds, addSnapshots } = this.#statements;
     const { opened, changed } = cycleChanges(before, after);
     const byPosting = new Map<TransactionId, Change>();
     for (const change of changed) {
@@ -63,16 +50,17 @@ export class BatchRows {
       const { id, remaining, held, status, period, amount, start, end } = cycle;
       // Starting a cycle supersedes a canceled cycle without a posting to the canceled cycle.
       const isPosted = period === stored.period && status !== 'superseded';
-      if (isPosted && this.#statements.post !== null) byPosting.set(id, change);
-      else this.#changed.add(...key, stored.end, id, remaining, held, status, period, amount, start, end);
+      if (isPosted && post !== null) byPosting.set(id, change);
+      else this.#add(changeCycles, ...key, stored.end, id, remaining, held, status, period, amount, start, end);
     }
-    for (const cycle of opened) this.#opened.add(...key, ...cycleValues(cycle), this.#idsThrough);
-    if (opened.length === 0 && changed.length === 0) this.#moved.add(...key);
+    for (const cycle of opened) this.#add(insertCycles, ...key, ...cycleValues(cycle), this.#idsThrough);
+    // No loaded cycle bounds the ids of these postings.
+    if (opened.length === 0 && changed.length === 0) this.#add(moveIds, ...key);
     this.#addPostings(key, postings, byPosting);
     if (before.holds !== after.holds) this.#addHolds(key, before.holds, after.holds);
     const { transactionId, createdAt } = postings.at(-1) as Posting;
     if (!isSnapshotDue(postings, after)) return;
-    this.#snapshots.add(...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
+    this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
   /** @param byPosting the changes of cycles that are written with postings to them */
@@ -90,8 +78,8 @@ export class BatchRows {
       const values = postingValues(posting, line);
       if (this.#statements.post === null) this.#posted.add(...key, ...values);
       else {
-        const [remaining, ...others] = newValuesOf(carried);
-        this.#posted.add(...key, remaining, ...values, ...others);
+        const { remaining, held, status } = newValuesOf(carried);
+        this.#posted.add(...key, remaining, ...values, held, status);
       }
     }
     assert(byPosting.size === 0, 'a cycle changes by a posting to it');
@@ -99,13 +87,14 @@ export class BatchRows {
 
   /** A hold is never changed: it is closed as a whole. */
   #addHolds(key: Key, before: readonly Hold[], after: readonly Hold[]): void {
+    const { closeHolds, openHolds } = this.#statements;
     const [stored, open] = [before, after].map((holds) => new Set(holds.map(({ id }) => id)));
-    for (const hold of before) if (!open?.has(hold.id)) this.#closedHolds.add(...key, hold.expiresAt, hold.id);
-    for (const hold of after) if (!stored?.has(hold.id)) this.#openedHolds.add(...key, ...holdValues(hold));
+    for (const hold of before) if (!open?.has(hold.id)) this.#add(closeHolds, ...key, hold.expiresAt, hold.id);
+    for (const hold of after) if (!stored?.has(hold.id)) this.#add(openHolds, ...key, ...holdValues(hold));
   }
 
   addRecord(record: IdempotencyRecord): void {
-    this.#records.add(...keyOf(record), ...recordValues(record));
+    this.#add(this.#statements.insertRecords, ...keyOf(record), ...recordValues(record));
   }
 
   /**
@@ -115,16 +104,29 @@ export class BatchRows {
   writes(at: Instant): Write[] {
     const { changeCycles, insertCycles, closeHolds, openHolds, moveIds, addSnapshots, insertRecords } =
       this.#statements;
+    const posting = this.#posted.count === 0 ? [] : this.#postingWrites(at);
+    if (this.#others.size === 0) return posting;
     return [
-      ...write(changeCycles, this.#changed, this.#idsThrough),
-      ...(this.#posted.count === 0 ? [] : this.#postingWrites(at)),
-      ...write(insertCycles, this.#opened),
-      ...write(closeHolds, this.#closedHolds),
-      ...write(openHolds, this.#openedHolds),
-      ...write(moveIds, this.#moved, this.#idsThrough),
-      ...write(addSnapshots, this.#snapshots),
-      ...write(insertRecords, this.#records),
+      ...this.#write(changeCycles, this.#idsThrough),
+      ...posting,
+      ...this.#write(insertCycles),
+      ...this.#write(closeHolds),
+      ...this.#write(openHolds),
+      ...this.#write(moveIds, this.#idsThrough),
+      ...this.#write(addSnapshots),
+      ...this.#write(insertRecords),
     ];
+  }
+
+  #add(statement: RowsStatement, ...row: readonly Value[]): void {
+    const rows = this.#others.get(statement) ?? statement.rows();
+    this.#others.set(statement, rows);
+    rows.add(...row);
+  }
+
+  #write(statement: RowsStatement, ...others: readonly string[]): Write[] {
+    const rows = this.#others.get(statement);
+    return rows === undefined ? [] : [{ query: statement.query(rows, ...others), rows: rows.count }];
   }
 
   #postingWrites(at: Instant): Write[] {
@@ -134,7 +136,10 @@ export class BatchRows {
     if (statement !== null)
       return [{ query: statement.query(rows, this.#idsThrough, at, batch, this.#changedByPosting), rows: 1 }];
     const [, accounts = '', , ids = ''] = rows.literals();
-    return [...write(insertPostings, rows), { query: insertFeed([at, batch, accounts, ids]), rows: 1 }];
+    return [
+      { query: insertPostings.query(rows), rows: rows.count },
+      { query: insertFeed([at, batch, accounts, ids]), rows: 1 },
+    ];
   }
 }
 
@@ -147,13 +152,11 @@ interface Change {
 /**
  * The new values of a cycle; nulls if it does not change. An unchanged `held` and the status `active` are sent as null.
  */
-function newValuesOf(change: Change | null): [remaining: Value, held: Value, status: Value] {
-  if (change === null) return [null, null, null];
+function newValuesOf(change: Change | null): { remaining: Value; held: Value; status: Value } {
+  if (change === null) return UNCHANGED;
   const { before, after } = change;
   const held = after.held === before.held ? null : after.held;
-  return [after.remaining, held, after.status === 'active' ? null : after.status];
+  return { remaining: after.remaining, held, status: after.status === 'active' ? null : after.status };
 }
 
-function write(statement: RowsStatement, rows: RowArrays, ...others: readonly string[]): Write[] {
-  return rows.count === 0 ? [] : [{ query: statement.query(rows, ...others), rows: rows.count }];
-}
+const UNCHANGED = { remaining: null, held: null, status: null };

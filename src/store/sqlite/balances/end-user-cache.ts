@@ -10,7 +10,7 @@ import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
 import { type EndUserKey, endUserOf, endUserText } from '../../../ledger/command.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import { nextEventAt } from '../../../ledger/next-event.ts';
+import { NEVER, nextEventAt } from '../../../ledger/next-event.ts';
 import { EMPTY_STATE, type EndUserState, liveState, sizeOf } from '../../../ledger/state.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
@@ -49,6 +49,8 @@ export interface CachedEndUser {
   stored: EndUserState | null;
   /** The latest posting that `stored` counts; null if there is none. */
   storedPosting: number | null;
+  /** When something is due according to `stored`; null if never. `stored` itself is mostly not in a cache of the CPU. */
+  storedDueAt: Instant | null;
   /** The current state, with all cycles of `stored`. */
   state: EndUserState;
   latestPosting: number | null;
@@ -97,7 +99,7 @@ export class EndUserCache {
     this.#now = now;
     this.#latestPosting = latestPosting;
     for (const [user, latestPosting] of unflushedEndUsers(db)) {
-      const unread = { stored: null, storedPosting: null, state: EMPTY_STATE, latestPosting };
+      const unread = { stored: null, storedPosting: null, storedDueAt: null, state: EMPTY_STATE, latestPosting };
       this.#queue(this.#add({ name: endUserText(user), ...unread, pendingPostings: 0, isQueued: false }));
     }
   }
@@ -125,7 +127,7 @@ export class EndUserCache {
     const old = this.#old.get(name);
     if (old !== undefined) return this.#known(this.#add(old), now);
     const { state, latestPosting } = this.#reader.read(user, null, now);
-    const read = { stored: state, storedPosting: latestPosting, state, latestPosting };
+    const read = { stored: state, storedPosting: latestPosting, storedDueAt: dueIn(state), state, latestPosting };
     return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
   }
 
@@ -145,7 +147,7 @@ export class EndUserCache {
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
-    const storedDueAt = nextEventAt(cached.stored as EndUserState);
+    const storedDueAt = cached.storedDueAt ?? NEVER;
     const isSoon = dueAt < storedDueAt && dueAt <= this.#now + GENERATIONS * this.#limits.ageMaxMs;
     if (storedDueAt <= this.#now || isSoon) this.#flush(cached);
   }
@@ -161,6 +163,7 @@ export class EndUserCache {
     );
     cached.stored = state;
     cached.storedPosting = latestPosting;
+    cached.storedDueAt = dueIn(state);
     cached.pendingPostings = 0;
   }
 
@@ -229,6 +232,7 @@ export class EndUserCache {
     const { stored, current } = this.#reader.replay(endUserOf(cached.name), cached.latestPosting as number, this.#now);
     cached.stored = stored.state;
     cached.storedPosting = stored.latestPosting;
+    cached.storedDueAt = dueIn(stored.state);
     cached.state = current.state;
     cached.latestPosting = current.latestPosting;
     return cached;
@@ -268,6 +272,11 @@ export class EndUserCache {
     this.#beganAt = this.#now;
     this.#rotations += 1;
   }
+}
+
+function dueIn(state: EndUserState): Instant | null {
+  const at = nextEventAt(state);
+  return at === NEVER ? null : at;
 }
 
 /**

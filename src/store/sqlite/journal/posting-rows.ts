@@ -23,8 +23,6 @@ const NAMES = [
   'hold_expires_at',
 ];
 
-const IDS = new Set(['transaction_id', 'cycle_id', 'reference']);
-
 export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
@@ -33,13 +31,27 @@ export const POSTING_COLUMN_COUNT = NAMES.length;
  * the heap.
  */
 export function postingColumns(table: string): string {
-  return NAMES.map((name) => (IDS.has(name) ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
+  return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
 
 /** @param row begins with the columns above */
 export function postingOf(row: Row): Posting {
-  const [transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, ...others] = row;
-  const [type, validityDays, reference, holdExpiresAt] = others;
+  const [
+    transactionId,
+    cycleId,
+    period,
+    kind,
+    amount,
+    held,
+    createdAt,
+    expiresAt,
+    actor,
+    note,
+    type,
+    validityDays,
+    reference,
+    holdExpiresAt,
+  ] = row;
   return {
     transactionId: uuidIn(transactionId),
     cycleId: uuidIn(cycleId),
@@ -52,7 +64,7 @@ export function postingOf(row: Row): Posting {
     actor: actor as string,
     note: note as string | null,
     terms: type === null ? null : { type: type as CycleType, validityDays: Number(validityDays) },
-    reference: referenceIn(reference),
+    reference: reference === null ? null : uuidIn(reference),
     holdExpiresAt: holdExpiresAt === null ? null : Number(holdExpiresAt),
   };
 }
@@ -102,11 +114,6 @@ export class PostingOfRow implements Posting {
   get holdExpiresAt(): Posting['holdExpiresAt'] {
     return postingOf(this.#row).holdExpiresAt;
   }
-}
-
-/** The `hex()` of a null is an empty string. */
-function referenceIn(value: SQLOutputValue | undefined): string | null {
-  return value === null || value === '' ? null : uuidIn(value);
 }
 
 function uuidIn(value: SQLOutputValue | undefined): string {
