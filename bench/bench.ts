@@ -1,5 +1,5 @@
-// The benchmarks: `npm run bench`. Measures one part after another, prints the results as tables, and stores them in
-// bench/results/latest.json. The chart and the documentation are generated from that file.
+// Runs the benchmarks (`npm run bench`): measures one part after another, prints the results as tables, and stores them
+// in bench/results/latest.json. The chart and the documentation are generated from that file.
 
 import { join } from 'node:path';
 import { writeChart } from './chart.ts';

@@ -1,4 +1,4 @@
-// The chart of the benchmarks: requests per second of all compared systems, as an SVG for light and dark pages.
+// Draws the chart of the benchmarks: requests per second of all compared systems, as an SVG for light and dark pages.
 
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';

@@ -1,6 +1,6 @@
-// Load in a closed loop: each connection sends its next request as soon as it has received a response, so that the
-// server is always busy. The generator is wrk if it is installed, otherwise autocannon. All compared systems get the
-// same generator.
+// Generates load in a closed loop: each connection sends its next request as soon as it has received a response, so
+// that the server is always busy. The generator is wrk if it is installed, otherwise autocannon. All compared systems
+// get the same generator.
 
 import { execFile } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -30,7 +30,7 @@ export interface LoopSettings {
   readonly seconds: number;
 }
 
-/** Each connection of autocannon repeats this many requests. */
+/** With autocannon, each connection sends this many generated requests again and again. */
 const REQUESTS_IN_TURN = 500;
 
 const run = promisify(execFile);

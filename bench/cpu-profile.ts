@@ -5,13 +5,13 @@ import { readFileSync } from 'node:fs';
 export interface Frame {
   readonly name: string;
   /**
-   * The line and the path of the file within `src`, or the end of any other path. Empty for code that is not
-   * JavaScript.
+   * The path and the line of the function. The path is relative to `src`; of any other path, only the end is kept.
+   * Empty for code that is not JavaScript.
    */
   readonly place: string;
-  /** Microseconds in the function itself, without its callees. */
+  /** Microseconds in the function, without its callees. */
   self: number;
-  /** Microseconds in the function and its callees. */
+  /** Microseconds in the function, including its callees. */
   total: number;
   readonly children: Frame[];
 }
@@ -28,13 +28,13 @@ interface Profile {
   readonly startTime: number;
 }
 
-/** A time range in microseconds of the same clock, which `process.hrtime` also uses. */
+/** A time range in microseconds of the machine's monotonic clock, which `process.hrtime` also uses. */
 export interface Stretch {
   readonly from: number;
   readonly until: number;
 }
 
-/** The name of the frame in which a thread is idle. */
+/** The name of the frame in which V8 records idle time. */
 const IDLE = '(idle)';
 
 /** Returns the root of the call tree for a time range, without idle time. */
@@ -72,7 +72,7 @@ export interface FunctionTime {
   readonly micros: number;
 }
 
-/** Returns the time in each function itself, summed over all callers, longest first. */
+/** Returns the time in each function without its callees, summed over all callers, longest first. */
 export function selfTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, self, children }: Frame): void => {
@@ -84,7 +84,7 @@ export function selfTimes(root: Frame): FunctionTime[] {
   return [...sums.values()].toSorted((a, b) => b.micros - a.micros);
 }
 
-/** Returns the time in each function and its callees, longest first. Time in recursive calls counts once. */
+/** Returns the time in each function including its callees, longest first. Recursive calls are not counted twice. */
 export function totalTimes(root: Frame): FunctionTime[] {
   const sums = new Map<string, FunctionTime>();
   const visit = ({ name, place, total, children }: Frame, above: ReadonlySet<string>): void => {

@@ -1,5 +1,5 @@
-// Measures the cost of a request without a ledger: a server with the same framework, schemas and responses that stores
-// nothing. Ratios in the benchmarks are relative to this server.
+// A server that has the same framework, schemas and responses as Scrip but stores nothing. It shows the cost of a
+// request without a ledger: ratios "vs. echo" in the benchmarks compare a system with this server.
 
 import Fastify from 'fastify';
 import { Balance, CycleEntry } from '../src/http/api/calls/balances.ts';

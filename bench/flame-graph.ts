@@ -1,5 +1,5 @@
-// Draws a call tree as a flame graph in one SVG file. The width of a bar is the time of a function and its callees.
-// Bars of callers are below; tooltips show name, location and time.
+// Draws a call tree as a flame graph in one SVG file. The width of a bar shows the time in a function, including its
+// callees. Callers are below their callees. Tooltips show the name, location and time of a function.
 
 import type { Frame } from './cpu-profile.ts';
 
@@ -7,7 +7,7 @@ const WIDTH = 1_400;
 const BAR_HEIGHT = 17;
 const CHARACTER_WIDTH = 6.4;
 const HEAD = 34;
-/** Narrower bars are left out. */
+/** Bars narrower than this are not drawn. */
 const WIDTH_MIN = 0.7;
 
 /** A frame gets the colour of the first pattern that matches its location. */

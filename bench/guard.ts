@@ -1,12 +1,11 @@
-// The guard: compares the ratios of a quick run with the baseline and marks ratios that are worse. It never fails,
-// since shared machines are noisy. test/ratchets counts the costs that noise does not affect.
+// Compares the ratios of a quick run with the baseline, and marks ratios that are worse. Worse ratios never fail the
+// run, since shared machines are noisy. test/ratchets counts the costs that noise does not affect.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isQuiet, type PartResult, type Row, ratioOf } from './results.ts';
 import { asText } from './tables.ts';
 
-/** A named ratio, and whether a higher or a lower value is better. */
 interface Ratio {
   readonly name: string;
   readonly value: number;
@@ -20,7 +19,7 @@ interface Kept {
 }
 
 const BASELINE = join(import.meta.dirname, 'baseline.json');
-/** On a busy machine, quick runs of the same commit differ by this much. */
+/** On a busy machine, quick runs of the same commit differ by up to this much. */
 const WORSE_BY = 0.15;
 
 const SQLITE = 'Scrip on SQLite';

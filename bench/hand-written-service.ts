@@ -1,9 +1,9 @@
-// A service that a careful developer might write instead of using Scrip: credits in lots that expire, on PostgreSQL,
-// with one transaction per request, which locks the lots of the end user before it reads them. The service never spends
-// a credit twice, and responds only after its data is on stable storage. It leaves out the parts that are harder to get
-// right: cycles and renewals, replacing and stopping cycles, a maximum balance, accounts and revocable keys, sortable
-// IDs, a record of the lots that each transaction used, clocks that jump back, a COMMIT without a reply, and any way to
-// verify the data.
+// A service that a careful developer might write instead of using Scrip. It stores credits on PostgreSQL, in lots that
+// expire. Each request runs one transaction; a subtraction locks the end user's lots when it reads them. The service
+// never spends a credit twice, and responds only after its data is on stable storage. It leaves out the parts that are
+// harder to get right: cycles and renewals, replacing and stopping cycles, a maximum balance, accounts and revocable
+// keys, sortable IDs, a record of the lots that each transaction used, clocks that jump back, a COMMIT without a reply,
+// and any way to verify the data.
 
 import { createHash, timingSafeEqual } from 'node:crypto';
 import Fastify from 'fastify';
@@ -75,7 +75,7 @@ app.post<{ Body: SubtractRequest }>(
   },
 );
 
-/** @returns false if the lots do not cover the amount; then no lot is changed */
+/** @returns false if the lots do not cover the amount; in this case, no lot is changed */
 async function subtract(client: pg.PoolClient, endUser: string, amount: number): Promise<boolean> {
   const { rows: lots } = await client.query({ ...LOTS, values: [endUser] });
   const available = lots.reduce((sum, lot) => sum + Number(lot.remaining), 0);

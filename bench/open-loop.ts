@@ -1,11 +1,11 @@
-// Load in an open loop: requests are due at a fixed rate, whatever the server does, and the latency of each request is
-// measured from its due time. If a server stalls for a second, the delay counts for all requests that became due in
-// that second. A closed loop would leave these requests out, since a waiting client sends nothing (coordinated
-// omission).
+// Generates load in an open loop: requests are due at a fixed rate, however fast the server responds, and the latency
+// of each request is measured from its due time. If a server stalls for a second, the delay counts for all requests
+// that became due in that second. A closed loop would not send these requests, since each client waits for a response
+// first (coordinated omission).
 //
-// Requests that are due in the same millisecond are sent together. A request without a free connection is queued here,
-// and its waiting time counts. The generator's own delay counts too; measurements of the echo show how large this delay
-// is.
+// Requests that are due in the same millisecond are sent together. If no connection is free, the generator queues the
+// request, and the time in the queue counts. The generator's own delay counts too; measurements of the echo server show
+// how large this delay is.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';

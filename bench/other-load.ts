@@ -1,5 +1,5 @@
-// Measures the CPU time that other processes use while a part is measured. On a shared machine, a result without this
-// measurement means little.
+// Measures the CPU time that other processes use while a part is measured. On a shared machine, a result is only
+// meaningful with this measurement.
 
 import { readFileSync } from 'node:fs';
 
@@ -20,7 +20,7 @@ export interface OtherLoad {
 
 const TICKS_PER_SECOND = 100;
 
-/** @returns a function that ends the measurement; call it after all started processes have ended */
+/** @returns a function that ends the measurement; call this function after all child processes have ended */
 export function watchOthers(): () => OtherLoad {
   const before = ticks();
   return () => {

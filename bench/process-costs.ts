@@ -1,5 +1,5 @@
-// Reads the costs of processes so far, with all threads and child processes, from Linux's /proc. Without /proc, all
-// costs are 0.
+// Reads from Linux's /proc the CPU time, the memory and the written bytes of processes, including all threads and child
+// processes. Without /proc, all costs are 0.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
@@ -14,7 +14,7 @@ export interface Costs {
   readonly writtenBytes: number;
 }
 
-/** Returns the costs of these processes and all their descendants. */
+/** Returns the sums over these processes and all their descendants. */
 export function costsOf(roots: readonly number[]): Costs {
   const total = { cpuMicros: 0, residentBytes: 0, writtenBytes: 0 };
   for (const pid of treeOf(roots)) {
@@ -25,7 +25,7 @@ export function costsOf(roots: readonly number[]): Costs {
   return total;
 }
 
-/** Returns CPU microseconds by thread name. Threads with the same name are added up. */
+/** Returns CPU microseconds by thread name, summed over threads with the same name. */
 export function threadCosts(pid: number): Map<string, number> {
   const costs = new Map<string, number>();
   for (const thread of listed(`/proc/${pid}/task`)) {
@@ -35,7 +35,10 @@ export function threadCosts(pid: number): Map<string, number> {
   return costs;
 }
 
-/** Divides shared memory, as in PostgreSQL, among the processes that share it, if the system reports it. */
+/**
+ * Shared memory, which PostgreSQL uses, is divided among the processes that share it, if the system reports these
+ * shares.
+ */
 function residentKib(pid: number): number {
   const shared = field(`/proc/${pid}/smaps_rollup`, /^Pss:\s+(\d+)/m);
   return shared > 0 ? shared : field(`/proc/${pid}/status`, /VmRSS:\s+(\d+)/);
@@ -59,7 +62,7 @@ function cpuMicrosOf(stat: string): number {
   return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) * TICK_MICROS;
 }
 
-/** The name of a process is in parentheses, and may contain spaces and parentheses. */
+/** Returns the fields after the name of the process, which is in parentheses and may contain spaces and parentheses. */
 function fieldsBehindName(stat: string): readonly string[] {
   const text = read(stat);
   return text.slice(text.lastIndexOf(') ') + 2).split(' ');

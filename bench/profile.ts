@@ -59,7 +59,7 @@ async function startedWith(flags: readonly string[]): Promise<Subject> {
 async function profile(subject: Subject, workload: workloads.Workload): Promise<void> {
   const [connections, seconds] = [Number(values.connections), Number(values.seconds)];
   const pid = subject.pids[0] as number;
-  // The profile leaves out the start, since its cost does not depend on how long a server runs.
+  // Exclude the start of the server from the results, since its cost does not depend on how long the server runs.
   await closedLoop(subject, workload, { connections, seconds: WARM_UP_SECONDS });
   const [before, threadsBefore] = [costsOf(subject.pids), threadCosts(pid)];
   const from = monotonicMicros();

@@ -1,5 +1,5 @@
-// Writes the latest results into the documentation: the tables between the marks in docs/benchmarks.md, the chart, and
-// the raw results, so that readers can look up every figure.
+// Writes the latest results into the documentation: the tables between the marker comments in docs/benchmarks.md, the
+// chart, and the raw results, so that readers can look up every figure.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { targetTable } from './targets.ts';
 const DOCS = join(import.meta.dirname, '..', 'docs');
 const PAGE = join(DOCS, 'benchmarks.md');
 
-/** A mark is a comment that names the text after it. The text ends at the next `<!-- end -->`. */
+/** A marker comment names the generated text that follows, which ends at the next `<!-- end -->`. */
 const MARK = /<!-- (machine|targets|part [\w-]+) -->[\s\S]*?<!-- end -->/g;
 
 export function publish(results: Results): void {

@@ -1,5 +1,5 @@
-// The results of the benchmarks, stored as JSON. Measuring one part replaces only that part's results, so that a long
-// run can be split. Each part records its time and commit.
+// The results of the benchmarks, stored as JSON. Measuring one part replaces only that part's results, so that you can
+// split a long run. The results of each part include the time and the commit of the measurement.
 
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -25,11 +25,11 @@ export interface Row {
   readonly residentMib: number;
   /** The sum over all rounds. */
   readonly failures: number;
-  /** The values of each round, so that ratios can be computed within a round. */
+  /** The values of each round. `ratioOf` computes ratios within a round. */
   readonly eachRound: readonly { readonly rate: number; readonly cpuMicros: number; readonly p99: number }[];
 }
 
-/** A result that is not the row of a workload: seconds, bytes, renewals per second. */
+/** A single value, such as a start-up time, a file size or renewals per second. */
 export interface Figure {
   readonly name: string;
   readonly value: number;
@@ -111,7 +111,8 @@ export function median(values: readonly number[]): number {
 }
 
 /**
- * Returns the median of the ratios of `a` to `b` in each round. Within a round, other load on the machine affects both.
+ * Computes the ratio of `a` to `b` in each round, and returns the median. Within a round, other load on the machine
+ * affects both alike.
  */
 export function ratioOf(a: Row, b: Row, of: 'rate' | 'cpuMicros' | 'p99'): number {
   return median(a.eachRound.map((round, index) => round[of] / (b.eachRound[index]?.[of] ?? Number.NaN)));

@@ -1,11 +1,11 @@
-// Creates ledgers of any size within seconds on either store, as `scrip copy` does: row by row, in the order of end
-// users. These are valid ledgers, in which `scrip verify` finds no problems.
+// Creates large ledgers quickly, on either store. Loads rows in the order of end users, as `scrip copy` does. The
+// ledgers are valid: `scrip verify` finds no problems.
 
 import { randomBytes } from 'node:crypto';
 import { apiKeySecret, hashOf, hintOf, SECRET_BYTES } from '../src/accounts/api-key.ts';
 import type { Database } from '../src/config.ts';
 import type { EndUserKey } from '../src/ledger/command.ts';
-import { type Cycle, endOf } from '../src/ledger/cycle.ts';
+import { type Cycle, newCycle } from '../src/ledger/cycle.ts';
 import { DAY_MS, type Instant } from '../src/ledger/instant.ts';
 import { openingOf, type Posting, type PostingKind, postingTo } from '../src/ledger/posting.ts';
 import { type TransactionId, transactionId } from '../src/ledger/transaction-id.ts';
@@ -53,7 +53,7 @@ export async function seedLedger(
   let uncommitted = 0;
   let last: EndUserKey | null = null;
   for (const rows of inBatches(rowsOf(groups, now, dueAt))) {
-    // Commit only complete end users. Load the remaining rows after the commit.
+    // Commit only end users with all their rows. Load the remaining rows after the commit.
     const complete = rows.findLastIndex(({ kind }) => kind === 'end-user') + 1;
     await destination.load(rows.slice(0, complete));
     last = rows[complete - 1]?.user ?? last;
@@ -88,12 +88,12 @@ function* rowsOf(groups: readonly Group[], now: Instant, dueAt: Instant): Genera
   }
 }
 
-/** Yields additions, one per cycle, then subtractions of one credit each from the first cycle. */
+/** Yields one addition for each cycle, then subtractions of one credit from the first cycle. */
 function* oneTime(cycles: number, { transactions }: Group, begun: Instant, ids: Ids): Generator<Posting> {
-  const first = cycleOf(ids.at(begun), 'one-time', begun, VALIDITY_DAYS);
+  const first = cycleOf(ids.at(begun), 'one-time', VALIDITY_DAYS);
   yield opened(first, 'add');
   for (let at = begun + 1; at < begun + cycles; at++)
-    yield opened(cycleOf(ids.at(at), 'one-time', at, VALIDITY_DAYS), 'add');
+    yield opened(cycleOf(ids.at(at), 'one-time', VALIDITY_DAYS), 'add');
   for (let at = begun + cycles; at < begun + transactions; at++) {
     const entry = { transactionId: ids.at(at), kind: 'subtract', createdAt: at, actor: ACTOR, note: null } as const;
     yield postingTo(first, -1, entry);
@@ -102,30 +102,18 @@ function* oneTime(cycles: number, { transactions }: Group, begun: Instant, ids: 
 
 function* renewing(dueAt: Instant, ids: Ids): Generator<Posting> {
   const start = dueAt - RENEWING_VALIDITY_DAYS * DAY_MS;
-  yield opened(cycleOf(ids.at(start), 'recurring', start, RENEWING_VALIDITY_DAYS), 'start-cycle');
+  yield opened(cycleOf(ids.at(start), 'recurring', RENEWING_VALIDITY_DAYS), 'start-cycle');
 }
 
 function opened(cycle: Cycle, kind: PostingKind): Posting {
   return openingOf(cycle, { transactionId: cycle.id, kind, actor: ACTOR, note: null });
 }
 
-function cycleOf(id: TransactionId, type: Cycle['type'], start: Instant, validityDays: number): Cycle {
-  const end = endOf(start, validityDays);
-  return {
-    id,
-    period: 0,
-    type,
-    status: 'active',
-    amount: CREDITS,
-    remaining: CREDITS,
-    held: 0,
-    start,
-    end,
-    validityDays,
-  };
+function cycleOf(id: TransactionId, type: Cycle['type'], validityDays: number): Cycle {
+  return newCycle(id, type, { amount: CREDITS, validityDays, validityMonths: null, rolloverMax: 0 });
 }
 
-/** Creates IDs like a store, except that their tails are a counter instead of random digits. */
+/** Creates transaction IDs as a store does, but ends them with a counter instead of random digits. */
 class Ids {
   #count = 0;
 

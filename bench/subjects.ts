@@ -1,5 +1,5 @@
-// The measured systems: Scrip, and the systems that it is compared with. Each runs as a server in its own process, with
-// its own ledger or database in a temporary folder. All servers are stopped at the end of a part.
+// The measured systems: Scrip, and the systems with which Scrip is compared. Each system runs as a server in its own
+// process, with its own ledger or database in a temporary folder. All servers are stopped at the end of a part.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -29,7 +29,7 @@ export interface Subject {
   readonly name: SubjectName;
   readonly url: string;
   readonly secret: string;
-  /** The processes whose CPU and memory count, including child processes. */
+  /** The processes whose CPU time and memory are measured, including their child processes. */
   readonly pids: readonly number[];
 }
 
@@ -45,7 +45,7 @@ export class Subjects {
   #postgres: PostgresServer | null = null;
 
   get postgres(): PostgresServer {
-    if (this.#postgres === null) throw new Error('no PostgreSQL was started');
+    if (this.#postgres === null) throw new Error('PostgreSQL was not started');
     return this.#postgres;
   }
 
@@ -160,7 +160,7 @@ export class Subjects {
   }
 
   /**
-   * Autovacuum would do this within about a minute. Until then, PostgreSQL plans queries as if tables were almost
+   * Does what autovacuum would do within about a minute. Until then, PostgreSQL plans queries as if tables were almost
    * empty.
    */
   async #analyze(url: string): Promise<void> {
@@ -175,11 +175,11 @@ interface ServerOptions {
   readonly flags: readonly string[];
 }
 
-/** A result counts only if the ledger passes its audit afterwards. */
+/** Throws an error if the ledger does not pass its audit, since the results are then invalid. */
 export async function assertWhole(file: string): Promise<void> {
   const { tools } = await openTools({ kind: 'file', path: file }, { create: false });
   const problems = problemsOf(await auditOf(tools).finally(() => tools.close()));
-  if (problems.length > 0) throw new Error(`the ledger is broken after the load: ${problems.join('; ')}`);
+  if (problems.length > 0) throw new Error(`the ledger violates invariants after the load: ${problems.join('; ')}`);
 }
 
 export function hasRedis(): boolean {

@@ -1,4 +1,4 @@
-// Formats results as tables, as text for a terminal and as Markdown for the documentation.
+// Formats results as tables: plain text for a terminal, Markdown for the documentation.
 
 import type { Part } from './parts/part.ts';
 import { type PartResult, type Row, ratioOf } from './results.ts';
@@ -58,7 +58,10 @@ function openTable(title: string, rows: readonly Row[]): Table {
   return { title, head, lines };
 }
 
-/** Returns the throughput relative to the echo under the same workload; empty if the echo was not measured. */
+/**
+ * Returns the throughput relative to the echo server under the same workload; empty if the echo server was not
+ * measured.
+ */
 function ofEcho(row: Row, rows: readonly Row[]): string {
   const echo = rows.find(
     ({ subject, workload, connections }) =>

@@ -7,24 +7,24 @@ export type Call = 'add' | 'subtract' | 'balance' | 'first-page';
 export interface Group {
   readonly first: number;
   readonly users: number;
-  /** The number of open one-time cycles, or one recurring cycle that is due to renew. */
+  /** The number of open one-time cycles; `renewing` for one recurring cycle that is due to renew. */
   readonly cycles: number | 'renewing';
-  /** Transactions of each end user, including the transactions that opened its cycles. */
+  /** Transactions of each end user, including the transactions that opened the cycles. */
   readonly transactions: number;
 }
 
 export interface Workload {
   readonly name: string;
   readonly group: Group;
-  /** How many end users of the group get requests; all if absent. */
+  /** How many end users of the group receive requests; all if absent. */
   readonly users?: number;
   /** Percentages that add up to 100. */
   readonly shares: Readonly<Partial<Record<Call, number>>>;
-  /** Whether each write has a new idempotency key. */
+  /** Whether each write is sent with a new idempotency key. */
   readonly keyed?: boolean;
 }
 
-/** Numbers of end users stay below this bound, since `load.lua` multiplies them with 53 bits of precision. */
+/** The number of each end user is below this bound, since `load.lua` multiplies it with 53 bits of precision. */
 const NUMBER_MAX = 3_000_000;
 /** 2^32 divided by the golden ratio. Successive numbers give IDs that are far apart, like random IDs. */
 const SPREAD = 2_654_435_761;
@@ -33,14 +33,14 @@ const SPREAD = 2_654_435_761;
 export const CREDITS = 1_000_000_000_000;
 export const PAGE_LIMIT = 100;
 
-/** End users of a crowd have two transactions: the addition that opened the cycle, and a subtraction. */
+/** Each end user of a crowd has two transactions: the addition that opened the cycle, and a subtraction. */
 const crowd = (users: number): Group => ({ first: 0, users, cycles: 1, transactions: 2 });
 
 export const CROWD_SMALL = crowd(10_000);
 export const CROWD_MEDIUM = crowd(100_000);
 export const CROWD_LARGE = crowd(1_000_000);
 
-/** Small groups of end users with many cycles or transactions, which are stored in addition to a crowd. */
+/** Small groups of end users with many cycles or transactions. A ledger contains them in addition to a crowd. */
 export const TEN_CYCLES: Group = { first: 2_000_000, users: 200, cycles: 10, transactions: 11 };
 export const FIFTY_CYCLES: Group = { first: 2_010_000, users: 200, cycles: 50, transactions: 51 };
 export const THOUSAND_CYCLES: Group = { first: 2_020_000, users: 200, cycles: 1_000, transactions: 1_001 };
@@ -49,7 +49,7 @@ export const LONG_HISTORY: Group = { first: 2_040_000, users: 1, cycles: 1, tran
 /** End users with renewals that are all due at the same instant. */
 export const RENEWING: Group = { first: 1_000_000, users: 1_000_000, cycles: 'renewing', transactions: 1 };
 
-/** The same number of end users as in the groups with many cycles, so that only the cycles differ. */
+/** As many end users as in the groups with many cycles, so that workloads differ only in the number of cycles. */
 const FEW = FIFTY_CYCLES.users;
 
 export const subtractOf = (group: Group, name: string): Workload => ({ name, group, shares: { subtract: 100 } });
@@ -99,7 +99,7 @@ export const PAGE_SHORT_HISTORY = pageOf(SHORT_HISTORY, 'first page of 100 trans
 export const PAGE_LONG_HISTORY = pageOf(LONG_HISTORY, 'first page of 1,000,000 transactions');
 
 export function endUserId(number: number): string {
-  if (number >= NUMBER_MAX) throw new RangeError(`numbers of end users must be below ${NUMBER_MAX}`);
+  if (number >= NUMBER_MAX) throw new RangeError(`the number of an end user must be below ${NUMBER_MAX}`);
   const spread = (Math.imul(number, SPREAD) >>> 0).toString(16).padStart(8, '0');
   return `${spread}-0000-4000-8000-${number.toString(16).padStart(12, '0')}`;
 }
@@ -113,11 +113,11 @@ export interface Request {
   readonly idempotencyKey: string | null;
 }
 
-/** Generates the requests of a workload at random. */
+/** Generates random requests of a workload. */
 export class RequestSource {
   readonly #workload: Workload;
   readonly #random: () => number;
-  /** Makes the keys of different sources differ. */
+  /** Keeps the idempotency keys of different sources distinct. */
   readonly #keyPrefix: string;
   #keys = 0;
 
@@ -154,7 +154,7 @@ function pathOf(call: 'balance' | 'first-page', endUser: string): string {
   return `/get-all-user-transactions?end_user_id=${endUser}&limit=${PAGE_LIMIT}`;
 }
 
-/** Returns the bytes of a request on a connection. */
+/** Returns the request as HTTP/1.1 text. */
 export function bytesOf({ method, path, body, idempotencyKey }: Request, secret: string): string {
   const key = idempotencyKey === null ? '' : `Idempotency-Key: ${idempotencyKey}\r\n`;
   const head = `${method} ${path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer ${secret}\r\n${key}`;

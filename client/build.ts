@@ -1,5 +1,5 @@
-// Compiles src to dist as ES modules for `import`, and to dist/cjs as CommonJS for `require`. Then changes imports such
-// as `./errors.ts` in the declarations to `./errors.js`, since only recent compilers resolve `.ts`.
+// Compiles src to dist as ES modules for `import`, and to dist/cjs as CommonJS for `require`. Then replaces `.ts` with
+// `.js` in the imports of the type declarations, since only recent compilers resolve `./errors.ts`.
 
 import { spawnSync } from 'node:child_process';
 import { globSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

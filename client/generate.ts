@@ -1,6 +1,6 @@
 // Generates the client's types, `src/generated.ts`, from the OpenAPI document of the service. Supports only the parts
-// of JSON Schema that the service uses and fails on other parts. `node client/generate.ts` starts Scrip to get the
-// document; `node client/generate.ts URL` gets the document from a running Scrip.
+// of JSON Schema that the service uses, and throws an error for any other part. `node client/generate.ts` starts Scrip
+// to get the document; `node client/generate.ts URL` gets the document from a running Scrip.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -105,7 +105,7 @@ function comment(description: string | undefined): string {
   return description === undefined ? '' : `  /** ${description.replaceAll('*/', '*\\/')} */\n`;
 }
 
-/** Collects error names from the examples of error responses, where they are the keys. */
+/** Collects the error names, which are the keys of the examples of error responses. */
 function errorNames(operations: readonly Operation[]): string {
   const medias = operations.flatMap(({ responses }) => Object.values(responses).map(({ content }) => content));
   const names = medias.flatMap((content) => Object.keys(content['application/problem+json']?.examples ?? {}));
@@ -119,7 +119,7 @@ async function documentOf(url: string): Promise<OpenApi> {
   return (await response.json()) as OpenApi;
 }
 
-/** Starts Scrip, gets its OpenAPI document, and stops it. */
+/** Starts Scrip, gets the OpenAPI document, and stops Scrip. */
 async function documentOfThisVersion(): Promise<OpenApi> {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-generate-'));
   const scrip = spawn(process.execPath, [join(import.meta.dirname, '../src/main.ts'), 'serve'], {

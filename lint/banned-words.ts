@@ -1,6 +1,6 @@
-// Finds banned words in tracked files: `npm run -s lint:words`, or with paths as arguments only in those files and
-// folders. Prints one line with a hint per finding, and exits with code 1 if there are findings. EXCEPTIONS lists
-// allowed uses.
+// Finds banned words in tracked files: `npm run -s lint:words` checks all files, and `npm run -s lint:words -- PATHS`
+// checks only these files and folders. Prints one line with a hint for each finding, and exits with code 1 if it finds
+// any. EXCEPTIONS lists allowed uses.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ const BANNED: readonly (readonly [words: string, hint: string])[] = [
 ];
 
 const CHECKED = /(?:\.(?:ts|js|css|md|yaml|json)$|^\.ci\/)/;
-/** Generated files, which are not checked. */
+/** Generated files are not checked. */
 const GENERATED = /(?:^|\/)(?:package-lock\.json|benchmarks\.json|baseline\.json)$/;
 
 interface Exception {
@@ -51,7 +51,10 @@ export interface Finding {
   readonly hint: string;
 }
 
-/** A phrase may continue on the next line, which may begin with the mark of a comment or quotation. */
+/**
+ * The gap between two words of a phrase: spaces, or a line break, after which the next line may begin with a comment or
+ * quote marker.
+ */
 const GAP = '(?:[ \\t]+|[ \\t]*\\r?\\n[ \\t]*(?://|\\*|#|>|--)?[ \\t]*)';
 
 const PATTERNS = BANNED.map(([words, hint]) => ({

@@ -1,5 +1,5 @@
-// Compiles src to dist for the npm package, since Node.js does not strip types from files in node_modules. Copies files
-// that are not TypeScript unchanged.
+// Compiles src to dist for the npm package, since Node.js does not strip types from files in node_modules. Copies all
+// other files unchanged.
 
 import { spawnSync } from 'node:child_process';
 import { chmodSync, cpSync, rmSync } from 'node:fs';

@@ -7,13 +7,14 @@ import { dirname, join, normalize } from 'node:path';
 
 const REPOSITORY = join(import.meta.dirname, '..');
 const INDEX = 'docs/README.md';
-/** The section of the index that the full text leaves out: documents for developers of Scrip. */
+/** The section of the index whose documents are not in llms-full.txt: documents for developers of Scrip. */
 const OPTIONAL = 'Changing Scrip';
 
 const SUMMARY = `# Scrip
 
-> A credit ledger that runs beside your backend: it adds, holds and spends the credits of end users over HTTP, the oldest
-> first, expires them on time, and renews them in cycles. One process with a SQLite file, or several on PostgreSQL.
+> A credit ledger that runs beside your backend: it adds, holds and spends the credits of end users over HTTP, oldest
+> first, expires them on time, and renews them in cycles. Runs as one process with a SQLite file, or as several
+> processes on PostgreSQL.
 `;
 
 interface Section {
@@ -26,7 +27,7 @@ function textOf(path: string): string {
   return readFileSync(join(REPOSITORY, path), 'utf8');
 }
 
-/** Returns the sections of the index. Each consists of a bold title and a numbered list. */
+/** Returns the sections of the index. A section is a bold title and a numbered list. */
 function sections(): Section[] {
   const parts = textOf(INDEX).split(/^\*\*(.+)\*\*$/m);
   const titles = parts.filter((_, index) => index % 2 === 1);
@@ -48,7 +49,9 @@ function documentsOf({ items }: Section): string[] {
   return links.map((link) => targetOf(INDEX, link));
 }
 
-/** @returns the document after a line with its path, with links from the root of the repository; code is unchanged */
+/**
+ * @returns a line with the path of the document, then the document, with links relative to the root; code is unchanged
+ */
 function withRootedLinks(document: string): string {
   const parts = textOf(document).split(/(^```[\s\S]*?^```$)/m);
   const rooted = parts.map((part, index) =>

@@ -1,5 +1,5 @@
-// Reads the settings from environment variables and validates them, once, at start. docs/settings.md documents each of
-// them. An error names the variable, but never repeats a value that may contain a secret.
+// Reads the settings from environment variables and validates them once, at startup. docs/settings.md documents each
+// setting. An error names the variable, but never repeats a value that may contain a secret.
 
 import { SIGN_UP_POLICIES } from './accounts/membership.ts';
 import type { RateLimitSettings } from './accounts/rate-limit.ts';
@@ -18,9 +18,9 @@ export interface PostgresDatabase {
   readonly lanes: number;
   /** Whether statements are prepared once per connection. */
   readonly prepared: boolean;
-  /** Whether Citus distributes the tables; null to detect it. */
+  /** Whether Citus distributes the tables. If null, Scrip checks whether the database has Citus. */
   readonly citus: boolean | null;
-  /** Whether to start even if the settings of the database server can lose committed writes. */
+  /** Whether to start even if the database server can lose committed writes because of its settings. */
   readonly acceptUnsafe: boolean;
 }
 
@@ -30,12 +30,14 @@ export interface Config {
   readonly host: string;
   readonly port: number;
   readonly database: Database;
+  /** Whether the ledger must have a test clock; false if absent. `scrip serve --test-clock` sets this. */
+  readonly testClock?: boolean;
   readonly logLevel: string;
   /** Minimum retention of idempotency records. */
   readonly idempotency: IdempotencyRetention;
   /** Whether each request is logged. */
   readonly logRequests: boolean;
-  /** Port of `/metrics`; null if it is served on `port`. */
+  /** The port for `/metrics`; null to serve `/metrics` on `port`. */
   readonly metricsPort: number | null;
   /** Maximum number of client connections of this process. */
   readonly maxConnections: number;
@@ -46,7 +48,7 @@ export interface Config {
   readonly console: ConsoleSettings;
 }
 
-/** A setting with an invalid value. The message is a sentence that names the setting. */
+/** Thrown if a setting has an invalid value. The message is a sentence that names the setting. */
 export class InvalidSetting extends Error {
   override readonly name = 'InvalidSetting';
 }
@@ -56,13 +58,13 @@ export const DEFAULT_LEDGER = 'data/scrip.db';
 const PORT_MAX = 65_535;
 export const LANES_MAX = 64;
 const MAIL_ADDRESS = /^(?:[^<>\s@]+@[^<>\s@]+|[^<>\r\n]+ <[^<>\s@]+@[^<>\s@]+>)$/;
-/** Documented minimum: clients rely on being able to retry for a day. */
+/** The documentation promises that clients can retry for a day. */
 export const IDEMPOTENCY_HOURS_MIN = 24;
 /** One year. */
 export const IDEMPOTENCY_HOURS_MAX = 8_760;
 /** For grants: ten years. */
 export const IDEMPOTENCY_GRANT_DAYS_MAX = 3_650;
-/** More requests per second than one process can answer. */
+/** One process cannot answer this many requests per second. */
 export const RATE_LIMIT_MAX = 1_000_000;
 const CONNECTIONS = String(SERVER_LIMITS.connectionsMax);
 const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'];
@@ -78,7 +80,7 @@ export const SETTING_NAMES = [
   'OTEL_EXPORTER_OTLP_TRACES_PROTOCOL',
 ];
 
-/** Finds variables whose names are one typing error away from a setting. Values are never read. */
+/** Finds variables whose names are one typo away from the name of a setting. Never reads their values. */
 export function misspelledSettings(environment: NodeJS.ProcessEnv): (readonly [name: string, setting: string])[] {
   return Object.keys(environment).flatMap((name) => {
     if (SETTING_NAMES.includes(name)) return [];
@@ -87,7 +89,7 @@ export function misspelledSettings(environment: NodeJS.ProcessEnv): (readonly [n
   });
 }
 
-/** Whether the names differ in one extra, missing or wrong character, or in two swapped characters. */
+/** Whether the names differ by one extra, missing or wrong character, or by two swapped neighbouring characters. */
 function isOneErrorAway(a: string, b: string): boolean {
   const shorter = Math.min(a.length, b.length);
   let start = 0;
@@ -130,7 +132,7 @@ function consoleOf(environment: NodeJS.ProcessEnv): ConsoleSettings {
   };
 }
 
-/** Plain HTTP is accepted for this machine only: on a network, session cookies could be read in transit. */
+/** Accepts plain HTTP only for localhost: on a network, others could read session cookies in transit. */
 function publicUrlOf(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : null;
   const isSafe = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.host));
@@ -141,7 +143,7 @@ function publicUrlOf(text: string): string {
   );
 }
 
-/** The URL may contain a password, so the message does not repeat it. */
+/** The error message does not contain the URL, which may contain a password. */
 function mailOf(smtpUrl: string, from: string): MailSettings {
   if (!/^smtps?:\/\/./.test(smtpUrl) || !URL.canParse(smtpUrl))
     throw new InvalidSetting('SMTP_URL must be smtp://… or smtps://….');
@@ -180,7 +182,7 @@ function postgresOf(url: string, environment: NodeJS.ProcessEnv): PostgresDataba
   };
 }
 
-/** Payment providers retry webhooks for days, so records of grants are kept longer. */
+/** Payment providers retry webhooks for days, so idempotency records of grants are kept longer than other records. */
 function idempotencyOf(environment: NodeJS.ProcessEnv): IdempotencyRetention {
   const days = environment.IDEMPOTENCY_GRANT_DAYS || '30';
   const hours = environment.IDEMPOTENCY_HOURS || '24';
@@ -205,7 +207,7 @@ function isOn(name: string, text: string): boolean {
   return oneOf(name, text, ['yes', 'no']) === 'yes';
 }
 
-/** The burst is at least the number of requests per second, which is also the default. */
+/** The burst is at least the number of requests per second, which is also its default. */
 function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
   const rate = environment.RATE_LIMIT;
   const burst = environment.RATE_LIMIT_BURST;
@@ -216,7 +218,7 @@ function rateLimitOf(environment: NodeJS.ProcessEnv): RateLimitSettings | null {
 }
 
 /**
- * The standard OpenTelemetry variables:
+ * Reads the standard OpenTelemetry variables:
  * https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
  */
 function tracingSettings(environment: NodeJS.ProcessEnv): TracingSettings | null {
@@ -258,8 +260,8 @@ function sampledRatio(sampler: string, argument = '1'): number {
 }
 
 /**
- * Parses `name=value,name=value`, percent-encoded. The error message does not repeat it, since headers may contain a
- * secret.
+ * Parses `name=value,name=value` with percent-encoded values. The error message does not contain the text, since
+ * headers may contain a secret.
  */
 function pairs(name: string, text = ''): Record<string, string> {
   try {

@@ -2,9 +2,9 @@
 // Entry point of the package. Checks the version of Node.js first, since an older version would fail with a misleading
 // stack trace at the first import that it cannot resolve.
 //
-// Compiling the modules is most of the start-up time, so the compiled code is cached. The cache is beside the program,
-// where only users who can change the program can write: in a shared temporary folder, others could plant code for
-// Scrip to run. If the cache cannot be written, Scrip takes 50 % longer to start.
+// Compiling the modules takes most of the start-up time, so the compiled code is cached. The cache is in the folder of
+// the program, where only users who can change the program can write. In a shared temporary folder, other users could
+// plant code that Scrip would run. If the cache cannot be written, Scrip takes 50% longer to start.
 
 import module from 'node:module';
 import { join } from 'node:path';

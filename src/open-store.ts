@@ -1,4 +1,5 @@
-// Opens the store that DATABASE_URL selects, for serving. Only this file and open-tools.ts import real stores.
+// Opens the store that the service uses, as selected by DATABASE_URL. Only this file and open-tools.ts import the
+// SQLite and PostgreSQL stores.
 //
 // SQLite, the default, is imported statically, so that its writer thread starts while the rest of the service loads.
 // The driver of PostgreSQL and the database library of the console are imported only when they are needed.
@@ -11,13 +12,14 @@ import type { Stores } from './store/stores.ts';
 /**
  * Opens the store for serving. No other process may serve the same SQLite file.
  *
+ * @param testClock whether an existing ledger must have a test clock, and a new ledger gets one
  * @param wall replaces the machine's clock, in milliseconds since 1970; for tests, on SQLite only
  * @throws CannotOpen
  */
-export async function openStores(database: Database, wall?: () => number): Promise<Stores> {
-  if (database.kind === 'file') return openSqliteStore(database.path, wall);
+export async function openStores(database: Database, testClock = false, wall?: () => number): Promise<Stores> {
+  if (database.kind === 'file') return openSqliteStore(database.path, wall, { testClock });
   const { openPostgresStore } = await import('./store/postgres/postgres-store.ts');
-  return openPostgresStore(database);
+  return openPostgresStore({ ...database, testClock });
 }
 
 /** Opens the console's own connections to a ledger that already exists. */

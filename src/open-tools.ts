@@ -1,5 +1,5 @@
 // Opens the ledger that DATABASE_URL selects, for everything except serving: API keys, verification, copies, backups
-// and exports. Each real store is imported only when it is needed.
+// and exports. The SQLite and PostgreSQL code is imported only when it is needed.
 
 import type { Database } from './config.ts';
 import { CannotOpen } from './store/store-fault.ts';
@@ -7,15 +7,14 @@ import type { AccountPostings } from './store/tools/account-export.ts';
 import { type CopyReport, copyLedger } from './store/tools/copy.ts';
 import type { CopyDestination, CopySource } from './store/tools/ledger-copy.ts';
 import type { ImportTarget } from './store/tools/ledger-import.ts';
-import type { BackupReport, OperatorStores, ReportProgress } from './store/tools/ledger-tools.ts';
+import type { BackupReport, OperatorStores, ReportProgress, ToolsOptions } from './store/tools/ledger-tools.ts';
 
 /**
- * Opens a ledger for a command. Servers may be using it.
+ * Opens a ledger for a command of the command line. Servers may be using the ledger.
  *
- * @param options.create whether a missing ledger is created or reported as an error
  * @throws CannotOpen
  */
-export async function openTools(database: Database, options = { create: true }): Promise<OperatorStores> {
+export async function openTools(database: Database, options: ToolsOptions = { create: true }): Promise<OperatorStores> {
   if (database.kind === 'file') {
     const { openSqliteTools } = await import('./store/sqlite/tools/ledger-tools.ts');
     return openSqliteTools(database.path, options);
@@ -25,7 +24,7 @@ export async function openTools(database: Database, options = { create: true }):
 }
 
 /**
- * Creates the folder of a ledger file if it does not exist.
+ * Creates the folder of a ledger file if the folder does not exist.
  *
  * @throws CannotOpen
  */
@@ -53,7 +52,7 @@ export async function copyDatabase(from: Database, to: Database, report: ReportP
  */
 export async function copyInto(source: CopySource, to: Database, report: ReportProgress): Promise<CopyReport> {
   await using opened = new AsyncDisposableStack();
-  const destination = opened.adopt(await openDestination(to), (ledger) => ledger.close());
+  const destination = opened.adopt(await openDestination(to, source.hasTestClock), (ledger) => ledger.close());
   return await copyLedger(source, destination, report);
 }
 
@@ -66,16 +65,16 @@ async function openSource(database: Database): Promise<CopySource> {
   return openPostgresSource(database);
 }
 
-async function openDestination(database: Database): Promise<CopyDestination> {
+async function openDestination(database: Database, testClock: boolean | null): Promise<CopyDestination> {
   if (database.kind === 'file') {
     const { openSqliteDestination } = await import('./store/sqlite/tools/copying.ts');
-    return openSqliteDestination(database.path);
+    return openSqliteDestination(database.path, testClock);
   }
   const { openPostgresDestination } = await import('./store/postgres/tools/copying.ts');
-  return openPostgresDestination(database);
+  return openPostgresDestination({ ...database, testClock });
 }
 
-/** @throws CannotOpen, also for PostgreSQL, which is backed up with its own tools */
+/** @throws CannotOpen; always for PostgreSQL, which has its own backup tools */
 export async function backUpDatabase(database: Database, to: string, report: ReportProgress): Promise<BackupReport> {
   if (database.kind !== 'file')
     throw new CannotOpen(
@@ -85,7 +84,7 @@ export async function backUpDatabase(database: Database, to: string, report: Rep
   return backUpFile(database.path, to, report);
 }
 
-/** @throws CannotOpen, also for PostgreSQL */
+/** @throws CannotOpen; always for PostgreSQL */
 export async function restoreDatabase(from: string, database: Database, report: ReportProgress): Promise<BackupReport> {
   if (database.kind !== 'file')
     throw new CannotOpen(

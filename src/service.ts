@@ -7,6 +7,7 @@ import { type DestinationStream, type Logger, pino } from 'pino';
 import { GroupCommit } from './batching/group-commit.ts';
 import { idempotencySweep } from './batching/idempotency-sweep.ts';
 import { importJob } from './batching/import-job.ts';
+import type { IntervalJob } from './batching/interval-job.ts';
 import { QUEUE_LIMITS } from './batching/queue-space.ts';
 import { RenewalJob } from './batching/renewal-job.ts';
 import { type Config, originAt } from './config.ts';
@@ -25,7 +26,7 @@ import { VERSION } from './version.ts';
 
 export interface Service {
   readonly url: string;
-  /** URL of the metrics if they have their own port, else null. */
+  /** The URL of the metrics if they are served on their own port; otherwise null. */
   readonly metricsUrl: string | null;
   readonly stores: Stores;
   /** Every route that is served, in the form `GET /healthz`. */
@@ -39,7 +40,7 @@ export interface ServiceOptions {
   readonly log?: DestinationStream;
   /** Replaces the machine's clock, in milliseconds since 1970; for tests. */
   readonly wall?: () => number;
-  /** Replace some of `SERVER_LIMITS`; for tests. */
+  /** Override some of `SERVER_LIMITS`; for tests. */
   readonly limits?: Partial<ServerLimits>;
 }
 
@@ -51,22 +52,16 @@ export async function startService(
   const logger = pino({ level: config.logLevel }, log);
   // The store starts its writer thread while the other modules load.
   const [stores, { buildServer }, { createConsole }] = await Promise.all([
-    openStores(config.database, wall),
+    openStores(config.database, config.testClock, wall),
     import('./http/server.ts'),
     import('./console/console.ts'),
   ]);
-  const { ledger, keys } = stores;
+  const { ledger, keys, testClock } = stores;
   const commit = new GroupCommit(ledger, QUEUE_LIMITS, (fault) => logStoreHealth(logger, fault));
   const failing = (what: string) => (error: unknown) =>
     logger.warn({ err: error }, `${what} failed; retrying every second`);
   const renewalJob = new RenewalJob(ledger, commit, failing('storing due renewals'));
-  const jobs = [
-    renewalJob,
-    idempotencySweep(ledger, config.idempotency, failing('deleting expired idempotency records')),
-    totalsJob(ledger.feed, failing('updating the totals of the console')),
-    summariesJob(stores.summaries, failing('updating the lists of end users')),
-  ];
-  if (stores.imports) jobs.push(importJob(stores.imports, failing('granting the rows of an import')));
+  const jobs = [renewalJob, ...furtherJobs(stores, config, failing)];
   const authenticator = new Authenticator(keys);
   const tracer = tracerOf(config, commit, logger);
   let url = '';
@@ -83,6 +78,7 @@ export async function startService(
   try {
     const server = await buildServer({
       ledger,
+      testClock,
       commit,
       renewalJob,
       authenticator,
@@ -126,6 +122,20 @@ export async function startService(
   }
 }
 
+function furtherJobs(
+  { ledger, summaries, imports }: Stores,
+  { idempotency }: Config,
+  failing: (what: string) => (error: unknown) => void,
+): readonly IntervalJob[] {
+  const jobs = [
+    idempotencySweep(ledger, idempotency, failing('deleting expired idempotency records')),
+    totalsJob(ledger.feed, failing('updating the totals of the console')),
+    summariesJob(summaries, failing('updating the lists of end users')),
+  ];
+  if (imports) jobs.push(importJob(imports, failing('granting the rows of an import')));
+  return jobs;
+}
+
 function logStoreHealth(logger: Logger, fault: StoreFault | null): void {
   if (fault === null) logger.info('writes are succeeding again');
   else if (fault.code !== 'Internal') logger.error({ err: fault, fault: fault.code }, 'writes are failing');
@@ -150,7 +160,7 @@ async function startMetricsServer(
   return server;
 }
 
-/** Null if tracing is off; requests then do no work for it. */
+/** Null if tracing is off, so that requests do no work for tracing. */
 function tracerOf({ tracing = null }: Config, commit: GroupCommit, logger: Logger): Tracer | null {
   if (tracing === null) return null;
   const resource = { ...tracing.resource, 'service.version': VERSION, 'process.pid': process.pid };

@@ -1,4 +1,3 @@
-// The version of Scrip. It must equal the version in package.json, which the published package does not read at run
-// time; a test compares the two.
+// The version of Scrip. The program does not read package.json, so a test checks that the two versions match.
 
 export const VERSION = '0.1.0';

@@ -1,5 +1,5 @@
-// A folder that all test files of one `npm test` run share. A test file that runs on its own
-// has no such folder and creates what it needs.
+// A folder that is shared by all test files of one `npm test` run. A test file that runs on its own has no such folder
+// and creates what it needs.
 
 /** The environment variable with the path of the folder; `npm test` sets it. */
 export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';
@@ -7,8 +7,8 @@ export const RUN_FOLDER_VARIABLE = 'SCRIP_TEST_RUN_FOLDER';
 export const RUN_FOLDER: string | undefined = process.env[RUN_FOLDER_VARIABLE];
 
 /**
- * The environment of processes that a test starts: the variables that they need, and the compile cache of Node.js.
- * Without the cache, each start of Scrip spends a quarter of a second compiling modules.
+ * Returns the environment for the processes that a test starts: the variables that they need, and the folder of the
+ * Node.js compile cache. Without the cache, each start of Scrip spends a quarter of a second compiling modules.
  */
 export function startingEnvironment(): Record<string, string> {
   const names = ['PATH', 'TMPDIR', 'SystemRoot', 'NODE_COMPILE_CACHE'];

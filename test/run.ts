@@ -15,7 +15,7 @@ const ROOT = join(import.meta.dirname, '..');
 const TESTS = ['test/**/*.test.ts', 'src/**/*.test.ts'];
 /** How many seconds each file took in its last run on this machine. */
 const SECONDS_FILE = join(ROOT, 'node_modules/.cache/scrip/test-seconds.json');
-/** One more than the number of cores of a small machine, because test files sometimes wait. */
+/** One more than the number of cores of a small machine, because test files are sometimes idle. */
 const FILES_AT_ONCE = 3;
 /** The timeout of a test or suite that does not set its own. The slowest takes 74 s. */
 const TEST_MS_MAX = 240_000;

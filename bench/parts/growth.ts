@@ -14,7 +14,7 @@ const BESIDE = [
   workloads.SHORT_HISTORY,
   workloads.LONG_HISTORY,
 ];
-/** The first workload of each row is the baseline for the others. */
+/** In each row, the first workload is the baseline for the other workloads. */
 const SHAPES = [
   [workloads.SUBTRACT_SMALL, workloads.HOT_USER, workloads.SUBTRACT_KEYED, workloads.MIX],
   [

@@ -1,4 +1,4 @@
-// Measures the latency of a subtraction when requests are due at a fixed rate, whatever the server does.
+// Measures the latency of a subtraction when requests are due at a fixed rate, however fast the server responds.
 
 import { closedLoop } from '../closed-loop.ts';
 import { inTurnAtRate } from '../in-turn.ts';
@@ -9,7 +9,10 @@ import { type Part, WARM_UP_SECONDS } from './part.ts';
 
 const CONNECTIONS = 64;
 const RATES = [1_000, 2_000, 5_000, 10_000, 20_000];
-/** Maximum share of the closed-loop throughput. At higher rates the queue grows with the length of the test. */
+/**
+ * The maximum rate, as a share of the closed-loop throughput. At higher rates, the queue would grow with the length of
+ * the test.
+ */
 const SHARE_MAX = 0.8;
 
 export const latency: Part = {

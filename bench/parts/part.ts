@@ -6,7 +6,7 @@ import type { Subjects } from '../subjects.ts';
 export interface PartSettings {
   readonly rounds: number;
   readonly seconds: number;
-  /** Null for the part's own number of connections. */
+  /** Null for the default of the part. */
   readonly connections: number | null;
 }
 

@@ -1,5 +1,5 @@
 // A million cycles are due to renew at the same instant while other requests continue. Measures how fast the renewals
-// are stored, how much slower the requests become, and whether balances are correct before the renewal of an end user
+// are stored, how much slower the requests become, and whether an end user's balance is correct even before the renewal
 // is stored.
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ const RATE = 5_000;
 const CONNECTIONS = 256;
 const ALONE_SECONDS = 8;
 const BESIDE_SECONDS = 10;
-/** The approximate time that seeding takes. If it is faster, the test waits. */
+/** The approximate time that seeding takes. If seeding is faster, the test waits until the renewals are due. */
 const SEEDING_SECONDS = 45;
 const READY_SECONDS = 2 * ALONE_SECONDS;
 const PROBE_MS = 100;
@@ -36,7 +36,8 @@ export const renewals: Part = {
     const storm = watchStorm(subject, dueAt);
     const beside = await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: BESIDE_SECONDS });
     const { seconds, probes, wrong } = await storm;
-    // If seeding took so long that the renewals were already due, measure the time without renewals after the storm.
+    // If seeding took too long to measure the load without renewals before they were due, measure it after the
+    // renewals.
     const quiet = alone ?? (await openLoop(subject, SUBTRACT_SMALL, { ...load, seconds: ALONE_SECONDS }));
     const figures: Figure[] = [
       { name: 'renewals stored', value: RENEWING.users / seconds, unit: 'per second' },
@@ -61,8 +62,8 @@ function latencies(when: string, { p50, p99, p999, failures }: Answered): Figure
 }
 
 /**
- * Reads the balances of the end users that are renewed last until all renewals are stored. Renewals of the same instant
- * are stored in the order of the end users' IDs.
+ * Until all renewals are stored, reads balances of the end users whose renewals are stored last. Renewals that are due
+ * at the same instant are stored in the order of the end users' IDs.
  */
 async function watchStorm(subject: Subject, dueAt: number) {
   const last = lastEndUsers();

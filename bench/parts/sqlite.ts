@@ -1,4 +1,4 @@
-// Compares the embedded store with the echo: writes, reads, and subtractions for a whole minute.
+// Compares Scrip on SQLite with the echo server: additions, balances, and a minute of subtractions.
 
 import { diskSpeed } from '../disk-speed.ts';
 import { inTurn } from '../in-turn.ts';
@@ -28,7 +28,7 @@ const calls: Part = {
   },
 };
 
-/** Measures the echo before and after Scrip, since the speed of the machine may change within a minute. */
+/** Measures the echo server before and after Scrip, since the speed of the machine may change within a minute. */
 const sustainedAt = (connections: number): Part => ({
   name: `sustained-${connections}`,
   title: `Subtractions over 100,000 end users for a minute, ${connections} connections`,

@@ -12,10 +12,10 @@ const scrip = new Scrip({ baseUrl: SCRIP_URL, apiKey: SCRIP_KEY });
 const CREDITS_PER_TOKEN = 2;
 const TOKENS_MAX = 50;
 const CREDITS_MAX = TOKENS_MAX * CREDITS_PER_TOKEN;
-/** Longer than an answer and a restart take. */
+/** Longer than an answer and a restart together. */
 const HOLD_SECONDS = 3600;
 
-/** Stored in your own database: the holds of unfinished answers, and the number of tokens delivered of each answer. */
+/** Your own database stores the holds of unfinished answers, and how many tokens of each answer were delivered. */
 const db = new DatabaseSync(JOBS);
 db.exec('CREATE TABLE IF NOT EXISTS jobs (hold_id TEXT PRIMARY KEY, user TEXT, tokens INTEGER)');
 const begin = db.prepare('INSERT INTO jobs VALUES (?, ?, 0)');
@@ -31,7 +31,7 @@ async function* askModel(question: string): AsyncGenerator<string> {
   }
 }
 
-/** Streams an answer to the user and returns its cost. If this throws, the hold is released: the answer is free. */
+/** Streams an answer to the user and returns its cost. If this function throws, the hold is released. */
 async function writeAnswer(user: string, question: string, { hold_id }: Hold): Promise<number> {
   begin.run(hold_id, user);
   let tokens = 0;

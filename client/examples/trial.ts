@@ -12,7 +12,7 @@ const CREDITS_PER_IMAGE = 40;
 async function signUp(): Promise<string> {
   // Any UUID works. Store it with the user in your own database.
   const user = crypto.randomUUID();
-  // The idempotency key prevents a second trial if signing up is retried after an error.
+  // The idempotency key prevents a second trial if the sign-up is retried after an error.
   await scrip.add({ end_user_id: user, ...TRIAL }, { idempotencyKey: 'trial' });
   return user;
 }

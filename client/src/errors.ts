@@ -1,5 +1,5 @@
-// One class per error of the service or the connection. An unknown error from a newer service is a plain ScripError.
-// Errors never contain the API key.
+// The client has one class for each error of the service or the connection. An unknown error from a newer service is a
+// plain ScripError. Errors never contain the API key.
 
 import type { Cycle, ErrorName, Problem } from './generated.ts';
 
@@ -9,10 +9,10 @@ export interface ErrorFacts {
   /** The name of the error. */
   readonly error: string;
   readonly title: string;
-  /** Describes this occurrence. */
+  /** Describes this occurrence of the error. */
   readonly detail: string;
   readonly problem?: Problem;
-  /** Set for writes: calling again with this key applies the write at most once. */
+  /** Set for writes. If you call again with this key, the write is applied only once. */
   readonly idempotencyKey?: string;
   /** From the `Retry-After` header. */
   readonly retryAfterMs?: number;
@@ -25,13 +25,13 @@ export class ScripError extends Error {
   /** The name of the error, such as `InsufficientFunds`. */
   readonly error: string;
   readonly title: string;
-  /** Describes this occurrence. */
+  /** Describes this occurrence of the error. */
   readonly detail: string;
   /** Identifies the request in the log of the service; undefined if the response is not from Scrip. */
   readonly requestId: string | undefined;
   /** The problem document of the response; undefined if the response is not from Scrip. */
   readonly problem: Problem | undefined;
-  /** Set for writes: calling again with this key applies the write at most once. */
+  /** Set for writes. If you call again with this key, the write is applied only once. */
   readonly idempotencyKey: string | undefined;
   /** From the `Retry-After` header; undefined if there is no such header. */
   readonly retryAfterMs: number | undefined;
@@ -53,7 +53,7 @@ export class ScripError extends Error {
 
 /**
  * The balance does not cover the subtraction or the hold, or the hold and the balance together do not cover the
- * capture. Nothing was changed. A hold that was to be captured stays open.
+ * capture. Nothing was changed. If a capture failed, its hold stays open.
  */
 export class InsufficientFunds extends ScripError {
   readonly requested: number;
@@ -69,7 +69,7 @@ export class InsufficientFunds extends ScripError {
   }
 }
 
-/** The end user already has an active cycle: `cycle`. Nothing was changed. */
+/** The end user already has an active cycle, which is in `cycle`. Nothing was changed. */
 export class CycleAlreadyActive extends ScripError {
   readonly cycle: Cycle;
 
@@ -79,7 +79,7 @@ export class CycleAlreadyActive extends ScripError {
   }
 }
 
-/** The balance would exceed 2^53−1 credits; `available` is how many credits can still be added. Nothing was added. */
+/** The balance would exceed 2^53−1 credits; `available` credits can still be added. Nothing was added. */
 export class BalanceTooLarge extends ScripError {
   readonly requested: number;
   readonly available: number;
@@ -122,7 +122,7 @@ export class CycleNotFound extends ScripError {}
 export class HoldNotFound extends ScripError {}
 /** The end user has 1,000 open holds, the maximum. Nothing was held. */
 export class TooManyHolds extends ScripError {}
-/** The end user has no such transaction. */
+/** The end user has no transaction with this id. */
 export class TransactionNotFound extends ScripError {}
 /** The transaction did not spend credits: only subtractions and captures can be refunded. */
 export class NotRefundable extends ScripError {}
@@ -138,9 +138,12 @@ export class TooManyRequests extends ScripError {}
 export class Overloaded extends ScripError {}
 /** The store of the service is unavailable. Nothing was changed. */
 export class StoreUnavailable extends ScripError {}
-/** The write may or may not have been applied. Calling again with `idempotencyKey` applies it once in either case. */
+/**
+ * The write may or may not have been applied. In either case, if you call again with `idempotencyKey`, the write is
+ * applied only once.
+ */
 export class OutcomeUnknown extends ScripError {}
-/** The service failed. Search its log for `requestId` to find the reason. */
+/** The service failed. To find the reason, search the log of the service for `requestId`. */
 export class Internal extends ScripError {}
 export class BadRequest extends ScripError {}
 export class ExpectationFailed extends ScripError {}
@@ -157,8 +160,8 @@ export class ConnectionFailed extends ScripError {}
 /** No complete response arrived within `timeoutMs`. A write may or may not have been applied. */
 export class TimedOut extends ScripError {}
 /**
- * The response is not from Scrip, but for example a proxy's error page or a redirect. A write may or may not have been
- * applied.
+ * The response is not from Scrip: for example, it is a proxy's error page or a redirect. A write may or may not have
+ * been applied.
  */
 export class UnexpectedAnswer extends ScripError {}
 
@@ -204,7 +207,9 @@ export const ERROR_CLASSES: Readonly<Record<KnownErrorName, ErrorClass>> = {
   UnsupportedMediaType,
 };
 
-/** Members of the problem document that a class needs. If one is missing, the error is a plain ScripError. */
+/**
+ * The members of the problem document that a class needs. If such a member is missing, the error is a plain ScripError.
+ */
 const REQUIRED_MEMBERS: ReadonlyMap<string, readonly (keyof Problem)[]> = new Map([
   ['BalanceTooLarge', ['requested', 'available']],
   ['CycleAlreadyActive', ['cycle']],

@@ -1,5 +1,5 @@
-// Sends a call with a timeout per attempt, parses the response, and retries if a retry may help. A write has the same
-// idempotency key in every attempt, so that the service applies it only once.
+// Sends a call, parses the response, and retries if the failure may be temporary. All attempts of a write have the same
+// idempotency key, so that Scrip applies the write only once.
 
 import { ConnectionFailed, type ErrorFacts, errorOf, ScripError, TimedOut, UnexpectedAnswer } from './errors.ts';
 import type { Problem } from './generated.ts';
@@ -10,7 +10,7 @@ export interface Connection {
   /** The value of the `Authorization` header. */
   readonly authorization: string;
   readonly fetch: typeof globalThis.fetch;
-  /** The timeout of each attempt, until the response is complete. */
+  /** The timeout of each attempt, including the time to read the response body. */
   readonly timeoutMs: number;
   /** Maximum number of retries. */
   readonly retries: number;
@@ -25,15 +25,15 @@ export interface Call {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** Maximum delay before the first retry. It doubles with each retry; the actual delay is a random 50 to 100 % of it. */
+/** Maximum delay before the first retry; it doubles with each retry. The actual delay is 50 to 100 % of the maximum. */
 const BACKOFF_MS = 200;
 const BACKOFF_MS_MAX = 5_000;
-/** If `Retry-After` is longer than this, the error is thrown instead, since callers should not wait that long. */
+/** If `Retry-After` is longer, the client throws the error instead of retrying, so that its caller need not wait. */
 const RETRY_AFTER_MS_MAX = 30_000;
 /** Spreads the retries of clients that received the same `Retry-After`. */
 const RETRY_AFTER_JITTER_MS = 250;
 
-/** 429 and 503: the service refused the request. 502, 503 and 504: a proxy could not reach the service. */
+/** Scrip sends 429 and 503 for temporary failures. A proxy sends 502, 503 or 504 if it cannot reach Scrip. */
 const STATUSES_TO_RETRY: ReadonlySet<number> = new Set([429, 502, 503, 504]);
 
 /** @throws {ScripError} the error of the last attempt */
@@ -50,7 +50,7 @@ export async function exchange<Result>(connection: Connection, call: Call): Prom
   }
 }
 
-/** @returns null if a retry would not help, or if the required delay is too long */
+/** @returns null if a retry would not help, or if `Retry-After` is too long */
 function retryDelayMs(error: ScripError, attempt: number): number | null {
   const hasNoResponse = error instanceof ConnectionFailed || error instanceof TimedOut;
   if (!hasNoResponse && !STATUSES_TO_RETRY.has(error.status)) return null;
@@ -74,7 +74,7 @@ async function sendOnce(connection: Connection, call: Call): Promise<object> {
     controller.abort();
   }, connection.timeoutMs);
   signal?.addEventListener('abort', stop, { once: true });
-  // Ends the wait even if `fetch` ignores the signal.
+  // Rejects on abort even if a custom `fetch` ignores the signal.
   const stopped = new Promise<never>((_, reject) => {
     controller.signal.addEventListener('abort', () => reject(controller.signal.reason), { once: true });
   });
@@ -118,8 +118,9 @@ function requestOf({ authorization }: Connection, call: Call, signal: AbortSigna
 
 function parseResponse(call: Call, { response: { status, headers }, text }: ReceivedResponse): object {
   const fields = parseJson(text);
-  if (status === 200 && typeof fields?.end_user_id === 'string')
-    return call.method === 'GET' ? fields : { ...fields, transactionId: headers.get('transaction-id') };
+  // Every success has `end_user_id`, except that of a test clock call, which has `now`.
+  if (status === 200 && fields !== null && typeof (fields.end_user_id ?? fields.now) === 'string')
+    return call.idempotencyKey === undefined ? fields : { ...fields, transactionId: headers.get('transaction-id') };
   const retryAfterMs = retryAfterOf(headers);
   const retryAfter = retryAfterMs === undefined ? {} : { retryAfterMs };
   if (status >= 400 && typeof fields?.error === 'string') {
@@ -137,7 +138,7 @@ function parseResponse(call: Call, { response: { status, headers }, text }: Rece
   });
 }
 
-function parseJson(text: string): (Partial<Problem> & { end_user_id?: unknown }) | null {
+function parseJson(text: string): (Partial<Problem> & { end_user_id?: unknown; now?: unknown }) | null {
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === 'object' ? value : null;

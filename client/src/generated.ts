@@ -4,20 +4,22 @@
 export interface AddRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
-  /** How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z. */
+  /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day. */
+  readonly validity_months?: number | null;
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface SubtractRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
@@ -26,83 +28,111 @@ export interface RefundRequest {
   readonly end_user_id: string;
   /** The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions. */
   readonly transaction_id: string;
-  /** Credits to refund; if absent, all credits that have not been refunded yet. */
+  /** How many credits to refund; if absent, all credits that have not been refunded yet. */
   readonly amount?: number;
-  /** Credits whose cycle has ended return in a new one-time cycle, which is valid for this many days of 24 hours. If null or absent, they do not return, and are counted in `expired`. */
+  /** If the cycle of refunded credits has ended, they return in a new one-time cycle that is valid for this many days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`. */
   readonly validity_days?: number | null;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface StartCycleRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
-  /** How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z. */
+  /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
   readonly validity_days?: number | null;
-  /** If a cycle is active, stop it and start the new one in one step. Without this, the request is refused with CycleAlreadyActive. */
-  readonly on_active?: 'replace';
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day. */
+  readonly validity_months?: number | null;
+  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  readonly rollover_max?: number;
+  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
+  readonly on_active?: 'replace' | 'at_period_end';
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface StopCycleRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface HoldRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
-  /** The number of seconds until the hold lapses, if it is neither captured nor released. Choose more than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days. */
+  /** The number of seconds until the hold lapses, if it is neither captured nor released. Choose a longer time than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days. */
   readonly expires_in_seconds?: number | null;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface CaptureRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The hold: the `hold_id` that `/hold` returned. */
+  /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
-  /** The cost of the work; if absent, all held credits. If the cost is lower, the rest returns. If it is higher, the difference is taken from the balance, all or nothing. */
+  /** The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the rest returns to the cycles that it came from. If the cost is higher, the difference is taken from the balance, all or nothing. */
   readonly amount?: number;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
 }
 
 export interface ReleaseRequest {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The hold: the `hold_id` that `/hold` returned. */
+  /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
-  /** The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`. */
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
   readonly note?: string | null;
+}
+
+export interface PreviewChangeRequest {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** A whole number of credits. */
+  readonly amount: number;
+  /** How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z. */
+  readonly validity_days?: number | null;
+  /** How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day. */
+  readonly validity_months?: number | null;
+  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  readonly rollover_max?: number;
+  /** What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`. */
+  readonly on_active?: 'replace' | 'at_period_end';
+  /** The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`. */
+  readonly note?: string | null;
+}
+
+export interface MoveTestClockRequest {
+  /** Moves the clock forward by this many days of 24 hours. */
+  readonly advance_days?: number;
+  /** Moves the clock to this instant, which must not be earlier than the current time of the clock. ISO 8601 with a time zone; in a query string, write `+` as `%2B`. */
+  readonly to?: string;
 }
 
 export interface Addition {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
 }
 
 export interface Subtraction {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
 }
 
 export interface Refund {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The refund, as in the list of transactions. */
+  /** The ID of the refund in the list of transactions. */
   readonly transaction_id: string;
   /** Credits that can be spent again. */
   readonly amount: number;
@@ -113,15 +143,20 @@ export interface Refund {
 export interface Cycle {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** Credits, a whole number. */
+  /** A whole number of credits. */
   readonly amount: number;
   /** When the cycle was started, in UTC, but without the suffix `Z` that all other timestamps have. Append `Z` before you parse it: most languages read a timestamp without a zone as local time. */
   readonly created_at: string;
   readonly current_cycle_start: string;
   readonly current_cycle_end: string;
   readonly cycle_type: 'recurring' | 'one-time';
-  /** `canceled` for a stopped cycle, which is not renewed. */
+  /** `canceled` if the cycle was stopped or replaced, and so does not renew. */
   readonly status: 'active' | 'canceled';
+  /** Present only if the validity is in months. */
+  readonly validity_months?: number;
+  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  readonly rollover_max?: number;
+  readonly next_cycle?: NextCycle;
 }
 
 export interface Hold {
@@ -158,9 +193,9 @@ export interface HoldList {
 export interface Capture {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The hold: the `hold_id` that `/hold` returned. */
+  /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
-  /** The capture, as in the list of transactions. Send this ID to `/refund` to refund it. */
+  /** The ID of the capture in the list of transactions. To refund the capture, send this ID to `/refund`. */
   readonly transaction_id: string;
   /** The credits that were spent. */
   readonly amount: number;
@@ -174,7 +209,7 @@ export interface Capture {
 export interface Release {
   /** The end user: a UUID that you choose. */
   readonly end_user_id: string;
-  /** The hold: the `hold_id` that `/hold` returned. */
+  /** The `hold_id` that `/hold` returned. */
   readonly hold_id: string;
   /** The credits that were held. */
   readonly amount: number;
@@ -188,13 +223,44 @@ export interface Release {
 export interface CycleEntry {
   readonly cycle_start: string;
   readonly cycle_end: string;
-  /** The credits that can be spent. Held credits are not counted. */
+  /** The credits of the cycle that can be spent, without held credits. */
   readonly amount: number;
-  /** The credits that the cycle started with. */
+  /** The credits that the period started with, including those that rolled over. */
   readonly starting_amount: number;
-  /** `canceled` for a stopped cycle, which is not renewed. */
+  /** `canceled` if the cycle was stopped or replaced, and so does not renew. */
   readonly status: 'active' | 'canceled';
   readonly cycle_type: 'recurring' | 'one-time';
+  /** Present only if the validity is in months. */
+  readonly validity_months?: number;
+  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  readonly rollover_max?: number;
+  readonly next_cycle?: NextCycle;
+}
+
+export interface NextCycle {
+  /** The end of the current period. */
+  readonly starts_at: string;
+  /** A whole number of credits. */
+  readonly amount: number;
+  readonly validity_days?: number;
+  readonly validity_months?: number;
+  /** The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none. */
+  readonly rollover_max?: number;
+}
+
+export interface Preview {
+  /** The end user: a UUID that you choose. */
+  readonly end_user_id: string;
+  /** When the new cycle would start. */
+  readonly starts_at: string;
+  /** The balance right after the `/start-cycle` request. */
+  readonly active_balance: number;
+  /** The balance when the new cycle starts, if nothing is written until then. */
+  readonly active_balance_at_start: number;
+  /** Credits of the current period that expire unused when the new cycle starts. */
+  readonly expiring: number;
+  /** The cycles right after the `/start-cycle` request, oldest first, without those that have ended. */
+  readonly active_balance_by_cycle: readonly CycleEntry[];
 }
 
 export interface Balance {
@@ -202,9 +268,9 @@ export interface Balance {
   readonly end_user_id: string;
   /** Every cycle that has not ended, oldest first. */
   readonly active_balance_by_cycle: readonly CycleEntry[];
-  /** The sum of all cycles. */
+  /** The sum of the `amount` of all cycles. */
   readonly active_balance: number;
-  /** Held credits, which cannot be spent; absent if there are none. */
+  /** Held credits, which only a capture can spend; absent if there are none. */
   readonly held?: number;
 }
 
@@ -212,7 +278,7 @@ export interface BalancePoint {
   readonly at: string;
   /** The credits that can be spent at this instant. */
   readonly active_balance: number;
-  /** Held credits, which cannot be spent; absent if there are none. */
+  /** Held credits, which only a capture can spend; absent if there are none. */
   readonly held?: number;
 }
 
@@ -224,16 +290,16 @@ export interface BalanceHistory {
 }
 
 export interface TouchedCycle {
-  /** The transaction that started the cycle: an addition, a cycle start or a refund. */
+  /** The transaction that started the cycle: an addition, a cycle start, the start of a scheduled plan, or a refund. */
   readonly cycle_id: string;
   /** The number of the period, counted from 0; always 0 for a one-time cycle. */
   readonly period: number;
   /** Credits that were added to the cycle (positive) or spent from it (negative). */
   readonly amount: number;
-  /** Change of the held credits of the cycle; absent if there is none. */
+  /** The change in the held credits of the cycle; absent if they did not change. */
   readonly held?: number;
   readonly cycle_type?: 'recurring' | 'one-time';
-  /** The credits that the cycle started with. */
+  /** The amount of the plan: the credits that the period started with, not including those that rolled over. */
   readonly starting_amount?: number;
   readonly cycle_start?: string;
   readonly cycle_end?: string;
@@ -242,24 +308,24 @@ export interface TouchedCycle {
 export interface Transaction {
   /** The transaction IDs of an end user sort in order of creation. */
   readonly transaction_id: string;
-  /** Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures. */
+  /** Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; otherwise 0. */
   readonly amount: number;
   readonly created_at: string;
   /** When the transaction stops affecting the balance. */
   readonly expire_at: string;
-  /** With `details`: the call that made the transaction, or `renew` or `lapse` if time caused it. */
-  readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
+  /** With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. If time caused the transaction: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`. */
+  readonly kind?: 'add' | 'subtract' | 'refund' | 'start-cycle' | 'renew' | 'schedule-plan' | 'change-plan' | 'stop-cycle' | 'hold' | 'capture' | 'release' | 'lapse';
   /** With `details`: the note of the request; null if it had none. */
   readonly note?: string | null;
-  /** With `details`: who made the transaction. `key:` and the number of an API key, `user:` and the ID of a console user, `import:` and the number of an import, or `renewal` or `lapse` if time caused it. */
+  /** With `details`: who made the transaction. This is `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. If time caused the transaction: `renewal`, `change` or `lapse`. */
   readonly actor?: string;
-  /** With `details`: the hold that a capture, a release or a lapse closed, or the transaction that was refunded. */
+  /** With `details`. For a capture, release or lapse: the hold that it closed. For a refund: the transaction that it refunded. For the start of a scheduled plan: the transaction that scheduled it. */
   readonly reference?: string;
   /** With `details`, of a subtraction or capture: the credits that can still be refunded. */
   readonly refundable?: number;
-  /** With `details`: change of the held credits; absent if there is none. */
+  /** With `details`: the change in the held credits; absent if they did not change. */
   readonly held?: number;
-  /** With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle, and if the transactions of a page affected hundreds of cycles. */
+  /** With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them. */
   readonly cycles?: readonly TouchedCycle[];
 }
 
@@ -268,8 +334,13 @@ export interface TransactionList {
   readonly end_user_id: string;
   /** Most recent first. */
   readonly transactions: readonly Transaction[];
-  /** Only with `limit` or `cursor`: the `cursor` of the next page, or null when there are no more transactions. */
+  /** Only with `limit` or `cursor`: the `cursor` for the next page; null if there are no more transactions. */
   readonly next_cursor?: string | null;
+}
+
+export interface TestClock {
+  /** The current time of the ledger. It does not change until you move the test clock. */
+  readonly now: string;
 }
 
 export interface Problem {
@@ -279,7 +350,7 @@ export interface Problem {
   readonly title: string;
   /** The HTTP status. */
   readonly status: number;
-  /** The name of the error, for use in programs. New names may be added. */
+  /** The name of the error, for use in programs. Later versions may add names. */
   readonly error: string;
   /** The name of the error in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less. */
   readonly error_code: string;
@@ -289,7 +360,7 @@ export interface Problem {
   readonly timestamp: string;
   /** The same as `detail`. */
   readonly message: string;
-  /** What happened in this case. */
+  /** What is wrong with this request, or why it failed. */
   readonly detail: string;
   /** `InvalidField`: each field that is missing, unknown or invalid. */
   readonly errors?: readonly { readonly path: string; readonly message: string }[];
@@ -318,6 +389,7 @@ export type ErrorName =
   | 'Internal'
   | 'InvalidField'
   | 'InvalidJson'
+  | 'NotFound'
   | 'NotRefundable'
   | 'OutcomeUnknown'
   | 'Overloaded'

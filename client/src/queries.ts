@@ -1,5 +1,5 @@
-// The parameters of the calls that read, and the types of listed transactions. An instant is a `Date`, or ISO 8601 text
-// with a zone.
+// The parameters of the read calls, and the types of listed transactions. An instant is a `Date`, or an ISO 8601 string
+// with a time zone.
 
 import type { Transaction, TransactionList } from './generated.ts';
 
@@ -10,7 +10,7 @@ export interface EndUserQuery {
 }
 
 export interface BalanceQuery extends EndUserQuery {
-  /** The balance at this instant, in the past or in the future. Default: now. */
+  /** The instant of the balance, in the past or in the future. Default: now. */
   readonly at?: Instant;
 }
 
@@ -19,11 +19,11 @@ export interface BalanceHistoryQuery extends EndUserQuery {
   readonly from?: Instant;
   /** The end of the history: the last point is at or before this instant. Default: now. */
   readonly to?: Instant;
-  /** The time between two points. A request for more than 1000 points is refused. Default: `day`. */
+  /** The time from one point to the next. Scrip refuses requests for more than 1000 points. Default: `day`. */
   readonly interval?: 'hour' | 'day' | 'month';
 }
 
-/** The call that made a transaction, or `renew` or `lapse` if time caused it. */
+/** What made a transaction: a call such as `add`, or an event that time causes, such as `renew`. */
 export type TransactionKind = NonNullable<Transaction['kind']>;
 
 export interface TransactionsQuery extends EndUserQuery {
@@ -40,26 +40,26 @@ export interface TransactionsQuery extends EndUserQuery {
 }
 
 export interface TransactionPageQuery extends TransactionsQuery {
-  /** 1 to 1000. Without `limit` and `cursor`, all transactions are returned. */
+  /** Transactions per page: 1 to 1000. Without `limit` and `cursor`, the response contains all transactions. */
   readonly limit?: number;
-  /** The `next_cursor` of the previous page. Send the same `kind` and `note` as for that page. */
+  /** The `next_cursor` of the previous page. `kind` and `note` must be the same as for that page. */
   readonly cursor?: string;
 }
 
-/** A transaction as it is listed with `details: true`. */
+/** A listed transaction if the query has `details: true`. */
 export type DetailedTransaction = Transaction & Required<Pick<Transaction, 'kind' | 'note' | 'actor' | 'cycles'>>;
 
-/** A transaction, with its details if the query asks for them. */
+/** A listed transaction, with details if the query has `details: true`. */
 export type ListedTransaction<Query extends TransactionsQuery> = Query extends { readonly details: true }
   ? DetailedTransaction
   : Transaction;
 
-/** `next_cursor` is present if `limit` or `cursor` was given, and null on the last page. */
+/** `next_cursor` is present if the query has `limit` or `cursor`, and null on the last page. */
 export type TransactionPage<Listed extends Transaction = Transaction> = Omit<TransactionList, 'transactions'> & {
   readonly transactions: readonly Listed[];
 };
 
-/** The fields of a query string. */
+/** Converts a query to the fields of a query string. */
 export function queryOf(query: EndUserQuery): Record<string, string> {
   const fields: Record<string, string> = {};
   for (const [name, value] of Object.entries(query)) {

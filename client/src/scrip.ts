@@ -1,5 +1,5 @@
-// The client: one method per API call, and an iterator over all transactions. It uses only features of every JavaScript
-// runtime: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
+// The client: one method per API call, and an iterator over all transactions. It uses only APIs that all JavaScript
+// runtimes have: fetch, AbortController, crypto, URL and timers. exchange.ts sends the calls.
 
 import { UnexpectedAnswer } from './errors.ts';
 import { type Call, type Connection, exchange } from './exchange.ts';
@@ -14,6 +14,8 @@ import type {
   Hold,
   HoldList,
   HoldRequest,
+  Preview,
+  PreviewChangeRequest,
   Refund,
   RefundRequest,
   Release,
@@ -33,6 +35,7 @@ import {
   type TransactionPageQuery,
   type TransactionsQuery,
 } from './queries.ts';
+import { ScripTestClock } from './test-clock.ts';
 
 export * from './errors.ts';
 export type * from './generated.ts';
@@ -48,13 +51,14 @@ export type {
   TransactionPageQuery,
   TransactionsQuery,
 } from './queries.ts';
+export type { ScripTestClock, TestClockMove, TestClockOptions } from './test-clock.ts';
 
 export interface ScripOptions {
   /** A secret: keep it in your backend, never in a browser or an app. */
   readonly apiKey: string;
   /** The URL of Scrip, such as `https://credits.example`. It may include a path. */
   readonly baseUrl: string;
-  /** The timeout of each attempt, until the response is complete: 1 to 2147483647. Default: 10,000. */
+  /** The timeout of each attempt, including the time to read the response body: 1 to 2147483647. Default: 10,000. */
   readonly timeoutMs?: number;
   /** Maximum number of retries per call: 0 to 10. Default: 3. */
   readonly retries?: number;
@@ -63,12 +67,12 @@ export interface ScripOptions {
 }
 
 export interface ReadOptions {
-  /** Aborts the call, which then rejects with the reason of the signal. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal;
 }
 
 export interface WithHoldOptions extends ReadOptions {
-  /** Must be longer than the work can take. */
+  /** The time after which the hold lapses. It must be longer than the work can take. */
   readonly expires_in_seconds?: number;
   /** Recorded with the hold, and with its capture or release. */
   readonly note?: string;
@@ -77,14 +81,14 @@ export interface WithHoldOptions extends ReadOptions {
 export interface WriteOptions extends ReadOptions {
   /**
    * 1 to 255 characters that identify this write. The service applies a write only once, however often it is sent with
-   * this key. Derive the key from the cause of the write, such as a payment ID. By default, each call has a random key.
+   * this key. Derive the key from the cause of the write, such as a payment ID. Default: a random key for each call.
    */
   readonly idempotencyKey?: string;
 }
 
-/** What a write returns: the response, and the transaction that was recorded. */
+/** The response to a write, with the ID of the recorded transaction. */
 export type Written<Response> = Response & {
-  /** From the header `Transaction-Id`; null if nothing was recorded, as when stopping an already stopped cycle. */
+  /** The header `Transaction-Id`; null if nothing was recorded, for example if the cycle was already stopped. */
   readonly transactionId: string | null;
 };
 
@@ -107,6 +111,8 @@ const IDEMPOTENCY_KEY = /^[\x21-\x7e]([\x20-\x7e]{0,253}[\x21-\x7e])?$/;
 export class Scrip {
   // Private, so that logging or inspecting this object does not show the API key.
   readonly #connection: Connection;
+  /** Reads and moves the time of a ledger that was created for tests with `scrip serve --test-clock`. */
+  readonly testClock: ScripTestClock;
 
   /** @throws {TypeError} if an option is invalid; the message never contains the API key */
   constructor({ apiKey, baseUrl, timeoutMs = TIMEOUT_MS, retries = RETRIES, fetch }: ScripOptions) {
@@ -122,9 +128,10 @@ export class Scrip {
       timeoutMs,
       retries,
     };
+    this.testClock = new ScripTestClock(this.#connection);
   }
 
-  /** Adds credits that expire at the end of their validity and do not renew. */
+  /** Adds credits that expire at the end of their validity and are not renewed. */
   add(request: AddRequest, options: WriteOptions = {}): Promise<Written<Addition>> {
     return this.#write('/add', request, options);
   }
@@ -132,7 +139,7 @@ export class Scrip {
   /**
    * Subtracts credits, oldest first, all or nothing.
    *
-   * @throws {InsufficientFunds} if the balance does not cover them
+   * @throws {InsufficientFunds} if the balance does not cover `amount`
    */
   subtract(request: SubtractRequest, options: WriteOptions = {}): Promise<Written<Subtraction>> {
     return this.#write('/subtract', request, options);
@@ -149,16 +156,27 @@ export class Scrip {
   }
 
   /**
-   * Starts a recurring cycle, which renews at the end of each period until it is stopped.
+   * Starts a recurring cycle, which renews at the end of each period until you stop it. If a cycle is active,
+   * `on_active: 'replace'` replaces it now, and `on_active: 'at_period_end'` starts the new cycle when the current
+   * period ends.
    *
-   * @throws {CycleAlreadyActive} if a cycle is active and the request does not have `on_active: 'replace'`
+   * @throws {CycleAlreadyActive} if a cycle is active and the request does not have `on_active`
    */
   startCycle(request: StartCycleRequest, options: WriteOptions = {}): Promise<Written<Cycle>> {
     return this.#write('/start-cycle', request, options);
   }
 
   /**
-   * Stops the current cycle: it does not renew, and its credits stay usable until it ends.
+   * Previews `startCycle`: returns what the request would change now, without changing anything.
+   *
+   * @throws {CycleAlreadyActive} if `startCycle` would be refused
+   */
+  previewChange(request: PreviewChangeRequest, { signal }: ReadOptions = {}): Promise<Preview> {
+    return exchange(this.#connection, { method: 'POST', path: '/preview-change', body: request, signal });
+  }
+
+  /**
+   * Stops the current cycle: the cycle is not renewed, and its credits stay usable until the period ends.
    *
    * @throws {CycleNotFound} if the end user has no cycle to stop
    */
@@ -169,7 +187,7 @@ export class Scrip {
   /**
    * Sets credits aside for work whose cost is not known yet. See also `withHold`.
    *
-   * @throws {InsufficientFunds} if the balance does not cover them
+   * @throws {InsufficientFunds} if the balance does not cover `amount`
    * @throws {TooManyHolds} if the end user has 1,000 open holds
    */
   hold(request: HoldRequest, options: WriteOptions = {}): Promise<Written<Hold>> {
@@ -179,7 +197,7 @@ export class Scrip {
   /**
    * Spends the cost of the work, and closes the hold. The rest of the held credits returns to the balance.
    *
-   * @throws {HoldNotFound} if the hold is closed, or has lapsed
+   * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
    * @throws {InsufficientFunds} if the hold and the balance do not cover `amount`; the hold stays open
    */
   capture(request: CaptureRequest, options: WriteOptions = {}): Promise<Written<Capture>> {
@@ -189,20 +207,20 @@ export class Scrip {
   /**
    * Returns all held credits to the balance, and closes the hold.
    *
-   * @throws {HoldNotFound} if the hold is closed, or has lapsed
+   * @throws {HoldNotFound} if the hold was captured or released, has lapsed, or does not exist
    */
   release(request: ReleaseRequest, options: WriteOptions = {}): Promise<Written<Release>> {
     return this.#write('/release', request, options);
   }
 
   /**
-   * Holds credits while `work` runs, then captures the cost that `work` returns. If the cost is 0, the hold is
-   * released. If `work` throws, the hold is released, and the error of `work` is thrown; if the release fails too, the
-   * hold lapses by itself. If the capture fails, its error is thrown, and the hold stays open until it lapses: you can
-   * capture it again, or capture less.
+   * Holds credits while `work` runs, then captures the cost that `work` returns, or releases the hold if the cost is 0.
+   * If `work` throws, `withHold` releases the hold and throws the same error; if the release fails too, the hold lapses
+   * at its `expires_at`. If the capture fails, `withHold` throws the error of the capture. Until the hold lapses, you
+   * can then retry the capture, or capture fewer credits.
    *
-   * @param amount how many credits to hold; `work` may cost more if the balance covers it
-   * @param options the signal aborts only the call that holds the credits, not the capture
+   * @param amount how many credits to hold; `work` may cost more if the balance covers the difference
+   * @param options the signal aborts only the call that holds the credits, not the capture or the release
    */
   async withHold(
     endUserId: string,
@@ -237,12 +255,12 @@ export class Scrip {
     return this.#read('/get-active-balance', request, options);
   }
 
-  /** Returns the balance at regular instants, in the past and in the future. */
+  /** Returns the balance at regular intervals, in the past and in the future. */
   getBalanceHistory(request: BalanceHistoryQuery, options: ReadOptions = {}): Promise<BalanceHistory> {
     return this.#read('/get-balance-history', request, options);
   }
 
-  /** Returns all transactions, newest first, or a page of them. Use `transactions` if there may be many. */
+  /** Returns all transactions, newest first, or one page. If there may be many, use `transactions` instead. */
   getAllUserTransactions<Query extends TransactionPageQuery>(
     request: Query,
     options: ReadOptions = {},
@@ -250,7 +268,7 @@ export class Scrip {
     return this.#read('/get-all-user-transactions', request, options);
   }
 
-  /** Iterates over all transactions, newest first. Pages are requested as they are needed. */
+  /** Iterates over all transactions, newest first, and requests each page when it is needed. */
   async *transactions<Query extends TransactionsQuery>(
     query: Query,
     { pageSize = PAGE_TRANSACTIONS, signal }: IterationOptions = {},
@@ -283,8 +301,8 @@ export class Scrip {
 }
 
 /**
- * Returns the time at which a cycle was started. A cycle's `created_at` is UTC without a suffix, which `new Date`
- * interprets as local time; all other timestamps end in `Z`.
+ * Returns the `created_at` of a cycle as a `Date`. This field is UTC without a suffix, so `new Date` would read it as
+ * local time. All other timestamps end in `Z`.
  *
  * @param cycle from `startCycle`, `stopCycle` or a `CycleAlreadyActive` error
  */
@@ -292,7 +310,7 @@ export function createdAt({ created_at }: Pick<Cycle, 'created_at'>): Date {
   return new Date(`${created_at}Z`);
 }
 
-/** @throws {UnexpectedAnswer} if the list would end early or never end */
+/** @throws {UnexpectedAnswer} if the page has no valid cursor: the iteration would end early or never end */
 function nextCursorOf({ transactions, next_cursor: next }: TransactionPage, cursor: string | undefined): string | null {
   const isValid = next === null || (typeof next === 'string' && next !== cursor);
   if (isValid && Array.isArray(transactions)) return next;

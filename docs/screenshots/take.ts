@@ -1,5 +1,5 @@
-// Takes the screenshots of the console in this folder: fills a ledger with `scrip demo`, serves it, becomes the owner of the
-// account and captures pages of the console.
+// Takes the screenshots in this folder: fills a ledger with `scrip demo`, serves the ledger, joins the account as its
+// owner, and captures pages of the console.
 //
 //   npm run screenshots
 
@@ -31,7 +31,7 @@ try {
   await rm(temporary, { recursive: true, force: true });
 }
 
-/** @returns an API key of the account, and the path of the link that makes its visitor the owner */
+/** @returns an API key of the account, and the path of the invitation link for its owner */
 async function fillLedger(path: string): Promise<{ key: string; joinPath: string }> {
   const env = { ...process.env, DATABASE_URL: `file:${path}` };
   const { stdout } = await promisify(execFile)(process.execPath, ['src/main.ts', 'demo'], { env });
@@ -56,7 +56,7 @@ async function becomeOwner(browser: Browser, { url }: Scrip, joinPath: string): 
   await visitor.leave();
 }
 
-/** Of the end users that were active last, the one with the most cycles. */
+/** Returns the end user with the most cycles among the most recently active end users. */
 async function endUserToShow(browser: Browser, scrip: Scrip, key: string): Promise<string> {
   const visitor = await ConsoleVisitor.arrive(browser, scrip.url, DESKTOP);
   await visitor.signIn(OWNER);

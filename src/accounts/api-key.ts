@@ -2,9 +2,9 @@
 //
 //   scrip_<scope>_<192 random bits>_<checksum>
 //
-// The random part is 33 base-62 digits. The checksum is 6 digits: the CRC-32 of everything before it. It lets Scrip
-// reject mistyped keys, and secret scanners recognise leaked ones, without a look-up. Only the SHA-256 of a key is
-// stored: with 192 random bits, a slow hash would add nothing.
+// The random part is 33 base-62 digits. The checksum is 6 digits: the CRC-32 of everything before it. With the
+// checksum, Scrip rejects mistyped keys and secret scanners recognize leaked keys, without a look-up. Only the SHA-256
+// of a key is stored: with 192 random bits, a slow hash would add no security.
 
 import { hash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
@@ -60,7 +60,7 @@ function checksum(body: string): string {
 function base62(bytes: Uint8Array, digits: number): string {
   const quotient = Uint8Array.from(bytes);
   let text = '';
-  // Long division, from the last digit to the first: ten times as fast as a BigInt.
+  // Long division, which yields the last digit first. It is ten times as fast as BigInt arithmetic.
   for (let place = 0; place < digits; place++) {
     let remainder = 0;
     for (let index = 0; index < quotient.length; index++) {

@@ -6,7 +6,8 @@ export type Role = 'owner' | 'member';
 export const ROLES: readonly Role[] = ['owner', 'member'];
 
 /**
- * `open`: anyone can sign up. `first`: anyone can, until an account has a member. `closed`: an invitation is needed.
+ * `open`: anyone can sign up. `first`: anyone can sign up until an account has a member. `closed`: only people with an
+ * invitation can sign up.
  */
 export type SignUpPolicy = 'open' | 'first' | 'closed';
 

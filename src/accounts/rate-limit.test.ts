@@ -36,7 +36,7 @@ test('rejected requests do not lower the average rate of a key', () => {
   }
 });
 
-test('a key that was idle for a long time gets one burst, not more', () => {
+test('a key that was idle for a long time is allowed one burst, not more', () => {
   const limit = new RateLimit({ perSecond: 2, burst: 5 });
   assert.equal(allowed(limit, 9, 0), 5);
   assert.equal(allowed(limit, 9, 3_600_000), 5);

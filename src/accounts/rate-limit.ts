@@ -4,9 +4,9 @@
 import assert from 'node:assert/strict';
 
 export interface RateLimitSettings {
-  /** Requests per second and key, on average. */
+  /** Average number of requests per second for each key. */
   readonly perSecond: number;
-  /** Size of the bucket: requests that a key may send at once after a pause. */
+  /** Size of the bucket: the number of requests that a key may send at once after a pause. */
   readonly burst: number;
 }
 
@@ -14,15 +14,15 @@ export interface RateLimitSettings {
 export interface BucketState {
   /** Seconds until the next request is allowed; null if this request was allowed. */
   readonly retryAfterSeconds: number | null;
-  /** Requests that would be allowed now. */
+  /** How many more requests would be allowed now. */
   readonly remaining: number;
   /** Seconds until the bucket is full or, if `remaining` is 0, until one request is allowed again. */
   readonly resetSeconds: number;
 }
 
 /**
- * Maximum number of buckets kept. Beyond it, the oldest buckets are dropped, and their keys start again with a full
- * bucket.
+ * Maximum number of buckets after a sweep. A sweep drops the oldest buckets beyond this number, and their keys start
+ * again with a full bucket.
  */
 export const LIMITED_KEYS_MAX = 10_000;
 
@@ -33,7 +33,7 @@ export class RateLimit {
   readonly settings: RateLimitSettings;
   readonly #intervalMs: number;
   readonly #burstMs: number;
-  /** For each key, when its bucket will be full. */
+  /** For each key, the time at which its bucket will be full. */
   readonly #fullAt = new Map<number, number>();
   #sweepAt = 1_000;
 
@@ -74,7 +74,7 @@ export class RateLimit {
       if (this.#fullAt.size <= LIMITED_KEYS_MAX) break;
       this.#fullAt.delete(oldest);
     }
-    // The next sweep waits until as many keys were added as this sweep visited, so the cost per request is constant.
+    // The next sweep waits until many more keys have been added, so that the amortized cost per request is constant.
     this.#sweepAt = Math.min(Math.max(1_000, 2 * this.#fullAt.size), LIMITED_KEYS_MAX + 1_000);
   }
 }

@@ -10,14 +10,14 @@ function queueOf(...items: [account: number, item: string][]): FairQueue<string>
   return queue;
 }
 
-test('items taken one at a time from a fair queue alternate between accounts, each account in its own order', () => {
+test('if items are taken one at a time, a fair queue alternates between accounts and keeps the items of each account in order', () => {
   const queue = queueOf([1, 'a1'], [1, 'a2'], [1, 'a3'], [2, 'b1'], [3, 'c1'], [2, 'b2']);
   const taken = Array.from({ length: 7 }, () => queue.takeOne());
   assert.deepEqual(taken, ['a1', 'b1', 'c1', 'a2', 'b2', 'a3', undefined]);
   assert.equal(queue.length, 0);
 });
 
-test('accounts that get no item from one call to a fair queue come first in the next call', () => {
+test('if one call takes no items of an account from a fair queue, the next call takes items of this account first', () => {
   const queue = queueOf([1, 'a1'], [2, 'b1'], [3, 'c1'], [1, 'a2']);
   assert.deepEqual(queue.take(2), ['a1', 'b1']);
   assert.equal(queue.length, 2);

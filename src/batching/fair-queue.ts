@@ -2,7 +2,7 @@
 // account gets an equal share of the items taken. With one account it is a plain queue.
 
 export class FairQueue<T> {
-  /** Items by account, the next account first. Accounts without items have no entry. */
+  /** Items by account; the account whose items are taken next comes first. Accounts without items have no entry. */
   readonly #items = new Map<number, T[]>();
   #length = 0;
 
@@ -44,7 +44,8 @@ export class FairQueue<T> {
       if (accounts === 0 || taken.length >= max) return;
       accounts -= 1;
       const portion = own.length <= share ? own : own.splice(0, share);
-      // Move the account to the end of the order, so that accounts that get nothing now come first in the next batch.
+      // Move the account to the end of the order, so that accounts from which this call takes nothing come first in the
+      // next call.
       this.#items.delete(account);
       if (portion !== own) this.#items.set(account, own);
       for (const item of portion) taken.push(item);

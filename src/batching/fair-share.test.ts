@@ -11,7 +11,7 @@ function takeAll(pool: FairShare, account: number): number {
   return taken;
 }
 
-test('the first account of a fair share gets half of the pool, and each further account half of the rest', () => {
+test('the first account gets half of a shared pool, and each further account gets half of the rest', () => {
   const pool = new FairShare(1_000);
   assert.deepEqual(
     [1, 2, 3].map((account) => takeAll(pool, account)),
@@ -20,7 +20,7 @@ test('the first account of a fair share gets half of the pool, and each further 
   assert.equal(pool.total, 875);
 });
 
-test('when accounts repeatedly release and take units of a pool, their shares become equal', () => {
+test('when accounts repeatedly release and take units of a shared pool, their shares become equal', () => {
   const pool = new FairShare(1_000);
   takeAll(pool, 1);
   for (let round = 0; round < 1_000; round++)
@@ -31,7 +31,7 @@ test('when accounts repeatedly release and take units of a pool, their shares be
   assert(Math.abs(pool.heldBy(1) - pool.heldBy(2)) <= 2, `${pool.heldBy(1)} and ${pool.heldBy(2)}`);
 });
 
-test('units of a pool that an account releases are available to other accounts', () => {
+test('units that an account releases to a shared pool are available to other accounts', () => {
   const pool = new FairShare(10);
   assert.equal(pool.hasRoom(1, 6), false);
   pool.take(1, 5);

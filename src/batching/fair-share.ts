@@ -1,6 +1,6 @@
-// A pool that accounts share. Each account may use as much as it leaves free: a single account gets half, two accounts
-// a third each, and there is always room for another account. No account has to give anything back when a new account
-// arrives.
+// A pool that accounts share. Each account may use at most as much of the pool as is left free: a single account gets
+// half, two accounts a third each, and there is always room for another account. No account has to give anything back
+// when a new account arrives.
 
 export class FairShare {
   readonly max: number;

@@ -1,4 +1,4 @@
-// Group commit on a store that the test controls: when batches are formed, and that each command gets its own result.
+// Group commit on a store that the test controls: when group commit forms batches, and which result each command gets.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -28,7 +28,7 @@ test('a lone command is written in the next turn of the event loop', async () =>
   assert.deepEqual(results, [[1, 'accepted']]);
 });
 
-test('commands that arrive in one turn of the event loop share a batch, in their order', async () => {
+test('commands that arrive in the same turn of the event loop share a batch and keep their order', async () => {
   const { store, results, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -68,7 +68,7 @@ test('the next batch begins before the commands of the previous batch are answer
   assert.equal(begunWhenAnswered, 2);
 });
 
-test('while a decided batch is not durable, a second batch of at least the same size begins, but no third batch', async () => {
+test('while a batch is decided but not durable, a second batch of at least the same size begins, but no third batch', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2]) submit(amount);
   await nextTurn();
@@ -89,7 +89,7 @@ test('while a decided batch is not durable, a second batch of at least the same 
   assert.deepEqual(store.sizes(), [2, 2, 3]);
 });
 
-test('while a decided batch is not durable, commands stay queued until there are as many as in that batch', async () => {
+test('while a batch is decided but not durable, commands stay queued until there are as many as in that batch', async () => {
   const { store, submit } = begin();
   for (const amount of [1, 2, 3]) submit(amount);
   await nextTurn();
@@ -154,7 +154,7 @@ test('due end users are settled after all queued requests', async () => {
   assert.deepEqual(amountsOf(store.batch(1)), [...upTo(600).slice(512), 'settle', 'settle']);
 });
 
-test('due end users are settled in growing batches while there are no requests, and a few at a time in each batch with requests', async () => {
+test('due end users are settled in growing batches while there are no requests, but only a few of them in each batch with requests', async () => {
   const { store, submit, settle } = begin();
   for (let user = 0; user < 4_000; user++) settle(`user ${user}`);
   const sizes: number[] = [];
@@ -187,7 +187,7 @@ test('only the refused command of a batch gets the refusal, and the other comman
 });
 
 for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies FaultCode[]) {
-  test(`if a batch fails with ${code}, all commands of that batch get the fault, and the commands of the next batch do not`, async () => {
+  test(`if a batch fails with ${code}, all commands of that batch get the fault, but no command of the next batch does`, async () => {
     const { store, commit, results, submit } = begin();
     for (const amount of [1, 2]) submit(amount);
     await nextTurn();
@@ -207,7 +207,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] satisfies 
   });
 }
 
-test('store faults are reported when they begin, when the code changes and when they end, and not in between', async () => {
+test('a store fault is reported when it begins, when its code changes and when it ends, but not for each failed batch', async () => {
   const store = new StalledStore();
   const heard: (FaultCode | null)[] = [];
   const commit = new GroupCommit(ledgerStoreOf(store), undefined, (trouble) => heard.push(trouble?.code ?? null));
@@ -236,7 +236,7 @@ test('an unexpected error of a store becomes an Internal fault with the message 
   assert.match((fault as unknown as StoreFault).message, /x is not a function/);
 });
 
-test('a command that the store postpones is sent again and answered once, and other commands of its batch do not wait for it', async () => {
+test('a command that the store postpones is sent to the store again and answered once, and the rest of its batch does not wait', async () => {
   const { store, commit, results, submit, settle } = begin();
   for (const amount of [1, 2]) submit(amount);
   settle('a');
@@ -343,7 +343,7 @@ test('each batch is reported with its number of commands and its duration in sec
   assert.equal(commit.counts.batches, 2);
 });
 
-test('a tracer gets each batch before its commands are answered, and null after that', async (t) => {
+test('a tracer gets each batch before the commands of the batch are answered, and null afterwards', async (t) => {
   let nowMs = 5_000;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, results, submit } = begin();

@@ -5,8 +5,8 @@
 //      └── no room: Overloaded   └── too much is due for one batch: queued again
 //
 // The store defines the number of lanes. All commands of an end user go through one lane, in order. A lane begins the
-// next batch once the previous one is decided, possibly before the previous one is durable. Within a lane, each account
-// gets an equal share of every batch.
+// next batch as soon as the commands of the previous batch are decided, possibly before the previous batch is durable.
+// Within a lane, each account gets an equal share of every batch.
 
 import assert from 'node:assert/strict';
 import type { Accepted, Command, Outcome, WriteCommand } from '../ledger/command.ts';
@@ -47,15 +47,15 @@ export interface Requester {
 export const BATCH_COMMANDS_MAX = 512;
 
 /**
- * With fewer commands in the queue, throughput is limited by the clients and not by the store, so it is not measured.
+ * With fewer commands in the queue, the clients limit the throughput, not the store, so the throughput is not measured.
  */
 const ESTIMATED_QUEUE_MIN = BATCH_COMMANDS_MAX;
 
-/** How many end users a batch with requests settles: less than a millisecond of work. */
+/** Maximum number of end users that a batch with requests settles: less than a millisecond of work. */
 const SETTLED_BESIDE_REQUESTS_MAX = 24;
 /**
- * Factor by which the number of settled end users grows with each batch without requests. The growth is slow, so that a
- * request that arrives meanwhile does not wait for a long batch.
+ * Factor by which this maximum grows with each batch without requests. The maximum grows gradually, so that a request
+ * that arrives meanwhile does not wait for a long batch.
  */
 const SETTLED_GROWTH = 2;
 
@@ -72,7 +72,7 @@ interface Lane {
   readonly requests: FairQueue<Entry>;
   /** The `settle` commands of the renewal job. */
   readonly settlements: Entry[];
-  /** Maximum number of settlements in a batch: low with requests, growing while there are none. */
+  /** Maximum number of settlements in a batch: low while there are requests, and growing while there are none. */
   settledMax: number;
   /** Batches being written. */
   batches: number;
@@ -101,7 +101,7 @@ export class GroupCommit {
   readonly throughput = new ThroughputEstimate();
   /** Called with the size of each batch and its duration, from the first load to stable storage. */
   onBatch: ((commands: number, seconds: number) => void) | null = null;
-  /** Called with each accepted write, but not for renewals and replays. */
+  /** Called with each accepted write, except renewals and replays. */
   onAccepted: ((command: WriteCommand, accepted: Accepted) => void) | null = null;
   /** Called with each batch before its commands are answered, and with null afterwards. */
   onAnswering: ((batch: TracedBatch | null) => void) | null = null;
@@ -118,7 +118,7 @@ export class GroupCommit {
   readonly #whenEmpty: (() => void)[] = [];
 
   /**
-   * @param onHealth called when a batch fails with another code than the batch before, and with null when a batch
+   * @param onHealth called when a batch fails with a different code than the previous batch, and with null when a batch
    * succeeds again
    */
   constructor(
@@ -144,7 +144,7 @@ export class GroupCommit {
   }
 
   /**
-   * Calls `answer` exactly once: with the outcome once the command is durable or refused, else with the error.
+   * Calls `answer` exactly once: with the outcome once the command is durable or refused, otherwise with the error.
    *
    * @param requester null if the command must run even if the client disconnects
    */
@@ -158,12 +158,12 @@ export class GroupCommit {
     const lane = this.#lanes[this.#store.lanes.of(command)] as Lane;
     enqueue(lane, { command, answer, requester });
     if (this.#isScheduled || !this.#isReady(lane)) return;
-    // Begin after the current turn of the event loop, so that all requests that arrive in it share a batch.
+    // Begin after the current turn of the event loop, so that all requests that arrive in this turn share a batch.
     this.#isScheduled = true;
     setImmediate(() => {
       this.#isScheduled = false;
       this.#writeBatches();
-      // All queued commands may have been canceled.
+      // If all queued commands were canceled, no batch was begun that would resolve `drained`.
       this.#resolveIfEmpty();
     });
   }
@@ -185,8 +185,8 @@ export class GroupCommit {
   }
 
   /**
-   * Whether the lane can begin its next batch. If the previous batch is not durable yet, the next one must be at least
-   * as large: spreading the commands over more batches would cost more than it saves.
+   * Whether the lane can begin its next batch now. If the previous batch is not durable yet, the next one must be at
+   * least as large: more and smaller batches would cost more than they save.
    */
   #isReady({ requests, settlements, batches, last }: Lane): boolean {
     const queued = requests.length + settlements.length;
@@ -261,8 +261,8 @@ export class GroupCommit {
   }
 
   /**
-   * Takes the commands of the next batch, requests first. Requests of disconnected clients are canceled and replaced by
-   * others.
+   * Takes the commands of the next batch, requests first. Cancels requests of disconnected clients, and takes further
+   * requests instead.
    */
   #take(lane: Lane): Entry[] {
     const { requests, settlements } = lane;

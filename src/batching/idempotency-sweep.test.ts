@@ -33,7 +33,7 @@ test('a sweep of idempotency records continues until there are no more expired r
   assert.deepEqual(calls, [RETENTION, RETENTION, RETENTION]);
 });
 
-test('a sweep of idempotency records makes at most ten deletions, and the next sweep continues', async () => {
+test('a sweep of idempotency records deletes at most ten times, and the next sweep continues', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   await sweep.tick();
   assert.equal(calls.length, 10);
@@ -41,7 +41,7 @@ test('a sweep of idempotency records makes at most ten deletions, and the next s
   assert.equal(calls.length, 16);
 });
 
-test('stopping a sweep of idempotency records waits for the running deletion and begins no other', async () => {
+test('stopping a sweep of idempotency records waits for the running deletion and starts no other deletion', async () => {
   const { calls, sweep } = begin(...Array<boolean>(15).fill(true));
   const round = sweep.tick();
   await sweep.stop();

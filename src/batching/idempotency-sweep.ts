@@ -4,12 +4,12 @@ import type { IdempotencyRetention, LedgerStore } from '../store/ledger-store.ts
 import { IntervalJob } from './interval-job.ts';
 
 /**
- * Maximum number of steps per tick, so that writes have the store most of the time even when many records expire at
- * once.
+ * Maximum number of steps per tick, so that the store is free for writes most of the time, even when many records
+ * expire at once.
  */
 const STEPS_MAX = 10;
 
-/** @param onTrouble called when a sweep fails and the sweep before it did not */
+/** @param onTrouble called when a sweep fails, unless the previous sweep failed too */
 export function idempotencySweep(
   store: LedgerStore,
   retention: IdempotencyRetention,

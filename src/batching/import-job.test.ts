@@ -1,11 +1,11 @@
-// The job that grants imported rows waits for further batches while an import is running, and stops without delay.
+// The job that grants imported rows: how it waits for further batches of a running import, and how it stops.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { importJob } from './import-job.ts';
 
-/** @param gapMs how long after each batch the next one is queued */
+/** @param gapMs time between a batch and the queuing of the next batch */
 function importOf(batches: number, gapMs: number) {
   const one = {
     granted: 0,

@@ -12,8 +12,8 @@ export class IntervalJob {
 
   /**
    * @param work runs one round; it must end early when `stopping` is aborted
-   * @param onTrouble called when a round fails and the round before it did not, since a store that is down fails every
-   * round
+   * @param onTrouble called when a round fails, unless the previous round failed too, since every round fails while a
+   * store is down
    */
   constructor(work: (stopping: AbortSignal) => Promise<void>, onTrouble: (error: unknown) => void) {
     this.#work = work;
@@ -24,7 +24,7 @@ export class IntervalJob {
     this.#timer = setInterval(() => void this.tick(), TICK_MS);
   }
 
-  /** Stops the timer, and waits for the current round to end. */
+  /** Stops the timer, and waits until the current round has ended. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
     this.#stopping.abort();

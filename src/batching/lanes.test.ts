@@ -1,5 +1,5 @@
-// Group commit on a store with several lanes: all commands of an end user go through one lane, and lanes get equal
-// shares.
+// Group commit on a store with several lanes: all commands of an end user go through one lane, and busy lanes write
+// equally often.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -25,7 +25,7 @@ test('lanes write at the same time, and each lane writes only the commands of it
   assert.deepEqual(store.batches.map(amountsOf), [[1, 3], [2]]);
 });
 
-test('the store limits how many lanes write at the same time, and each lane gets an equal share', async () => {
+test('if the store limits how many lanes write at the same time, busy lanes write equally often', async () => {
   const { store, submit } = begin(3, 1);
   for (const round of [0, 1, 2, 3]) for (const lane of [0, 1, 2]) submit(lane, 10 * lane + round);
   await nextTurn();

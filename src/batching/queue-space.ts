@@ -1,4 +1,4 @@
-// Tracks how many commands and bytes of the write queue are in use. Accounts share both fairly.
+// Tracks how much of the write queue is in use, in commands and in bytes. Each account gets a fair share of both.
 
 import type { Command } from '../ledger/command.ts';
 import { FairShare } from './fair-share.ts';
@@ -15,7 +15,7 @@ export interface QueueLimits {
  */
 export const QUEUE_LIMITS: QueueLimits = { commandsMax: 10_000, bytesMax: 16 * 2 ** 20 };
 
-/** Memory of a queued command without its strings: the object, its fields and its entry in the queue. */
+/** Memory of a queued command without its strings: the object, the fields of the object, and the entry in the queue. */
 const COMMAND_BYTES = 256;
 const CHARACTER_BYTES = 2;
 
@@ -37,7 +37,7 @@ export class QueueSpace {
   hasRoomFor(command: Command): boolean {
     const bytes = bytesOf(command);
     const { account } = command;
-    // The renewal job submits few commands, which may fill the queue completely.
+    // The renewal job submits only a few commands, so these commands may use all of the free space.
     if (command.kind === 'settle') return isLeft(this.#commands, 1) && isLeft(this.#bytes, bytes);
     return this.#commands.hasRoom(account, 1) && this.#bytes.hasRoom(account, bytes);
   }

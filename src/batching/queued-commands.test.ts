@@ -1,4 +1,4 @@
-// Tests of the queue of group commit: bounded in commands and in bytes, and shared fairly among accounts.
+// The queue of group commit: its bounds on commands and bytes, and the fair shares of accounts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -59,7 +59,7 @@ function room({ commit }: ReturnType<typeof begin>, command: Command): number {
 
 const BYTES_MAX = 50_000;
 
-test('the queue is bounded in bytes, so it has room for fewer commands if they are larger', async () => {
+test('the queue is bounded in bytes, so it has room for fewer commands if the commands are larger', async () => {
   const small = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const large = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const smallRoom = room(small, subtraction(1));
@@ -70,7 +70,7 @@ test('the queue is bounded in bytes, so it has room for fewer commands if they a
   assert.deepEqual(large.store.sizes(), [largeRoom], 'the queued commands are written');
 });
 
-test('commands that are being written count towards the bytes of the queue until they are answered, with any result', async () => {
+test('commands that are being written count towards the bytes of the queue until they are answered, whatever the result', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const { store, commit } = tried;
   const all = room(tried, subtraction(1));
@@ -140,7 +140,7 @@ test('accounts with many queued commands get equal shares of the batches, each a
   assert(commit.queued > 0, 'all three accounts always had queued commands');
 });
 
-test('one command each of a thousand accounts is served within two batches, even if another account floods the queue', async () => {
+test('if each of a thousand accounts submits one command, two batches include all of them, even if another account floods the queue', async () => {
   const { store, submitOf } = begin({ commandsMax: 40_000, bytesMax: Infinity });
   submitOf(1, 1);
   await nextTurn();
@@ -155,7 +155,7 @@ test('one command each of a thousand accounts is served within two batches, even
   assert.equal(served.length, 1_000);
 });
 
-test('an account that fills its share of the queue is refused as Overloaded, and other accounts still get room', () => {
+test('if an account fills its share of the queue, its further commands are refused as Overloaded, and other accounts still get room', () => {
   const { commit, results, submitOf } = begin({ commandsMax: 1_000, bytesMax: Infinity });
   const held: number[] = [];
   for (const account of [1, 2, 3, 4]) {
@@ -188,7 +188,7 @@ test('an account can use its whole share again once its commands are answered', 
   }
 });
 
-test('end users of an account that has filled its share of the write queue are still settled', async () => {
+test('the queue accepts commands that settle end users even if their account has filled its share of the queue', async () => {
   const { commit, settle, submit } = begin({ commandsMax: 100, bytesMax: Infinity });
   for (let count = 0; count < 80; count++) submit(1);
   settle(USER);
@@ -220,7 +220,7 @@ test('a command is canceled if its client disconnects before the batch begins, a
   assert.deepEqual(results, expected, 'a command is written if its batch began before the client disconnected');
 });
 
-test('if all clients have disconnected, nothing is written, and draining group commit completes', async () => {
+test('if the clients of all queued commands have disconnected, nothing is written, and draining group commit completes', async () => {
   const { store, commit, results } = begin({ commandsMax: 4, bytesMax: 1_000_000 });
   for (const amount of [1, 2])
     commit.submit(subtraction(amount), (result) => results.push([amount, nameOf(result)]), { isDisconnected: true });
@@ -232,20 +232,23 @@ test('if all clients have disconnected, nothing is written, and draining group c
   assert.deepEqual([store.batches.length, commit.queued], [0, 0]);
 });
 
-/** The size of a subtraction of 1 in the queue: 256 bytes, and 2 for each character of its end user and its actor. */
+/**
+ * The size of a subtraction of 1 in the queue: 256 bytes, plus 2 bytes for each character of the end user and the
+ * actor.
+ */
 const BYTES = 256 + 2 * (USER.length + 'key:1'.length);
 
 for (const [what, command, bytes] of [
   ['a command', subtraction(1), BYTES],
   ['a command with a note', { ...subtraction(1), note: 'for Ada' } as Command, BYTES + 2 * 'for Ada'.length],
 ] as const) {
-  test(`the queue counts ${what} as 256 bytes and the bytes of its texts, and a single account can use half of the bytes`, () => {
+  test(`the queue counts ${what} as 256 bytes plus the bytes of its strings, and a single account can use half of the bytes`, () => {
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes }), command), 2);
     assert.equal(room(begin({ commandsMax: Infinity, bytesMax: 4 * bytes - 1 }), command), 1);
   });
 }
 
-test('commands of an account that are sent to the store again still count towards its share of the bytes', async () => {
+test('commands that are sent to the store again still count towards the bytes of their account', async () => {
   const tried = begin({ commandsMax: Infinity, bytesMax: BYTES_MAX });
   const all = room(tried, subtraction(1));
   await nextTurn();
@@ -256,7 +259,7 @@ test('commands of an account that are sent to the store again still count toward
   assert.equal(room(tried, subtraction(1)), 1, 'the one answered command left room');
 });
 
-test('the renewal job may fill the whole queue, but cannot exceed its limits on commands and bytes', () => {
+test('the renewal job may fill the whole queue, but cannot exceed the limits of the queue on commands and bytes', () => {
   const settleBytes = 256 + 2 * 'a'.length;
   for (const limits of [
     { commandsMax: 2, bytesMax: Infinity },
@@ -282,7 +285,7 @@ test('after batches with requests, the first batch that only settles due end use
   assert.equal(store.batch(5).commands.length, 48);
 });
 
-test('a batch is filled with the next commands if clients of earlier commands have disconnected', async () => {
+test('if clients of queued commands have disconnected, the batch takes further commands instead of theirs', async () => {
   const { store, commit, submit } = begin();
   for (const amount of upTo(10)) commit.submit(subtraction(amount), () => {}, { isDisconnected: true });
   for (const amount of upTo(600)) submit(amount);
@@ -291,7 +294,7 @@ test('a batch is filled with the next commands if clients of earlier commands ha
   assert.equal(commit.queued, 600 - 512);
 });
 
-test('the throughput is estimated while more commands are queued than fit in a batch, and is unknown otherwise', async (t) => {
+test('the throughput is estimated while at least one full batch of commands is queued, and is unknown otherwise', async (t) => {
   let nowMs = 0;
   t.mock.method(performance, 'now', () => nowMs);
   const { store, commit, submit } = begin({ commandsMax: 10_000, bytesMax: Infinity });

@@ -1,4 +1,5 @@
-// The renewal job on a store with due end users: it settles all of them, a bounded number at a time, also after faults.
+// The renewal job on a store with due end users: the job settles all of them, a bounded number at a time, even after
+// faults.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -19,7 +20,7 @@ class DueStore {
   readonly limits: number[] = [];
   readonly settled: string[] = [];
   readonly batchSizes: number[] = [];
-  /** Awaited before each batch; if it throws, the batch fails with that error. */
+  /** Called and awaited before each batch. If it throws, the batch fails with that error. */
   beforeWrite: () => Promise<void> = async () => {};
   beforeLookUp: () => void = () => {};
 
@@ -57,7 +58,7 @@ function begin(store: DueStore, limits?: QueueLimits) {
   return { job, commit, troubles };
 }
 
-/** Starts the job on mock timers. The returned function lets the job tick once. */
+/** Starts the job with mock timers. Returns a function that triggers one tick. */
 function startedIn(test: TestContext, job: RenewalJob): () => Promise<void> {
   test.mock.timers.enable({ apis: ['setInterval'] });
   job.start();
@@ -78,7 +79,7 @@ test('the renewal job settles every due end user once, a bounded number at a tim
   assert(Math.max(...store.batchSizes) <= 512);
 });
 
-test('the renewal job looks up the next end users while one batch is being written, and then waits for it', async () => {
+test('while one batch is being written, the renewal job looks up the next end users, but none beyond them', async () => {
   const store = new DueStore(1_700);
   const { job, commit } = begin(store);
   const release = Promise.withResolvers<void>();
@@ -115,7 +116,7 @@ test('the renewal job looks for due end users every second once it is started', 
   await job.stop();
 });
 
-test('a tick of the renewal job during a round joins that round', async () => {
+test('a tick of the renewal job during a round starts no second round', async () => {
   const store = new DueStore(1);
   const { job } = begin(store);
   const release = Promise.withResolvers<void>();
@@ -146,7 +147,7 @@ test('a failed look-up of due end users is reported, and the next tick tries aga
 });
 
 for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) {
-  test(`when a batch of the renewal job fails with ${code}, this is reported once, and the next tick settles the end users`, async (t) => {
+  test(`when a batch of the renewal job fails with ${code}, the fault is reported once, and the next tick settles the end users`, async (t) => {
     const store = new DueStore(300);
     const { job, troubles } = begin(store);
     const tick = startedIn(t, job);
@@ -162,7 +163,7 @@ for (const code of ['StoreUnavailable', 'OutcomeUnknown', 'Internal'] as const) 
   });
 }
 
-test('a full queue ends the round of the renewal job and is reported once, and the next round tries again', async () => {
+test('if the queue is full, the round of the renewal job ends, the error is reported once, and the next round tries again', async () => {
   const { job, commit, troubles } = begin(new DueStore(3), { commandsMax: 0, bytesMax: 0 });
   await job.tick();
   assert.deepEqual(
@@ -195,7 +196,7 @@ test('stopping the renewal job waits for the batches that are being written and 
   assert.equal(store.limits.length, length, 'the job no longer ticks');
 });
 
-test('the delay of renewals is measured from the last time when nothing was due', async (t) => {
+test('the delay of renewals is measured from the latest look-up that found nothing due', async (t) => {
   let nowMs = 1_000;
   t.mock.method(performance, 'now', () => nowMs);
   const store = new DueStore(3);

@@ -1,13 +1,16 @@
-// Stores due renewals and lapses of holds in the background: finds the end users and submits a `settle` command for
-// each. Group commit writes a few of these commands with each batch of requests, and more while there are no requests.
-// Nothing depends on when this job runs, since every read and write settles its end user first.
+// Stores due renewals and lapses of holds in the background: finds the due end users and submits a `settle` command for
+// each of them. Group commit writes a few of these commands with each batch of requests, and more while there are no
+// requests. Nothing depends on when this job runs, since every read and write first settles its end user.
 
 import { type EndUserKey, endUserText } from '../ledger/command.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
 import { BATCH_COMMANDS_MAX, type GroupCommit } from './group-commit.ts';
 import { IntervalJob } from './interval-job.ts';
 
-/** End users that are submitted together. The next ones are looked up meanwhile, so that the store is never idle. */
+/**
+ * Maximum number of end users that are submitted together. While they are written, the job looks up the next end users,
+ * so that the store is never idle.
+ */
 const END_USERS_MAX = BATCH_COMMANDS_MAX;
 
 interface Submitted {
@@ -20,9 +23,11 @@ const NONE: Submitted = { endUsers: new Set(), written: Promise.resolve() };
 export class RenewalJob {
   /** How many end users this job has settled. */
   settled = 0;
-  /** How many due end users the latest look-up found, up to a bound. */
+  /** How many due end users the latest look-up found; at most `2 * END_USERS_MAX`. */
   due = 0;
-  /** When a look-up last found nothing due, by `performance.now`; at first, when the job was created. */
+  /**
+   * The latest time at which a look-up found nothing due, from `performance.now`; at first, the creation of the job.
+   */
   #caughtUpAtMs = performance.now();
   readonly #store: LedgerStore;
   readonly #commit: GroupCommit;
@@ -32,7 +37,7 @@ export class RenewalJob {
    */
   readonly #rounds: IntervalJob;
 
-  /** @param onTrouble called when a round fails and the round before it did not */
+  /** @param onTrouble called when a round fails, unless the previous round failed too */
   constructor(store: LedgerStore, commit: GroupCommit, onTrouble: (error: unknown) => void) {
     this.#store = store;
     this.#commit = commit;
@@ -40,7 +45,8 @@ export class RenewalJob {
   }
 
   /**
-   * Milliseconds since a look-up last found nothing due. An event can have been due at most one tick longer than this.
+   * Milliseconds since a look-up last found nothing due. No event has been due for longer, apart from the duration of
+   * that look-up.
    */
   lateMs(): number {
     return performance.now() - this.#caughtUpAtMs;
@@ -62,7 +68,7 @@ export class RenewalJob {
   async #settleAll(stopping: AbortSignal): Promise<void> {
     let before = NONE;
     while (!stopping.aborted) {
-      // The end users that are being written may still be found due.
+      // The look-up may still return end users that are being written.
       const due = await this.#store.due(END_USERS_MAX + before.endUsers.size);
       this.due = due.length;
       if (due.length === 0) this.#caughtUpAtMs = performance.now();
@@ -80,7 +86,7 @@ export class RenewalJob {
     const written = Promise.all(users.map((user) => this.#settle(user))).then(() => {
       this.settled += users.length;
     });
-    // A later `await` throws the error. Until then, it must not count as an unhandled rejection.
+    // A later `await` throws the error. Until then, Node.js must not treat the rejection as unhandled.
     written.catch(() => {});
     return { endUsers: new Set(users.map(endUserText)), written };
   }

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ThroughputEstimate, WINDOW_MS } from './throughput-estimate.ts';
 
-/** The estimate after `batches` batches of one size, written one after another from time 0. */
+/** The estimate after `batches` batches of the same size, written one after another from time 0. */
 function estimateOf(batches: number, { size, tookMs }: { size: number; tookMs: number }): ThroughputEstimate {
   const estimate = new ThroughputEstimate();
   for (let batch = 1; batch <= batches; batch++) estimate.note(size, batch * tookMs);
@@ -16,7 +16,7 @@ test('the throughput estimate is unknown until its first window ends', () => {
   assert.equal(estimateOf(4, { size: 512, tookMs: WINDOW_MS / 4 }).perMs, null);
 });
 
-test('the throughput estimate is the number of commands per millisecond of a window', () => {
+test('the throughput estimate is the number of commands per millisecond in a window', () => {
   assert.equal(estimateOf(5, { size: 512, tookMs: WINDOW_MS / 4 }).perMs, (4 * 512) / WINDOW_MS);
   assert.equal(estimateOf(2, { size: 512, tookMs: 1_000 }).perMs, 512 / 1_000);
 });

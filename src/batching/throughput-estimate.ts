@@ -1,9 +1,9 @@
-// Estimates how many commands the store writes per millisecond, and thus how long another command would be queued. The
-// estimate is null while the queue is short.
+// Estimates how many commands the store writes per millisecond, from which follows how long another command would be
+// queued. The estimate is null while the queue is short.
 
 /**
- * Throughput is measured over windows of this length. Most batches take less time, and all commands of a batch complete
- * at once.
+ * The minimum length of the windows over which throughput is measured. Longer than most batches, since all commands of
+ * a batch complete at the same time.
  */
 export const WINDOW_MS = 250;
 /** Weight of the latest window in the estimate. */
@@ -15,7 +15,7 @@ export class ThroughputEstimate {
   #sinceMs: number | null = null;
   #commands = 0;
 
-  /** Records a completed batch, if further commands are queued. */
+  /** Records a completed batch. Called only while enough further commands are queued. */
   note(commands: number, nowMs: number): void {
     this.#sinceMs ??= nowMs;
     const tookMs = nowMs - this.#sinceMs;

@@ -1,5 +1,5 @@
-// `scrip invite` and `scrip password reset`: help for people who cannot get into the console without an operator. The
-// console's modules are imported only when a command runs, since they load more slowly than everything else.
+// `scrip invite` and `scrip password reset`: an operator invites people to the console and resets their passwords. The
+// modules of the console load slowly, so a command imports them only when it runs.
 
 import { randomBytes } from 'node:crypto';
 import { type Command, Option } from 'commander';
@@ -67,7 +67,10 @@ async function resetPassword({ email }: { email: string }): Promise<void> {
   });
 }
 
-/** Sets and returns a random password, and ends all sessions. Returns null if no user has this email address. */
+/**
+ * Sets a random password, ends all sessions of the user, and returns the password. Returns null if no user has this
+ * email address.
+ */
 async function setRandomPassword(database: Database, email: string): Promise<string | null> {
   const [{ Users }, { OutgoingMail }, { PasswordHasher }] = await Promise.all([
     import('../console/identity/users.ts'),

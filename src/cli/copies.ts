@@ -95,7 +95,7 @@ async function exportPostings({ account, format, output }: ExportArguments): Pro
   try {
     await withProgress((show) => writeText(exportedText(batchesOf(postings, show), format), output));
   } catch (error) {
-    // A reader such as `head` has closed the pipe, which is not an error.
+    // A reader such as `head` may close the pipe early; that is not an error.
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error;
   }
   if (output !== undefined)

@@ -17,7 +17,10 @@ export class InvalidCsv extends Error {
   }
 }
 
-/** A longer field probably lacks its closing quote and would extend to the end of the file. */
+/**
+ * A longer field probably lacks its closing quote. Without this limit, such a field would extend to the end of the
+ * file.
+ */
 const FIELD_CHARACTERS_MAX = 10_000;
 
 type Place =
@@ -25,7 +28,10 @@ type Place =
   | 'start'
   | 'unquoted'
   | 'quoted'
-  /** After a quote in a quoted field. This quote either ends the field or escapes another quote. */
+  /**
+   * After a quote in a quoted field. The next character decides whether the quote ends the field or escapes another
+   * quote.
+   */
   | 'closing';
 
 export class CsvReader {
@@ -33,11 +39,11 @@ export class CsvReader {
   #field = '';
   #fields: string[] = [];
   #line = 1;
-  /** Number of the current record's first line. */
+  /** The number of the first line of the current record. */
   #first = 1;
 
   /**
-   * @returns the records that end in this chunk, without empty lines
+   * @returns the records that end in this chunk; empty lines are skipped
    * @throws InvalidCsv
    */
   read(text: string): readonly CsvRecord[] {
@@ -52,7 +58,7 @@ export class CsvReader {
   }
 
   /**
-   * @returns the last record, unless the text ended with a line break
+   * @returns the last record; an empty list if the text ended with a line break
    * @throws InvalidCsv if a quoted field is not closed
    */
   end(): readonly CsvRecord[] {
@@ -82,7 +88,7 @@ export class CsvReader {
       case 'closing':
         if (character === '"') this.#add(character, 'quoted');
         else if (character === ',') this.#endField();
-        // The CR of a CRLF is ignored.
+        // Ignore the CR of a CRLF.
         else if (character !== '\r') throw new InvalidCsv(this.#line, 'a closing quote must be followed by a comma');
     }
   }

@@ -1,5 +1,5 @@
-// The CSV file of `scrip import`: a header, then one grant per row. Scrip reads the file twice: first to check all of
-// it, then to grant its rows. Errors name the line and the column.
+// The CSV file of `scrip import`: a header, then one grant per row. Scrip reads the file twice: first to check all
+// rows, then to grant them. Errors name the line and the column.
 
 import { createHash } from 'node:crypto';
 import { createReadStream, type Stats, statSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { counted } from './output.ts';
 const COLUMNS = ['end_user_id', 'amount', 'expires_at', 'validity_days', 'note'] as const;
 type Column = (typeof COLUMNS)[number];
 
-/** How many errors are listed. Further errors are only counted. */
+/** The maximum number of listed errors. Further errors are only counted. */
 export const ERRORS_LISTED_MAX = 20;
 /** Maximum length of a value that an error message quotes. */
 const VALUE_CHARACTERS_MAX = 40;
@@ -46,9 +46,12 @@ export interface CheckedFile {
   /** Hash of the rows. The name, line endings and column order of the file do not affect the hash. */
   readonly sha256: string;
   readonly errors: FileErrors;
-  /** Rows that have already expired. A new import refuses them; a resumed import skips them. */
+  /**
+   * Rows whose credits have already expired. A new import refuses the file because of such rows; a resumed import skips
+   * them.
+   */
   readonly expired: FileErrors;
-  /** Whether any row has an `expires_at`, which is rounded up to whole days. */
+  /** Whether any row has an `expires_at`, which the ledger rounds up to whole days. */
   readonly hasInstants: boolean;
 }
 
@@ -83,7 +86,7 @@ export class ImportFile {
   }
 
   /**
-   * Yields the rows of a file in which `check` found no errors.
+   * Yields the rows of the file. Call it only if `check` found no errors.
    *
    * @throws ImportStopped if the file has changed since the check
    */
@@ -119,7 +122,7 @@ export class ImportFile {
     }
   }
 
-  /** Reads the file in chunks. Before each chunk is used, checks that the file has not changed since it was opened. */
+  /** Yields the text of the file in chunks. Throws ImportStopped if the file has changed since it was opened. */
   async *#texts(report: ReportProgress): AsyncGenerator<string> {
     const decoder = new TextDecoder('utf-8', { fatal: true });
     const total = Math.ceil(this.#status.size / KIB);
@@ -206,7 +209,7 @@ function validityOf(
       `a row needs either expires_at or validity_days; this row has ${days === '' ? 'neither' : 'both'}`,
     );
   else if (days !== '') {
-    // As in the API, credits are valid until the last instant at most.
+    // As in the API, a validity beyond the maximum is shortened to the maximum.
     if (/^[1-9]\d*$/.test(days)) return { days: Math.min(Number(days), VALIDITY_DAYS_MAX) };
     errors.add(line, 'validity_days', `${shown(days)} is not a whole number of 1 or more`);
   } else if (instant !== null) return { expiresAt: instant };

@@ -1,4 +1,4 @@
-// `scrip import`: grants credits from a CSV file to end users, each row once. Checks the whole file first.
+// `scrip import`: checks a whole CSV file, then grants its credits to end users. No row is granted twice.
 
 import { basename } from 'node:path';
 import type { Command } from 'commander';
@@ -11,10 +11,10 @@ import { type CheckedFile, ERRORS_LISTED_MAX, type FileErrors, ImportFile } from
 import { accountName } from './keys.ts';
 import { counted, withProgress } from './output.ts';
 
-/** How many of the rows that were not granted are listed. */
+/** The maximum number of listed rows that were not granted. */
 const LISTED_MAX = 20;
 
-/** Signals on which the import finishes the current batch and stops. */
+/** Signals that stop the import after the current batch. */
 const SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
 const REASONS: Record<NotGranted, string> = {
@@ -71,7 +71,10 @@ function refuseErrors(path: string, kinds: readonly FileErrors[]): void {
   throw new CannotOpen(`${path} has ${counted(count, 'error')}; nothing was imported.`);
 }
 
-/** A file that was corrected or exported again usually shares most of its rows with the file imported before it. */
+/**
+ * Throws if another file was imported before: a corrected or newly exported file usually repeats most rows of that
+ * file.
+ */
 function refuseAnother(account: string, last: LedgerImport | undefined): void {
   if (last === undefined) return;
   const state =

@@ -78,7 +78,7 @@ function refuseControlCharacters(name: string): void {
 }
 
 function keyId(text: string): number {
-  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('Must be a number from `scrip key list`.');
+  if (!/^[1-9]\d{0,14}$/.test(text)) throw new InvalidArgumentError('Must be an ID from `scrip key list`.');
   return Number(text);
 }
 

@@ -1,6 +1,6 @@
-// `scrip verify` recomputes the ledger's invariants from its postings. `scrip digest` prints a line that a later
-// `scrip verify --digest` compares with the postings, to prove that no posting has changed since. `scrip migrate`
-// migrates the ledger to the schema of this version and, on request, rebuilds the console's totals.
+// `scrip verify` checks the ledger's invariants against its postings. `scrip digest` prints a digest of the postings; a
+// later `scrip verify --digest` compares this digest with the postings to prove that none of them has changed. `scrip
+// migrate` migrates the ledger to the schema of this version and, on request, rebuilds the console's totals.
 
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
@@ -16,7 +16,7 @@ export function addMaintenanceCommands(program: Command): void {
   program
     .command('verify')
     .description('check the whole ledger against its postings; exits with 0 if no problem is found')
-    .option('--digest <file>', 'also check that nothing has changed since these digests were printed')
+    .option('--digest <file>', 'also check that no posting has changed since these digests were printed')
     .action(verify);
   program
     .command('digest')
@@ -61,7 +61,7 @@ async function verifyLedger(tools: LedgerTools, digests: readonly PostingsDigest
   const { endUsers, postings, store: faults } = await tools.audit(report);
   for (const fault of faults) printProblem(`store: ${fault}`);
   const changed = await changedSince(digests, tools).catch((error) => {
-    // Postings may be unreadable if the audit found problems. If it found none, the failure has another cause.
+    // If the audit found problems, some postings may be unreadable. Otherwise the failure has another cause.
     if (problems === 0 || error instanceof OutputClosed) throw error;
     return [`store: some postings cannot be read (${(error as Error).message})`];
   });

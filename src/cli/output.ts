@@ -1,15 +1,15 @@
-// Output of commands: lines that may not all fit into memory, counts with their nouns, and progress.
+// Prints the output of commands: lines, counts with their nouns, and progress.
 
 import { writeSync } from 'node:fs';
 import type { Progress, ReportProgress } from '../store/tools/ledger-tools.ts';
 
 const STANDARD_OUTPUT = 1;
 
-/** Pause before the next attempt to write to a full pipe. A reader usually drains the 64 KiB of a pipe faster. */
+/** Pause before the next attempt to write to a full pipe. A reader usually drains a full pipe (64 KiB) in less time. */
 const FULL_PIPE_PAUSE_MS = 5;
 const PAUSE = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
 
-/** The reader of standard output has closed the pipe, as `head` does after its last line. */
+/** Thrown if the reader of standard output has closed the pipe, as `head` does after its last line. */
 export class OutputClosed extends Error {}
 
 /**
@@ -23,7 +23,7 @@ export function printLine(line: string): void {
   while (rest.length > 0) rest = rest.subarray(writeSome(rest));
 }
 
-/** @returns how many bytes were written */
+/** @returns the number of bytes written */
 function writeSome(bytes: Uint8Array): number {
   try {
     return writeSync(STANDARD_OUTPUT, bytes);

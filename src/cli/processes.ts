@@ -13,15 +13,16 @@ const RESTART_PAUSE_MS = 1_000;
 
 export interface Processes {
   readonly url: string;
-  /** Sends SIGTERM to all workers. Resolves when all have exited. */
+  /** Sends SIGTERM to all workers. Resolves when all workers have exited. */
   stop(): Promise<void>;
 }
 
 /**
  * Starts `count` workers with the command line of this process.
  *
- * @param onUnexpectedExit called with the process ID of each worker that exits before `stop`
- * @throws if a worker cannot start; the worker has printed the reason, and all other workers are stopped
+ * @param onUnexpectedExit called with the process ID of each worker that exits before `stop` is called
+ * @throws if a worker cannot start. By then, that worker has printed the reason, and all other workers have been
+ * stopped.
  */
 export async function startProcesses(count: number, onUnexpectedExit: (pid: number) => void): Promise<Processes> {
   let isStopping = false;
@@ -48,7 +49,7 @@ export async function startProcesses(count: number, onUnexpectedExit: (pid: numb
   }
 }
 
-/** Resolves with the URL of the worker; rejects if it exits first. */
+/** Resolves with the URL of the worker; rejects if the worker exits first. */
 async function listening(worker: Worker): Promise<string> {
   const message = once(worker, 'message').then(([{ url }]) => url as string);
   const exit = once(worker, 'exit').then(() => Promise.reject(new Error('a worker process exited before listening')));

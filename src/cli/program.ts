@@ -1,6 +1,6 @@
-// The command line: assembles the commands and turns errors into one line on standard error and exit code 1. Standard
-// output carries only the result of a command. Each group of commands has its own file. Modules that load slowly are
-// imported only by the command that needs them.
+// The command line: assembles the commands, prints errors to standard error and sets exit code 1 after an error.
+// Commands print only their results to standard output. Each group of commands has its own file. Modules that load
+// slowly are imported only by the command that needs them.
 
 import cluster from 'node:cluster';
 import { Command } from 'commander';
@@ -40,7 +40,7 @@ You can run all commands except copy and restore while a server is running.`;
 
 /** Runs the command of `process.argv` and sets the exit code. */
 export async function runCommandLine(): Promise<void> {
-  // A reader such as `head` may close the pipe early. The command still runs to its end.
+  // A reader such as `head` may close the pipe early. The command still completes.
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error;
   });
@@ -76,11 +76,12 @@ function warnOfMisspelledSettings(): void {
     process.stderr.write(`Warning: Scrip does not read the variable ${name}; did you mean ${setting}?\n`);
 }
 
-/** Errors with a message that already tells the operator what to do. */
+/** Errors whose message already tells the operator what to do. */
 const EXPLAINED = [CannotOpen, CopyStopped, ImportStopped, InvalidSetting];
 
 /**
- * Returns one sentence for an error that the operator can correct, and the stack of any other error, which is a bug.
+ * Returns one sentence for an error that the operator can correct. Returns the stack of any other error, which is a
+ * bug.
  */
 function explain(error: unknown): string {
   if (EXPLAINED.some((kind) => error instanceof kind)) return (error as Error).message;

@@ -21,6 +21,10 @@ export function addServeCommand(program: Command): void {
     .command('serve')
     .description('run the server until SIGTERM or SIGINT')
     .addOption(createOption())
+    .option(
+      '--test-clock',
+      'serve a ledger for tests, whose time stands still until you move it; a new ledger keeps its test clock for good',
+    )
     .option('--first-key', 'if the ledger has no API keys, create one and print it')
     .option('--processes <count>', 'number of processes that share the port; requires PostgreSQL', processCount, 1)
     .action(serve);
@@ -28,11 +32,12 @@ export function addServeCommand(program: Command): void {
 
 interface ServeArguments extends CreateOption {
   readonly firstKey?: boolean;
+  readonly testClock?: boolean;
   readonly processes: number;
 }
 
-async function serve({ firstKey = false, processes, create }: ServeArguments): Promise<void> {
-  const config = readConfig(process.env);
+async function serve({ firstKey = false, testClock = false, processes, create }: ServeArguments): Promise<void> {
+  const config = { ...readConfig(process.env), testClock };
   if (processes > 1 && cluster.isPrimary) {
     await serveFromWorkers(config, processes, firstKey);
     return;
@@ -47,7 +52,7 @@ async function serve({ firstKey = false, processes, create }: ServeArguments): P
     process.send?.({ url: service.url });
     return;
   }
-  printListening(service.url);
+  printListening(service.url, config);
   if (newFile !== null) process.stdout.write(`Created a new ledger: ${newFile}\n`);
   await printSteps(config, { keys: service.stores.keys, url: service.url, firstKey });
 }
@@ -60,12 +65,12 @@ function missingFile(database: Database): string | null {
 }
 
 async function serveFromWorkers(config: Config, count: number, firstKey: boolean): Promise<void> {
-  const { database } = config;
+  const { database, testClock = false } = config;
   if (database.kind === 'file') {
     throw new InvalidSetting('--processes requires PostgreSQL: set DATABASE_URL=postgres://…, or omit --processes.');
   }
-  // Create or migrate the ledger once, before all workers try to.
-  await (await openTools(database)).tools.close();
+  // Create or migrate the ledger here, so that the workers do not all try to.
+  await (await openTools(database, { create: true, testClock })).tools.close();
   const started = startProcesses(count, (pid) =>
     process.stderr.write(`Process ${pid} exited; starting a replacement.\n`),
   );
@@ -73,14 +78,15 @@ async function serveFromWorkers(config: Config, count: number, firstKey: boolean
   const { url } = await started.catch(() => {
     throw new CannotOpen(`Failed to start ${count} processes; see above.`);
   });
-  printListening(url);
+  printListening(url, config);
   const { keys, tools } = await openTools(database);
   await printSteps(config, { keys, url, firstKey });
   await tools.close();
 }
 
-function printListening(url: string): void {
+function printListening(url: string, { testClock }: Config): void {
   process.stdout.write(`Scrip is listening on ${url}\nAPI docs: ${url}/docs\n`);
+  if (testClock) process.stdout.write('Test clock: time stands still until you move it with POST /test-clock.\n');
 }
 
 function stopOnSignal(stop: () => Promise<void>): void {
@@ -95,14 +101,14 @@ interface Started {
   readonly firstKey: boolean;
 }
 
-/** Prints the next steps for the operator: without an API key, clients cannot call the API. */
+/** Prints the next steps for the operator, since clients cannot call the API without an API key. */
 async function printSteps(config: Config, { keys, url, firstKey }: Started): Promise<void> {
   if (firstKey) {
     if ((await keys.list()).length === 0) await printFirstKey(keys, url);
     await printConsole(config, url);
     return;
   }
-  // This read fails if a signal has stopped the service in the meantime.
+  // This read fails if a signal has stopped the service in the meantime; then print nothing.
   const hasKeys = await keys.list().then(
     ({ length }) => length > 0,
     () => true,
@@ -112,7 +118,7 @@ async function printSteps(config: Config, { keys, url, firstKey }: Started): Pro
 
 async function printConsole({ database, console: { publicUrl } }: Config, url: string): Promise<void> {
   const origin = publicUrl ?? url;
-  // If the console's tables are unusable, the service still runs, so only the invitation link is left out.
+  // The service runs even if the console's tables are unusable. In that case, leave out only the invitation link.
   const invitation = invitationPath(database, { accountName: FIRST_ACCOUNT, role: 'owner', onlyFirst: true });
   const path = await invitation.catch(() => null);
   process.stdout.write(`Console: ${origin}/console\n`);

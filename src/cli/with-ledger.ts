@@ -5,7 +5,7 @@ import { type Database, DEFAULT_LEDGER, databaseOf } from '../config.ts';
 import { makeLedgerFolder, openTools } from '../open-tools.ts';
 import type { OperatorStores } from '../store/tools/ledger-tools.ts';
 
-/** The option of commands that create the ledger if it does not exist. */
+/** The `--create` option, which creates the folder of the ledger file if it does not exist. */
 export interface CreateOption {
   readonly create?: true | undefined;
 }
@@ -31,7 +31,8 @@ export async function withNewLedger(
 
 /**
  * Creates the ledger's folder if the operator passed --create or uses the default ledger. Any other folder must already
- * exist: if a disk is not mounted, a new empty ledger in its place would look like lost data.
+ * exist. Otherwise, if a disk is not mounted, Scrip would create an empty ledger in its place, as if the data were
+ * lost.
  */
 export async function prepareFolder(database: Database, { create }: CreateOption): Promise<void> {
   const isDefault = database.kind === 'file' && database.path === DEFAULT_LEDGER;

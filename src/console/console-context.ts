@@ -1,10 +1,11 @@
-// What the routes of the console share: settings, the viewer of a request, rate limits, and the identity module. The
-// first request that needs the identity module opens it, and after a failure the next request tries again. A problem
-// with the console's tables therefore does not affect the API.
+// The context that all routes of the console share: settings, the viewer of a request, rate limits, and the identity
+// module. The first request that needs the identity module opens it; if that fails, the next request tries again. A
+// problem with the console's tables therefore does not affect the API.
 
 import type { FastifyBaseLogger, FastifyReply, FastifyRequest } from 'fastify';
 import type { SignUpPolicy } from '../accounts/membership.ts';
 import type { GroupCommit } from '../batching/group-commit.ts';
+import type { Instant } from '../ledger/instant.ts';
 import type { ConsoleDatabase } from '../store/console-database.ts';
 import type { Stores } from '../store/stores.ts';
 import type { Attempt } from './identity/attempt-limiter.ts';
@@ -27,6 +28,7 @@ export interface ConsoleOptions {
     readonly console: Stores['console'];
     readonly ledger: Pick<Stores['ledger'], 'load' | 'history' | 'statesAt' | 'find'>;
     readonly keys: Pick<Stores['keys'], 'createFor' | 'list' | 'revoke'>;
+    readonly testClock?: Stores['testClock'];
   };
   readonly commit: Pick<GroupCommit, 'submit'>;
   readonly settings: ConsoleSettings;
@@ -47,6 +49,19 @@ export class ConsoleContext {
 
   get settings(): ConsoleSettings {
     return this.options.settings;
+  }
+
+  /** Null if the ledger has no test clock. */
+  get testClock(): Stores['testClock'] {
+    return this.options.stores.testClock ?? null;
+  }
+
+  /**
+   * The ledger's time: the time of the test clock if there is one, otherwise the machine's time. Accounts, API keys and
+   * sessions always use the machine's time.
+   */
+  ledgerNow({ testTime }: FastifyRequest): Instant {
+    return testTime ?? this.options.now();
   }
 
   get hasMail(): boolean {
@@ -92,14 +107,17 @@ export class ConsoleContext {
     );
   }
 
-  /** Returns the origin for links on pages. Clients can forge the `Host` header, so only loopback names are used. */
+  /**
+   * Returns the origin for links on pages. Clients can forge the `Host` header, so this uses the header only if it
+   * names a loopback address.
+   */
   publicUrlFor({ headers }: FastifyRequest): string {
     return (
       this.settings.publicUrl ?? (isLoopback(headers.host) ? `http://${headers.host}` : this.options.listeningUrl())
     );
   }
 
-  /** Counts an attempt. @returns true if there were too many attempts; then this function has sent the response */
+  /** Counts an attempt. @returns true if there were too many attempts; the response has then been sent */
   async isRateLimited(reply: FastifyReply, attempt: Attempt): Promise<boolean> {
     const waitMs = await (await this.identity()).attempts.consume(attempt);
     if (waitMs === 0) return false;
@@ -115,7 +133,8 @@ export class ConsoleContext {
   }
 
   /**
-   * Identifies a client for rate limits: by its IPv4 address, or by its IPv6 /64 network, which usually has one client.
+   * Identifies a client for rate limits: by its IPv4 address, or by its IPv6 /64 network, which usually belongs to one
+   * client.
    */
   #clientOf({ headers, socket }: FastifyRequest): string {
     // The TLS proxy appends the address of its client to the header, so only the last entry is trustworthy.

@@ -22,15 +22,16 @@ import { overviewRoutes } from './routes/overview.ts';
 import { passwordResetRoutes } from './routes/passwords.ts';
 import { signInRoutes } from './routes/sign-in.ts';
 import { confirmEmailRoutes, joinRoutes, signUpRoutes } from './routes/sign-up.ts';
+import { testClockRoutes } from './routes/test-clock.ts';
 
 const PREFIX = '/console';
-/** Fastify's length limit for a path parameter. Console paths stay below it. */
+/** Fastify's length limit for a path parameter. All paths of the console stay within this limit. */
 const PATH_PART_CHARACTERS_MAX = 100;
 
 export interface Console {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   readonly prefix: string;
-  /** Returns the URL, or a URL that leads to "Page not found" if the router cannot parse it. */
+  /** Returns the URL if the router can parse it, otherwise a URL that leads to "Page not found". */
   readonly addressFor: (url: string) => string;
   close(): Promise<void>;
 }
@@ -44,6 +45,7 @@ export function createConsole(options: ConsoleOptions): Console {
         reply.header('cache-control', 'no-store');
         done();
       });
+      readTestClock(app, context);
       const atRoot = routesOf(app, '', context);
       atRoot('GET /', (_request, reply) => redirectTo(reply, PREFIX));
       apiReferenceRoutes(atRoot, context, () => app.swagger() as OpenApiDocument);
@@ -64,7 +66,7 @@ export function createConsole(options: ConsoleOptions): Console {
   };
 }
 
-/** Replaces a URL that the router cannot parse. Otherwise the router would respond with a JSON error. */
+/** Replaces a URL that the router cannot parse, since the router would respond to it with a JSON error. */
 function addressFor(url: string): string {
   const [path = ''] = url.split('?', 1);
   const isParsable = isDecodable(path) && path.split('/').every((part) => part.length <= PATH_PART_CHARACTERS_MAX);
@@ -78,6 +80,15 @@ function isDecodable(path: string): boolean {
   } catch {
     return false;
   }
+}
+
+/** Reads the test clock for every page. If that fails, the page itself shows what is wrong. */
+function readTestClock(app: FastifyInstance, { testClock }: ConsoleContext): void {
+  if (testClock === null) return;
+  app.addHook('onRequest', async (request) => {
+    const now = await testClock.now().catch(() => null);
+    if (now !== null) request.testTime = now;
+  });
 }
 
 function registerRoutes(on: On, context: ConsoleContext): void {
@@ -102,6 +113,7 @@ function registerRoutes(on: On, context: ConsoleContext): void {
   endUserListRoutes(on, context);
   endUserRoutes(on, context);
   apiKeyRoutes(on, context);
+  testClockRoutes(on, context);
   if (!context.hasMail) return;
   confirmEmailRoutes(on, context);
   passwordResetRoutes(on, context);
@@ -132,13 +144,13 @@ function refuseCrossOrigin(scope: FastifyInstance, { settings }: ConsoleContext)
   });
 }
 
-/** URLs that only accept forms. The captured group is the path of the page with the form. */
+/** URLs that accept only forms. The captured group is the path of the page with the form. */
 const FORM_PATH =
   /^(\/console)\/sign-out$|^(\/console\/account)\/(?:name|password|sessions\/end|theme)$|^(\/console\/members)\/(?:invite|withdraw-invitations|[^/]+\/role)$|^(\/console\/end-users\/[^/]+)\/(?:add|subtract|start-cycle|stop-cycle)$/;
 
 /**
- * Removes a trailing slash. Redirects a GET of a form's URL, as after going back in the browser, to the page of the
- * form. Any other URL gets "Page not found".
+ * Redirects a URL with a trailing slash to the same URL without the slash. Redirects a GET of a URL that accepts only
+ * forms, as after going back in the browser, to the page with the form. Sends "Page not found" for any other URL.
  */
 async function answerNotFound(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply) {
   const [path = ''] = request.url.split('?', 1);

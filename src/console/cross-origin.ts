@@ -1,6 +1,7 @@
-// Detects requests that another website made a browser send (cross-site request forgery): by `Sec-Fetch-Site`, or in
-// older browsers by `Origin`. A request with neither header does not come from a browser and carries no user's cookies,
-// so it is allowed. In addition, the session cookie is SameSite=Lax.
+// Detects requests that another website made a browser send (cross-site request forgery). Checks the header
+// `Sec-Fetch-Site`, or `Origin` for older browsers, which do not send `Sec-Fetch-Site`. A request with neither header
+// does not come from a browser and carries no cookies of a user, so it is allowed. In addition, the session cookie is
+// SameSite=Lax.
 
 import type { IncomingHttpHeaders } from 'node:http';
 

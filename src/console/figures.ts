@@ -1,6 +1,6 @@
-// Formats numbers and times the same way on every page. Functions with names that end in `Text` return text, the others
-// trusted HTML. Times are UTC. The script replaces the text of each `<time>` element with local time and puts UTC into
-// its tooltip.
+// Formats numbers and times the same way on every page. Functions whose names end in `Text` return plain text; all
+// other functions return trusted HTML. Times are UTC. The script replaces the text of each `<time>` element with local
+// time and puts UTC into its tooltip.
 
 import { html } from 'ghtml';
 import { DAY_MS, HOUR_MS, INSTANT_MAX, type Instant } from '../ledger/instant.ts';
@@ -23,6 +23,11 @@ export function signedText(value: number | bigint): string {
   return value > 0 ? `+${numberText(value)}` : numberText(value);
 }
 
+/** Formats an amount: `1 credit`, `1,234 credits`. */
+export function creditsText(amount: number): string {
+  return `${numberText(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
+}
+
 /** Formats a number for the ticks of an axis: `1.2K`. */
 export function compactText(value: number): string {
   return COMPACT.format(value).replace('-', MINUS);
@@ -31,14 +36,15 @@ export function compactText(value: number): string {
 /** A longer number does not fit on one line of a tile or a narrow column. */
 const LINE_CHARACTERS_MAX = 11;
 
-/** A number in large digits. A long number gets smaller digits and may wrap after a thousands separator. */
+/** Formats a number in large digits. A long number gets smaller digits and may wrap after a thousands separator. */
 export function largeNumber(value: number | bigint): string {
   const isLong = numberText(value).length > LINE_CHARACTERS_MAX;
   return html`<span class="large-number!${isLong ? ' long' : ''}">!${wrappableNumber(value)}</span>`;
 }
 
 /**
- * A number for narrow columns. A long number moves to a new line if possible, and may wrap after a thousands separator.
+ * Formats a number for narrow columns. A long number starts on a new line if possible, and may wrap after a thousands
+ * separator.
  */
 export function wrappableNumber(value: number | bigint): string {
   return wrappable(numberText(value));
@@ -51,7 +57,7 @@ export function wrappable(text: string): string {
 
 /** Formats a day: `20 Nov 2026`. */
 export function dayText(instant: Instant): string {
-  // `Fri, 20 Nov 2026 08:00:03 GMT`
+  // `toUTCString` returns `Fri, 20 Nov 2026 08:00:03 GMT`.
   return new Date(instant).toUTCString().slice(5, 16).replace(/^0/, '');
 }
 
@@ -79,7 +85,7 @@ export function moment(instant: Instant): string {
   return time(instant, momentText(instant), 'second');
 }
 
-/** Includes the time zone, for places where no heading names it. */
+/** Formats an instant with its time zone, for places where no heading names the zone. */
 export function momentUtc(instant: Instant): string {
   return time(instant, `${momentText(instant)} UTC`, 'zoned');
 }
@@ -88,12 +94,12 @@ export function day(instant: Instant): string {
   return time(instant, dayText(instant), 'day');
 }
 
-/** The end of a cycle, to the minute. The last instant that the ledger can store is shown as `never`. */
+/** Formats the end of a cycle to the minute. The last instant that the ledger can store is shown as `never`. */
 export function endTime(instant: Instant): string {
   return instant === INSTANT_MAX ? 'never' : time(instant, momentText(instant).slice(0, -':00'.length), 'minute');
 }
 
-/** A remaining time, rounded up to its largest unit: `12 days`, `5 hours`, `less than a minute`. */
+/** Formats a remaining time, rounded up to whole days, hours or minutes: `12 days`, `5 hours`, `less than a minute`. */
 export function durationText(milliseconds: number): string {
   const units = [
     ['day', DAY_MS],
@@ -108,7 +114,7 @@ export function durationText(milliseconds: number): string {
   return 'less than a minute';
 }
 
-/** Formats the last use of an API key as a day. */
+/** Formats the day on which an API key was last used, relative to today. */
 export function lastUseText(instant: Instant | null, now: Instant): string {
   if (instant === null) return 'never';
   const days = Math.floor(now / DAY_MS) - Math.floor(instant / DAY_MS);

@@ -1,4 +1,5 @@
-// Types for ghtml, which ships none. `html` escapes `${}` and inserts `!${}` as trusted HTML.
+// Types for ghtml, which ships none. `html` escapes the values of `${}` and inserts the values of `!${}` as trusted
+// HTML.
 
 declare module 'ghtml' {
   export type Fragment = string | number | bigint | null | undefined | readonly string[];

@@ -26,7 +26,7 @@ export interface Page {
   readonly current?: (typeof SECTIONS)[number]['key'] | 'account';
   /** A sentence about the result of the form that was just sent. */
   readonly notice?: string | null;
-  /** Trusted HTML. If it contains no `<h1>`, the title becomes its heading. */
+  /** Trusted HTML. If the body contains no `<h1>`, the page gets one with the title. */
   readonly body: string;
 }
 
@@ -108,7 +108,7 @@ export interface ErrorView {
   readonly title: string;
   /** Says what went wrong and what the user can do. */
   readonly detail: string;
-  /** Present if the server logged the error, so that users can report the log entry. */
+  /** Present if the server logged the error. Users can report this ID to help the operator find the log entry. */
   readonly requestId?: string;
 }
 
@@ -126,7 +126,7 @@ const LOGO =
   '<svg class="mark" viewBox="0 0 32 32" width="24" height="24" aria-hidden="true"><rect width="32" height="32" rx="8"/><path d="M8 11h16M8 16h11M8 21h6"/></svg>';
 
 function navigation({ email, accountName, role }: NonNullable<Page['viewer']>, current: Page['current']): string {
-  // Only owners may open the members page.
+  // Only owners can open the members page.
   const sections = SECTIONS.filter(({ key }) => key !== 'members' || role === 'owner');
   return html`<p class="account">${accountName}</p>
 <nav class="sections" aria-label="Console">

@@ -1,5 +1,6 @@
-// Access to each route of the console, one row per route. All routes are registered through this table: a route without
-// a row does not compile. API keys give no access to the console, and sessions give no access to the API.
+// The access that each route of the console requires, one row per route. All routes are registered through this table:
+// a route without a row does not compile. API keys give no access to the console, and sessions give no access to the
+// API.
 //
 //   anyone      with or without a session
 //   signed-in   any user, for the user's own settings
@@ -53,6 +54,8 @@ export const PERMISSIONS = {
   'GET /console/end-users/:endUser/transactions/:transaction': 'member',
   'POST /console/end-users/:endUser/transactions/:transaction/refund': 'member',
   'POST /console/end-users/:endUser/transactions/:transaction/release': 'member',
+  'GET /console/test-clock': 'member',
+  'POST /console/test-clock': 'member',
   'GET /console/members': 'owner',
   'POST /console/members/invite': 'owner',
   'POST /console/members/withdraw-invitations': 'owner',
@@ -98,7 +101,7 @@ export function routesOf(app: FastifyInstance, prefix: string, context: ConsoleC
 
 function redirectToSignIn(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const cookie = context.cookieFor(request);
-  // The session has ended, or the token is forged.
+  // Clear the cookie: the session has ended, or the token is forged.
   if (cookie !== null && context.sessionTokenOf(request) !== null) reply.header('set-cookie', clearCookie(cookie));
   return redirectTo(reply, '/console/sign-in');
 }

@@ -2,8 +2,17 @@
 
 import { Readable } from 'node:stream';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Instant } from '../ledger/instant.ts';
 import { type ErrorView, errorPage, themed, type Viewer } from './layout.ts';
+import { withTestClock } from './pages/test-clock.ts';
 import { readTheme } from './session-cookie.ts';
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The time of the test clock when the request arrived; absent if the ledger has none. */
+    testTime?: Instant;
+  }
+}
 
 /** Returns a field of the form; an empty string if the field is missing or repeated. */
 export function formField({ body }: FastifyRequest, name: string): string {
@@ -23,9 +32,13 @@ function textOf(fields: unknown, name: string): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** A form that is shown again with errors also has status 200: browsers log an error for pages with an error status. */
+/**
+ * A page that shows a form again with errors also has status 200, since browsers log an error for a page with an error
+ * status.
+ */
 export function sendPage(reply: FastifyReply, html: string, status = 200): FastifyReply {
-  const page = themed(html, readTheme(reply.request.headers.cookie));
+  const { headers, testTime, url } = reply.request;
+  const page = withTestClock(themed(html, readTheme(headers.cookie)), testTime ?? null, url);
   return reply.code(status).header('content-type', 'text/html; charset=utf-8').send(page);
 }
 
@@ -46,12 +59,12 @@ export function sendCsv(reply: FastifyReply, name: string, lines: AsyncIterable<
     .send(Readable.from(lines, { objectMode: false }));
 }
 
-/** Redirects with status 303. After a form, this prevents a reload of the page from sending the form again. */
+/** Redirects with status 303. If the request sent a form, a reload of the new page does not send the form again. */
 export function redirectTo(reply: FastifyReply, path: string): FastifyReply {
   return reply.redirect(path, 303);
 }
 
-/** Returns the sentence for the notice that the query names. The sentence itself never comes from the URL. */
+/** Returns the sentence of the notice that the query string names. The sentence itself never comes from the URL. */
 export function noticeOf(request: FastifyRequest, notices: Readonly<Record<string, string>>): string | null {
   const result = queryField(request, 'notice');
   return Object.hasOwn(notices, result) ? (notices[result] as string) : null;

@@ -22,7 +22,7 @@ export function isLoopback(host: string | undefined): boolean {
   return host !== undefined && LOOPBACK_HOST.test(host);
 }
 
-/** Whether a socket with this remote address comes from the same machine. */
+/** Whether a connection from this address comes from the same machine. */
 export function isLoopbackAddress(address: string | undefined): boolean {
   return /^(?:::ffff:)?127\.|^::1$/i.test(address ?? '');
 }
@@ -33,7 +33,7 @@ export function sessionCookie(publicUrl: string | null, host: string | undefined
   return isLoopback(host) ? LOOPBACK : null;
 }
 
-/** Sets no `Max-Age`: the server ends sessions, and browsers delete the cookie when they close. */
+/** Sets no `Max-Age`: the server decides when a session ends, and the browser deletes the cookie when it is closed. */
 export function setCookie({ name, attributes }: SessionCookie, token: string): string {
   return `${name}=${token}; ${attributes}`;
 }
@@ -45,7 +45,11 @@ export function clearCookie({ name, attributes }: SessionCookie): string {
 const THEME_COOKIE = 'scrip_theme';
 const YEAR_SECONDS = 31_536_000;
 
-/** The theme also applies after signing out. @param session the theme cookie gets the attributes of this cookie */
+/**
+ * The theme cookie is kept when the user signs out.
+ *
+ * @param session the session cookie, whose attributes the theme cookie gets
+ */
 export function setTheme(theme: Theme, session: SessionCookie | null): string {
   const age = theme === 'system' ? 0 : YEAR_SECONDS;
   return `${THEME_COOKIE}=${theme}; ${session?.attributes ?? ATTRIBUTES}; Max-Age=${age}`;

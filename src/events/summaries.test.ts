@@ -20,7 +20,7 @@ function keeperOf(steps: number) {
   return keeper;
 }
 
-test('a round of the summaries job takes all steps, and pauses after each step for several times its duration', async () => {
+test('the summaries job takes all steps in one round, and pauses between two steps for several times the duration of a step', async () => {
   const keeper = keeperOf(4);
   const began = performance.now();
   await summariesJob(keeper, (error) => assert.fail(String(error))).tick();
@@ -28,7 +28,7 @@ test('a round of the summaries job takes all steps, and pauses after each step f
   assert(performance.now() - began >= 4 * STEP_MS + 3 * 4 * (STEP_MS - 1));
 });
 
-test('stopping the summaries job during a pause ends it at once', async () => {
+test('a summaries job that is stopped during a pause ends at once', async () => {
   const keeper = keeperOf(Number.POSITIVE_INFINITY);
   const job = summariesJob(keeper, (error) => assert.fail(String(error)));
   const round = job.tick();

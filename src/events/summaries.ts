@@ -1,17 +1,17 @@
-// Updates the summaries of end users, from which the console reads its lists. A summary includes a posting after a
-// second or two.
+// Updates the summaries of end users, which the lists of the console show. A new posting is included in the summary
+// within a second or two.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { IntervalJob } from '../batching/interval-job.ts';
 import type { SummaryKeeper } from '../store/end-user-summaries.ts';
 
 /**
- * The pause after a step, as a multiple of the duration of the step. A step that waits for writes takes longer, and so
- * does the pause after it: under load, the lists are updated later, and writes stay fast.
+ * The pause after a step, as a multiple of the duration of the step. Under load, a step waits for writes and takes
+ * longer, and so the pause is longer too: the lists are updated later, but writes stay fast.
  */
 const PAUSE = 4;
 
-/** @param onTrouble called when a round fails and the round before it did not */
+/** @param onTrouble called when a round fails, unless the previous round failed too */
 export function summariesJob(keeper: SummaryKeeper, onTrouble: (error: unknown) => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     for (let isMore = true; isMore && !stopping.aborted; ) {

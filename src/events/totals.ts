@@ -1,5 +1,5 @@
-// The feed consumer that adds up totals, from which the console reads its overview. The totals include a posting after
-// a second or two.
+// The feed consumer that adds up the totals for the overview of the console. A new posting is included in the totals
+// within a second or two.
 
 import { IntervalJob } from '../batching/interval-job.ts';
 import type { FeedConsumer, LedgerFeed } from '../store/feed.ts';
@@ -14,7 +14,7 @@ export const TOTALS: FeedConsumer = {
   },
 };
 
-/** @param onTrouble called when a round fails and the round before it did not */
+/** @param onTrouble called when a round fails, unless the previous round failed too */
 export function totalsJob(feed: LedgerFeed, onTrouble: (error: unknown) => void): IntervalJob {
   return new IntervalJob(async (stopping) => {
     let isMore = true;

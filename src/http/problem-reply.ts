@@ -11,10 +11,12 @@ export const PROBLEM_TYPE = 'application/problem+json';
 /** Seconds after which a client may retry a request that got 503. */
 export const RETRY_AFTER_SECONDS = 1;
 
-/** The status that nginx logs for a client that has disconnected. Only the metrics and the request log show it. */
+/**
+ * The status that nginx logs for a client that has disconnected. Only the metrics and the request log show this status.
+ */
 const CANCELED_STATUS = 499;
 
-/** Members of a problem document besides those that all problems have. */
+/** The members of a problem document that depend on the request. */
 export interface Particulars {
   readonly detail: string;
   readonly [member: string]: unknown;
@@ -65,14 +67,14 @@ export function sendNotBegun(reply: FastifyReply, { code }: NotBegun): void {
   else sendProblem(reply, code);
 }
 
-/** Sends the response to an error that a call has thrown. Logs the error if it is a failure of Scrip. */
+/** Sends the response for an error that a call has thrown. Logs the error if Scrip or its database failed. */
 export function sendError(reply: FastifyReply, error: unknown): void {
   if (error instanceof InvalidRequest) {
     sendInvalid(reply, error);
   } else if (error instanceof NotBegun) {
     sendNotBegun(reply, error);
   } else {
-    // A connection that was cut, for example at the end of a shutdown, is not an error.
+    // It is not an error if the connection was closed, for example at the end of a shutdown.
     const level = reply.request.raw.socket.destroyed ? 'info' : 'error';
     reply.log[level]({ err: error, request_id: reply.request.id }, 'a request failed');
     sendProblem(reply, error instanceof StoreFault ? error.code : 'Internal');

@@ -1,6 +1,6 @@
-// The only list of problems that a request can have: name, status and texts. The API, its OpenAPI document,
-// `/problems/:error` and the forms of the console use this list. A new name does not compile until it has a status and
-// its texts. `problem-reply.ts` sends the responses.
+// The list of all problems that a request can cause, with the name, status and texts of each problem. The API, its
+// OpenAPI document, `/problems/:error` and the forms of the console use this list. The code does not compile if a
+// problem has no status or lacks a text. `problem-reply.ts` sends the responses.
 
 import type { Refusal, WriteCommand } from '../ledger/command.ts';
 import { OPEN_HOLDS_MAX } from '../ledger/hold.ts';
@@ -40,7 +40,7 @@ interface Amounts {
 type Spending = Extract<WriteCommand['kind'], 'subtract' | 'hold' | 'capture'>;
 
 interface Refundable {
-  /** Null if the request named no amount. */
+  /** Null if the request had no amount. */
   readonly requested: number | null;
   readonly refundable: number;
 }
@@ -49,7 +49,7 @@ interface Problem {
   readonly status: number;
   /** A short description, the same each time this error occurs. */
   readonly title: string;
-  /** What happened in this case; a function if that depends on more than the name. */
+  /** What is wrong with this request, or why it failed; a function if the text depends on the request. */
   readonly detail: string | ((particulars: never) => string);
   /** What a client of the API can do about it. */
   readonly remedy: string;
@@ -119,12 +119,12 @@ export const PROBLEMS = {
     status: 404,
     title: 'Transaction not found',
     detail: 'This end user has no transaction with this `transaction_id`. Nothing was changed.',
-    remedy: 'Send the `Transaction-Id` of the subtraction or capture, and the `end_user_id` that it belongs to.',
+    remedy: 'Send the `Transaction-Id` of the subtraction or capture, and the `end_user_id` of that request.',
   },
   NotFound: {
     status: 404,
     title: 'Path not found',
-    detail: (path: string) => `There is nothing at ${path}. The paths are listed at /docs.`,
+    detail: (path: string) => `The path ${path} does not exist. All paths are listed at /docs.`,
     remedy: 'Check the path. `/docs` lists all of them.',
   },
   MethodNotAllowed: {
@@ -145,7 +145,7 @@ export const PROBLEMS = {
     status: 409,
     title: 'A cycle is already active',
     detail: 'A cycle is already active. Nothing was changed. To replace it, send "on_active": "replace".',
-    remedy: 'Keep the cycle in `cycle`, or send `"on_active": "replace"`.',
+    remedy: 'Keep the active cycle, which is in `cycle`, or send `"on_active": "replace"` to replace it.',
     inForm: 'A cycle is already active. Stop it before you start another.',
   },
   TooManyHolds: {
@@ -166,8 +166,8 @@ export const PROBLEMS = {
     title: 'Refund exceeds what was spent',
     detail: ({ requested, refundable }: Refundable) =>
       refundable === 0 || requested === null
-        ? 'All credits of this transaction have been refunded. Nothing was refunded.'
-        : `Of this transaction, ${credits(refundable)} can still be refunded, less than the ${grouped(requested)} requested. Nothing was refunded.`,
+        ? 'All credits of this transaction have already been refunded. Nothing was changed.'
+        : `Only ${credits(refundable)} of this transaction can still be refunded, less than the ${grouped(requested)} requested. Nothing was refunded.`,
     remedy: 'Refund at most `refundable`, or omit `amount` to refund all credits that are left.',
   },
   PayloadTooLarge: {
@@ -201,7 +201,7 @@ export const PROBLEMS = {
     detail: ({ requested, available }: Amounts) =>
       available === 0
         ? 'This end user has reached the maximum balance. Nothing was changed.'
-        : `This end user can have ${grouped(available)} more ${available === 1 ? 'credit' : 'credits'}, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was changed.`,
+        : `Only ${grouped(available)} more ${available === 1 ? 'credit fits' : 'credits fit'} within this end user's maximum balance, now and when the active cycle renews: less than the ${grouped(requested)} requested. Nothing was changed.`,
     remedy: 'Ask for at most `available`. An end user can have at most 2^53−1 credits, including held credits.',
   },
   IdempotencyKeyReused: {
@@ -209,7 +209,7 @@ export const PROBLEMS = {
     title: 'Idempotency key reused',
     detail: 'This Idempotency-Key was sent before with other fields or to another path. Nothing was changed.',
     remedy: 'Use a new key for a new request. Send the same key only with the same request.',
-    inForm: 'This form was submitted before with other values, which were applied. Check them below.',
+    inForm: 'This form was already submitted with other values, and those were applied. Check the result below.',
   },
   TooManyRequests: {
     status: 429,
@@ -227,7 +227,8 @@ export const PROBLEMS = {
     status: 500,
     title: 'Internal error',
     detail: 'Internal error. Details are logged under this request_id.',
-    remedy: 'Ask the operator to look up the `request_id` in the log. If the ledger may be wrong, Scrip stops writing.',
+    remedy:
+      'Ask the operator to look up the `request_id` in the log. Scrip stops writing if the ledger may be corrupt.',
     inForm: 'Internal error. Ask your administrator to look at the log before you try again.',
   },
   Overloaded: {
@@ -246,14 +247,20 @@ export const PROBLEMS = {
     status: 503,
     title: 'Outcome unknown',
     detail:
-      'The database failed while it confirmed the write, which may or may not have been applied. Send it again with the same Idempotency-Key, or read the balance first.',
+      'The database failed before it confirmed the write, so the write may or may not have been applied. Send the request again with the same Idempotency-Key, or read the balance first.',
     remedy:
       'If the request had an `Idempotency-Key`, send it again with the same key. Otherwise, read the balance first.',
     inForm: "We couldn't confirm this. Resubmit unchanged; it won't be applied twice.",
   },
 } satisfies Readonly<Record<ProblemCode, Problem>>;
 
-/** Problems that have another `error_code` in published clients of this API. */
+/** The `detail` of `NotFound` if the ledger has no test clock. */
+export const NO_TEST_CLOCK =
+  'This ledger has no test clock. To get one, start Scrip with --test-clock on a new ledger.';
+
+/**
+ * Problems whose `error_code` is not their name in capitals, since published clients of this API expect these codes.
+ */
 const ERROR_CODES: Partial<Record<ProblemCode, string>> = {
   CycleAlreadyActive: 'ACTIVE_CYCLE_EXISTS',
   CycleNotFound: 'NO_ACTIVE_CYCLE',

@@ -1,5 +1,5 @@
-// Request ids consist of the time of arrival, the process id and a counter. A replayed error has the id of the first
-// request, and therefore its time.
+// Request ids consist of the time of arrival, the process id and a counter. A replayed error response has the id of the
+// first request, and therefore also the time of that request.
 
 /** Ids are unique in this process; the middle part differs between processes on the same machine. */
 export function requestIds(): () => string {

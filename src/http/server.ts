@@ -16,6 +16,7 @@ import { FairShare } from '../batching/fair-share.ts';
 import type { GroupCommit } from '../batching/group-commit.ts';
 import type { RenewalJob } from '../batching/renewal-job.ts';
 import type { LedgerStore } from '../store/ledger-store.ts';
+import type { TestClock } from '../store/test-clock.ts';
 import type { Tracer } from '../tracing/tracer.ts';
 import { Connections, connectionOf } from './admission/connections.ts';
 import { answerMalformed } from './admission/malformed.ts';
@@ -24,7 +25,9 @@ import { holdRoutes } from './api/hold-routes.ts';
 import { invalidRequestOf } from './api/invalid-request.ts';
 import { readJson } from './api/json-body.ts';
 import { describe, hidden } from './api/openapi.ts';
+import { previewRoute } from './api/preview-route.ts';
 import { readRoutes } from './api/read-routes.ts';
+import { testClockRoutes } from './api/test-clock-routes.ts';
 import { writeRoutes } from './api/write-routes.ts';
 import type { Authenticator } from './auth/authenticator.ts';
 import { BODY_BYTES_MAX, HEADER_BYTES_MAX, HEADERS_MAX, SERVER_LIMITS, type ServerLimits } from './limits.ts';
@@ -38,6 +41,8 @@ import { requestIds } from './request-id.ts';
 
 export interface HttpServerOptions {
   readonly ledger: LedgerStore;
+  /** Null or absent if the ledger has no test clock. */
+  readonly testClock?: TestClock | null;
   readonly commit: GroupCommit;
   readonly renewalJob: RenewalJob;
   readonly authenticator: Authenticator;
@@ -50,7 +55,7 @@ export interface HttpServerOptions {
   readonly pages: PageQueue;
   /** Whether each request is logged. */
   readonly logRequests?: boolean;
-  /** Records a span for each request. */
+  /** Records a span for each request; null or absent if tracing is off. */
   readonly tracer?: Tracer | null;
   /** Whether the metrics are served on a separate port. */
   readonly metricsElsewhere?: boolean;
@@ -60,12 +65,15 @@ export interface HttpServerOptions {
   readonly limits?: Partial<ServerLimits>;
 }
 
-/** Pages besides the API, with separate routes, parsers and error handling. */
+/** Pages that are not part of the API, with their own routes, parsers and error handling. */
 export interface OtherPages {
   readonly plugin: (app: FastifyInstance) => Promise<void>;
   /** All URLs of these pages begin with this, such as `/console/`. */
   readonly prefix: string;
-  /** Replaces a URL that has this prefix but that the router cannot decode. These pages can answer the returned URL. */
+  /**
+   * Called for each URL with this prefix. If the router cannot decode the URL, returns another URL, which these pages
+   * can answer.
+   */
   readonly addressFor: (url: string) => string;
 }
 
@@ -87,7 +95,7 @@ const DRAIN_IDLE_MS = 100;
 /** A UUID of any version, in upper or lower case. */
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Paths that are answered on connections beyond `MAX_CONNECTIONS` too: a busy process is alive. */
+/** Paths that Scrip also answers on connections beyond `MAX_CONNECTIONS`, since a busy process is not a failed one. */
 const OPERATOR_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
 
 export async function buildServer(options: HttpServerOptions): Promise<HttpServer> {
@@ -105,13 +113,14 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
   refuseMalformed(app, limits);
   const inFlight = new FairShare(limits.inFlightMax);
   app.decorateRequest('isInFlight', false);
-  // A single hook does everything that a response needs: calling a further hook takes as long as the work in it.
+  // A single hook does all the work for a response, since calling another hook takes as long as the work itself.
   app.addHook('onSend', (request, reply, _payload, done) => {
     requests.finish(request, reply);
     if (request.isInFlight) inFlight.release(request.caller.account, 1);
     reply.header('x-content-type-options', 'nosniff');
     const connection = connectionOf(request.raw.socket);
-    // While Fastify is closing, it closes a connection after any response. Pipelined requests must be answered first.
+    // While Fastify shuts down, it closes a connection after the next response, but pipelined requests must be answered
+    // first.
     if (isDraining && connection.pipelined.length > 0) reply.raw.removeHeader('connection');
     else if (isDraining || connection.isSurplus) reply.header('connection', 'close');
     if (reply.getHeader('connection') === 'close') connection.isClosing = true;
@@ -127,6 +136,8 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
     writeRoutes(scope, calls);
     holdRoutes(scope, calls);
     readRoutes(scope, calls);
+    previewRoute(scope, calls);
+    testClockRoutes(scope, calls);
   };
   await app.register(api);
   await app.register(async (scope) => api(hidden(scope)), { prefix: '/v1' });
@@ -150,7 +161,7 @@ export async function buildServer(options: HttpServerOptions): Promise<HttpServe
 
 /** Refuses malformed requests, and requests on connections beyond `MAX_CONNECTIONS`. */
 function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits): void {
-  const detail = `Nothing was changed. This process has reached its limit of ${connectionsMax} open connections (MAX_CONNECTIONS); use fewer, or raise the setting.`;
+  const detail = `This process has reached its limit of ${connectionsMax} open connections (MAX_CONNECTIONS). Nothing was changed. Use fewer connections, or raise the setting.`;
   app.addHook('onRequest', (request, reply, done) => {
     request.startedAt = performance.now();
     const malformed = malformedIn(request.raw);
@@ -164,7 +175,7 @@ function refuseMalformed(app: FastifyInstance, { connectionsMax }: ServerLimits)
   });
 }
 
-/** The same pattern as in Node, which answers `100 Continue`. */
+/** The pattern by which Node decides whether to send `100 Continue`. */
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i;
 
 /** Detects malformed requests that Node accepts. */
@@ -205,11 +216,12 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
     bodyLimit: BODY_BYTES_MAX,
     exposeHeadRoutes: true,
     forceCloseConnections: 'idle',
-    // While draining, requests on open connections are still answered, and then the connection is closed.
+    // While draining, Scrip still answers requests on open connections, and closes each connection after its last
+    // response.
     return503OnClosing: false,
     ajv: {
       customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false, allErrors: true },
-      // The library's own format also accepts the prefix `urn:uuid:`. Named examples are for the OpenAPI document.
+      // The `uuid` format of Ajv also accepts the prefix `urn:uuid:`. `x-examples` is only for the OpenAPI document.
       onCreate: (ajv) => void ajv.addFormat('uuid', UUID).addVocabulary(['x-examples']),
     },
     frameworkErrors: answerError,
@@ -218,7 +230,7 @@ function bareServer({ logger, console }: HttpServerOptions, limits: ServerLimits
 
 function nodeServer(limits: ServerLimits): Server {
   const server = createServer({
-    // Node would refuse a request without Host with an empty response; `malformedIn` sends a problem document.
+    // Node would send an empty response to a request without a Host header; instead, `malformedIn` returns a problem.
     requireHostHeader: false,
     // Otherwise Node would keep the first of two `Authorization` or `Host` headers and drop the other.
     joinDuplicateHeaders: true,
@@ -248,7 +260,7 @@ function takeJsonOnly(app: FastifyInstance): void {
 }
 
 /**
- * Answers requests without a route: 405 if the path exists with other methods, else 404.
+ * Answers requests that match no route: with 405 if the path exists with other methods, else with 404.
  *
  * @returns the methods of each path; routes that are added later are included
  */

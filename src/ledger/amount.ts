@@ -1,6 +1,6 @@
 // Credits are whole numbers of at most 2^53−1, so that JavaScript and JSON parsers represent them exactly.
 
-/** A number of credits: an integer from 1 to `AMOUNT_MAX` in a command, from 0 in a balance or a cycle. */
+/** A whole number of credits: 1 to `AMOUNT_MAX` in a command, 0 to `AMOUNT_MAX` in a balance or a cycle. */
 export type Amount = number;
 
 /** 2^53−1: the largest integer that JSON parsers read exactly, and the largest balance of an end user. */

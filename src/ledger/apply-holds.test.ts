@@ -1,4 +1,5 @@
-// How holds, captures, releases, lapses and refunds change a state, and which of their postings violate an invariant.
+// How the postings of holds, captures, releases, lapses and refunds change the state of an end user, and which
+// invariants invalid postings violate.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -29,7 +30,7 @@ import type { EndUserState } from './state.ts';
 const BOUGHT = oneTime({ start: daysAgo(2) });
 const MONTHLY = recurring({ start: daysAgo(1) });
 const LAPSE = NOW + 60_000;
-/** Holds 10 of the 100 credits of `BOUGHT`. */
+/** A posting that holds 10 of the 100 credits of `BOUGHT`. */
 const HOLD = holding(BOUGHT, 10, { at: NOW, until: LAPSE });
 const HELD = apply(stateOf(BOUGHT, MONTHLY), HOLD);
 const SPENT = drawing(BOUGHT, 30, NOW);
@@ -74,8 +75,8 @@ test('open holds are sorted by the instant at which they lapse, then by the last
 
 const CLOSED: readonly (readonly [what: string, posting: Posting, remaining: number])[] = [
   ['a capture spends all that was held', capturing(HOLD), 90],
-  ['a capture of less than was held spends that much and returns the rest', capturing(HOLD, 4), 96],
-  ['a capture of none of these credits returns all of them', capturing(HOLD, 0), 100],
+  ['a capture of less than was held spends only the captured credits and returns the rest', capturing(HOLD, 4), 96],
+  ['a capture of 0 credits returns all that was held', capturing(HOLD, 0), 100],
   ['a capture of more than was held also draws on the same cycle', capturing(HOLD, 25), 75],
   ['a release returns what was held', releasing(HOLD), 100],
   ['a lapse returns what was held', lapsing(HOLD), 100],
@@ -96,7 +97,7 @@ test('a capture can also spend credits of a cycle that is not part of the hold',
   ]);
 });
 
-test('closing one part of a hold leaves its other parts open and the hold in its place', () => {
+test('closing one part of a hold leaves its other parts open and does not change the order of the holds', () => {
   const other = holding(MONTHLY, 5, { at: NOW, until: LAPSE });
   const [earlier, later] = [LAPSE - 1, LAPSE + 1].map((until, index) =>
     holding(MONTHLY, 1, { at: NOW, until, sequence: 90 + index }),
@@ -136,7 +137,7 @@ test('a capture or a release after a cycle has ended closes the hold and does no
       assert.deepEqual(apply(held, closing), { cycles: held.cycles, holds: [] });
 });
 
-test('a capture of more than was held is possible of a running cycle that was not loaded', () => {
+test('a capture can spend more than it held of a running cycle that is not loaded', () => {
   const { holds } = HELD;
   assert.deepEqual(apply({ cycles: [MONTHLY], holds }, capturing(HOLD, 25)), stateOf(MONTHLY));
 });
@@ -198,7 +199,7 @@ test('applying a posting to a state with a hold does not modify the old hold obj
   }
 });
 
-/** An impossible posting in a state, and the invariant that it violates. */
+/** A posting that is invalid in a state, and the invariant that it violates. */
 type Violation = readonly [what: string, state: EndUserState, posting: Posting, invariant: Invariant];
 
 const FREE = stateOf(BOUGHT);
@@ -211,7 +212,12 @@ const HOLDS: readonly Violation[] = [
   ['a hold that spends a credit', FREE, { ...HOLD, amount: -1 }, 1],
   ['a hold that adds a credit', stateOf({ ...BOUGHT, remaining: 9 }), { ...HOLD, held: 1, amount: 1 }, 1],
   ['a hold of one credit more than remains', stateOf({ ...BOUGHT, remaining: 9 }), HOLD, 1],
-  ['a hold of one credit more than another hold leaves', HELD, { ...HOLD, transactionId: idAt(NOW, 3), held: 91 }, 1],
+  [
+    'a hold of one credit more than another hold leaves available',
+    HELD,
+    { ...HOLD, transactionId: idAt(NOW, 3), held: 91 },
+    1,
+  ],
   ['a hold without an expiry', FREE, { ...HOLD, holdExpiresAt: null }, 4],
   ['a hold that expires when it is created', FREE, { ...HOLD, holdExpiresAt: NOW }, 4],
   ['a hold with two expiries', HELD, { ...holding(MONTHLY, 5, { at: NOW, until: LAPSE + 1 }) }, 4],
@@ -221,7 +227,7 @@ const HOLDS: readonly Violation[] = [
   ['a hold on credits that end a millisecond early', FREE, { ...HOLD, expiresAt: BOUGHT.end - 1 }, 4],
 ];
 
-/** Violations that captures, releases and lapses have in common. */
+/** The same violations for a capture, a release and a lapse. */
 const CLOSINGS: readonly Violation[] = [CAPTURE, RELEASE, LAPSED].flatMap((posting): Violation[] => {
   const a = `a ${posting.kind}`;
   const { held, expiresAt, amount } = posting;
@@ -259,8 +265,8 @@ const RETURNS: readonly Violation[] = [
   ['a capture that neither spends nor closes anything', HELD, { ...CAPTURE, amount: 0, held: 0 }, 1],
   ['a capture of half a credit', HELD, capturing(HOLD, 0.5), 1],
   ['a capture of one credit more than the hold and its cycle have', HELD, capturing(HOLD, 101), 1],
-  ['a capture beyond the hold of a cycle that another hold needs', HELD, { ...FURTHER, amount: -91 }, 1],
-  ['a capture beyond the hold of a cycle that does not exist', stateOf(MONTHLY), FURTHER, 4],
+  ['a capture beyond the hold that spends credits of another hold', HELD, { ...FURTHER, amount: -91 }, 1],
+  ['a capture beyond the hold that spends from a cycle that does not exist', stateOf(MONTHLY), FURTHER, 4],
   ['a capture beyond the hold at the end of the cycle', HELD, { ...FURTHER, createdAt: BOUGHT.end }, 4],
   ['a capture of more than was held of an ended cycle', apply(FREE, ENDED), capturing(ENDED, 11, AT_END), 1],
 ];
@@ -290,7 +296,7 @@ const REFUNDS: readonly Violation[] = [
 const OPENINGS: readonly Violation[] = [
   ['an addition that holds credits', stateOf(), { ...opening(BOUGHT), held: 1 }, 1],
   ['a start that holds credits', stateOf(), { ...opening(MONTHLY), held: 1 }, 1],
-  ['a renewal that holds credits', stateOf(MONTHLY), { ...opening(periodAfter(MONTHLY, 1)), held: 1 }, 1],
+  ['a renewal that holds credits', stateOf(MONTHLY), { ...opening(periodAfter(MONTHLY, 1)), held: 1 }, 3],
   ['a subtraction that holds credits', FREE, { ...SPENT, held: 1 }, 1],
   ['a subtraction of held credits', stateOf({ ...BOUGHT, held: 75 }), SPENT, 1],
 ];

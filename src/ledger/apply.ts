@@ -1,19 +1,30 @@
-// Applies postings to the state of an end user. Only this file defines what a posting does: batches, the replay of the
-// journal, the audit, the history and the charts all use it. An impossible posting violates an invariant.
+// Applies postings to the state of an end user. Only this file defines the effect of a posting; batches, the journal
+// replay, the audit, the balance history and the charts all call it. A posting that is not possible in the state
+// violates an invariant.
 
 import { isAmount } from './amount.ts';
-import { assertCycle, type Cycle, hasEnded, isActiveRecurring, renews } from './cycle.ts';
+import {
+  assertCycle,
+  type Cycle,
+  hasEnded,
+  isActiveRecurring,
+  newCycle,
+  periodAfter,
+  renews,
+  scheduledCycle,
+} from './cycle.ts';
 import { type Hold, lapseId, lapseOrder } from './hold.ts';
 import { assertInvariant } from './invariant.ts';
+import { assertPlan, isSamePlan } from './plan.ts';
 import type { Posting } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
-/** @throws InvariantViolation; `state` itself is never changed */
+/** @throws InvariantViolation; `state` itself is never modified */
 export function apply(state: EndUserState, posting: Posting): EndUserState {
   return applyAll(state, [posting]);
 }
 
-/** @param postings in the order in which they happened */
+/** @param postings oldest first */
 export function applyAll(state: EndUserState, postings: readonly Posting[]): EndUserState {
   if (postings.length === 0) return state;
   const next = { cycles: state.cycles.slice(), holds: state.holds };
@@ -22,7 +33,8 @@ export function applyAll(state: EndUserState, postings: readonly Posting[]): End
 }
 
 /**
- * A state under construction. Its array of cycles is a private copy; its array of holds is replaced, never modified.
+ * A state under construction. The array of cycles is a private copy, so it can be modified. The array of holds is
+ * shared with the earlier state, so it is replaced instead.
  */
 interface Draft {
   readonly cycles: Cycle[];
@@ -40,6 +52,13 @@ function applyTo(draft: Draft, posting: Posting): void {
       break;
     case 'renew':
       renew(draft.cycles, posting);
+      break;
+    case 'schedule-plan':
+      schedulePlan(draft.cycles, posting);
+      break;
+    case 'change-plan':
+      changePlan(draft.cycles, posting);
+      open(draft.cycles, posting);
       break;
     case 'stop-cycle':
       stop(draft.cycles, posting);
@@ -65,16 +84,15 @@ function applyTo(draft: Draft, posting: Posting): void {
 function open(cycles: Cycle[], posting: Posting): void {
   const { cycleId, kind, transactionId } = posting;
   const isThere = cycles.some(({ id }) => id === cycleId);
-  assertInvariant(3, !isThere, 'a cycle is opened once');
+  assertInvariant(3, !isThere, 'a cycle is opened only once');
   assertInvariant(4, cycleId === transactionId, 'a cycle has the id of the transaction that starts it');
-  const cycle = periodOf(posting);
-  assertInvariant(3, cycle.period === 0, 'a cycle is opened in its first period');
-  const type = kind === 'start-cycle' ? 'recurring' : 'one-time';
-  assertInvariant(3, cycle.type === type, `a ${kind} opens no ${cycle.type} cycle`);
+  const cycle = firstPeriodOf(posting);
+  const type = kind === 'start-cycle' || kind === 'change-plan' ? 'recurring' : 'one-time';
+  assertInvariant(3, cycle.type === type, `a posting of kind ${kind} does not open a ${cycle.type} cycle`);
   cycles.push(cycle);
 }
 
-/** When a cycle starts, a canceled cycle that has not ended becomes superseded. */
+/** When a recurring cycle starts, a canceled cycle that has not ended becomes superseded. */
 function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   cycles.forEach((cycle, index) => {
     // A cycle that has ended still counts as active until its renewal is applied.
@@ -83,31 +101,81 @@ function supersede(cycles: Cycle[], { createdAt: now }: Posting): void {
   });
 }
 
-/** Opens the next period, which starts at the end of the current one. The cycle then comes last in burn order. */
+/** Opens the next period, which starts when the current period ends. The cycle moves to the end of the burn order. */
 function renew(cycles: Cycle[], posting: Posting): void {
+  const { period, amount, held, createdAt, expiresAt, terms } = posting;
   const index = cycles.findIndex(({ id }) => id === posting.cycleId);
   assertInvariant(4, index >= 0, 'a posting touches a cycle that was opened before');
   const ended = cycles[index] as Cycle;
-  const next = periodOf(posting);
   assertInvariant(3, renews(ended), 'only an active recurring cycle is renewed');
-  assertInvariant(3, ended.end === next.start, 'a period starts where the one before it ends');
-  // `assertCycle` has checked that the period number fits the start and the validity.
-  const isSame = next.amount === ended.amount && next.validityDays === ended.validityDays;
-  assertInvariant(3, isSame, 'a renewal opens the next period of the same cycle, with the same amount');
+  assertInvariant(3, ended.next === null, 'a cycle is not renewed if another plan is scheduled');
+  assertInvariant(3, ended.end === createdAt, 'a period starts when the previous period ends');
+  assertInvariant(4, terms !== null, 'a posting that opens a cycle has terms');
+  assertInvariant(
+    3,
+    terms.type === 'recurring' && isSamePlan(terms.plan, ended.plan),
+    'a renewal keeps the plan of the cycle',
+  );
+  const next = periodAfter(ended, 1);
+  const isNext = period === next.period && expiresAt === next.end && held === 0;
+  assertInvariant(3, isNext, 'a renewal opens the next period of the same cycle');
+  const rule = 'a renewal grants the credits of the plan and the unused credits that roll over';
+  assertInvariant(1, amount === next.amount, rule);
+  assertCycle(next);
   cycles.splice(index, 1);
   cycles.push(next);
 }
 
-/** The cycle right after a posting that opens it or its next period. */
-function periodOf(posting: Posting): Cycle {
-  const { cycleId: id, period, amount, createdAt: start, expiresAt: end, terms } = posting;
+/** The new cycle that a posting opens. */
+function firstPeriodOf({ cycleId, period, amount, held, createdAt, expiresAt, terms }: Posting): Cycle {
   assertInvariant(4, terms !== null, 'a posting that opens a cycle has terms');
-  assertInvariant(1, posting.held === 0, 'a cycle opens without held credits');
-  const { type, validityDays } = terms;
-  const remaining = amount;
-  const cycle: Cycle = { id, period, type, status: 'active', amount, remaining, held: 0, start, end, validityDays };
+  const { type, plan } = terms;
+  assertPlan(plan);
+  assertInvariant(
+    1,
+    held === 0 && amount === plan.amount,
+    'a cycle opens with the credits of its plan and without held credits',
+  );
+  assertInvariant(3, period === 0, 'a cycle is opened in its first period');
+  const cycle = newCycle(cycleId, type, plan);
+  const isInTime = cycle.start === createdAt && cycle.end === expiresAt;
+  assertInvariant(4, isInTime, 'a cycle starts when it is opened, and ends when its validity is over');
   assertCycle(cycle);
   return cycle;
+}
+
+/** Sets the plan that begins when the current period ends, in place of any plan that was scheduled before. */
+function schedulePlan(cycles: Cycle[], posting: Posting): void {
+  const { transactionId: id, amount, held, terms } = posting;
+  const index = runningIndexOf(cycles, { ...posting, terms: null });
+  const cycle = cycles[index] as Cycle;
+  assertInvariant(1, amount === 0 && held === 0, 'scheduling a plan moves no credits');
+  assertInvariant(3, renews(cycle), 'a plan is scheduled only after an active recurring cycle');
+  assertInvariant(4, terms !== null && terms.type === 'recurring', 'a scheduled plan has terms');
+  assertPlan(terms.plan);
+  cycles[index] = { ...cycle, next: { id, plan: terms.plan } };
+}
+
+/**
+ * Marks the active cycle as superseded when its scheduled plan begins. The caller then opens the cycle of that plan.
+ */
+function changePlan(cycles: Cycle[], { cycleId, createdAt, terms, reference }: Posting): void {
+  const index = cycles.findIndex(renews);
+  const ended = cycles[index];
+  const next = ended?.next;
+  const isScheduled = next?.id === reference && terms !== null && isSamePlan(next.plan, terms.plan);
+  assertInvariant(
+    3,
+    ended !== undefined && next != null && isScheduled,
+    'a change of plan starts the plan that was scheduled last',
+  );
+  const { id } = scheduledCycle(ended, next);
+  assertInvariant(
+    3,
+    id === cycleId && ended.end === createdAt,
+    'a change of plan starts when the previous period ends',
+  );
+  cycles[index] = { ...ended, status: 'superseded', next: null };
 }
 
 function stop(cycles: Cycle[], posting: Posting): void {
@@ -115,7 +183,7 @@ function stop(cycles: Cycle[], posting: Posting): void {
   const cycle = cycles[index] as Cycle;
   assertInvariant(1, posting.amount === 0 && posting.held === 0, 'a stop moves no credits');
   assertInvariant(3, isActiveRecurring(cycle), 'only an active recurring cycle is stopped');
-  cycles[index] = { ...cycle, status: 'canceled' };
+  cycles[index] = { ...cycle, status: 'canceled', next: null };
 }
 
 /** The first posting of a transaction creates the hold. Each further posting adds credits of another cycle to it. */
@@ -123,7 +191,8 @@ function hold(draft: Draft, posting: Posting): void {
   const { transactionId: id, cycleId, period, amount, held, expiresAt: end, holdExpiresAt } = posting;
   assertInvariant(1, amount === 0 && isAmount(held), 'a hold only sets credits aside');
   assertInvariant(4, holdExpiresAt !== null && holdExpiresAt > posting.createdAt, 'a hold expires after it is created');
-  // If the cycle has ended since the hold was created, it may not be loaded. The audit checks that it was running then.
+  // A state may leave out a cycle that has ended since the hold was created. The audit checks that the cycle was
+  // running when the hold was created.
   changeIfRunning(draft.cycles, posting);
   const part = { cycleId, period, amount: held, end };
   const existing = draft.holds.find((each) => each.id === id);
@@ -157,21 +226,22 @@ function closeHold(draft: Draft, posting: Posting): void {
     assertInvariant(1, isPart, `a ${kind} returns what was held`);
     const isLapsed = hold.expiresAt <= createdAt;
     assertInvariant(4, isLapsed === (kind === 'lapse'), 'a hold is open until it expires, and lapses then');
-    if (kind === 'lapse') assertInvariant(4, posting.transactionId === lapseId(hold), 'a lapse has the id of its hold');
+    if (kind === 'lapse')
+      assertInvariant(4, posting.transactionId === lapseId(hold), 'the id of a lapse is derived from its hold');
     const parts = hold.parts.filter((each) => each !== part);
-    // The hold lapses at the same instant as before, so it keeps its place.
+    // The rest of the hold lapses at the same instant as before, so the hold keeps its position in the list.
     draft.holds =
       parts.length === 0
         ? draft.holds.filter((each) => each !== hold)
         : draft.holds.map((each) => (each === hold ? { ...hold, parts } : each));
   }
   if (held === 0) change(draft.cycles, posting, runningIndexOf(draft.cycles, posting));
-  // As in `hold`, the cycle may not be loaded.
+  // As in `hold`, the state may leave out a cycle that has ended.
   else if (!changeIfRunning(draft.cycles, posting) && expiresAt <= createdAt)
     assertInvariant(1, amount >= held, 'a capture spends only held credits of an ended cycle');
 }
 
-/** Returns credits to the cycle that they came from, or to the new cycle that the posting opens. */
+/** Returns credits to the cycle that they came from, or opens a new cycle with credits from ended cycles. */
 function refund(cycles: Cycle[], posting: Posting): void {
   assertInvariant(1, isAmount(posting.amount) && posting.held === 0, 'a refund gives credits back');
   assertInvariant(4, posting.reference !== null, 'a refund names the transaction that it refunds');
@@ -179,7 +249,7 @@ function refund(cycles: Cycle[], posting: Posting): void {
   else changeIfRunning(cycles, posting);
 }
 
-/** @returns whether the period of the posting is running; an ended period never changes */
+/** @returns false if the period of the posting has ended or is not in the state; the posting then changes nothing */
 function changeIfRunning(cycles: Cycle[], posting: Posting): boolean {
   const { cycleId, period, createdAt, expiresAt } = posting;
   assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
@@ -197,19 +267,21 @@ function change(cycles: Cycle[], { amount, held }: Posting, index: number): void
   assertInvariant(
     1,
     after.held >= 0 && after.held <= after.remaining,
-    'what is spent or held of a cycle is within what can be spent',
+    'a transaction spends or holds only spendable credits',
   );
   cycles[index] = after;
 }
 
-/** The index of the cycle that a posting touches within its current period. */
+/**
+ * The index of the cycle that a posting touches. Asserts that the posting belongs to the current period of that cycle.
+ */
 function runningIndexOf(cycles: readonly Cycle[], posting: Posting): number {
   const index = cycles.findIndex(({ id }) => id === posting.cycleId);
   assertInvariant(4, index >= 0, 'a posting touches a cycle that was opened before');
   const { period, start, end } = cycles[index] as Cycle;
   const { createdAt } = posting;
   assertInvariant(4, posting.terms === null, 'only a posting that opens a cycle has terms');
-  assertInvariant(4, period === posting.period, 'a posting touches the period that its cycle is in');
+  assertInvariant(4, period === posting.period, 'a posting touches the current period of its cycle');
   assertInvariant(
     4,
     start <= createdAt && createdAt < end,

@@ -1,4 +1,4 @@
-// Each rule of the audit for holds, on hand-made ledgers: what it accepts, what it finds, and the exact message.
+// The audit rules for holds, on hand-made ledgers: the valid ones, the faulty ones, and the exact messages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -37,9 +37,9 @@ const DAILY = recurring({ validityDays: 1 }, 3);
 const [ADDED, GIVEN, STARTED] = [BOUGHT, GIFT, DAILY].map(opening) as [Posting, Posting, Posting];
 const CYCLE = `cycle ${BOUGHT.id}`;
 
-/** Holds 10 of the 100 credits of `BOUGHT`. */
+/** A posting that holds 10 of the 100 credits of `BOUGHT`. */
 const HELD = holding(BOUGHT, 10, { until: LAPSE });
-/** Holds 10 credits until a day after the end of their cycle. */
+/** A posting that holds 10 credits until a day after their cycle ends. */
 const KEPT = holding(BOUGHT, 10, { until: END + DAY_MS });
 
 function left(cycle: Cycle, remaining: number, held = 0): Cycle {
@@ -56,7 +56,7 @@ function stillOpen({ transactionId }: Posting): Found {
 
 type Row = readonly [what: string, stored: StoredEndUser, ...found: Found[]];
 
-/** Two holds that lapse at the same instant, in the order in which they lapse. */
+/** Two holds that expire at the same instant, in the order in which they lapse. */
 const TWINS = [98, 99].map((sequence) => holding(BOUGHT, 10, { sequence, until: LAPSE })) as [Posting, Posting];
 const BOTH = [HELD, holding(GIFT, 5, { until: LAPSE })] as const;
 const NEXT = periodAfter(DAILY, 1);
@@ -94,11 +94,11 @@ const SOUND: readonly Row[] = [
   ['a released hold', { cycles: [BOUGHT], postings: [ADDED, HELD, releasing(HELD, { at: LAPSE - 1 })], now: LAPSE }],
   ['a lapsed hold', { cycles: [BOUGHT], postings: [ADDED, HELD, lapsing(HELD)], now: LAPSE }],
   [
-    'a lapse that was entered when its cycle had ended, so that the cycle still shows the held credits',
+    'a lapse that was recorded after its cycle had ended, so that the cycle still shows the held credits',
     { cycles: [left(BOUGHT, 100, 10)], postings: [ADDED, HELD, lapsing(HELD)], now: END },
   ],
   [
-    'a hold of several cycles that lapsed',
+    'a lapsed hold on several cycles',
     { cycles: [BOUGHT, GIFT], postings: [ADDED, GIVEN, ...BOTH, ...lapseOf(holdOf(...BOTH))], now: END },
   ],
   [
@@ -120,7 +120,7 @@ const OVER = holding(BOUGHT, 101, { until: LAPSE });
 const DRAWN = drawing(BOUGHT, 30, NOW);
 const UNDATED = { ...HELD, holdExpiresAt: null };
 
-/** The stored hold that differs from its posting. */
+/** The finding for a stored hold that differs from its posting. */
 function wrong(hold: Hold): Found {
   const id = HELD.transactionId;
   return [1, `hold ${id} is stored as ${JSON.stringify(hold)}; its postings say ${JSON.stringify(holdOf(HELD))}`];
@@ -135,7 +135,7 @@ const HOLDS: readonly Row[] = [
     [1, by(LATE_HOLD, 'holds credits of a period that is not running')],
   ],
   [
-    'a hold of another period of its cycle',
+    'a hold on credits of another period of its cycle',
     {
       cycles: [BOUGHT],
       holds: [{ ...holdOf({ ...HELD, period: 1 }) }],
@@ -145,14 +145,14 @@ const HOLDS: readonly Row[] = [
     [1, by(HELD, 'holds credits of a period that is not running')],
   ],
   [
-    'a hold of a cycle that does not exist',
+    'a hold on a cycle that does not exist',
     { cycles: [], holds: [holdOf(HELD)], postings: [HELD], now: NOW },
     [1, by(HELD, 'holds credits of a period that is not running')],
   ],
   [
     'a hold of more than can be spent',
     { cycles: [BOUGHT], postings: [ADDED, OVER], now: NOW },
-    [1, by(OVER, 'breaks the rule that what is spent or held of a cycle is within what can be spent')],
+    [1, by(OVER, 'breaks the rule that a transaction spends or holds only spendable credits')],
   ],
   [
     'a hold without an expiry',
@@ -231,7 +231,7 @@ const LAPSES: readonly Row[] = [
     'a lapse a millisecond late',
     { cycles: [BOUGHT], postings: [ADDED, HELD, LATE], now: END - 1 },
     [3, by(LATE, 'is a lapse that was not due')],
-    [4, by(LATE, 'breaks the rule that a lapse has the id of its hold')],
+    [4, by(LATE, 'breaks the rule that the id of a lapse is derived from its hold')],
     [1, `${CYCLE} is stored with held 0; its postings say 10`],
     stillOpen(HELD),
   ],
@@ -256,13 +256,13 @@ const LAPSES: readonly Row[] = [
     [4, by(LAPSED, 'is stored after a later transaction')],
   ],
   [
-    'a lapse that is missing although its hold is gone',
+    'a missing lapse of a hold that is no longer stored',
     { cycles: [BOUGHT], postings: [ADDED, HELD], now: LAPSE },
     [1, `${CYCLE} is stored with held 0; its postings say 10`],
     stillOpen(HELD),
   ],
   [
-    'a lapse of which a part is missing',
+    'a lapse with a missing part',
     { cycles: [BOUGHT, GIFT], postings: [ADDED, GIVEN, ...BOTH, ...lapseOf(holdOf(...BOTH)).slice(1)], now: LAPSE },
     [1, `${CYCLE} is stored with held 0; its postings say 10`],
     stillOpen(HELD),
@@ -271,7 +271,7 @@ const LAPSES: readonly Row[] = [
     'a lapse with an id that is not derived from its hold',
     { cycles: [BOUGHT], postings: [ADDED, HELD, FOREIGN], now: LAPSE },
     [3, by(FOREIGN, 'is a lapse that was not due')],
-    [4, by(FOREIGN, 'breaks the rule that a lapse has the id of its hold')],
+    [4, by(FOREIGN, 'breaks the rule that the id of a lapse is derived from its hold')],
     [1, `${CYCLE} is stored with held 0; its postings say 10`],
     stillOpen(HELD),
   ],
@@ -382,14 +382,14 @@ for (const [what, stored, ...found] of [...HOLDS, ...LAPSES, ...CLOSINGS]) {
   test(`the audit finds ${what} and reports what is wrong`, () => assert.deepEqual(findings(stored), found));
 }
 
-test('the audit finds a hold on an ended cycle even if a hundred cycles have ended', () => {
+test('the audit finds that a hold was created after its cycle had ended, even if a hundred cycles have ended', () => {
   const cycles = dayCycles(100, NOW);
   const late = holding(cycles[0] as Cycle, 10, { at: END + 200 });
   const found = findings({ cycles, holds: [holdOf(late)], postings: [...cycles.map(opening), late], now: END + 200 });
   assert.deepEqual(found, [[1, by(late, 'holds credits of a period that is not running')]]);
 });
 
-test('the audit remembers open holds when a hundred cycles have ended since', () => {
+test('the audit still knows an open hold after a hundred cycles have ended', () => {
   const kept = holding(GIFT, 5, { until: END + 9 * DAY_MS });
   const cycles = dayCycles(100, NOW + 1);
   const captured = capturing(kept, 5, { at: END + 2 * DAY_MS });

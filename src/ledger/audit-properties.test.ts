@@ -1,4 +1,5 @@
-// The audit of random histories: it reports nothing for a history as written, and reports any single change to it.
+// The audit of random histories: it finds nothing wrong in a history that Scrip wrote, and finds any single change to
+// that history.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,6 +8,7 @@ import {
   findingsOf,
   idAt,
   isAmountChecked,
+  isPlanChecked,
   type MemoryLedger,
   NOW,
   type StoredEndUser,
@@ -15,6 +17,7 @@ import { histories } from '../../test/ledger/random-histories.ts';
 import { type Cycle, type CycleType, hasEnded } from './cycle.ts';
 import type { Hold, HoldPart } from './hold.ts';
 import { DAY_MS } from './instant.ts';
+import type { Plan } from './plan.ts';
 import type { Posting, PostingKind } from './posting.ts';
 
 type Stored = Required<StoredEndUser>;
@@ -49,6 +52,23 @@ function otherThan<Value>(value: Value, values: readonly Value[]): fc.Arbitrary<
 const otherId = (id: string, { cycles }: Stored) =>
   fc.oneof(strangers, otherThan(id, [...cycles.map((cycle) => cycle.id), idAt(0)]));
 
+const DAILY: Plan = { amount: 1, validityDays: 1, validityMonths: null, rolloverMax: 0 };
+
+/** Generates a plan that differs in one property. A validity in days may become a validity in months. */
+function otherPlan(plan: Plan): fc.Arbitrary<Plan> {
+  const { amount, validityDays, validityMonths, rolloverMax } = plan;
+  return fc.oneof(
+    deltas.map((delta) => ({ ...plan, amount: amount + delta })),
+    deltas.map((delta) => ({ ...plan, rolloverMax: rolloverMax + delta })),
+    fc.constant({ ...plan, validityDays: validityMonths, validityMonths: validityDays }),
+    deltas.map((delta) =>
+      validityDays === null
+        ? { ...plan, validityMonths: Number(validityMonths) + delta }
+        : { ...plan, validityDays: validityDays + delta },
+    ),
+  );
+}
+
 const CYCLE_FIELDS: { readonly [Field in keyof Cycle]: Other<Cycle, Field> } = {
   id: ({ id }, all) => otherId(id, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
@@ -59,7 +79,15 @@ const CYCLE_FIELDS: { readonly [Field in keyof Cycle]: Other<Cycle, Field> } = {
   held: ({ held }) => deltas.map((delta) => held + delta),
   start: ({ start }) => deltas.map((delta) => start + delta),
   end: ({ end }) => deltas.map((delta) => end + delta),
-  validityDays: ({ validityDays }) => deltas.map((delta) => validityDays + delta),
+  plan: ({ plan }) => otherPlan(plan),
+  next: ({ next }) =>
+    next === null
+      ? strangers.map((id) => ({ id, plan: DAILY }))
+      : fc.oneof(
+          fc.constant(null),
+          strangers.map((id) => ({ ...next, id })),
+          otherPlan(next.plan).map((plan) => ({ ...next, plan })),
+        ),
 };
 
 const PART_FIELDS: { readonly [Field in keyof HoldPart]: Other<HoldPart, Field> } = {
@@ -88,6 +116,8 @@ const KINDS: readonly PostingKind[] = [
   'add',
   'start-cycle',
   'renew',
+  'schedule-plan',
+  'change-plan',
   'subtract',
   'stop-cycle',
   'hold',
@@ -99,7 +129,10 @@ const KINDS: readonly PostingKind[] = [
 
 type PostingField = Exclude<keyof Posting, 'transactionId' | 'actor' | 'note'>;
 
-/** The other fields can change without a contradiction: only the hash chain covers them. */
+/**
+ * The fields that the audit can check. A change to any other field causes no contradiction, so only the hash chain
+ * detects it.
+ */
 const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> } = {
   cycleId: ({ cycleId }, all) => otherId(cycleId, all),
   period: ({ period }) => deltas.map((delta) => period + delta),
@@ -110,11 +143,11 @@ const POSTING_FIELDS: { readonly [Field in PostingField]: Other<Posting, Field> 
   expiresAt: ({ expiresAt }) => deltas.map((delta) => expiresAt + delta),
   terms: ({ terms }) =>
     terms === null
-      ? fc.constant({ type: 'one-time' as const, validityDays: 1 })
+      ? fc.constant({ type: 'one-time' as const, plan: DAILY })
       : fc.oneof(
           fc.constant(null),
           otherThan<CycleType>(terms.type, ['one-time', 'recurring']).map((type) => ({ ...terms, type })),
-          deltas.map((delta) => ({ ...terms, validityDays: terms.validityDays + delta })),
+          otherPlan(terms.plan).map((plan) => ({ ...terms, plan })),
         ),
   reference: ({ reference }, { postings }) =>
     otherThan(reference, [null, idAt(0), ...new Set(postings.map(({ transactionId }) => transactionId))]),
@@ -132,6 +165,8 @@ function isFound(field: PostingField, posting: Posting, changed: Posting, all: S
   switch (field) {
     case 'amount':
       return isAmountChecked(posting, all);
+    case 'terms':
+      return isPlanChecked(posting, all);
     case 'cycleId':
     case 'reference':
       return posting.kind !== 'refund' || !isRefundOf(changed, all);
@@ -142,7 +177,7 @@ function isFound(field: PostingField, posting: Posting, changed: Posting, all: S
   }
 }
 
-/** Whether the transaction that a refund refers to spent credits of the same period. */
+/** Whether the refunded transaction spent credits of the same period. */
 function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postings }: Stored): boolean {
   return postings.some(
     (other) =>
@@ -155,8 +190,8 @@ function isRefundOf({ reference, cycleId, period, expiresAt }: Posting, { postin
 }
 
 /**
- * Whether the audit can check the expiry of a hold. It cannot if the hold has a single posting and was captured or
- * released.
+ * Whether the audit can check the expiry of a hold. Nothing contradicts a wrong expiry if the hold has a single posting
+ * and was captured or released.
  */
 function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: Stored): boolean {
   const isOpen = holds.some((hold) => hold.id === id);
@@ -167,7 +202,7 @@ function isExpiryChecked({ transactionId: id }: Posting, { postings, holds }: St
 const written = histories.map(stored).filter(({ postings }) => postings.length > 0);
 const withHolds = written.filter(({ holds }) => holds.length > 0);
 
-/** A random history, and a changed copy of its row at the index `place`: one field has another value. */
+/** A random history, and a copy of its row at the index `place` in which one field has another value. */
 function changes<Row extends object>(
   rowsOf: (all: Stored) => readonly Row[],
   field: keyof Row,
@@ -219,11 +254,11 @@ for (const [field, other] of Object.entries(POSTING_FIELDS)) {
 }
 
 /**
- * Whether the audit can detect that a posting is missing: the posting moved credits that are still stored, or changed a
- * hold.
+ * Whether the audit can detect that a posting is missing. It can if the posting moved credits that are still stored,
+ * changed a hold, or scheduled a plan that began or can still begin.
  */
 function isMissed(posting: Posting, all: Stored): boolean {
-  return isAmountChecked(posting, all) || posting.held !== 0;
+  return (isAmountChecked(posting, all) && isPlanChecked(posting, all)) || posting.held !== 0;
 }
 
 test('in a random history, the audit finds any missing or duplicate cycle or posting', () => {

@@ -1,4 +1,4 @@
-// Each rule of the audit for refunds, on hand-made ledgers: what it accepts, what it finds, and the exact message.
+// The audit rules for refunds, on hand-made ledgers: the valid ones, the faulty ones, and the exact messages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -47,7 +47,7 @@ const REOPENED = oneTime({ start: END, amount: 30, validityDays: 7 }, 101);
 
 const SOUND: readonly Row[] = [
   [
-    'two refunds that give all of a subtraction back',
+    'two refunds that together return all credits of a subtraction',
     {
       cycles: [BOUGHT],
       postings: [
@@ -100,13 +100,13 @@ const REFUNDS: readonly Row[] = [
     [1, by(TOO_LARGE, TOO_FULL)],
   ],
   [
-    'a refund of more than an earlier refund left',
+    'a refund of more than an earlier refund left refundable',
     { cycles: [left(BOUGHT, 90)], postings: [ADDED, SPENT, TWO_THIRDS, HALF], now: END },
     refundsMore(HALF),
     [1, by(HALF, TOO_FULL)],
   ],
   [
-    'two refunds to an ended cycle of more than was spent',
+    'two refunds to an ended cycle that together exceed the spent credits',
     { cycles: [left(BOUGHT, 70)], postings: [ADDED, SPENT, ...ENDED_TWICE], now: END },
     refundsMore(ENDED_TWICE[1]),
   ],
@@ -149,12 +149,12 @@ const REFUNDS: readonly Row[] = [
   [
     'a refund that opens a cycle with more credits than it refunds to ended cycles',
     { cycles: [left(BOUGHT, 70), MORE], postings: [ADDED, SPENT, REFUNDED, reopening(SPENT, MORE)], now: END },
-    [1, by(REFUNDED, 'opens a cycle with other credits than it refunds to ended cycles')],
+    [1, by(REFUNDED, 'opens a cycle whose credits differ from those that it refunds to ended cycles')],
   ],
   [
     'a refund that opens a cycle and refunds nothing to ended cycles',
     { cycles: [left(BOUGHT, 70), REOPENED], postings: [ADDED, SPENT, ALONE], now: END },
-    [1, by(ALONE, 'opens a cycle with other credits than it refunds to ended cycles')],
+    [1, by(ALONE, 'opens a cycle whose credits differ from those that it refunds to ended cycles')],
   ],
   [
     'a refund without a reference',

@@ -1,4 +1,4 @@
-// Each rule of the audit, on hand-made ledgers: what it accepts, what it finds, and the exact message.
+// The general audit rules, on hand-made ledgers: the valid ones, the faulty ones, and the exact messages.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -94,10 +94,7 @@ const AMOUNTS: readonly Row[] = [
   [
     'a subtraction of more than the remaining credits',
     { cycles: [left(BOUGHT, 0)], postings: [ADDED, drawing(BOUGHT, 101, NOW)], now: END },
-    [
-      1,
-      by(drawing(BOUGHT, 1, NOW), 'breaks the rule that what is spent or held of a cycle is within what can be spent'),
-    ],
+    [1, by(drawing(BOUGHT, 1, NOW), 'breaks the rule that a transaction spends or holds only spendable credits')],
     [1, `${CYCLE} is stored with remaining 0; its postings say 100`],
   ],
   [
@@ -112,10 +109,10 @@ const AMOUNTS: readonly Row[] = [
     [1, `${CYCLE} is stored with remaining 89; its postings say 90`],
   ],
   [
-    'an addition with fewer credits than its cycle',
+    'an addition of fewer credits than its cycle starts with',
     { cycles: [BOUGHT], postings: [{ ...ADDED, amount: 90 }], now: END },
-    [1, `${CYCLE} is stored with remaining 100; its postings say 90`],
-    [1, `${CYCLE} is stored with amount 100; its postings say 90`],
+    [1, by(ADDED, 'breaks the rule that a cycle opens with the credits of its plan and without held credits')],
+    [1, `${CYCLE} has no posting that opens it`],
   ],
   [
     'a stop that moves credits',
@@ -175,9 +172,13 @@ const CYCLES: readonly Row[] = [
   ],
   [
     'a one-time cycle that is stored as recurring and with another validity',
-    { cycles: [{ ...BOUGHT, type: 'recurring', validityDays: 2 }], postings: [ADDED], now: END },
+    {
+      cycles: [{ ...BOUGHT, type: 'recurring', plan: { ...BOUGHT.plan, validityDays: 2 } }],
+      postings: [ADDED],
+      now: END,
+    },
     [3, `${CYCLE} is stored with type recurring; its postings say one-time`],
-    [4, `${CYCLE} is stored with validityDays 2; its postings say 1`],
+    [4, `${CYCLE} is stored with the plan 100/2d; its postings say 100/1d`],
   ],
 ];
 
@@ -191,7 +192,7 @@ const RENEWALS: readonly Row[] = [
     { cycles: [DAILY], postings: [STARTED, EARLY], now: END + DAY_MS },
     [4, by(EARLY, 'has a time that differs from the time in its id')],
     [3, by(EARLY, 'is a renewal that was not due')],
-    [4, by(EARLY, 'breaks the rule that a cycle ends when its validity is over')],
+    [3, by(EARLY, 'breaks the rule that a period starts when the previous period ends')],
   ],
   [
     'a renewal that is missing before an addition',
@@ -208,14 +209,14 @@ const RENEWALS: readonly Row[] = [
     'a renewal that skipped a period',
     { cycles: [DAILY], postings: [STARTED, AFTER_NEXT], now: END + 2 * DAY_MS },
     [3, by(AFTER_NEXT, 'is a renewal that was not due')],
-    [3, by(AFTER_NEXT, 'breaks the rule that a period starts where the one before it ends')],
+    [3, by(AFTER_NEXT, 'breaks the rule that a period starts when the previous period ends')],
   ],
   [
     'a renewal that is stored twice',
     { cycles: [NEXT], postings: [STARTED, RENEWED, RENEWED], now: END + DAY_MS },
     [4, by(RENEWED, 'touches the same cycle twice')],
     [3, by(RENEWED, 'is a renewal that was not due')],
-    [3, by(RENEWED, 'breaks the rule that a period starts where the one before it ends')],
+    [3, by(RENEWED, 'breaks the rule that a period starts when the previous period ends')],
   ],
   [
     'a renewal of a canceled cycle',
@@ -252,7 +253,7 @@ const TRANSACTIONS: readonly Row[] = [
   [
     'an addition that expires later than its validity allows',
     { cycles: [BOUGHT], postings: [{ ...ADDED, expiresAt: END + 1 }], now: END + 1 },
-    [4, by(ADDED, 'breaks the rule that a cycle ends when its validity is over')],
+    [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity is over')],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
@@ -263,13 +264,7 @@ const TRANSACTIONS: readonly Row[] = [
       now: END + 1,
     },
     [4, by(ADDED, 'has a time that differs from the time in its id')],
-    [
-      3,
-      by(
-        ADDED,
-        'breaks the rule that periods are numbered from 0 and follow each other without a gap from the creation on',
-      ),
-    ],
+    [4, by(ADDED, 'breaks the rule that a cycle starts when it is opened, and ends when its validity is over')],
     [1, `${CYCLE} has no posting that opens it`],
   ],
   [
@@ -338,6 +333,6 @@ test('the audit finds a balance that is one credit over 2^53−1', () => {
   const [most, one] = [oneTime({ amount: AMOUNT_MAX, validityDays: 1 }, 2), oneTime({ amount: 1, validityDays: 1 }, 3)];
   assert.deepEqual(findings({ cycles: [most], postings: [opening(most)], now: NOW }), []);
   const both = { cycles: [most, one], postings: [opening(most), opening(one)], now: NOW };
-  assert.deepEqual(findings(both), [[2, 'the active balance is 9007199254740992, past 2^53−1']]);
+  assert.deepEqual(findings(both), [[2, 'the active balance is 9007199254740992, which exceeds 2^53−1']]);
   assert.deepEqual(findings({ ...both, now: END }), [], 'credits of ended cycles do not count');
 });

@@ -1,6 +1,7 @@
-// The audit reports nothing for a ledger as written, and reports every single change made by other means. Each row of a
-// table is one change, made in turn to every cycle, hold or posting of a ledger with all kinds of transactions. The tests
-// audit-rules, audit-holds and audit-refunds check the exact messages, and audit-properties checks random ledgers.
+// The audit finds nothing wrong in a ledger that Scrip wrote, and finds any single change to that ledger. Each row of
+// the tables is one change, which the tests make to every cycle, hold or posting in turn, in a ledger with all kinds of
+// transactions. The tests audit-rules, audit-holds and audit-refunds check the exact messages, and audit-properties
+// checks random ledgers.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +11,8 @@ import { audit } from './audit.ts';
 import { type Cycle, hasEnded } from './cycle.ts';
 import type { Hold, HoldPart } from './hold.ts';
 import { DAY_MS, INSTANT_MAX } from './instant.ts';
-import type { Posting } from './posting.ts';
+import type { Plan } from './plan.ts';
+import { isByTime, isOpening, type Posting } from './posting.ts';
 import { instantOf, sequenceOf, transactionId } from './transaction-id.ts';
 
 test('the audit finds nothing wrong in a history that the ledger wrote', () => {
@@ -20,12 +22,12 @@ test('the audit finds nothing wrong in a history that the ledger wrote', () => {
   assert.deepEqual(
     findingsOf({ ...stored, cycles: stored.cycles.toReversed() }),
     [],
-    'nothing wrong with the cycles in another order',
+    'nothing is wrong if the cycles are in another order',
   );
   const kinds = new Set(stored.postings.map(({ kind }) => kind));
   assert.deepEqual(
     [...kinds].sort().join(' '),
-    'add capture hold lapse refund release renew start-cycle stop-cycle subtract',
+    'add capture change-plan hold lapse refund release renew schedule-plan start-cycle stop-cycle subtract',
   );
   assert(stored.holds.length === 2 && stored.holds.some(({ parts }) => parts.length > 1));
   const rows = new Set(stored.cycles.map(({ type, status }) => `${type} ${status}`));
@@ -57,7 +59,7 @@ test('a finding consists of the end user, the invariant, and a message about wha
   const { id } = cycle;
   assert.deepEqual(findingsOf(stored), [
     { invariant: 1, user: ADA, message: `cycle ${id} is stored with remaining 1; its postings say 0` },
-    { invariant: 2, user: ADA, message: 'the active balance is 52, but its postings sum to 51' },
+    { invariant: 2, user: ADA, message: 'the active balance is 57, but its postings sum to 56' },
   ]);
 });
 
@@ -73,12 +75,21 @@ type Change<Row> = readonly [
 ];
 
 const isRunning = (cycle: Cycle, { now }: Stored) => !hasEnded(cycle, now);
+const isInDays = ({ plan }: Cycle) => plan.validityDays !== null;
 const isClamped = ({ end }: Cycle) => end === INSTANT_MAX;
 const otherTail = (id: string) => `${id.slice(0, 24)}cccccccccccc`;
 
 /** The same id with a time that is a millisecond later. */
 function laterId(id: string): string {
   return transactionId({ at: instantOf(id) + 1, sequence: sequenceOf(id), tail: id.slice(24) });
+}
+
+const DAILY: Plan = { amount: 1, validityDays: 1, validityMonths: null, rolloverMax: 0 };
+
+/** The plan with its validity extended by `count` days or months. */
+function lengthened(plan: Plan, count: number): Plan {
+  const { validityDays: days, validityMonths: months } = plan;
+  return days === null ? { ...plan, validityMonths: Number(months) + count } : { ...plan, validityDays: days + count };
 }
 
 const CYCLE_CHANGES: readonly Change<Cycle>[] = [
@@ -105,13 +116,22 @@ const CYCLE_CHANGES: readonly Change<Cycle>[] = [
   ['end is a day too late', ({ end }) => ({ end: end + DAY_MS }), '4'],
   [
     'validity is a day too long, with an end that matches it',
-    ({ validityDays, end }) => ({ validityDays: validityDays + 1, end: end + DAY_MS }),
+    ({ plan, end }) => ({ plan: lengthened(plan, 1), end: end + DAY_MS }),
     '4',
     (cycle) => !isClamped(cycle),
   ],
-  ['validity is a day too long', ({ validityDays }) => ({ validityDays: validityDays + 1 }), '4'],
-  ['validity is a day too short', ({ validityDays }) => ({ validityDays: validityDays - 1 }), '4'],
-  ['validity is 0', () => ({ validityDays: 0 }), '4'],
+  ['validity is a day too long', ({ plan }) => ({ plan: lengthened(plan, 1) }), '4'],
+  ['validity is a day too short', ({ plan }) => ({ plan: lengthened(plan, -1) }), '4'],
+  [
+    'validity is in months',
+    ({ plan }) => ({ plan: { ...plan, validityDays: null, validityMonths: 1 } }),
+    '4',
+    isInDays,
+  ],
+  ['plan has one credit too many', ({ plan }) => ({ plan: { ...plan, amount: plan.amount + 1 } }), '4'],
+  ['plan has another rollover', ({ plan }) => ({ plan: { ...plan, rolloverMax: plan.rolloverMax + 1 } }), '4'],
+  ['scheduled plan should be absent', ({ id, plan }) => ({ next: { id, plan } }), '4'],
+  ['validity is 0', ({ plan }) => ({ plan: { ...plan, validityDays: 0, validityMonths: null } }), '4'],
   ['period is too high by one', ({ period }) => ({ period: period + 1 }), '3'],
   ['period is too low by one', ({ period }) => ({ period: period - 1 }), '3'],
   ['type is wrong', ({ type }) => ({ type: type === 'recurring' ? 'one-time' : 'recurring' }), '3'],
@@ -124,11 +144,11 @@ const CYCLE_CHANGES: readonly Change<Cycle>[] = [
 
 const FIRST_ADDITION = WRITTEN.postings[0]?.transactionId as string;
 
-const isOpening = ({ terms }: Posting) => terms !== null;
+const hasTerms = ({ terms }: Posting) => terms !== null;
 
 const isHold = ({ kind }: Posting) => kind === 'hold';
 
-/** Whether the hold of a posting is open or has lapsed, so that its expiry is known. */
+/** Whether the audit can check the expiry of a hold, because the hold is open or has lapsed. */
 function hasExpiry({ kind, transactionId: id }: Posting, { holds, postings }: Stored): boolean {
   const hasLapsed = postings.some((other) => other.kind === 'lapse' && other.reference === id);
   return kind === 'hold' && (hasLapsed || holds.some((hold) => hold.id === id));
@@ -191,29 +211,32 @@ const POSTING_CHANGES: readonly Change<Posting>[] = [
   ['kind is wrongly release', () => ({ kind: 'release' }), '134', ({ kind }) => kind !== 'release'],
   ['kind is wrongly lapse', () => ({ kind: 'lapse' }), '134', ({ kind }) => kind !== 'lapse'],
   ['kind is wrongly refund', () => ({ kind: 'refund' }), '134', ({ kind }) => kind !== 'refund'],
-  ['terms are missing', () => ({ terms: null }), '14', isOpening],
+  ['kind is wrongly schedule-plan', () => ({ kind: 'schedule-plan' }), '134', ({ kind }) => kind !== 'schedule-plan'],
+  ['kind is wrongly change-plan', () => ({ kind: 'change-plan' }), '134', ({ kind }) => kind !== 'change-plan'],
+  ['terms are missing', () => ({ terms: null }), '14', hasTerms],
   [
     'terms should be absent',
-    () => ({ terms: { type: 'one-time', validityDays: 1 } }),
+    () => ({ terms: { type: 'one-time', plan: DAILY } }),
     '134',
-    (posting) => !isOpening(posting),
+    (posting) => !hasTerms(posting),
   ],
   [
     'terms have the wrong type',
     ({ terms }) => ({ terms: terms && { ...terms, type: terms.type === 'one-time' ? 'recurring' : 'one-time' } }),
-    '3',
-    isOpening,
+    '34',
+    hasTerms,
   ],
   [
     'terms are a day too long',
-    ({ terms }) => ({ terms: terms && { ...terms, validityDays: terms.validityDays + 1 } }),
+    ({ terms }) => ({ terms: terms && { ...terms, plan: lengthened(terms.plan, 1) } }),
     '34',
-    isOpening,
+    hasTerms,
   ],
   ['actor is empty', () => ({ actor: '' }), '4'],
   ['actor is wrongly renewal', () => ({ actor: 'renewal' }), '4', ({ kind }) => kind !== 'renew'],
   ['actor is wrongly lapse', () => ({ actor: 'lapse' }), '4', ({ kind }) => kind !== 'lapse'],
-  ['actor is wrongly an API key', () => ({ actor: 'key:7' }), '4', ({ kind }) => kind === 'renew' || kind === 'lapse'],
+  ['actor is wrongly change', () => ({ actor: 'change' }), '4', ({ kind }) => kind !== 'change-plan'],
+  ['actor is wrongly an API key', () => ({ actor: 'key:7' }), '4', ({ kind }) => isByTime(kind)],
 ];
 
 /** Changes the last part of a hold. */
@@ -247,7 +270,7 @@ function assertFound(stored: Stored, invariants: string, what: string): void {
   );
 }
 
-/** Makes the change to one row at a time, each in a fresh ledger, and checks that the audit finds it. */
+/** Makes the change to each row in turn, always in a fresh ledger, and checks that the audit finds the change. */
 function assertEachFound<Row extends object>(rowsOf: (stored: Stored) => Row[], change: Change<Row>): void {
   const [what, changed, invariants, hits = () => true] = change;
   const rows = rowsOf(WRITTEN);

@@ -1,5 +1,5 @@
-// Checks the invariants of one end user: folds all of its postings again, and compares the result with the stored
-// cycles and holds. `scrip verify` runs this for every end user.
+// Checks the invariants of one end user: recomputes the cycles and holds from all postings, and compares them with the
+// stored cycles and holds. `scrip verify` runs this for every end user.
 
 import { AMOUNT_MAX } from './amount.ts';
 import { apply } from './apply.ts';
@@ -10,7 +10,16 @@ import { type Hold, lapseOrder } from './hold.ts';
 import type { Instant } from './instant.ts';
 import { type Invariant, InvariantViolation } from './invariant.ts';
 import { nextEvent } from './next-event.ts';
-import { isByTime, LAPSE_ACTOR, type Posting, type PostingKind, RENEWAL_ACTOR } from './posting.ts';
+import { planText, scheduledText } from './plan.ts';
+import {
+  type Actor,
+  CHANGE_ACTOR,
+  isByTime,
+  LAPSE_ACTOR,
+  type Posting,
+  type PostingKind,
+  RENEWAL_ACTOR,
+} from './posting.ts';
 import { EMPTY_STATE, type EndUserState } from './state.ts';
 import { instantOf, type TransactionId } from './transaction-id.ts';
 
@@ -29,7 +38,7 @@ export interface AuditedEndUser {
   readonly cycles: readonly Cycle[];
   /** All stored holds, in the order in which they lapse. */
   readonly holds: readonly Hold[];
-  /** All postings, oldest first. They are read once; only refunds are kept in memory. */
+  /** All postings, oldest first. The audit reads each posting once and keeps only refunds in memory. */
   readonly postings: Iterable<Posting>;
   /** Returns the postings of a transaction of this end user, or none if the transaction does not exist. */
   readonly find: (id: TransactionId) => readonly Posting[];
@@ -52,8 +61,8 @@ export function* audit(audited: AuditedEndUser, now: Instant): Generator<Finding
 }
 
 /**
- * The fold drops ended cycles when it has more cycles than this. Otherwise an end user with thousands of ended cycles
- * would be slow to check.
+ * The fold drops ended cycles once it has more cycles than this limit. Otherwise, an end user with thousands of ended
+ * cycles would be slow to check.
  */
 const PRUNED_ABOVE = 32;
 
@@ -63,11 +72,11 @@ class AuditFold {
   readonly #stored: Map<string, Cycle>;
   readonly #now: Instant;
   readonly #find: AuditedEndUser['find'];
-  /** The postings of refunds read so far, by the id of the refunded transaction. */
+  /** The refund postings that have been read so far, by the id of the refunded transaction. */
   readonly #refunds = new Map<TransactionId, Posting[]>();
   #state: EndUserState = EMPTY_STATE;
   #pruneAbove = PRUNED_ABOVE;
-  /** The postings of the latest transaction that were read so far. */
+  /** The postings of the current transaction that have been read so far. */
   #transaction: Posting[] = [];
 
   constructor(stored: Map<string, Cycle>, find: AuditedEndUser['find'], now: Instant) {
@@ -90,7 +99,7 @@ class AuditFold {
     if (this.#state.cycles.length > this.#pruneAbove) yield* this.#prune(posting.createdAt);
   }
 
-  /** Cycles and holds that are missing, differ from the postings, or should not be stored. */
+  /** Reports cycles and holds that are missing, differ from the postings, or should not be stored. */
   *end(holds: readonly Hold[]): Generator<Fault> {
     yield* this.#compare(this.#state.cycles);
     yield* holdDifferences(this.#state.holds, holds);
@@ -122,7 +131,8 @@ class AuditFold {
     if (createdAt !== instantOf(transactionId)) yield [4, 'has a time that differs from the time in its id'];
     if (createdAt > this.#now) yield [4, 'is later than the clock of the ledger'];
     if (actor === '') yield [4, 'has no actor'];
-    if ((actor === RENEWAL_ACTOR) !== (kind === 'renew') || (actor === LAPSE_ACTOR) !== (kind === 'lapse'))
+    const byTime = ACTORS.find((each) => each.kind === kind)?.actor ?? null;
+    if ((byTime ?? actor) !== actor || (byTime === null && ACTORS.some((each) => each.actor === actor)))
       yield [4, `has the kind ${kind}, but the actor ${actor}`];
     const latestId = this.#transaction[0]?.transactionId;
     if (latestId !== undefined && transactionId < latestId) yield [4, 'is stored after a later transaction'];
@@ -155,13 +165,20 @@ class AuditFold {
     this.#refunds.set(reference, refunds);
     if (posting.terms === null) yield* refundFaults({ postings: this.#find(reference), refunds }, posting);
     else if (posting.amount !== expiredIn(this.#transaction))
-      yield [1, 'opens a cycle with other credits than it refunds to ended cycles'];
+      yield [1, 'opens a cycle whose credits differ from those that it refunds to ended cycles'];
     refunds.push(posting);
   }
 }
 
 /** The kinds of postings with a `reference`. `apply` checks that the reference is present. */
-const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'lapse', 'refund']);
+const REFERRING: ReadonlySet<PostingKind> = new Set(['capture', 'release', 'lapse', 'refund', 'change-plan']);
+
+/** The actor of each kind of event that time causes. */
+const ACTORS: readonly { readonly kind: PostingKind; readonly actor: Actor }[] = [
+  { kind: 'renew', actor: RENEWAL_ACTOR },
+  { kind: 'change-plan', actor: CHANGE_ACTOR },
+  { kind: 'lapse', actor: LAPSE_ACTOR },
+];
 
 function* refundFaults(referenced: Referenced, posting: Posting): Generator<Fault> {
   const { transactionId, reference, cycleId, period, amount, expiresAt } = posting;
@@ -176,7 +193,7 @@ function expiredIn(refund: readonly Posting[]): number {
   return refund.reduce((sum, { amount, createdAt, expiresAt }) => (expiresAt <= createdAt ? sum + amount : sum), 0);
 }
 
-/** Contradictions between a posting and the postings of the same transaction before it. */
+/** Contradictions between a posting and the earlier postings of the same transaction. */
 function* faultsWithin(before: readonly Posting[], posting: Posting): Generator<Fault> {
   const [first] = before;
   if (first === undefined) return;
@@ -189,11 +206,12 @@ function* faultsWithin(before: readonly Posting[], posting: Posting): Generator<
 }
 
 function nounFor(kind: PostingKind): string {
-  return kind === 'renew' ? 'renewal' : kind;
+  return kind === 'renew' ? 'renewal' : kind === 'change-plan' ? 'change of plan' : kind;
 }
 
 function isSame(a: Posting, b: Posting): boolean {
-  return a.transactionId === b.transactionId && a.cycleId === b.cycleId && a.period === b.period;
+  const isSameKind = a.kind === b.kind;
+  return isSameKind && a.transactionId === b.transactionId && a.cycleId === b.cycleId && a.period === b.period;
 }
 
 const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] = [
@@ -205,7 +223,6 @@ const FIELDS: readonly (readonly [field: keyof Cycle, invariant: Invariant])[] =
   ['type', 3],
   ['start', 4],
   ['end', 4],
-  ['validityDays', 4],
 ];
 
 /** @param now `held` is not compared in cycles that have ended at `now`, because it has no meaning there */
@@ -218,6 +235,11 @@ function* differences(expected: Cycle, stored: Cycle, now: Instant): Generator<F
         `cycle ${stored.id} is stored with ${field} ${stored[field]}; its postings say ${expected[field]}`,
       ];
   }
+  for (const [what, has, said] of [
+    ['plan', planText(stored.plan), planText(expected.plan)],
+    ['scheduled plan', scheduledText(stored.next), scheduledText(expected.next)],
+  ])
+    if (has !== said) yield [4, `cycle ${stored.id} is stored with the ${what} ${has}; its postings say ${said}`];
 }
 
 /** @param expected in the order in which they lapse */
@@ -240,7 +262,7 @@ function* faultsOfBalance(cycles: readonly Cycle[], unexpired: bigint, now: Inst
   let balance = 0n;
   for (const cycle of cycles) if (!hasEnded(cycle, now)) balance += BigInt(cycle.remaining);
   if (balance !== unexpired) yield [2, `the active balance is ${balance}, but its postings sum to ${unexpired}`];
-  if (balance > BigInt(AMOUNT_MAX)) yield [2, `the active balance is ${balance}, past 2^53−1`];
+  if (balance > BigInt(AMOUNT_MAX)) yield [2, `the active balance is ${balance}, which exceeds 2^53−1`];
   const active = cycles.filter(isActiveRecurring);
   if (active.length > 1) yield [3, `${active.length} recurring cycles are active at once`];
 }

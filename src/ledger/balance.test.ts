@@ -1,14 +1,14 @@
-// The balance at an instant is the exact sum of the spendable credits of all cycles that have not ended. Renewals and
-// lapses count before they are stored.
+// The balance at an instant is the exact sum of the spendable credits of all cycles that have not ended. The balance
+// includes due renewals and lapses that are not stored yet.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { holding, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
+import { holding, idAt, oneTime, recurring, stateOf } from '../../test/ledger/ledger-builders.ts';
 import { AMOUNT_MAX } from './amount.ts';
 import { applyAll } from './apply.ts';
 import { activeBalance, cyclesAt } from './balance.ts';
 import { type Cycle, periodAfter } from './cycle.ts';
-import { DAY_MS, type Instant } from './instant.ts';
+import { DAY_MS, INSTANT_MAX, type Instant, LAST_INSTANT } from './instant.ts';
 import type { EndUserState } from './state.ts';
 import { transactionId } from './transaction-id.ts';
 
@@ -26,7 +26,8 @@ function cycle(change: Partial<Cycle> = {}): Cycle {
     held: 0,
     start: START,
     end: END,
-    validityDays: 1,
+    plan: { amount: 100, validityDays: 1, validityMonths: null, rolloverMax: 0 },
+    next: null,
     ...change,
   };
 }
@@ -120,4 +121,13 @@ test('reading a balance does not change the state', () => {
   const copy = structuredClone(state);
   cyclesAt(state, LAPSE + 2 * DAY_MS);
   assert.deepEqual(state, copy);
+});
+
+test('at the last instant of the year 9999, every period has ended, including one that is not stored yet', () => {
+  const daily = recurring({ start: LAST_INSTANT - DAY_MS, validityDays: 1 });
+  assert.equal(cyclesAt(stateOf(daily), LAST_INSTANT).length, 1);
+  assert.deepEqual(cyclesAt(stateOf(daily), INSTANT_MAX), []);
+  const scheduled = { id: idAt(daily.start, 9), plan: daily.plan };
+  assert.equal(cyclesAt(stateOf({ ...daily, next: scheduled }), LAST_INSTANT).length, 1);
+  assert.deepEqual(cyclesAt(stateOf({ ...daily, next: scheduled }), INSTANT_MAX), []);
 });

@@ -1,33 +1,46 @@
-// The balance at an instant: computed from cycles and holds, never stored. Due renewals and lapses count before they
-// are stored, so that a read never shows a wrong balance.
+// Computes the balance at an instant from cycles and holds. Includes due renewals and lapses that are not stored yet,
+// so that a read never shows a wrong balance.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
-import { type Cycle, hasEnded, inBurnOrder, periodAfter, periodsMissed, spendable } from './cycle.ts';
+import { type Cycle, hasEnded, inBurnOrder, periodAt, renews, spendable } from './cycle.ts';
+import type { Hold } from './hold.ts';
 import type { Instant } from './instant.ts';
 import type { EndUserState } from './state.ts';
 
 /**
- * The cycles that count at `now`, in burn order, as if every due renewal and lapse were already stored. If `now` is in
- * the future, the result assumes that no request follows until then.
+ * The cycles that are running at `now`, in burn order, as if every due renewal and lapse were already stored. If `now`
+ * is in the future, the result assumes that no request follows until then.
  */
 export function cyclesAt(state: EndUserState, now: Instant): readonly Cycle[] {
   const returned = lapsedBy(state, now);
   const current: Cycle[] = [];
   for (const cycle of state.cycles) {
-    const missed = periodsMissed(cycle, now);
-    const latest = missed > 0 ? periodAfter(cycle, missed) : cycle;
-    if (hasEnded(latest, now)) continue;
-    const back = returned?.get(periodText(latest)) ?? 0;
-    current.push(back > 0 ? { ...latest, held: latest.held - back } : latest);
+    if (renews(cycle) && hasEnded(cycle, now)) {
+      const latest = periodAt(atItsEnd(cycle, state.holds), now);
+      // At `INSTANT_MAX`, even the last period has ended.
+      if (!hasEnded(latest, now)) current.push(latest);
+    } else if (!hasEnded(cycle, now)) {
+      const back = returned?.get(periodText(cycle)) ?? 0;
+      current.push(back > 0 ? { ...cycle, held: cycle.held - back } : cycle);
+    }
   }
   return inBurnOrder(current);
 }
 
-/**
- * The credits that holds return when they lapse, by period, for all holds that are due at `now`; null if there are
- * none.
- */
+/** The state of `cycle` at its end, after all holds that lapse before then have returned their credits. */
+export function atItsEnd(cycle: Cycle, holds: readonly Hold[]): Cycle {
+  if (cycle.held === 0) return cycle;
+  let { held } = cycle;
+  for (const { expiresAt, parts } of holds) {
+    if (expiresAt >= cycle.end) break;
+    for (const { cycleId, period, amount } of parts)
+      if (cycleId === cycle.id && period === cycle.period) held -= amount;
+  }
+  return { ...cycle, held };
+}
+
+/** The credits that return from holds whose lapse is due at `now`, by period; null if no lapse is due. */
 function lapsedBy({ holds }: EndUserState, now: Instant): Map<string, Amount> | null {
   let returned: Map<string, Amount> | null = null;
   for (const { expiresAt, parts } of holds) {

@@ -1,5 +1,5 @@
-// Holds and refunds within a batch: they see the effects of earlier commands, and due lapses count towards the event
-// limit of the batch.
+// Commands for holds and refunds see the effects of earlier commands in the same batch, and due lapses count towards
+// the event limit of the batch.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -145,7 +145,10 @@ test('a refund of a transaction of another end user is refused: the transaction 
   assert.deepEqual(outcomes(decideAll(commands, [AFTER, AFTER], given)), ['accepted', 'TransactionNotFound']);
 });
 
-/** A state with `count` holds on each of two cycles that lapsed at `at`, one second apart. */
+/**
+ * A state with `count` holds, each on two cycles. The first hold lapses at `at`, and the others follow one second
+ * apart.
+ */
 function withLapsed(count: number, at: Instant): EndUserState {
   const cycles = [BOUGHT, oneTime({ start: daysAgo(1) }, 3)];
   const postings = Array.from({ length: count }, (_, index) =>

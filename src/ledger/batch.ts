@@ -1,5 +1,5 @@
 // Decides a batch of commands in order: later commands see the effects of earlier ones, and a refusal does not affect
-// the others. Pure, so that a store can decide a batch again when it retries a transaction.
+// the others. Deciding is pure, so that a store can decide a batch again when it retries a transaction.
 
 import assert from 'node:assert/strict';
 import { applyAll } from './apply.ts';
@@ -42,7 +42,7 @@ export interface Batch {
   readonly references: readonly Reference[];
 }
 
-/** A transaction of an end user that a command needs. */
+/** A transaction that a command needs, and its end user. */
 export interface Reference {
   /** The index in `users`. */
   readonly user: number;
@@ -62,7 +62,7 @@ export interface UserChange {
 export interface DecidedBatch {
   /** One outcome for each command; null if more events are due for the end user than fit into this batch. */
   readonly outcomes: readonly (Outcome | null)[];
-  /** Only of end users with new postings. */
+  /** One change for each end user with new postings. */
   readonly changes: readonly UserChange[];
   /** The records of keys that are used for the first time. */
   readonly records: readonly IdempotencyRecord[];
@@ -108,14 +108,14 @@ export function referenceName({ user, transaction }: Reference): string {
 }
 
 /**
- * @param eventsMax the maximum number of postings of due events that the batch may apply; bounds the duration of a
+ * @param eventsMax the number of postings after which the batch applies no further due events; bounds the duration of a
  * batch
  */
 export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, eventsMax: number): DecidedBatch {
   assert(loaded.states.length === batch.users.length, 'every end user of the batch is loaded');
   const records = new Map<string, IdempotencyRecord>();
   const progress = loaded.states.map((state): Progress => ({ before: state, state, postings: [], isSettled: false }));
-  /** Includes the refunds that were decided earlier in this batch. */
+  /** The transaction of a refund with all its refunds, including those that were decided earlier in this batch. */
   const referencedBy = ({ transactionId: transaction }: Refund, user: number): Referenced | null => {
     const stored = loaded.referenced.get(referenceName({ user, transaction }));
     if (stored === undefined) return null;
@@ -141,13 +141,13 @@ export function decideBatch(batch: Batch, loaded: LoadedBatch, moment: Moment, e
   return { outcomes, changes, records: [...records.values()] };
 }
 
-function recordOf(command: WriteCommand, outcome: Outcome, { now: recordedAt }: Moment): IdempotencyRecord {
+function recordOf(command: WriteCommand, outcome: Outcome, { now, recordedAt = now }: Moment): IdempotencyRecord {
   const { account, endUser } = command;
   const { key, requestId } = command.idempotency as Idempotency;
   return { account, endUser, key, requestId, request: requestOf(command), outcome, recordedAt };
 }
 
-/** The state of an end user before the batch and now, and the postings in between. */
+/** The state of an end user before the batch, the current state, and the postings that led to it. */
 interface Progress {
   readonly before: EndUserState;
   state: EndUserState;

@@ -1,4 +1,5 @@
-// The commands of the ledger and their outcomes. A refusal is a returned value: a rule said no, and nothing changed.
+// The commands of the ledger and their outcomes. A refusal is returned, not thrown: a rule forbids the command, and
+// nothing changes.
 
 import type { Amount } from './amount.ts';
 import type { Cycle } from './cycle.ts';
@@ -14,7 +15,7 @@ export interface EndUserKey {
   readonly endUser: string;
 }
 
-/** A text that is different for each end user. */
+/** A unique text for each end user. */
 export function endUserText({ account, endUser }: EndUserKey): string {
   return `${account}/${endUser}`;
 }
@@ -29,7 +30,7 @@ export function isSameEndUser(a: EndUserKey, b: EndUserKey): boolean {
   return a.endUser === b.endUser && a.account === b.account;
 }
 
-/** An idempotency key, which makes it safe to send a request again. */
+/** An idempotency key, which makes it safe to retry a request. */
 export interface Idempotency {
   /** 1 … 255 characters. */
   readonly key: string;
@@ -39,15 +40,20 @@ export interface Idempotency {
 
 interface Request extends EndUserKey {
   readonly actor: Actor;
-  /** If null or absent, a request that is sent again takes effect again. */
+  /** If null or absent, the request takes effect each time that it is sent. */
   readonly idempotency?: Idempotency | null;
   readonly note?: Note | null;
 }
 
-export interface Add extends Request {
-  readonly kind: 'add';
+/** A request that grants credits for a number of days or of months. The other number is null. */
+interface Grant extends Request {
   readonly amount: Amount;
-  readonly validityDays: number;
+  readonly validityDays: number | null;
+  readonly validityMonths?: number | null;
+}
+
+export interface Add extends Grant {
+  readonly kind: 'add';
 }
 
 export interface Subtract extends Request {
@@ -55,13 +61,18 @@ export interface Subtract extends Request {
   readonly amount: Amount;
 }
 
-export interface StartCycle extends Request {
+export interface StartCycle extends Grant {
   readonly kind: 'start-cycle';
-  readonly amount: Amount;
-  readonly validityDays: number;
-  /** `replace` stops an active cycle and starts the new one in one step; `refuse` refuses to start a second cycle. */
-  readonly onActive: 'refuse' | 'replace';
+  /** The maximum number of unused credits that roll over at a renewal; 0 if absent. */
+  readonly rolloverMax?: Amount | 0;
+  readonly onActive: OnActive;
 }
+
+/**
+ * What a start does if a recurring cycle is active: refuse the request, stop the active cycle and start the new one at
+ * once, or start the new one when the current period ends.
+ */
+export type OnActive = 'refuse' | 'replace' | 'at_period_end';
 
 export interface StopCycle extends Request {
   readonly kind: 'stop-cycle';
@@ -91,14 +102,14 @@ export interface Refund extends Request {
   readonly transactionId: TransactionId;
   /** Null for all credits that are not refunded yet. */
   readonly amount: Amount | null;
-  /** The validity of the new cycle for credits of ended cycles; null if these credits are not restored. */
+  /** The validity of a new cycle for the credits that ended cycles cannot take back; null if these credits are lost. */
   readonly validityDays: number | null;
 }
 
 /** A write that a client or a user of the console can request. */
 export type WriteCommand = Add | Subtract | StartCycle | StopCycle | Hold | Capture | Release | Refund;
 
-/** Stores the renewals that are due, for example from the renewal job. */
+/** Applies the due events of an end user; sent by the renewal job, for example. */
 export interface Settle extends EndUserKey {
   readonly kind: 'settle';
 }
@@ -109,7 +120,7 @@ export type Command = WriteCommand | Settle;
 export interface Needs {
   /** The idempotency key: if it has a record, the record determines the outcome. Null for a command without a key. */
   readonly idempotencyKey: string | null;
-  /** Whether the command can store the first rows of an end user. */
+  /** Whether the command can store data for an end user that has none yet. */
   readonly canCreate: boolean;
   /**
    * Whether the command needs all open holds. If not, the store may load only the holds that are due, which is faster.
@@ -138,7 +149,7 @@ export type Refusal =
   /** The transaction is neither a subtraction nor a capture. */
   | { readonly refused: 'NotRefundable' }
   | { readonly refused: 'RefundTooLarge'; readonly requested: Amount | null; readonly refundable: Amount }
-  /** The idempotency key belongs to another request. */
+  /** The idempotency key was already used for a different request. */
   | { readonly refused: 'IdempotencyKeyReused' };
 
 /** A hold that was created or closed. */
@@ -160,15 +171,15 @@ export interface HoldResult {
 export interface RefundResult {
   /** Credits that can be spent again. */
   readonly restored: Amount;
-  /** Credits of cycles that have ended. */
+  /** Credits that are lost because their cycles have ended. */
   readonly expired: Amount;
 }
 
 export interface Accepted {
   readonly refused: null;
-  /** Null if nothing was recorded, as when a canceled cycle is stopped again. */
+  /** Null if nothing was recorded, for example when a canceled cycle is stopped again. */
   readonly transactionId: TransactionId | null;
-  /** The cycle that was started or stopped. */
+  /** The cycle that was started or stopped, or that a scheduled plan will follow. */
   readonly cycle?: Cycle;
   readonly hold?: HoldResult;
   readonly refund?: RefundResult;

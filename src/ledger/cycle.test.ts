@@ -23,6 +23,7 @@ import {
 } from './cycle.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT, VALIDITY_DAYS_MAX } from './instant.ts';
 import { type Invariant, InvariantViolation } from './invariant.ts';
+import { type Plan, planOfText } from './plan.ts';
 
 const MONTHLY = recurring({ remaining: 40 });
 const END = NOW + 31 * DAY_MS;
@@ -190,6 +191,15 @@ const SOUND: readonly (readonly [what: string, cycle: Cycle])[] = [
   ['a cycle in a later period', periodAfter(MONTHLY, 12)],
   ['a one-time cycle', oneTime()],
   ['a cycle whose remaining credits are all held', recurring({ remaining: 40, held: 40 })],
+  ['a cycle with a scheduled plan', recurring({ next: { id: idAt(NOW, 9), plan: MONTHLY.plan } })],
+  ['a monthly cycle', recurring({ validityMonths: 1 })],
+  ['a cycle of 120 months', recurring({ validityMonths: 120 })],
+  [
+    'a monthly cycle in a later period',
+    periodAfter(recurring({ validityMonths: 1, start: Date.UTC(2026, 0, 31) }), 13),
+  ],
+  ['a cycle with rolled over credits', periodAfter(recurring({ rolloverMax: 50 }), 1)],
+  ['a cycle whose plan and rollover are together 2^53−1', recurring({ rolloverMax: AMOUNT_MAX - 100 })],
   ['a cycle of one credit', recurring({ amount: 1 })],
   ['a cycle of 2^53−1 credits', recurring({ amount: AMOUNT_MAX })],
   ['a cycle that starts in 1970', recurring({ start: 0 })],
@@ -207,35 +217,52 @@ for (const [what, cycle] of SOUND) {
 type Rule = readonly [invariant: Invariant, sentence: string];
 
 const AMOUNT: Rule = [1, 'a cycle starts with 1 to 2^53−1 credits'];
-const REMAINING: Rule = [1, 'what remains is between 0 and the amount'];
-const HELD: Rule = [1, 'what is held is between 0 and what remains'];
-const DAYS: Rule = [4, 'a cycle is valid for a whole number of days'];
+const REMAINING: Rule = [1, 'the remaining credits are between 0 and the amount'];
+const HELD: Rule = [1, 'the held credits are between 0 and the remaining credits'];
+const DAYS: Rule = [4, 'a cycle is valid for a whole number of days or of months'];
+const PLAN: Rule = [1, 'the credits of a plan and those that roll over are together at most 2^53−1'];
+const GRANT: Rule = [1, 'a period starts with the credits of its plan and at most `rolloverMax` more'];
+const NEXT_PLAN: Rule = [3, 'a plan is scheduled only after an active recurring cycle'];
 const START: Rule = [4, 'the start of a cycle is a valid instant'];
 const ENDING: Rule = [4, 'a cycle ends when its validity is over'];
-const PERIOD: Rule = [3, 'periods are numbered from 0 and follow each other without a gap from the creation on'];
-const ONE_TIME: Rule = [3, 'a one-time cycle has one period and is never stopped'];
+const PERIOD: Rule = [3, 'periods are numbered from 0, and each period starts when the previous one ends'];
+const ONE_TIME: Rule = [3, 'a one-time cycle has one period, no rollover, and is never stopped'];
+
+function planned(change: Partial<Plan>): Pick<Cycle, 'plan'> {
+  return { plan: { ...MONTHLY.plan, ...change } };
+}
+
+function valid(validityDays: number): Pick<Cycle, 'plan'> {
+  return planned({ validityDays });
+}
+
+function validMonths(validityMonths: number): Pick<Cycle, 'plan'> {
+  return planned({ validityDays: null, validityMonths });
+}
+
+const NEXT = { id: idAt(NOW, 9), plan: MONTHLY.plan };
 
 /** Each change breaks exactly the listed rules. */
 const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules: Rule[]])[] = [
-  ['of no credits', { amount: 0, remaining: 0 }, AMOUNT],
-  ['of 100.5 credits', { amount: 100.5 }, AMOUNT],
-  ['of 2^53 credits', { amount: AMOUNT_MAX + 1 }, AMOUNT],
+  ['of no credits', { amount: 0, remaining: 0 }, AMOUNT, GRANT],
+  ['of 100.5 credits', { amount: 100.5 }, AMOUNT, GRANT],
+  ['of 2^53 credits', { amount: AMOUNT_MAX + 1 }, AMOUNT, GRANT],
   ['that is overdrawn', { remaining: -1 }, REMAINING, HELD],
   ['with more credits than it started with', { remaining: 101 }, REMAINING],
   ['with half a credit left', { remaining: 0.5 }, REMAINING],
   ['with more held credits than remain', { held: 41 }, HELD],
   ['with minus one held credit', { held: -1 }, HELD],
   ['with half a held credit', { held: 0.5 }, HELD],
-  ['valid for no day', { validityDays: 0, end: NOW }, DAYS, ENDING],
-  ['valid for minus one day', { validityDays: -1, end: NOW - DAY_MS }, DAYS, ENDING],
-  ['valid for half a day', { validityDays: 0.5, end: NOW + DAY_MS / 2 }, DAYS],
-  ['valid for more than the maximum number of days', { validityDays: VALIDITY_DAYS_MAX + 1, end: INSTANT_MAX }, DAYS],
+  ['valid for no day', { ...valid(0), end: NOW }, DAYS, ENDING],
+  ['valid for minus one day', { ...valid(-1), end: NOW - DAY_MS }, DAYS, ENDING],
+  ['valid for half a day', { ...valid(0.5), end: NOW + DAY_MS / 2 }, DAYS],
+  ['valid for more than the maximum number of days', { ...valid(VALIDITY_DAYS_MAX + 1), end: INSTANT_MAX }, DAYS],
   ['that starts before 1970', { start: -1 }, START, ENDING, PERIOD],
   ['that starts between two milliseconds', { start: NOW + 0.5 }, START, ENDING, PERIOD],
   ['that starts after the last instant', { start: INSTANT_MAX + 1 }, START, ENDING, PERIOD],
   ['that ends a millisecond early', { end: END - 1 }, ENDING],
   ['that ends a millisecond late', { end: END + 1 }, ENDING],
-  ['with a validity that does not match its end', { validityDays: 30 }, ENDING],
+  ['with a validity that does not match its end', valid(30), ENDING],
   ['that ends when it starts', { id: idAt(INSTANT_MAX), start: INSTANT_MAX, end: INSTANT_MAX }, ENDING],
   ['with a period number that does not match its start', { period: 1 }, PERIOD],
   ['with period number −1', { period: -1 }, PERIOD],
@@ -244,6 +271,27 @@ const BROKEN: readonly (readonly [what: string, change: Partial<Cycle>, ...rules
   ['created after its start', { id: idAt(NOW + 1) }, PERIOD],
   ['that is one-time and stopped', { type: 'one-time', status: 'canceled' }, ONE_TIME],
   ['that is one-time and superseded', { type: 'one-time', status: 'superseded' }, ONE_TIME],
+  ['valid for no month', { ...validMonths(0), end: NOW }, DAYS, ENDING],
+  ['valid for 121 months', { ...validMonths(121), end: Date.UTC(2036, 1, 15, 9, 30, 0, 123) }, DAYS],
+  ['valid for half a month', validMonths(0.5), DAYS, ENDING],
+  ['valid for days and months at once', planned({ validityMonths: 1 }), DAYS],
+  ['valid neither for days nor for months', planned({ validityDays: null }), DAYS, ENDING],
+  ['valid for a month that ends a day early', { ...validMonths(1), end: END - DAY_MS }, ENDING],
+  ['with fewer credits than its plan', planned({ amount: 101 }), GRANT],
+  ['with more credits than its plan, in its first period', planned({ amount: 99, rolloverMax: 50 }), GRANT],
+  [
+    'with more credits than its plan and the rollover together',
+    { ...periodAfter(MONTHLY, 1), ...planned({ amount: 60, rolloverMax: 39 }) },
+    GRANT,
+  ],
+  ['with a plan of no credits', { ...planned({ amount: 0 }) }, PLAN, GRANT],
+  ['with a rollover of minus one credit', planned({ rolloverMax: -1 }), PLAN],
+  ['with a rollover of half a credit', planned({ rolloverMax: 0.5 }), PLAN],
+  ['whose plan and rollover exceed 2^53−1', planned({ rolloverMax: AMOUNT_MAX - 99 }), PLAN],
+  ['that is one-time with a rollover', { type: 'one-time', ...planned({ rolloverMax: 1 }) }, ONE_TIME],
+  ['that is canceled with a scheduled plan', { status: 'canceled', next: NEXT }, NEXT_PLAN],
+  ['that is superseded with a scheduled plan', { status: 'superseded', next: NEXT }, NEXT_PLAN],
+  ['that is one-time with a scheduled plan', { type: 'one-time', next: NEXT }, NEXT_PLAN],
   ['that is one-time in its second period', { ...periodAfter(MONTHLY, 1), type: 'one-time' }, ONE_TIME],
 ];
 
@@ -275,7 +323,10 @@ const UNREADABLE: readonly (readonly [what: string, change: Partial<Cycle>, inva
   ['with minus one held credit', { held: -1 }, 1],
   ['with more held credits than remain', { held: 41 }, 1],
   ['that ends a millisecond late', { end: END + 1 }, 4],
-  ['that ends when it starts', { end: NOW, validityDays: 0 }, 4],
+  ['that ends when it starts', { end: NOW, ...valid(0) }, 4],
+  ['whose plan is not readable', { plan: planOfText('100/31') }, 4],
+  ['whose scheduled plan is not readable', { next: { ...NEXT, plan: planOfText('100/31') } }, 4],
+  ['whose scheduled plan has no credits', { next: { ...NEXT, plan: planOfText('0/31d') } }, 4],
 ];
 
 for (const [what, change, invariant] of UNREADABLE) {

@@ -1,21 +1,32 @@
 // A cycle: a time span [start, end) with an amount of credits. A one-time cycle has one period. A recurring cycle has
-// one period after another, and is always in one of them.
+// consecutive periods, one of which is the current one.
 //
 //   one-time:   active ──end──▶ ended
 //   recurring:  active ──end──▶ active, in its next period
+//               active ──end──▶ superseded and ended, if a plan is scheduled: it begins as another cycle
 //               active ──stop──▶ canceled ──end──▶ ended
 //                                    └── another recurring cycle starts ──▶ superseded ──end──▶ ended
 
 import { type Amount, isAmount } from './amount.ts';
-import { DAY_MS, INSTANT_MAX, type Instant, isInstant, LAST_INSTANT, VALIDITY_DAYS_MAX } from './instant.ts';
+import { DAY_MS, INSTANT_MAX, type Instant, isInstant, LAST_INSTANT, monthsBetween } from './instant.ts';
 import { assertInvariant, type Invariant } from './invariant.ts';
-import { instantOf, type TransactionId } from './transaction-id.ts';
+import {
+  assertPlan,
+  endOf,
+  isInRange,
+  isValidity,
+  PLAN_RULE,
+  type Plan,
+  type ScheduledPlan,
+  VALIDITY_RULE,
+} from './plan.ts';
+import { instantOf, renewalId, type TransactionId } from './transaction-id.ts';
 
 export type CycleType = 'one-time' | 'recurring';
 
 /**
- * A canceled cycle becomes `superseded` when another recurring cycle starts. Responses show it as canceled, but
- * stopping again does not find it.
+ * A canceled cycle becomes `superseded` when another recurring cycle starts. Responses show the superseded cycle as
+ * canceled, but a second stop does not find it. An active cycle becomes `superseded` when its scheduled plan begins.
  */
 export type CycleStatus = 'active' | 'canceled' | 'superseded';
 
@@ -26,7 +37,7 @@ export interface Cycle {
   readonly period: number;
   readonly type: CycleType;
   readonly status: CycleStatus;
-  /** The credits at the start of the period. */
+  /** The credits at the start of the period: those of the plan, and those that rolled over. */
   readonly amount: Amount;
   /** The credits that are not spent yet, held credits included. */
   readonly remaining: Amount;
@@ -34,17 +45,14 @@ export interface Cycle {
   readonly held: Amount;
   readonly start: Instant;
   readonly end: Instant;
-  readonly validityDays: number;
+  readonly plan: Plan;
+  /** The plan that begins at the end of the period; null if none is scheduled. */
+  readonly next: ScheduledPlan | null;
 }
 
 /** The instant at which `/add` or `/start-cycle` created the cycle. It stays the same in later periods. */
 export function createdAt(cycle: Cycle): Instant {
   return instantOf(cycle.id);
-}
-
-/** The end of a cycle: the first instant at which its credits no longer count. */
-export function endOf(start: Instant, validityDays: number): Instant {
-  return Math.min(start + validityDays * DAY_MS, INSTANT_MAX);
 }
 
 /** The credits that can be spent. */
@@ -60,7 +68,10 @@ export function isActiveRecurring({ type, status }: Cycle): boolean {
   return type === 'recurring' && status === 'active';
 }
 
-/** Whether the cycle renews at its end. A cycle that ends at the last instant never renews. */
+/**
+ * Whether another period follows the current one, either of this cycle or of its scheduled plan. No period follows if
+ * the cycle ends at the last instant.
+ */
 export function renews(cycle: Cycle): boolean {
   return isActiveRecurring(cycle) && cycle.end < INSTANT_MAX;
 }
@@ -71,20 +82,58 @@ export function isLive(cycle: Cycle, now: Instant): boolean {
 }
 
 /**
- * The number of periods that have begun after the current period of `cycle`, up to `now`. Computed without a loop, so
- * that ten years of downtime cost no more than a second.
+ * The number of periods of `cycle` that have begun since its current period, up to `now`, if no plan is scheduled.
+ * Computed without a loop, so that the computation after ten years of downtime is as fast as after one second.
  */
 export function periodsMissed(cycle: Cycle, now: Instant): number {
   if (!renews(cycle) || !hasEnded(cycle, now)) return 0;
-  // No period begins at the last instant, since it would have no duration.
-  return Math.floor((Math.min(now, LAST_INSTANT) - cycle.end) / (cycle.validityDays * DAY_MS)) + 1;
+  // No period begins at `INSTANT_MAX`, since that period would have no duration.
+  const until = Math.min(now, LAST_INSTANT);
+  const { validityDays, validityMonths } = cycle.plan;
+  return validityMonths === null
+    ? Math.floor((until - cycle.end) / ((validityDays as number) * DAY_MS)) + 1
+    : Math.floor(monthsBetween(createdAt(cycle), until) / validityMonths) - cycle.period;
 }
 
-/** The cycle `count` periods later, unspent. Leftover credits are not carried over. */
+/**
+ * The cycle `count` periods later, if no credits are spent until then. `cycle` must be in the state that it has at its
+ * end. The unused credits of each period roll over to the next one, up to `rolloverMax`, and the rest expire. So after
+ * k periods, the amount is k times the credits of the plan plus the credits that are unused now, but at most the
+ * credits of one plan plus `rolloverMax`.
+ */
 export function periodAfter(cycle: Cycle, count: number): Cycle {
-  const start = cycle.end + (count - 1) * cycle.validityDays * DAY_MS;
-  const end = endOf(start, cycle.validityDays);
-  return { ...cycle, period: cycle.period + count, remaining: cycle.amount, held: 0, start, end };
+  const { plan } = cycle;
+  const period = cycle.period + count;
+  const start = endOf(createdAt(cycle), plan, period);
+  const end = endOf(createdAt(cycle), plan, period + 1);
+  const amount = Math.min(plan.amount + plan.rolloverMax, count * plan.amount + spendable(cycle));
+  return { ...cycle, period, amount, remaining: amount, held: 0, start, end };
+}
+
+/**
+ * The cycle that begins with a scheduled plan. The id of the cycle is derived, so every process computes the same id.
+ */
+export function scheduledCycle({ end: start }: Cycle, { id, plan }: ScheduledPlan): Cycle {
+  return newCycle(renewalId(id, start), 'recurring', plan);
+}
+
+/** A new cycle in its first period, which starts at the instant in the id. */
+export function newCycle(id: TransactionId, type: CycleType, plan: Plan): Cycle {
+  const { amount } = plan;
+  const start = instantOf(id);
+  const end = endOf(start, plan);
+  return { id, period: 0, type, status: 'active', amount, remaining: amount, held: 0, start, end, plan, next: null };
+}
+
+/**
+ * The period that is current at `now`, either of `cycle` or of its scheduled plan. `cycle` must be in the state that it
+ * has at its end.
+ */
+export function periodAt(cycle: Cycle, now: Instant): Cycle {
+  if (!renews(cycle) || !hasEnded(cycle, now)) return cycle;
+  return cycle.next === null
+    ? periodAfter(cycle, periodsMissed(cycle, now))
+    : periodAt(scheduledCycle(cycle, cycle.next), now);
 }
 
 /**
@@ -97,7 +146,7 @@ export function burnOrder(a: Cycle, b: Cycle): number {
 }
 
 /**
- * Sorts into burn order, in place. Checks the order first: rows are nearly always sorted, and the check is much
+ * Sorts into burn order, in place. Checks the order first, since cycles are nearly always sorted and the check is much
  * cheaper than a sort.
  */
 export function inBurnOrder(cycles: Cycle[]): Cycle[] {
@@ -109,33 +158,37 @@ export function inBurnOrder(cycles: Cycle[]): Cycle[] {
 
 const CYCLE_RULES: readonly (readonly [Invariant, sentence: string, holds: (cycle: Cycle) => boolean])[] = [
   [1, 'a cycle starts with 1 to 2^53−1 credits', ({ amount }) => isAmount(amount)],
+  [1, PLAN_RULE, ({ plan }) => isInRange(plan)],
   [
     1,
-    'what remains is between 0 and the amount',
+    'a period starts with the credits of its plan and at most `rolloverMax` more',
+    ({ period, amount, plan }) =>
+      amount >= plan.amount && amount <= plan.amount + (period === 0 ? 0 : plan.rolloverMax),
+  ],
+  [
+    1,
+    'the remaining credits are between 0 and the amount',
     (c) => Number.isSafeInteger(c.remaining) && c.remaining >= 0 && c.remaining <= c.amount,
   ],
   [
     1,
-    'what is held is between 0 and what remains',
+    'the held credits are between 0 and the remaining credits',
     (c) => Number.isSafeInteger(c.held) && c.held >= 0 && c.held <= c.remaining,
   ],
-  [
-    4,
-    'a cycle is valid for a whole number of days',
-    ({ validityDays: days }) => Number.isSafeInteger(days) && days >= 1 && days <= VALIDITY_DAYS_MAX,
-  ],
+  [4, VALIDITY_RULE, ({ plan }) => isValidity(plan)],
   [4, 'the start of a cycle is a valid instant', ({ start }) => isInstant(start)],
-  [4, 'a cycle ends when its validity is over', (c) => c.start < c.end && c.end === endOf(c.start, c.validityDays)],
+  [4, 'a cycle ends when its validity is over', endsWhenDue],
   [
     3,
-    'periods are numbered from 0 and follow each other without a gap from the creation on',
-    (c) => c.period >= 0 && c.start === createdAt(c) + c.period * c.validityDays * DAY_MS,
+    'periods are numbered from 0, and each period starts when the previous one ends',
+    (cycle) => cycle.period >= 0 && cycle.start === endOf(createdAt(cycle), cycle.plan, cycle.period),
   ],
   [
     3,
-    'a one-time cycle has one period and is never stopped',
-    (c) => c.type === 'recurring' || (c.period === 0 && c.status === 'active'),
+    'a one-time cycle has one period, no rollover, and is never stopped',
+    (c) => c.type === 'recurring' || (c.period === 0 && c.plan.rolloverMax === 0 && c.status === 'active'),
   ],
+  [3, 'a plan is scheduled only after an active recurring cycle', (c) => c.next === null || renews(c)],
 ];
 
 /** The rules that a cycle breaks; none for a cycle that Scrip wrote. */
@@ -148,9 +201,18 @@ export function assertCycle(cycle: Cycle): void {
   for (const [invariant, sentence, holds] of CYCLE_RULES) assertInvariant(invariant, holds(cycle), sentence);
 }
 
-/** Asserts the rules that decisions depend on. Called when a cycle is read; the audit checks all rules. */
-export function assertReadable({ amount, remaining, held, start, end, validityDays }: Cycle): void {
-  assertInvariant(1, remaining >= 0 && remaining <= amount, 'what remains is between 0 and the amount');
-  assertInvariant(1, held >= 0 && held <= remaining, 'what is held is between 0 and what remains');
-  assertInvariant(4, start < end && end === endOf(start, validityDays), 'a cycle ends when its validity is over');
+function endsWhenDue(cycle: Cycle): boolean {
+  const { period, start, end, plan } = cycle;
+  // Periods of days all have the same length.
+  const due = plan.validityMonths === null ? endOf(start, plan) : endOf(createdAt(cycle), plan, period + 1);
+  return start < end && end === due;
+}
+
+/** Asserts only the rules that decisions depend on. Called when a store reads a cycle; the audit checks all rules. */
+export function assertReadable(cycle: Cycle): void {
+  const { amount, remaining, held } = cycle;
+  assertInvariant(1, remaining >= 0 && remaining <= amount, 'the remaining credits are between 0 and the amount');
+  assertInvariant(1, held >= 0 && held <= remaining, 'the held credits are between 0 and the remaining credits');
+  assertInvariant(4, endsWhenDue(cycle), 'a cycle ends when its validity is over');
+  if (cycle.next !== null) assertPlan(cycle.next.plan);
 }

@@ -1,9 +1,10 @@
-// Starting, replacing and stopping recurring cycles. An end user never has two active recurring cycles, and stopping
-// again changes nothing.
+// Starting, replacing and stopping recurring cycles. An end user never has two active recurring cycles, and a second
+// stop changes nothing.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import {
+  type CycleChange,
   daysAgo,
   EVENTS_MAX,
   idAt,
@@ -28,11 +29,11 @@ import { settle } from './settle.ts';
 import type { EndUserState } from './state.ts';
 
 /** A recurring cycle that started `days` days ago, with 40 of its 100 credits left. */
-function cycle(days: number, change: Partial<Cycle> = {}): Cycle {
+function cycle(days: number, change: CycleChange = {}): Cycle {
   return recurring({ start: daysAgo(days), remaining: 40, ...change });
 }
 
-function bought(days: number, change: Partial<Cycle> = {}): Cycle {
+function bought(days: number, change: CycleChange = {}): Cycle {
   return oneTime({ start: daysAgo(days), ...change });
 }
 
@@ -56,7 +57,7 @@ function startedAs(cycle: Cycle): Outcome {
   return { refused: null, transactionId: cycle.id, cycle };
 }
 
-/** @param transactionId null if the cycle was stopped before */
+/** @param transactionId null if the cycle was already stopped */
 function stoppedAs(cycle: Cycle, transactionId: string | null = idAt(NOW)): Outcome {
   return { refused: null, transactionId, cycle };
 }
@@ -123,7 +124,7 @@ test('a replacement stops the active cycle and starts a new one, and the old cre
   assert.deepEqual(cyclesAfter([added, old], decision), [added, { ...old, status: 'superseded' }, started]);
 });
 
-/** Each start is accepted with `available` credits. With one credit more it is refused and changes nothing. */
+/** Each start is accepted with `available` credits. A start with one more credit is refused and changes nothing. */
 const ROOMS: readonly (readonly [why: string, cycles: readonly Cycle[], available: number])[] = [
   ['an unknown end user has room for 2^53−1', [], AMOUNT_MAX],
   ['credits that were added count', [bought(1, { amount: AMOUNT_MAX, remaining: AMOUNT_MAX - 5 })], 5],

@@ -1,5 +1,5 @@
-// Holds, captures and releases, up to the boundaries: the expiry of the hold, the end of its cycles, the maximum
-// balance.
+// Holds, captures and releases, including the boundary cases: the expiry of the hold, the end of its cycles, and the
+// maximum balance.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -141,7 +141,7 @@ test('a capture or a release of a closed or unknown hold is refused: the hold is
 });
 
 for (const [name, before, status] of [
-  ['the millisecond before it lapses', 1, 'captured'],
+  ['a millisecond before it lapses', 1, 'captured'],
   ['at the instant at which it lapses', 0, 'lapsed'],
   ['a millisecond after it lapsed', -1, 'lapsed'],
 ] as const) {
@@ -339,7 +339,7 @@ test('a capture that spends nothing of a part records that its credits return, w
   ]);
 });
 
-test('what is left of a capture returns to running cycles and expires with ended ones', () => {
+test('the credits that a capture does not spend return to running cycles, and are lost if their cycles have ended', () => {
   const ledger = ledgerOfTwoCycles();
   const id = held(ledger, 15, 2 * 86_400);
   ledger.now += DAY_MS;
@@ -356,7 +356,7 @@ test('a hold that expires after the end of a period is refused if the balance in
   assert.deepEqual(ledger.run(hold(10, { expiresInSeconds: 86_401 })), refused);
 });
 
-test('credits that other holds keep cannot be captured beyond a hold', () => {
+test('a capture of more than was held cannot spend the credits of other holds', () => {
   const ledger = ledgerOfTwoCycles();
   const [first] = [held(ledger, 5), held(ledger, 12)];
   const refusal = { refused: 'InsufficientFunds', requested: 9, available: 8 };
@@ -374,12 +374,12 @@ test('a hold, a capture or a release that is refused changes nothing', () => {
   assert.deepEqual([ledger.state, ledger.postings.length], before);
 });
 
-test('a hold of 0 credits, which the API does not let through, fails an assertion', () => {
+test('a hold of 0 credits, which the API rejects, fails an assertion', () => {
   const ledger = ledgerOfTwoCycles();
   assert.throws(() => ledger.run(hold(0)), { name: 'AssertionError' });
 });
 
-test('in random histories, what is spent, returned and expired of each hold is what was held', () => {
+test('in random histories, the spent, returned and expired credits of each hold add up to the held credits', () => {
   fc.assert(
     fc.property(histories, fc.option(fc.integer({ min: 1, max: 40 })), ({ holds, state, now }, amount) => {
       for (const { id, parts } of holds) {

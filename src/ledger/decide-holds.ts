@@ -1,4 +1,5 @@
-// Decides holds, captures and releases: credits are set aside, then spent or returned once the cost is known.
+// Decides holds, captures and releases. A hold sets credits aside; a capture spends them or a release returns them once
+// the cost is known.
 
 import assert from 'node:assert/strict';
 import { activeBalance } from './balance.ts';
@@ -43,7 +44,10 @@ export function hold(state: EndUserState, command: HoldCommand, moment: Moment):
   return accepted(entry.transactionId, postings, { hold: result });
 }
 
-/** If a period ends before the hold lapses, its held credits count in addition to the credits of the next period. */
+/**
+ * If a hold outlasts the current period, the credits that it holds of this period count in addition to the credits of
+ * the next period, and both must fit within 2^53−1.
+ */
 function refuseWithoutRoom(state: EndUserState, draws: readonly Draw[], expiresAt: Instant): Refusal | null {
   const renewing = state.cycles.find(renews);
   if (renewing === undefined || expiresAt <= renewing.end) return null;

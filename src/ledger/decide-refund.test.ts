@@ -1,4 +1,5 @@
-// Refunds: at most the spent credits return to the cycles that they came from, the last cycle first.
+// A refund returns at most the spent credits to the cycles that they came from, beginning with the cycle that was spent
+// last.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -180,7 +181,7 @@ for (const [when, late, result] of [
   });
 }
 
-test('a refund that opens a new cycle records what came from each ended cycle, and then the new cycle', () => {
+test('a refund that opens a new cycle records the credits of each ended cycle, and then the new cycle', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   ledger.now = NOW + 2 * DAY_MS;
@@ -224,7 +225,7 @@ test('a capture of credits of an ended cycle can be refunded: they have expired,
   }
 });
 
-test('a capture that closed a hold and spent only a part of it refunds only that part', () => {
+test('a refund of a capture that spent only a part of its hold returns only that part', () => {
   const ledger = ledgerOfThreeCycles();
   const { hold: created } = accepted(ledger, hold(15));
   const { transactionId } = accepted(ledger, capture(created?.id as string, 4));
@@ -247,7 +248,7 @@ test('releases, lapses, stops and renewals cannot be refunded', () => {
   for (const id of kinds.values()) assert.deepEqual(ledger.run(refund(id)), { refused: 'NotRefundable' });
 });
 
-test('the refundable credits of a transaction are those of its subtraction that no refund gave back', () => {
+test('the refundable credits of a transaction are the spent credits that no refund has returned', () => {
   const ledger = ledgerOfThreeCycles();
   const spent = spend(ledger, 25);
   const refundable = () =>
@@ -265,7 +266,7 @@ test('the refundable credits of a transaction are those of its subtraction that 
   assert.equal(refundableOf({ postings: ledger.find(ledger.cycles[0]?.id as string), refunds: [] }), 0, 'an addition');
 });
 
-test('in random histories, a refund restores or loses exactly what was asked for, and never more than was spent', () => {
+test('in random histories, the restored and lost credits of a refund add up to the requested amount, and never exceed the spent credits', () => {
   fc.assert(
     fc.property(histories, fc.option(fc.integer({ min: 1, max: 4 })), (ledger, validityDays) => {
       for (const { kind, transactionId: id } of [...ledger.postings]) {

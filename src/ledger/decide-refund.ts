@@ -3,8 +3,8 @@
 
 import type { Amount } from './amount.ts';
 import type { Refund } from './command.ts';
-import { endOf } from './cycle.ts';
 import { accepted, type Decision, entryOf, type Moment, opened, refused } from './decision.ts';
+import { endOf } from './plan.ts';
 import { type PeriodKey, type Posting, postingOn } from './posting.ts';
 import { refuseTooLarge } from './room.ts';
 import type { EndUserState } from './state.ts';
@@ -33,10 +33,14 @@ export function refundableIn(referenced: Referenced, { cycleId, period }: Postin
   return same?.amount ?? 0;
 }
 
-/** The periods with refundable credits. The period that was spent last comes first. */
+/**
+ * The periods that a transaction spent credits of, with the credits that are still refundable. The period that was
+ * spent last comes first.
+ */
 function refundablePeriods({ postings, refunds }: Referenced): readonly Refundable[] {
   const refunded = new Map<string, Amount>();
-  // The posting with which a refund opens a cycle does not count: the refunded transaction spent nothing of that cycle.
+  // A posting with which a refund opens a cycle has no effect here, since the refunded transaction spent nothing of
+  // that cycle.
   for (const { cycleId, period, amount } of refunds) {
     const name = `${cycleId}/${period}`;
     refunded.set(name, (refunded.get(name) ?? 0) + amount);
@@ -71,20 +75,16 @@ export function refund(state: EndUserState, command: Refund, moment: Moment, ref
     left -= amount;
   }
   const expired = sumOf(given.filter(({ expiresAt }) => expiresAt <= now));
-  const { validityDays } = command;
-  const renewed = validityDays === null ? 0 : expired;
+  const validity = { validityDays: command.validityDays, validityMonths: null };
+  const renewed = validity.validityDays === null ? 0 : expired;
   const restored = wanted - expired + renewed;
-  const end = Math.max(
-    ...given.map(({ expiresAt }) => expiresAt),
-    validityDays === null || renewed === 0 ? 0 : endOf(now, validityDays),
-  );
+  const end = Math.max(...given.map(({ expiresAt }) => expiresAt), renewed === 0 ? 0 : endOf(now, validity));
   const refusal = refuseTooLarge(state, { amount: restored, end }, now);
   if (refusal) return refused(refusal);
 
   const entry = { ...entryOf(command, moment), reference: command.transactionId };
   const postings = given.map((period) => postingOn(period, { amount: period.amount, held: 0 }, entry));
-  if (validityDays !== null && renewed > 0)
-    postings.push(opened('one-time', { amount: renewed, validityDays }, entry).opening);
+  if (renewed > 0) postings.push(opened('one-time', { amount: renewed, rolloverMax: 0, ...validity }, entry).opening);
   return accepted(entry.transactionId, postings, { refund: { restored, expired: expired - renewed } });
 }
 

@@ -1,11 +1,12 @@
-// Additions and subtractions: credits are spent oldest first, in full or not at all, and a balance never exceeds
-// 2^53−1.
+// Additions and subtractions. A subtraction spends the oldest credits first, and the full amount or nothing. An
+// addition never raises a balance above 2^53−1.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import {
   add as addition,
+  type CycleChange,
   daysAgo,
   drawing,
   idAt,
@@ -73,11 +74,11 @@ for (const amount of [0, -1, 0.5]) {
 
 const FULL_BUT_30 = AMOUNT_MAX - 30;
 
-function bought(days: number, change: Partial<Cycle> = {}): Cycle {
+function bought(days: number, change: CycleChange = {}): Cycle {
   return oneTime({ start: daysAgo(days), ...change });
 }
 
-function active(days: number, change: Partial<Cycle> = {}): Cycle {
+function active(days: number, change: CycleChange = {}): Cycle {
   return recurring({ start: daysAgo(days), ...change });
 }
 

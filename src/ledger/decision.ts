@@ -1,22 +1,24 @@
-// A decision: an outcome and the postings that cause it.
+// A decision: the outcome of a command, and the postings to store.
 
 import assert from 'node:assert/strict';
-import { isAmount } from './amount.ts';
-import type { Accepted, Outcome, Refusal, WriteCommand } from './command.ts';
-import { type Cycle, type CycleType, endOf } from './cycle.ts';
+import type { Accepted, Add, Outcome, Refusal, StartCycle, WriteCommand } from './command.ts';
+import { type Cycle, type CycleType, newCycle } from './cycle.ts';
 import type { Instant } from './instant.ts';
+import { isInRange, type Plan } from './plan.ts';
 import { type Entry, openingOf, type Posting } from './posting.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 export interface Decision {
   readonly outcome: Outcome;
-  /** In the order in which they apply; empty if nothing changes. */
+  /** In the order in which they are applied; empty if nothing changes. */
   readonly postings: readonly Posting[];
 }
 
 /** The instant of a decision, and a source of ascending transaction ids. */
 export interface Moment {
   readonly now: Instant;
+  /** The creation time of new idempotency records, from which their retention counts; `now` if absent. */
+  readonly recordedAt?: Instant;
   readonly nextId: () => TransactionId;
 }
 
@@ -36,16 +38,15 @@ export function entryOf({ kind, actor, note = null }: WriteCommand, { now, nextI
   return { transactionId: nextId(), kind, createdAt: now, actor, note };
 }
 
+export function planOf(command: Add | StartCycle): Plan {
+  const { amount, validityDays, validityMonths = null } = command;
+  const rolloverMax = command.kind === 'start-cycle' ? (command.rolloverMax ?? 0) : 0;
+  return { amount, validityDays, validityMonths, rolloverMax };
+}
+
 /** Returns the cycle that a transaction opens, and the posting that opens it. */
-export function opened(
-  type: CycleType,
-  { amount, validityDays }: Pick<Cycle, 'amount' | 'validityDays'>,
-  entry: Entry,
-): { cycle: Cycle; opening: Posting } {
-  assert(isAmount(amount), 'amounts are validated at the API');
-  const { transactionId: id, createdAt: start } = entry;
-  const end = endOf(start, validityDays);
-  const stay = { period: 0, type, status: 'active', amount, remaining: amount, held: 0, start, end } as const;
-  const cycle: Cycle = { id, ...stay, validityDays };
+export function opened(type: CycleType, plan: Plan, entry: Entry): { cycle: Cycle; opening: Posting } {
+  assert(isInRange(plan), 'amounts are validated at the API');
+  const cycle = newCycle(entry.transactionId, type, plan);
   return { cycle, opening: openingOf(cycle, entry) };
 }

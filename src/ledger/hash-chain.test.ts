@@ -5,12 +5,15 @@ import { hash } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { emptyHashChain, extendHashChain } from './hash-chain.ts';
+import type { Plan } from './plan.ts';
 import type { Posting } from './posting.ts';
 import { transactionId } from './transaction-id.ts';
 
 const ADA = { account: 1, endUser: '00000000-0000-4000-8000-000000000001' };
 const NOON = Date.UTC(2026, 0, 31, 12);
 const idAt = (sequence: number) => transactionId({ at: NOON, sequence, tail: '0123456789ab' });
+
+const PLAN: Plan = { amount: 100, validityDays: 31, validityMonths: null, rolloverMax: 0 };
 
 const POSTING: Posting = {
   transactionId: idAt(7),
@@ -88,7 +91,7 @@ const CHANGES: readonly Partial<Posting>[] = [
   { actor: 'key:10' },
   { note: 'goodwill' },
   { note: ' ' },
-  { terms: { type: 'one-time', validityDays: 31 } },
+  { terms: { type: 'one-time', plan: PLAN } },
 ];
 
 for (const change of CHANGES) {
@@ -101,14 +104,17 @@ for (const change of CHANGES) {
   });
 }
 
-test('the hash of a posting that opens a cycle depends on the type and the validity of the cycle', () => {
-  const opening = { ...POSTING, terms: { type: 'recurring', validityDays: 31 } } as const;
+test('the hash of a posting that opens a cycle depends on the type and the plan of the cycle', () => {
+  const opening = { ...POSTING, terms: { type: 'recurring', plan: PLAN } } as const;
   const text = `${emptyHashChain(ADA)}\n${POSTING.transactionId} ${POSTING.cycleId} 0 subtract -12 0 ${NOON} ${NOON + 1}`;
-  const expected = hash('sha256', `${text} recurring/31 - - 5 - key:1`, 'base64url');
+  const expected = hash('sha256', `${text} recurring/100/31d - - 5 - key:1`, 'base64url');
   assert.equal(extendHashChain(emptyHashChain(ADA), [opening]), expected);
   const others = [
-    { type: 'recurring', validityDays: 3 },
-    { type: 'one-time', validityDays: 31 },
+    { type: 'recurring', plan: { ...PLAN, validityDays: 3 } },
+    { type: 'recurring', plan: { ...PLAN, amount: 101 } },
+    { type: 'recurring', plan: { ...PLAN, rolloverMax: 1 } },
+    { type: 'recurring', plan: { ...PLAN, validityDays: null, validityMonths: 31 } },
+    { type: 'one-time', plan: PLAN },
   ] as const;
   for (const terms of others)
     assert.notEqual(extendHashChain(emptyHashChain(ADA), [{ ...opening, terms }]), expected, JSON.stringify(terms));

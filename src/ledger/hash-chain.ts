@@ -1,13 +1,13 @@
 // The hash chain over the postings of one end user. Each transaction is hashed together with the previous hash, so the
 // last hash covers all transactions and their order. Changing, removing or inserting a posting changes all later
-// hashes. The chain contains no secret, so it proves something only if it is compared with a digest that is kept
+// hashes. The chain contains no secret, so it reveals tampering only if you compare it with a digest that is stored
 // elsewhere.
 
 import { hash } from 'node:crypto';
 import type { EndUserKey } from './command.ts';
-import type { Posting } from './posting.ts';
+import { type Posting, termsText } from './posting.ts';
 
-/** A SHA-256 in base64url, 43 characters; for an end user without postings, a text that names the end user. */
+/** A SHA-256 hash in base64url, 43 characters; for an end user without postings, a text that names the end user. */
 export type ChainHash = string;
 
 /** Different for each end user, so that moving postings to another end user changes the hashes. */
@@ -45,7 +45,7 @@ function linked(previous: ChainHash, transaction: readonly Posting[]): ChainHash
  */
 function encoded(posting: Posting): string {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note, terms } = posting;
-  const opens = terms === null ? '-' : `${terms.type}/${terms.validityDays}`;
+  const opens = terms === null ? '-' : termsText(terms);
   const noteLength = note === null ? '-' : note.length;
   const what = `${transactionId} ${cycleId} ${period} ${kind} ${amount} ${held} ${createdAt} ${expiresAt} ${opens}`;
   const holds = `${posting.reference ?? '-'} ${posting.holdExpiresAt ?? '-'}`;

@@ -1,5 +1,5 @@
 // The balance for a past instant is the balance that a read returned then. The balance for a future instant is the
-// balance that a read will return then if no request follows.
+// balance that a read will return then if there is no request until then.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -43,13 +43,16 @@ function stateAt(postings: readonly Posting[], at: Instant): EndUserState {
   );
 }
 
-/** The balance and the held credits at a past instant, from the state after the last transaction before it. */
+/**
+ * The balance and the held credits at a past instant, computed from the state after the last transaction up to that
+ * instant.
+ */
 function past({ postings }: MemoryLedger, at: Instant): [balance: number, held: number] {
   const { balance, held } = balanceAt(stateAt(postings, at), at);
   return [balance, held];
 }
 
-/** The balance and the held credits at a future instant, from the current state. */
+/** The balance and the held credits at a future instant, computed from the current state. */
 function future({ state }: MemoryLedger, at: Instant): [balance: number, held: number] {
   const { balance, held } = balanceAt(state, at);
   return [balance, held];
@@ -76,13 +79,13 @@ test('an end user without credits has a balance of zero at any instant', () => {
 
 type Expected = readonly [balance: number, held: number];
 
-/** The balance a millisecond before an instant, and from that instant on. */
+/** A change of the balance: its value a millisecond before an instant, and from that instant on. */
 type Step = readonly [what: string, ledger: MemoryLedger, day: number, before: Expected, after: Expected];
 
 const BOUGHT = [0, () => add(100, { validityDays: 10 })] as const;
 const DAILY = [0, () => startCycle(50, { validityDays: 1 })] as const;
 
-/** Steps that a request causes. All have happened by the end of the history. */
+/** Steps that a request causes. All of them are in the past at the end of the history. */
 const BY_REQUEST: readonly Step[] = [
   ['an addition', ledgerOf(BOUGHT), 0, [0, 0], [100, 0]],
   ['a start', ledgerOf(DAILY), 0, [0, 0], [50, 0]],

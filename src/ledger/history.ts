@@ -1,5 +1,5 @@
-// The balance of an end user at an instant, past or future. A store folds the postings up to the instant; the renewals,
-// expiries and lapses since the last posting are computed here.
+// The balance of an end user at an instant, past or future. A store provides the state after the last posting up to
+// that instant; this file computes the renewals, expiries and lapses that follow.
 
 import assert from 'node:assert/strict';
 import type { Amount } from './amount.ts';
@@ -26,8 +26,8 @@ export function balanceAt(state: EndUserState, at: Instant): BalancePoint {
 }
 
 /**
- * The instants of a history: `from`, then one instant per interval, up to and including `to`. Months are calendar
- * months in UTC.
+ * The instants of a history: `from`, then one instant per interval, none of them after `to`. Months are calendar months
+ * in UTC.
  *
  * @returns null if there are more than `POINTS_MAX`
  */

@@ -11,7 +11,7 @@ import { instantOf, renewalId, sequenceOf } from './transaction-id.ts';
 
 const [FIRST, SECOND] = [oneTime(), oneTime({}, 3)];
 
-/** A hold of 10 and 5 credits of two cycles. */
+/** A hold on 10 credits of one cycle and 5 credits of another. */
 function holdUntil(until: Instant, sequence = 99): Hold {
   return holdOf(holding(FIRST, 10, { until, sequence }), holding(SECOND, 5, { until, sequence }));
 }
@@ -21,7 +21,7 @@ test('the credits of a hold are the sum of its parts', () => {
 });
 
 const LAPSE = NOW + 1_000;
-/** The leading digits of all ids of the instant `LAPSE`. */
+/** The leading digits that all ids of the instant `LAPSE` share. */
 const LAPSE_DIGITS = idAt(LAPSE).slice(0, 13);
 
 for (const [when, at, held] of [

@@ -43,7 +43,7 @@ export function heldBy({ parts }: Hold): Amount {
   return parts.reduce((sum, { amount }) => sum + amount, 0);
 }
 
-/** The credits that are held at `at`. A hold that has lapsed at `at` does not count. */
+/** The credits that are held at `at`. A hold that has lapsed by then does not count. */
 export function heldAt(holds: readonly Hold[], at: Instant): Amount {
   let total = 0;
   for (const hold of holds) if (hold.expiresAt > at) total += heldBy(hold);
@@ -52,7 +52,7 @@ export function heldAt(holds: readonly Hold[], at: Instant): Amount {
 }
 
 /**
- * The id of the transaction in which a hold lapses. It is derived from the hold, so every process computes the same id.
+ * The id of the transaction in which a hold lapses, derived from the hold, so that every process computes the same id.
  */
 export function lapseId({ id, expiresAt }: Hold): TransactionId {
   return transactionId({ at: expiresAt, sequence: LAPSE_SEQUENCE, tail: id.slice(24) });
@@ -63,7 +63,7 @@ export function lapseId({ id, expiresAt }: Hold): TransactionId {
  */
 export function lapseOrder(a: Hold, b: Hold): number {
   if (a.expiresAt !== b.expiresAt) return a.expiresAt - b.expiresAt;
-  // At the same instant the ids of lapses differ only in their tails.
+  // At the same instant, the ids of lapses differ only in their tails.
   const [first, second] = [a.id.slice(24), b.id.slice(24)];
   return first < second ? -1 : first > second ? 1 : 0;
 }

@@ -31,7 +31,7 @@ function keyed(key: string, requestId = `request-${key}`) {
   return { idempotency: { key, requestId } };
 }
 
-/** Decides commands of end users that all have the same state: by default no credits. */
+/** Decides commands of end users that all have the same state, by default without credits. */
 function decideAll(
   commands: readonly Command[],
   stored: readonly IdempotencyRecord[] = [],
@@ -61,7 +61,7 @@ test('two equal requests with the same idempotency key in a batch have one effec
 
 test('an idempotency record contains the request, its id, the outcome and the time', () => {
   const { records } = decideAll([add(5, keyed('a'))]);
-  const expected = { ...ADA, key: 'a', requestId: 'request-a', request: 'add 5 31' };
+  const expected = { ...ADA, key: 'a', requestId: 'request-a', request: 'add 5 31d' };
   assert.deepEqual(records, [{ ...expected, outcome: ACCEPTED, recordedAt: NOW }]);
 });
 
@@ -150,13 +150,17 @@ test('a request with a note is replayed for the same note, and counts as a diffe
 const [HOLD_ID, SPENT_ID] = [idAt(NOW, 7), idAt(NOW, 8)];
 
 const REQUESTS: readonly (readonly [command: WriteCommand, request: string])[] = [
-  [add(5), 'add 5 31'],
-  [add(6), 'add 6 31'],
-  [add(5, { validityDays: 7 }), 'add 5 7'],
+  [add(5), 'add 5 31d'],
+  [add(6), 'add 6 31d'],
+  [add(5, { validityDays: 7 }), 'add 5 7d'],
+  [add(5, { validityDays: null, validityMonths: 7 }), 'add 5 7m'],
   [subtract(5), 'subtract 5'],
-  [startCycle(5), 'start-cycle 5 31 refuse'],
-  [startCycle(5, { onActive: 'replace' }), 'start-cycle 5 31 replace'],
-  [startCycle(5, { validityDays: 7 }), 'start-cycle 5 7 refuse'],
+  [startCycle(5), 'start-cycle 5 31d 0 refuse'],
+  [startCycle(5, { onActive: 'replace' }), 'start-cycle 5 31d 0 replace'],
+  [startCycle(5, { onActive: 'at_period_end' }), 'start-cycle 5 31d 0 at_period_end'],
+  [startCycle(5, { validityDays: 7 }), 'start-cycle 5 7d 0 refuse'],
+  [startCycle(5, { validityDays: null, validityMonths: 7 }), 'start-cycle 5 7m 0 refuse'],
+  [startCycle(5, { rolloverMax: 2 }), 'start-cycle 5 31d 2 refuse'],
   [stopCycle(), 'stop-cycle'],
   [hold(5), 'hold 5 900'],
   [hold(5, { expiresInSeconds: 60 }), 'hold 5 60'],

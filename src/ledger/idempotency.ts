@@ -1,12 +1,20 @@
-// Idempotency records: all requests of an end user with the same key have the outcome of the first one.
+// Idempotency records: all requests of an end user with the same key have the outcome of the first request.
 
 import { hash } from 'node:crypto';
-import { type EndUserKey, endUserText, type Idempotency, type Outcome, type WriteCommand } from './command.ts';
+import {
+  type Add,
+  type EndUserKey,
+  endUserText,
+  type Idempotency,
+  type Outcome,
+  type StartCycle,
+  type WriteCommand,
+} from './command.ts';
 import type { Instant } from './instant.ts';
 
 /** The outcome of the first request with a key. */
 export interface IdempotencyRecord extends EndUserKey, Idempotency {
-  /** The text from `requestOf`. It shows whether the same key is used for a different request. */
+  /** The text from `requestOf`, which shows whether a later request with the same key is a different request. */
   readonly request: string;
   readonly outcome: Outcome;
   readonly recordedAt: Instant;
@@ -31,7 +39,10 @@ export function nameOf(record: IdempotencyRecord): string {
   return recordName(endUserText(record), record.key);
 }
 
-/** The text of a command, without its end user and its actor: a client may change its API key between two attempts. */
+/**
+ * The text of a command. The end user and the actor are not included: a client may change its API key between two
+ * attempts.
+ */
 export function requestOf(command: WriteCommand): string {
   const terms = termsOf(command);
   // The text contains only a hash of the note, so that the note is not stored twice.
@@ -41,11 +52,11 @@ export function requestOf(command: WriteCommand): string {
 function termsOf(command: WriteCommand): string {
   switch (command.kind) {
     case 'add':
-      return `add ${command.amount} ${command.validityDays}`;
+      return `add ${command.amount} ${validityText(command)}`;
     case 'subtract':
       return `subtract ${command.amount}`;
     case 'start-cycle':
-      return `start-cycle ${command.amount} ${command.validityDays} ${command.onActive}`;
+      return `start-cycle ${command.amount} ${validityText(command)} ${command.rolloverMax ?? 0} ${command.onActive}`;
     case 'stop-cycle':
       return command.kind;
     case 'hold':
@@ -57,6 +68,10 @@ function termsOf(command: WriteCommand): string {
     case 'refund':
       return `refund ${command.transactionId} ${command.amount} ${command.validityDays}`;
   }
+}
+
+function validityText({ validityDays, validityMonths }: Add | StartCycle): string {
+  return validityDays === null ? `${validityMonths}m` : `${validityDays}d`;
 }
 
 /** The outcome of a request with a key that was used before. */

@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { endOf } from './cycle.ts';
 import {
   addMonths,
   DAY_MS,
@@ -13,6 +12,11 @@ import {
   VALIDITY_DAYS_DEFAULT,
   VALIDITY_DAYS_MAX,
 } from './instant.ts';
+import { endOf as endOfPlan } from './plan.ts';
+
+function endOf(start: number, validityDays: number): number {
+  return endOfPlan(start, { validityDays, validityMonths: null });
+}
 
 test('the last instant of the ledger is the last millisecond of the year 9999', () => {
   assert.equal(new Date(INSTANT_MAX).toISOString(), '9999-12-31T23:59:59.999Z');

@@ -18,11 +18,24 @@ export const LAST_INSTANT: Instant = INSTANT_MAX - 1;
 
 export const VALIDITY_DAYS_DEFAULT = 31;
 
-/** This many days reach `INSTANT_MAX` from any start, so a longer validity makes no difference. */
+/**
+ * From any start, a validity of this many days reaches `INSTANT_MAX`, so a longer validity would make no difference.
+ */
 export const VALIDITY_DAYS_MAX = Math.ceil(INSTANT_MAX / DAY_MS);
 
 export function isInstant(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0 && value <= INSTANT_MAX;
+}
+
+/**
+ * The number of whole calendar months from `from` to `to`: the most that `addMonths` can add to `from` without passing
+ * `to`.
+ */
+export function monthsBetween(from: Instant, to: Instant): number {
+  const [first, last] = [new Date(from), new Date(to)];
+  const years = last.getUTCFullYear() - first.getUTCFullYear();
+  const months = 12 * years + last.getUTCMonth() - first.getUTCMonth();
+  return addMonths(from, months) <= to ? months : months - 1;
 }
 
 /** Adds calendar months, in UTC. The day is clamped to the last day of the month: one month after 31 May is 30 June. */

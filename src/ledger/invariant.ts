@@ -1,9 +1,10 @@
-// The invariants of the ledger, by the number that `scrip verify` reports.
+// The invariants of the ledger, with the numbers that `scrip verify` reports.
 //
-//   1  The postings of a cycle before its end sum to what remains and what is held in it, and
-//      0 <= held <= remaining <= amount. No more is captured than was held, and no more is refunded than was spent.
+//   1  The postings of a cycle before its end sum to its remaining and its held credits, and
+//      0 <= held <= remaining <= amount. Closing a hold reduces `held` by exactly its credits, and no more is
+//      refunded than was spent.
 //   2  The active balance is the sum over the cycles that have not ended, and equals the sum of their postings.
-//   3  An end user has at most one active recurring cycle, and its periods abut.
+//   3  An end user has at most one active recurring cycle, and each of its periods starts when the previous one ends.
 //   4  A posting never changes, and the times of an end user never go backwards.
 
 import { AssertionError } from 'node:assert/strict';

@@ -1,5 +1,5 @@
 // The next event of an end user: the renewal of the active cycle at the end of its period, or the lapse of the hold
-// that expires first. There are no other events.
+// that expires first. The tests in apply-plans cover the start of a scheduled plan.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ const RENEWAL = {
   expiresAt: END + 31 * DAY_MS,
   actor: 'renewal',
   note: null,
-  terms: { type: 'recurring', validityDays: 31 },
+  terms: { type: 'recurring', plan: MONTHLY.plan },
   reference: null,
   holdExpiresAt: null,
 };

@@ -1,14 +1,16 @@
-// The next event that time alone causes for an end user: the renewal of a cycle or the lapse of a hold.
+// The next event that happens to an end user without a request: the renewal of a cycle, the start of a scheduled plan,
+// or the lapse of a hold.
 
-import { type Cycle, periodAfter, renews } from './cycle.ts';
+import { type Cycle, periodAfter, renews, scheduledCycle } from './cycle.ts';
 import { type Hold, lapseId } from './hold.ts';
 import { INSTANT_MAX, type Instant } from './instant.ts';
 import { assertInvariant } from './invariant.ts';
-import { LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_ACTOR } from './posting.ts';
+import type { ScheduledPlan } from './plan.ts';
+import { CHANGE_ACTOR, LAPSE_ACTOR, openingOf, type Posting, postingOn, RENEWAL_ACTOR } from './posting.ts';
 import type { EndUserState } from './state.ts';
 import { renewalId } from './transaction-id.ts';
 
-/** An instant that never comes. */
+/** Later than every instant: there is no next event. */
 export const NEVER: Instant = INSTANT_MAX + 1;
 
 /** The instant of the next event; `NEVER` if there is none. */
@@ -17,14 +19,15 @@ export function nextEventAt(state: EndUserState): Instant {
 }
 
 /**
- * The postings of the earliest event that is due at `now`; null if none is due. A renewal precedes a lapse at the same
- * instant.
+ * The postings of the earliest event that is due at `now`; null if none is due. A renewal or a change of plan precedes
+ * a lapse at the same instant.
  */
 export function nextEvent(state: EndUserState, now: Instant): readonly Posting[] | null {
   const at = nextEventAt(state);
   if (at > now) return null;
   const renewing = renewingOf(state);
-  if (renewing?.end === at) return [renewalOf(periodAfter(renewing, 1))];
+  if (renewing?.end === at)
+    return [renewing.next === null ? renewalOf(periodAfter(renewing, 1)) : changeOf(renewing, renewing.next)];
   const [hold] = state.holds;
   return hold === undefined ? null : lapseOf(hold);
 }
@@ -34,15 +37,25 @@ export function isSettled(state: EndUserState, now: Instant): boolean {
 }
 
 /**
- * The posting that opens a period. Its id is derived from the cycle and the instant, so every process computes the same
- * id.
+ * The posting that opens a period. The transaction id is derived from the cycle and the instant, so every process
+ * computes the same id.
  */
 export function renewalOf(period: Cycle): Posting {
   const transactionId = renewalId(period.id, period.start);
   return openingOf(period, { transactionId, kind: 'renew', actor: RENEWAL_ACTOR, note: null });
 }
 
-/** The postings with which a hold lapses and its credits return: at least one. Their id is derived from the hold. */
+/** The posting that starts the scheduled plan at the end of `ended`. */
+export function changeOf(ended: Cycle, scheduled: ScheduledPlan): Posting {
+  const cycle = scheduledCycle(ended, scheduled);
+  const entry = { transactionId: cycle.id, kind: 'change-plan', actor: CHANGE_ACTOR, note: null } as const;
+  return openingOf(cycle, { ...entry, reference: scheduled.id });
+}
+
+/**
+ * The postings with which a hold lapses and returns its credits; at least one. The transaction id is derived from the
+ * hold.
+ */
 export function lapseOf(hold: Hold): readonly Posting[] {
   const entry = { transactionId: lapseId(hold), kind: 'lapse', createdAt: hold.expiresAt, actor: LAPSE_ACTOR } as const;
   return hold.parts.map(({ cycleId, period, end, amount }) =>

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Cycle } from './cycle.ts';
 import { DAY_MS } from './instant.ts';
+import type { Plan } from './plan.ts';
 import {
   isByTime,
   isListed,
@@ -23,6 +24,8 @@ const NOW = START + 3 * DAY_MS;
 const ID = transactionId({ at: START, sequence: 2, tail: 'aaaaaaaaaaaa' });
 const LATER_ID = transactionId({ at: NOW, sequence: 2, tail: 'bbbbbbbbbbbb' });
 
+const PLAN: Plan = { amount: 100, validityDays: 1, validityMonths: null, rolloverMax: 0 };
+
 /** The third period of a daily cycle. */
 const CYCLE: Cycle = {
   id: ID,
@@ -34,7 +37,8 @@ const CYCLE: Cycle = {
   held: 5,
   start: START + 2 * DAY_MS,
   end: START + 3 * DAY_MS,
-  validityDays: 1,
+  plan: PLAN,
+  next: null,
 };
 
 const DRAW = { transactionId: LATER_ID, kind: 'subtract', createdAt: NOW, actor: 'key:7', note: null } as const;
@@ -69,7 +73,7 @@ test('the posting that opens a period has the full credits, the start and the te
     expiresAt: START + 3 * DAY_MS,
     actor: 'renewal',
     note: null,
-    terms: { type: 'recurring', validityDays: 1 },
+    terms: { type: 'recurring', plan: PLAN },
     reference: null,
     holdExpiresAt: null,
   });
@@ -124,6 +128,8 @@ const KINDS: readonly (readonly [kind: PostingKind, isListed: boolean, isByTime:
   ['add', true, false],
   ['start-cycle', true, false],
   ['renew', true, true],
+  ['schedule-plan', false, false],
+  ['change-plan', true, true],
   ['subtract', true, false],
   ['stop-cycle', false, false],
   ['hold', false, false],

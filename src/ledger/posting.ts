@@ -1,18 +1,22 @@
-// A posting: the part of a transaction that touches one cycle. Postings are never changed or deleted. All other data of
-// a ledger are a fold of its postings (`apply.ts`).
+// A posting: the part of a transaction that touches one cycle. Postings are never changed or deleted. The cycles, holds
+// and balances of a ledger follow from its postings (`apply.ts`).
 
 import type { Cycle, CycleType } from './cycle.ts';
 import type { Instant } from './instant.ts';
+import { type Plan, planOfText, planText } from './plan.ts';
 import type { TransactionId } from './transaction-id.ts';
 
 /**
- * What a posting records. `stop-cycle`, `hold`, `release` and `lapse` spend and grant nothing. They record what
- * happened, when and by which actor, and are not listed among the transactions.
+ * What a posting records. `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither grant nor spend credits.
+ * They record what happened, when and by which actor, and are not listed among the transactions. `change-plan` starts a
+ * scheduled plan.
  */
 export type PostingKind =
   | 'add'
   | 'start-cycle'
   | 'renew'
+  | 'schedule-plan'
+  | 'change-plan'
   | 'subtract'
   | 'stop-cycle'
   | 'hold'
@@ -23,23 +27,27 @@ export type PostingKind =
 
 /**
  * What caused a transaction: `key:<id>` for an API key, `user:<id>` for a user of the console, `import:<id>` for an
- * imported file, `renewal` or `lapse` for an event that time causes.
+ * imported file, `renewal`, `change` or `lapse` for an event that time causes.
  */
 export type Actor = string;
 
 /** A text that explains a write: 1 to `NOTE_LENGTH_MAX` characters. */
 export type Note = string;
 
-/** In code points, as databases count characters. */
+/** Counted in code points, as databases count characters. */
 export const NOTE_LENGTH_MAX = 500;
 
 export const RENEWAL_ACTOR: Actor = 'renewal';
+export const CHANGE_ACTOR: Actor = 'change';
 export const LAPSE_ACTOR: Actor = 'lapse';
 
-/** The type and validity of the cycle or period that a posting opens. Its other properties follow from the posting. */
+/**
+ * The type and plan of the cycle or period that a posting opens. The other properties of the cycle follow from the
+ * posting.
+ */
 export interface CycleTerms {
   readonly type: CycleType;
-  readonly validityDays: number;
+  readonly plan: Plan;
 }
 
 export interface Posting {
@@ -53,18 +61,21 @@ export interface Posting {
   readonly held: number;
   readonly createdAt: Instant;
   /**
-   * The end of the period. From then on, the posting does not affect the balance. It is not after `createdAt` if a
-   * hold is closed or a transaction is refunded after the end of the period.
+   * The end of the period. From then on, the posting does not affect the balance. `createdAt` is not before this
+   * instant if the posting closes a hold or refunds credits after the end of the period.
    */
   readonly expiresAt: Instant;
   readonly actor: Actor;
-  /** Null if the request had no note, and for renewals and lapses. */
+  /** Null if the request had no note, and for events that time causes. */
   readonly note: Note | null;
-  /** Null unless the posting opens a cycle or a period. */
+  /** Null unless the posting opens a cycle or a period, or schedules a plan. */
   readonly terms: CycleTerms | null;
-  /** The hold that is closed, or the transaction that is refunded; null for all other kinds. */
+  /**
+   * The id of the hold that is closed, of the transaction that is refunded, or of the transaction that scheduled the
+   * plan that begins; otherwise null.
+   */
   readonly reference: TransactionId | null;
-  /** If the posting creates a hold, the instant at which the hold lapses; null for all other kinds. */
+  /** The instant at which the hold lapses, if the posting creates a hold; otherwise null. */
   readonly holdExpiresAt: Instant | null;
 }
 
@@ -100,23 +111,41 @@ export function postingOn(
   return { ...change, actor, note, terms: null, reference, holdExpiresAt };
 }
 
-/** The posting that opens `cycle`, or the period that it is in. */
+/** The posting that opens `cycle` or its current period. */
 export function openingOf(cycle: Cycle, entry: Omit<Entry, 'createdAt'>): Posting {
-  const { type, validityDays } = cycle;
-  return { ...postingTo(cycle, cycle.amount, { ...entry, createdAt: cycle.start }), terms: { type, validityDays } };
+  const { type, plan } = cycle;
+  return { ...postingTo(cycle, cycle.amount, { ...entry, createdAt: cycle.start }), terms: { type, plan } };
+}
+
+/** The text form of a cycle's terms in both stores and in the hash chain, such as `recurring/100/31d`. */
+export function termsText({ type, plan }: CycleTerms): string {
+  return `${type}/${planText(plan)}`;
+}
+
+/** The inverse of `termsText`. */
+export function termsOfText(text: string): CycleTerms {
+  const slash = text.indexOf('/');
+  return { type: text.slice(0, slash) as CycleType, plan: planOfText(text.slice(slash + 1)) };
+}
+
+/** Whether a posting opens a cycle or a period. */
+export function isOpening({ terms, kind }: Pick<Posting, 'terms' | 'kind'>): boolean {
+  return terms !== null && kind !== 'schedule-plan';
 }
 
 /** Whether postings of this kind are listed among the transactions. */
 export function isListed(kind: PostingKind): boolean {
-  return kind !== 'stop-cycle' && kind !== 'hold' && kind !== 'release' && kind !== 'lapse';
+  return !UNLISTED.has(kind);
 }
 
 /** Whether postings of this kind are caused by time rather than by a request. */
 export function isByTime(kind: PostingKind): boolean {
-  return kind === 'renew' || kind === 'lapse';
+  return kind === 'renew' || kind === 'change-plan' || kind === 'lapse';
 }
 
-/** One accepted request that moved credits, or one renewal: the sum of its postings. */
+const UNLISTED: ReadonlySet<PostingKind> = new Set(['schedule-plan', 'stop-cycle', 'hold', 'release', 'lapse']);
+
+/** The sum of the postings of one accepted request, renewal or change of plan. */
 export interface Transaction {
   readonly id: TransactionId;
   readonly kind: PostingKind;
@@ -128,7 +157,7 @@ export interface Transaction {
   readonly note: Note | null;
 }
 
-/** What a list of transactions needs of a posting. */
+/** The fields of a posting that a list of transactions needs. */
 export type ListedPosting = Pick<
   Posting,
   'transactionId' | 'kind' | 'amount' | 'createdAt' | 'expiresAt' | 'actor' | 'note'

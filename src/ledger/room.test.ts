@@ -36,7 +36,7 @@ function accepted(ledger: MemoryLedger, command: Command): string {
   return outcome.transactionId as string;
 }
 
-/** The most credits that an end user can get until `end`. */
+/** The most credits that can be added with an expiry at `end`. */
 function roomOf(state: EndUserState, end: Instant, now = NOW): number {
   const refusal = refuseTooLarge(state, { amount: AMOUNT_MAX + 1, end }, now);
   assert(refusal?.refused === 'BalanceTooLarge');
@@ -77,7 +77,7 @@ test('added credits that outlast a period leave room for the next period and for
 });
 
 /**
- * A ledger with an active daily cycle, and with other credits for two days. After the renewal, it has room for 10
+ * A ledger with an active daily cycle, and with other credits for two days. The next renewal leaves room for 10
  * credits.
  */
 function almostFull(): MemoryLedger {
@@ -144,7 +144,7 @@ test('a refused hold changes nothing, and the credits can still be spent or held
   accepted(ledger, subtract(AMOUNT_MAX - 60 - 11 + 50));
 });
 
-test('all of 2^53−1 credits can be held, captured and refunded', () => {
+test('all 2^53−1 credits can be held, captured and refunded', () => {
   const ledger = new MemoryLedger();
   accepted(ledger, add(AMOUNT_MAX));
   const id = accepted(ledger, hold(AMOUNT_MAX));

@@ -1,41 +1,56 @@
 // Keeps the credits of an end user, including held credits, within 2^53−1: now and at the next renewal of the active
-// cycle. A renewal cannot be refused, so grants must leave room for it. Later renewals need no check: until then, the
-// other credits can only expire.
+// cycle. A renewal cannot be refused, so grants must leave room for it. Later renewals need no check: without further
+// grants, the other credits can only expire.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX, type Amount } from './amount.ts';
 import type { Refusal } from './command.ts';
 import { type Cycle, hasEnded, renews } from './cycle.ts';
 import type { Instant } from './instant.ts';
+import type { Plan } from './plan.ts';
 import type { EndUserState } from './state.ts';
 
-/** Credits that an end user would get, and the instant at which they would expire. */
+/** Credits that a command would grant, and the instant at which they would expire. */
 interface Wanted {
   readonly amount: Amount;
   readonly end: Instant;
+  /** How many of these credits can roll over, in addition to `amount` new credits of the next period; 0 if absent. */
+  readonly rolloverMax?: Amount;
 }
 
 /** @param state settled at `now` */
-export function refuseTooLarge(state: EndUserState, { amount, end }: Wanted, now: Instant): Refusal | null {
+export function refuseTooLarge(
+  state: EndUserState,
+  { amount, end, rolloverMax = 0 }: Wanted,
+  now: Instant,
+): Refusal | null {
   let available = AMOUNT_MAX - creditsAt(state, now);
+  if (rolloverMax > 0) available = Math.max(0, Math.min(available, AMOUNT_MAX - rolloverMax - creditsAt(state, end)));
   const renewing = state.cycles.find(renews);
   if (renewing && end > renewing.end) available = Math.min(available, roomAtRenewal(state, renewing));
   return amount <= available ? null : { refused: 'BalanceTooLarge', requested: amount, available };
 }
 
+/** Like `refuseTooLarge`, for a plan that begins at the end of the current period of `renewing`. */
+export function refuseTooLargePlan(state: EndUserState, renewing: Cycle, plan: Plan): Refusal | null {
+  const { amount: requested, rolloverMax } = plan;
+  const available = Math.max(0, AMOUNT_MAX - rolloverMax - creditsAt(state, renewing.end));
+  return requested <= available ? null : { refused: 'BalanceTooLarge', requested, available };
+}
+
 /**
- * How many credits can be added without exceeding 2^53−1 at the next renewal. The remaining credits of the current
- * period expire at the renewal.
+ * The number of credits that can be added without exceeding 2^53−1 at the next renewal. Reserves the full
+ * `rolloverMax`, so that later renewals have room, too. The credits of the current period that do not roll over expire
+ * at the renewal.
  */
 export function roomAtRenewal(state: EndUserState, renewing: Cycle): Amount {
-  const room = AMOUNT_MAX - renewing.amount - creditsAt(state, renewing.end);
+  const { plan } = renewing.next ?? renewing;
+  const room = AMOUNT_MAX - plan.amount - plan.rolloverMax - creditsAt(state, renewing.end);
   assert(room >= 0, 'earlier decisions kept room for the renewal');
   return room;
 }
 
-/**
- * The credits of all cycles that are running at `at`, plus the credits of ended cycles in holds that are open at `at`.
- */
+/** The credits of all cycles that are running at `at`, plus the credits of ended cycles that are still held at `at`. */
 function creditsAt({ cycles, holds }: EndUserState, at: Instant): number {
   let total = 0;
   for (const cycle of cycles) if (!hasEnded(cycle, at)) total += cycle.remaining;

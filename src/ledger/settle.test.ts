@@ -1,5 +1,5 @@
-// Settling applies all due events: renewals at the ends of periods, and lapses of holds. Readers compute the same
-// result without storing it.
+// Settling applies all due events, such as renewals at the ends of periods and lapses of holds. Readers compute the
+// same result without storing it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -17,10 +17,11 @@ import {
 import { histories } from '../../test/ledger/random-histories.ts';
 import { applyAll } from './apply.ts';
 import { cyclesAt } from './balance.ts';
-import { burnOrder, type Cycle, endOf, hasEnded } from './cycle.ts';
+import { burnOrder, type Cycle, hasEnded } from './cycle.ts';
 import { heldAt } from './hold.ts';
 import { DAY_MS, INSTANT_MAX, LAST_INSTANT } from './instant.ts';
 import { isSettled } from './next-event.ts';
+import { endOf } from './plan.ts';
 import { type Posting, transactionOf } from './posting.ts';
 import { dueCount, dueTransactions, settle } from './settle.ts';
 import { EMPTY_STATE, type EndUserState } from './state.ts';
@@ -224,7 +225,7 @@ test('settling a second time at the same instant changes nothing', () => {
 test('settling now and again later gives the same result as settling only later', () => {
   fc.assert(
     fc.property(loaded, fc.nat({ max: 20 }), ({ state, now }, days) => {
-      const later = endOf(now, days);
+      const later = endOf(now, { validityDays: days, validityMonths: null });
       const first = settle(state, now, EVENTS_MAX);
       const second = settle(first.state, later, EVENTS_MAX);
       const whole = settle(state, later, EVENTS_MAX);
@@ -261,7 +262,7 @@ test('a reader computes in one step the same result as settling event by event',
       const current = settled.state.cycles.filter((cycle) => !hasEnded(cycle, now));
       assert.deepEqual(cyclesAt(state, now), current, 'in burn order');
       assert.deepEqual(cyclesAt(settled.state, now), current);
-      const renewals = settled.postings.filter(({ kind }) => kind === 'renew');
+      const renewals = settled.postings.filter(({ kind }) => kind !== 'lapse');
       assert.equal(dueCount(state, now), renewals.length);
       assert.deepEqual(
         [...dueTransactions(state, now)].reverse(),

@@ -1,10 +1,12 @@
-// Settles an end user: applies the events that are due. The writer settles before it decides. Readers compute the same
-// result without storing it, so that they never show a wrong balance before a renewal is stored.
+// Settles an end user: applies the events that are due. A writer settles an end user before it decides a command.
+// Readers compute the same result without storing it, so that they never show a wrong balance before a renewal is
+// stored.
 
 import { applyAll } from './apply.ts';
-import { periodAfter, periodsMissed, renews } from './cycle.ts';
+import { atItsEnd } from './balance.ts';
+import { type Cycle, hasEnded, periodAfter, periodsMissed, renews, scheduledCycle } from './cycle.ts';
 import type { Instant } from './instant.ts';
-import { nextEvent, renewalOf } from './next-event.ts';
+import { changeOf, nextEvent, renewalOf } from './next-event.ts';
 import { type Posting, type Transaction, transactionOf } from './posting.ts';
 import type { EndUserState } from './state.ts';
 
@@ -16,8 +18,8 @@ export interface Settled {
 }
 
 /**
- * Applies the events that are due at `now`, the oldest first, until `eventsMax` postings are reached. A lapse has one
- * posting for each cycle of its hold and is never applied in part, so it can exceed `eventsMax`.
+ * Applies the events that are due at `now`, the oldest first, until there are at least `eventsMax` postings. A lapse
+ * has one posting for each cycle of its hold and is never applied in part, so it can exceed `eventsMax`.
  */
 export function settle(state: EndUserState, now: Instant, eventsMax: number): Settled {
   let current = state;
@@ -31,20 +33,28 @@ export function settle(state: EndUserState, now: Instant, eventsMax: number): Se
   return { state: current, postings, isComplete: event === null };
 }
 
-/** How many renewals are due at `now` and not stored yet. */
+/** How many renewals and changes of plan are due at `now` and not stored yet. */
 export function dueCount({ cycles }: EndUserState, now: Instant): number {
-  const renewing = cycles.find(renews);
-  return renewing === undefined ? 0 : periodsMissed(renewing, now);
+  let renewing = cycles.find(renews);
+  let changes = 0;
+  for (; renewing?.next && hasEnded(renewing, now); changes++) renewing = scheduledCycle(renewing, renewing.next);
+  return renewing === undefined ? 0 : changes + periodsMissed(renewing, now);
 }
 
-/** The due renewals as they will be stored, latest first. */
+/** The due renewals and changes of plan as they will be stored, latest first. */
 export function* dueTransactions(state: EndUserState, now: Instant): Generator<Transaction> {
-  for (const renewal of dueRenewals(state, now)) yield transactionOf([renewal]);
+  for (const posting of dueRenewals(state, now)) yield transactionOf([posting]);
 }
 
-/** The postings of the due renewals, one for each, latest first. */
-export function* dueRenewals({ cycles }: EndUserState, now: Instant): Generator<Posting> {
+/** The postings of the due renewals and changes of plan, one for each, latest first. */
+export function* dueRenewals({ cycles, holds }: EndUserState, now: Instant): Generator<Posting> {
   const renewing = cycles.find(renews);
-  if (renewing === undefined) return;
-  for (let count = periodsMissed(renewing, now); count >= 1; count--) yield renewalOf(periodAfter(renewing, count));
+  if (renewing !== undefined) yield* renewalsOf(atItsEnd(renewing, holds), now);
+}
+
+function* renewalsOf(cycle: Cycle, now: Instant): Generator<Posting> {
+  if (cycle.next !== null && hasEnded(cycle, now)) {
+    yield* renewalsOf(scheduledCycle(cycle, cycle.next), now);
+    yield changeOf(cycle, cycle.next);
+  } else for (let count = periodsMissed(cycle, now); count >= 1; count--) yield renewalOf(periodAfter(cycle, count));
 }

@@ -1,15 +1,15 @@
-// The state of an end user: the cycles and the open holds on which decisions are based. A fold of postings, so it can
-// always be recomputed.
+// The state of an end user: the cycles and the open holds on which decisions are based. The state can always be
+// recomputed from the postings.
 
 import { type Cycle, isLive } from './cycle.ts';
 import type { Hold } from './hold.ts';
 import type { Instant } from './instant.ts';
 
 export interface EndUserState {
-  /** In burn order, without duplicates. Includes at least the live cycles. */
+  /** In burn order, without duplicates. Contains at least the live cycles. */
   readonly cycles: readonly Cycle[];
   /**
-   * Open holds, in the order in which they lapse. Includes at least the due holds and the holds that the command needs.
+   * Open holds, in the order in which they lapse. Contains at least the due holds and the holds that the command needs.
    */
   readonly holds: readonly Hold[];
 }
@@ -34,7 +34,8 @@ export interface CycleChanges {
 }
 
 /**
- * An unchanged cycle is the same object in both states, usually at the same index, so only few are looked up by id.
+ * An unchanged cycle is the same object in both states, usually at the same index, so only a few cycles are looked up
+ * by id.
  */
 export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }: EndUserState): CycleChanges {
   const opened: Cycle[] = [];
@@ -56,7 +57,7 @@ export function cycleChanges({ cycles: before }: EndUserState, { cycles: after }
   return { opened, changed };
 }
 
-/** The number of cycles and holds: a measure of the work to read the state. */
+/** The number of cycles and holds, as a measure of the work that reading the state takes. */
 export function sizeOf({ cycles, holds }: EndUserState): number {
   return cycles.length + holds.length;
 }

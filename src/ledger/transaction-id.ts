@@ -4,9 +4,9 @@
 //   tttttttt-tttt-4sss-vsss-rrrrrrrrrrrr
 //   t: 48 bits, the instant · 4, v: version and variant of RFC 9562 · s: 26 bits, the sequence · r: 48 bits, the tail
 //
-// The sequence orders the transactions within a millisecond. Renewals have sequence 0 and lapses of holds sequence 1,
-// so at each instant they sort before all requests. The tail of a renewal is derived from its cycle and the tail of a
-// lapse from its hold, so every process computes the same ids.
+// The sequence orders the transactions within a millisecond. Renewals and changes of plan have sequence 0, and lapses
+// of holds have sequence 1, so they sort before all requests of the same instant. Their tails are derived from the
+// cycle, the transaction that scheduled the plan, or the hold, so every process computes the same ids.
 
 import assert from 'node:assert/strict';
 import { INSTANT_MAX, type Instant } from './instant.ts';
@@ -14,10 +14,10 @@ import { INSTANT_MAX, type Instant } from './instant.ts';
 /** 36 lower-case characters. */
 export type TransactionId = string;
 
-/** One more than the largest sequence within one millisecond. */
+/** The number of sequences within one millisecond. */
 export const SEQUENCE_COUNT = 2 ** 26;
 
-/** The sequence of every renewal, and of no other transaction. */
+/** The sequence of every renewal and change of plan, and of no other transaction. */
 export const RENEWAL_SEQUENCE = 0;
 /** The sequence of every lapse of a hold, and of no other transaction. */
 export const LAPSE_SEQUENCE = 1;
@@ -28,7 +28,7 @@ const SEQUENCE_LOW_BITS = 14;
 const SEQUENCE_LOW_MASK = 2 ** SEQUENCE_LOW_BITS - 1;
 const VARIANT = 0x8000;
 
-/** @param tail 12 lower-case hexadecimal digits, random except for renewals and lapses */
+/** @param tail 12 lower-case hexadecimal digits, random for requests, otherwise derived */
 export function transactionId({ at, sequence, tail }: { at: Instant; sequence: number; tail: string }): TransactionId {
   assert(sequence >= 0 && sequence < SEQUENCE_COUNT, 'the sequence fits its 26 bits');
   assert(tail.length === 12, 'the tail fills the last group');
@@ -48,7 +48,10 @@ function timeDigits(at: Instant): string {
   return latest.digits;
 }
 
-/** The id of the renewal of a cycle at an instant. Every process computes the same id. */
+/**
+ * The id of the renewal of a cycle at an instant, or of the start of a plan that the transaction `cycleId` scheduled.
+ * Every process computes the same id.
+ */
 export function renewalId(cycleId: TransactionId, at: Instant): TransactionId {
   return transactionId({ at, sequence: RENEWAL_SEQUENCE, tail: cycleId.slice(24) });
 }

@@ -1,9 +1,9 @@
 // The tables of accounts, API keys, imports and users of the web console, the same in both stores. Instants are
-// milliseconds since 1970. A password is stored only as an argon2id hash, a secret or token only as its SHA-256.
+// milliseconds since 1970. Passwords are stored only as argon2id hashes, and secrets and tokens only as SHA-256 hashes.
 
 import { KEY_NAME_CHARACTERS_MAX } from '../accounts/api-key.ts';
 
-/** A table comes after the tables that it refers to. */
+/** Each table comes after the tables that it refers to. */
 export const ACCOUNT_TABLES = [
   'accounts',
   'api_keys',
@@ -21,7 +21,7 @@ export const ACCOUNT_TABLES = [
  * The SQL that creates the tables.
  *
  * @param instant the SQL type of an instant
- * @param options text after the columns of each table
+ * @param options the SQL after the column list of each table
  */
 export const accountSchema = ({ instant, options }: { readonly instant: string; readonly options: string }) => `
 CREATE TABLE accounts (

@@ -5,7 +5,7 @@ import { type BalancePoint, balanceAt } from '../ledger/history.ts';
 import type { Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
-/** The number of cycles and holds whose credits are added up in one turn of the event loop, which takes about 0.5 ms. */
+/** The number of cycles and holds to add up per turn of the event loop; this takes about 0.5 ms. */
 const ADDED_PER_TURN = 5_000;
 
 /** @param states one for each instant */

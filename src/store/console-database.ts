@@ -1,5 +1,5 @@
-// The tables of the web console, queried in the same way on every store. The console has its own connections and takes
-// none from the ledger.
+// The tables of the web console, and the same query interface for both stores. The console has its own database
+// connections, so it takes none from the ledger.
 
 import type { Kysely } from 'kysely';
 import type { Role } from '../accounts/membership.ts';
@@ -61,8 +61,9 @@ export type ConsoleQueries = Kysely<ConsoleTables>;
 export interface ConsoleDatabase extends AsyncDisposable {
   readonly queries: ConsoleQueries;
   /**
-   * Runs `work` in a transaction. Only one such transaction runs at a time across all processes, so two never act on
-   * the same state. `work` must await nothing but its own queries, since writers of the ledger may be waiting for it.
+   * Runs `work` in a transaction. Only one such transaction runs at a time across all processes, so no two transactions
+   * act on the same state. `work` must await nothing but its own queries, since writers of the ledger may be waiting
+   * for the transaction.
    */
   alone<Result>(work: (queries: ConsoleQueries) => Promise<Result>): Promise<Result>;
 }

@@ -1,5 +1,5 @@
-// The port for the reads of the console. Each read is bounded and concerns one account. A cursor comes from a browser,
-// so it is checked before it reaches a database.
+// The port through which the console reads. Each read is bounded and concerns one account. A cursor comes from a
+// browser, so it is checked before it reaches a database.
 
 import assert from 'node:assert/strict';
 import { DAY_MS, HOUR_MS, type Instant } from '../ledger/instant.ts';
@@ -25,8 +25,9 @@ export interface OverviewDay {
   readonly started: bigint;
   /** Credits that were spent, minus refunds. */
   readonly spent: bigint;
-  /** Credits that were left in cycles at their end. An hour is counted once it is over. */
+  /** Credits that were left in cycles at their end. Expiries are counted per hour, once the hour is over. */
   readonly expired: bigint;
+  /** Credits that renewals and scheduled plans granted. */
   readonly renewed: bigint;
   /** The number of listed transactions: without holds, releases, lapses and stops. */
   readonly transactions: number;
@@ -36,17 +37,17 @@ export interface OverviewDay {
 export interface Overview {
   /** Everything up to this instant is counted. */
   readonly asOf: Instant;
-  /** Accurate to the hour: credits that end within the current hour count until it is over. */
+  /** Accurate to the hour: credits that expire within the current hour count until the hour is over. */
   readonly outstanding: bigint;
   /** Oldest first, today last. */
   readonly days: readonly OverviewDay[];
-  /** The totals of each actor on these days, most transactions first. */
+  /** The totals of each actor over these days, the actor with the most transactions first. */
   readonly actors: readonly ActorTotal[];
 }
 
 export interface ActorTotal {
   readonly actor: Actor;
-  /** Credits that were added, started and renewed. */
+  /** Credits that additions, starts and renewals granted. */
   readonly granted: bigint;
   readonly spent: bigint;
   readonly transactions: number;
@@ -55,7 +56,9 @@ export interface ActorTotal {
 export interface OverviewRequest {
   /** The number of days: 1 to `OVERVIEW_DAYS_MAX`. */
   readonly days: number;
-  /** If present, `days` counts only this actor, and no expired credits, because they have no actor. */
+  /**
+   * If present, the totals of each day include only this actor, and no expired credits, because an expiry has no actor.
+   */
   readonly actor?: Actor | undefined;
 }
 
@@ -65,7 +68,7 @@ export interface ConsoleStore {
   /** @throws InvalidCursor (rejects), or StoreFault, like the reads below */
   endUsers(account: number, request: ListRequest): Promise<EndUserPage>;
   endUserCounts(account: number): Promise<EndUserCounts>;
-  /** The latest transactions of the end users that were active last, latest first. @param limit 1 to `PAGE_ROWS_MAX` */
+  /** The latest transactions of the most recently active end users, latest first. @param limit 1 to `PAGE_ROWS_MAX` */
   recent(account: number, limit: number): Promise<readonly AccountTransaction[]>;
   overview(account: number, request: OverviewRequest): Promise<Overview>;
 }
@@ -90,7 +93,7 @@ type StoredExpiry = Pick<ExpiryTotal, 'hour' | 'credits'>;
 
 /**
  * @param totals the totals of one account from `overviewStart` on, in any order; a day and kind may have several rows
- * @param now not before anything that the totals count
+ * @param now not before any event in the totals
  */
 export function overviewOf(
   totals: { readonly daily: Iterable<StoredDaily>; readonly expiries: Iterable<StoredExpiry> },
@@ -128,6 +131,7 @@ const COLUMNS: Partial<Record<PostingKind, Column>> = {
   add: 'added',
   'start-cycle': 'started',
   renew: 'renewed',
+  'change-plan': 'renewed',
   subtract: 'spent',
   capture: 'spent',
   refund: 'spent',

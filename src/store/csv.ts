@@ -10,7 +10,10 @@ function csvField(field: string | number | null): string {
   return field === null ? '' : quoted(inert(field));
 }
 
-/** Spreadsheets run text that begins like this as a formula. https://owasp.org/www-community/attacks/CSV_Injection */
+/**
+ * Spreadsheets run text that begins with one of these characters as a formula.
+ * https://owasp.org/www-community/attacks/CSV_Injection
+ */
 const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
 
 function inert(text: string): string {

@@ -1,6 +1,6 @@
 // Filters, sorts and pages the lists of end users. Every list is a range of one index of the summaries, and a page
-// begins after the last row of the previous page, so page 10,000 costs as much as page 1. A cursor comes from a
-// browser, so it is checked before it reaches a database.
+// begins after the last row of the previous page, so page 10,000 is as fast as page 1. A cursor comes from a browser,
+// so it is checked before it reaches a database.
 
 import assert from 'node:assert/strict';
 import type { Amount } from '../ledger/amount.ts';
@@ -9,7 +9,7 @@ import type { Summary } from './end-user-summaries.ts';
 import type { PageCursor } from './loaded-end-user.ts';
 import { InvalidCursor } from './store-fault.ts';
 
-/** The most rows of a page. Exports of a list are read in pages, too. */
+/** The maximum number of rows of a page. An export of a list is read in pages, too. */
 export const LISTED_MAX = 1_000;
 
 export interface ListedEndUser extends Summary {
@@ -29,8 +29,8 @@ export type EndUserList =
   /** End users with credits that expire by `until` and will not renew, earliest expiry first. */
   | { readonly by: 'expiry'; readonly until: Instant }
   /**
-   * End users with a UUID that begins with `prefix`: hexadecimal digits in either case, with or without hyphens; '' for
-   * all.
+   * End users with a UUID that begins with `prefix`: hexadecimal digits in either case, with or without hyphens. An
+   * empty prefix matches all.
    */
   | { readonly by: 'id'; readonly prefix: string };
 
@@ -51,7 +51,7 @@ export interface EndUserPage {
 
 type Value = number | string;
 
-/** The parts of an SQL query on the summaries, with `?` for the values. */
+/** The parts of an SQL query on the summaries, with `?` as the placeholder of each value. */
 export interface ListQuery {
   /** Appended to the condition on the account: begins with ` AND `, or is empty. */
   readonly condition: string;
@@ -88,7 +88,7 @@ export function listQuery({ list, after, limit }: ListRequest): ListQuery | null
   const behind = after === null ? null : keyOf(after, columns);
   const range = rangeOf(list);
   if (range === null) return null;
-  // The query has only one lower bound: with two, a database uses the first one and scans all earlier pages.
+  // The query has only one lower bound: with two, a database would use only the first one and scan all earlier pages.
   const { from, to } = range;
   const isBefore = behind === null || (from !== null && (behind[0] as Value) < (from.values[0] as Value));
   const follows = `(${columns.join(', ')}) ${isDescending ? '<' : '>'} (${columns.map(() => '?').join(', ')})`;
@@ -120,7 +120,7 @@ interface Bound {
   readonly values: readonly Value[];
 }
 
-/** Where a list begins and ends, by its first sort column. Null if the list is always empty. */
+/** The bounds of a list in its first sort column; null if the list is always empty. */
 function rangeOf(list: EndUserList): { readonly from: Bound | null; readonly to: Bound | null } | null {
   switch (list.by) {
     case 'low-balance':

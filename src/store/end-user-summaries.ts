@@ -1,15 +1,16 @@
-// A summary is one row with the data that lists show of an end user, so that a page of a list is read from an index.
-// Summaries follow the feed and are not part of a write: an end user is summarized again after it has new postings, and
-// after some of its credits have expired. `scrip verify` compares the summaries with the postings, and `scrip migrate
-// --totals` rebuilds them.
+// A summary is one row with the data of an end user that lists show, so that a page of a list can be read from an
+// index. Summaries are updated from the feed, not within a write: an end user is summarized again after new postings,
+// and after the expiry of some of its credits. `scrip verify` compares the summaries with the postings, and `scrip
+// migrate --totals` rebuilds them.
 //
-// Renewals and lapses are postings, so the feed reports them. The expiry of credits is not a posting: the end user is
-// summarized again at `expiresAt`.
+// Renewals and lapses are postings, so the feed reports them. The expiry of credits is not a posting, so the end user
+// is also summarized again at `expiresAt`.
 
 import type { Amount } from '../ledger/amount.ts';
 import { cyclesAt } from '../ledger/balance.ts';
 import { type Cycle, renews, spendable } from '../ledger/cycle.ts';
 import { INSTANT_MAX, type Instant } from '../ledger/instant.ts';
+import { dueRenewals } from '../ledger/settle.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
 export interface Summary {
@@ -34,7 +35,7 @@ export interface SummaryKeeper {
   catchUp(): Promise<boolean>;
 }
 
-/** The most end users that one step summarizes: a few milliseconds of work. */
+/** The maximum number of end users that one step summarizes, which takes a few milliseconds. */
 export const SUMMARIZED_MAX = 64;
 
 export function summaryOf(state: EndUserState, now: Instant): Summary {
@@ -63,16 +64,16 @@ export function wasSummaryOf(
     .filter(expires)
     .map(({ end }) => end)
     .filter(hasEndedBefore);
-  const renewals = state.cycles
-    .filter(renews)
-    .map(({ end }) => end)
-    .filter(hasEndedBefore);
-  const lapses = state.holds.map(({ expiresAt }) => expiresAt).filter(hasEndedBefore);
   const first = ends.reduce((latest, end) => Math.max(latest, end), since);
-  return [first, ...[...renewals, ...lapses].filter((end) => end > first)].some((at) => {
+  const isRightAt = (at: Instant) => {
     const { balance, expiresAt } = summaryOf(state, at);
     return balance === stored.balance && expiresAt === stored.expiresAt;
-  });
+  };
+  if (isRightAt(first)) return true;
+  const isLater = (at: Instant) => at > first && hasEndedBefore(at);
+  if (state.holds.some(({ expiresAt: at }) => isLater(at) && isRightAt(at))) return true;
+  // Each renewal can change the balance, because of the credits that roll over. The latest renewals come first.
+  return Iterator.from(dueRenewals(state, now)).some(({ createdAt: at }) => isLater(at) && isRightAt(at));
 }
 
 function expires(cycle: Cycle): boolean {

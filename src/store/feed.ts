@@ -1,6 +1,6 @@
 // The feed delivers committed postings to consumers at least once, in order for each end user. Each consumer has a
-// position. It is stored in the same transaction as the consumer's result for a part of the feed, so that each part
-// counts once. A write never waits for a consumer.
+// position in the feed. The position is stored in the same transaction as the result of the consumer, so that each part
+// of the feed counts exactly once. A write never waits for a consumer.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import type { Posting } from '../ledger/posting.ts';
@@ -14,7 +14,7 @@ export interface FeedPosting {
 export interface FeedConsumer {
   /** The name under which the position is stored. */
   readonly name: 'totals';
-  /** Must be pure: called again with the same postings after a failure. */
+  /** Must be pure, since it is called again with the same postings after a failure. */
   derive(postings: Iterable<FeedPosting>): Totals;
 }
 

@@ -31,7 +31,7 @@ export interface AccountKey {
 }
 
 interface NamedAccount {
-  /** The account with this name. Created if it does not exist. */
+  /** The name of the account, which is created if it does not exist. */
   readonly accountName: string;
 }
 
@@ -46,8 +46,8 @@ export interface KeyStore {
   /**
    * Returns false if the key does not exist. Revoking a key twice is not an error.
    *
-   * @param account for a user of the console: the account that must own the key, and the actor. If absent, the operator
-   * revokes any key.
+   * @param account the account that must own the key, and the user of the console who revokes it; if absent, the
+   * operator can revoke any key
    */
   revoke(id: number, account?: { readonly account: number; readonly by: Actor }): Promise<boolean>;
   /** Records that these keys were used now. */

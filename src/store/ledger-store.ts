@@ -11,7 +11,7 @@ import type { LedgerFeed } from './feed.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 import type { HistoryPage, HistoryRequest } from './transaction-history.ts';
 
-/** The state includes at least the renewing cycle, from which the due renewals follow. */
+/** The state contains at least the cycle that renews, so that the caller can compute the due renewals. */
 export interface TransactionPage extends LoadedEndUser {
   /** The stored transactions, latest first. The caller adds the renewals that are due but not stored yet. */
   readonly transactions: readonly Transaction[];
@@ -39,7 +39,7 @@ export interface StatesAt {
 /** The lanes of a store for writes. All commands of a batch belong to the same lane. */
 export interface Lanes {
   readonly count: number;
-  /** How many batches the store takes at the same time, each from a different lane. */
+  /** The number of batches that the store takes at the same time, each from a different lane. */
   readonly atOnce: number;
   /** The lane of all commands of this end user, from 0. */
   of(user: EndUserKey): number;
@@ -61,15 +61,14 @@ export interface LedgerStore {
    * command, once the transaction is on stable storage. An outcome is null if more events are due than fit into the
    * batch: the command must then be sent again.
    *
-   * @param onDecided called once the store can take the next batch of the lane. This batch may not be on stable
-   * storage yet: the next batch then sees its effects, or fails with it and is retried
+   * @param onDecided called once the store can take the next batch of the lane. The current batch may not be on stable
+   * storage yet: the next batch then sees the effects of the current one, or fails with it and is retried
    * @throws StoreFault, which applies to all of the commands
    */
   write(commands: readonly Command[], onDecided: () => void): Promise<readonly (Outcome | null)[]>;
   /**
-   * Loads an end user. Once a read has shown a due renewal, no write is ordered before that renewal any more: a write
-   * in flight is ordered after the renewal, or the read waits for the write. This applies to all reads of one end
-   * user.
+   * Loads an end user. Once a read has shown a due renewal, no write can be ordered before that renewal: a write in
+   * flight is ordered after the renewal, or the read waits for the write. This applies to all reads of one end user.
    *
    * @throws StoreFault, like the reads below
    */

@@ -1,14 +1,14 @@
-// The data that all reads of an end user return: its state, and the position of the next page.
+// The types that all reads of an end user share: the loaded state, and the position of a page.
 
 import type { Instant } from '../ledger/instant.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
-/** The state of an end user at an instant of the store's clock. */
+/** The state of an end user, and the instant of the store's clock at which it was loaded. */
 export interface LoadedEndUser {
   readonly now: Instant;
   /** The stored state. The caller applies the due events that are not stored yet. */
   readonly state: EndUserState;
 }
 
-/** The position at which a page begins. Only the store that returned it can read it. */
+/** The position at which a page begins. Only the store that returned a cursor can read it. */
 export type PageCursor = string;

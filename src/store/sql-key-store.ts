@@ -1,5 +1,5 @@
-// API keys and accounts, in SQL that runs on both stores. They are few and change rarely, so only one transaction at a
-// time assigns their numbers.
+// API keys and accounts, in SQL that runs on both stores. Keys and accounts are few and change rarely, so only one
+// transaction at a time assigns their numbers.
 
 import { type ApiKey, hashOf, hintOf, type Scope } from '../accounts/api-key.ts';
 import type { Instant } from '../ledger/instant.ts';
@@ -11,7 +11,7 @@ type Value = string | number | null;
 /** The columns of a row. A store may return numbers as text. */
 export type KeyRow = readonly Value[];
 
-/** Runs one statement with the parameters `$1`, `$2` and so on, given in this order. */
+/** Runs one statement. `values` are the values of its parameters `$1`, `$2` and so on. */
 export type RunStatement = (sql: string, values: readonly Value[]) => Promise<readonly KeyRow[]>;
 
 /** The operations that a store provides for its keys. */
@@ -107,7 +107,10 @@ export class SqlKeyStore implements KeyStore {
   }
 }
 
-/** The next free number. A separate query, because Citus does not allow a subquery in the VALUES of an INSERT. */
+/**
+ * Returns the next free number. This is a separate query, because Citus does not allow a subquery in the VALUES of an
+ * INSERT.
+ */
 async function next(column: string, table: string, run: RunStatement): Promise<number> {
   const [row] = await run(`SELECT coalesce(max(${column}), 0) + 1 FROM ${table}`, []);
   return Number(row?.[0]);

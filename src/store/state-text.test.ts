@@ -1,4 +1,4 @@
-// Snapshots: a state is read back from its text without ended cycles, and a snapshot follows some transactions.
+// Snapshots: the text format of states, and which transactions are followed by a snapshot.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ function spending(id: TransactionId): Posting {
   return { ...drawing(oneTime(), 1), transactionId: id };
 }
 
-test('A state is read back from its text, without the cycles that had ended', () => {
+test('A state that is converted to text and back stays the same, except that ended cycles are left out', () => {
   const ended = oneTime({ start: NOW - 9 * DAY_MS, validityDays: 9 });
   const [renewing, left] = [recurring({ remaining: 7 }, 2), oneTime({ remaining: 0 }, 3)];
   const state = stateOf(ended, renewing, left);
@@ -25,12 +25,12 @@ test('A state is read back from its text, without the cycles that had ended', ()
   assert.deepEqual(stateOfText(stateText(EMPTY_STATE, NOW)), EMPTY_STATE);
 });
 
-test('The text of a state contains cycles that are due for renewal', () => {
+test('The text of a state includes cycles that are due for renewal', () => {
   const due = recurring({ start: NOW - 9 * DAY_MS, validityDays: 3 });
   assert.deepEqual(stateOfText(stateText(stateOf(due), NOW)), stateOf(due));
 });
 
-/** How many of `count` transactions of an end user with `cycles` cycles are followed by a snapshot. */
+/** Counts how many of `count` transactions are followed by a snapshot if the end user has `cycles` cycles. */
 function dueAmong(count: number, cycles: number): number {
   const state = stateOf(...Array.from({ length: cycles }, (_, index) => oneTime({}, index + 2)));
   let due = 0;
@@ -42,21 +42,21 @@ function dueAmong(count: number, cycles: number): number {
   return due;
 }
 
-test('On average, one of 128 transactions is followed by a snapshot, and fewer if the end user has many cycles', () => {
+test('On average, one in 128 transactions is followed by a snapshot, and fewer if the end user has many cycles', () => {
   const [few, many] = [dueAmong(100_000, 2), dueAmong(100_000, 160)];
   assert(few > 700 && few < 860, `${few} of 100,000`);
   assert(many > 0 && many < few / 8, `${many} of 100,000`);
 });
 
-test('Transactions that are stored together are followed by a snapshot if one of them is selected for a snapshot', () => {
+test('If several transactions are stored together, a snapshot follows them if the id of any of them is selected', () => {
   const ids = Array.from({ length: 128 }, (_, number) =>
     transactionId({ at: NOW, sequence: number + 1, tail: number.toString(16).padStart(12, '0') }),
   );
-  assert(isSnapshotDue(ids.map(spending), EMPTY_STATE), 'the id of the first transaction selects it');
+  assert(isSnapshotDue(ids.map(spending), EMPTY_STATE), 'the id of the first transaction is selected');
   assert(!isSnapshotDue(ids.slice(1).map(spending), EMPTY_STATE));
 });
 
-test('A renewal is never followed by a snapshot, because cycles that had not ended at its instant may not be loaded', () => {
+test('A renewal is never followed by a snapshot, because it may be stored late, without the cycles that have ended meanwhile', () => {
   for (let number = 0; number < 10_000; number++) {
     const id = transactionId({ at: NOW, sequence: 1, tail: number.toString(16).padStart(12, '0') });
     const renewal = renewalOf({ ...recurring(), id });

@@ -1,42 +1,43 @@
-// Snapshots: the text format in which states of end users are stored, and how often they are stored. A state can always
-// be folded from the postings; a snapshot only reduces the number of postings to fold.
+// Snapshots: the text format in which states of end users are stored, and after which transactions they are stored. A
+// state can always be computed from all postings; a snapshot only reduces the number of postings to apply.
 
 import { type Cycle, type CycleStatus, type CycleType, isLive } from '../ledger/cycle.ts';
 import type { Hold, HoldPart } from '../ledger/hold.ts';
 import type { Instant } from '../ledger/instant.ts';
+import { planOfText, planText, scheduledOfText, scheduledText } from '../ledger/plan.ts';
 import { isByTime, type Posting } from '../ledger/posting.ts';
 import type { EndUserState } from '../ledger/state.ts';
 
 /**
- * The average number of transactions between two snapshots. Folding this many takes about 0.2 ms; a snapshot of an end
- * user with two cycles takes 200 bytes.
+ * The average number of transactions between two snapshots. Applying the postings of this many transactions takes about
+ * 0.2 ms; a snapshot of an end user with two cycles takes 200 bytes.
  */
 const TRANSACTIONS = 128;
 
-/** An end user with more cycles has fewer snapshots, so that they never take more space than the postings. */
+/** An end user with more cycles has fewer snapshots, so that snapshots never take more space than postings. */
 const CYCLES_AT_FULL_RATE = 16;
 
 /**
- * Whether a waypoint is stored after these postings of an end user. A waypoint is a snapshot without a state, which
- * helps to find older postings. If a snapshot is due, a waypoint is due, too. So check this first: it is nearly always
- * false.
+ * Whether a waypoint is stored after these postings of an end user. A waypoint is a snapshot without a state, and is
+ * used only to find older postings. Whenever a snapshot is due, a waypoint is due, too. Therefore, call this function
+ * first: it nearly always returns false.
  */
 export function isWaypointDue(postings: readonly Posting[]): boolean {
   return isOneOf(TRANSACTIONS, postings);
 }
 
 /**
- * Whether a snapshot is stored after these postings of an end user. The random digits of the transaction ids decide,
- * so nothing has to be counted. Always false after a renewal or a lapse: these may be stored late, and the state then
- * lacks cycles that have ended meanwhile.
+ * Whether a snapshot is stored after these postings of an end user. The random digits of the transaction ids decide
+ * this, so transactions need not be counted. Always false after a renewal, a change of plan or a lapse: these may be
+ * stored late, and the state then lacks cycles that have ended meanwhile.
  */
 export function isSnapshotDue(postings: readonly Posting[], { cycles, holds }: EndUserState): boolean {
   return isOneOf(TRANSACTIONS * Math.ceil((cycles.length + holds.length + 1) / CYCLES_AT_FULL_RATE), postings);
 }
 
 /**
- * Whether a transaction is selected by the random digits of its id, with a chance of 1 in `transactions`. False after
- * an event.
+ * Whether a transaction is selected by the random digits of its id, with a chance of 1 in `transactions`. False after a
+ * renewal, a change of plan or a lapse.
  */
 function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
   const latest = postings.at(-1);
@@ -46,27 +47,41 @@ function isOneOf(transactions: number, postings: readonly Posting[]): boolean {
   );
 }
 
-type CycleText = [string, number, CycleType, CycleStatus, number, number, number, number, number, number];
+type CycleText = [string, number, CycleType, CycleStatus, number, number, number, number, number, string, string?];
+type CycleValues = readonly [
+  ...identity: [string, number, CycleType, CycleStatus],
+  ...numbers: [number, number, number, number, number],
+  plan: string,
+  next: string | null,
+];
 type PartText = [string, number, number, number];
 type HoldText = [string, number, PartText[]];
 
 /** The values of a cycle in the order of `CYCLE_COLUMNS` in both stores. */
-export function cycleValues(cycle: Cycle): CycleText {
-  const { id, period, type, status, amount, remaining, held, start, end, validityDays } = cycle;
-  return [id, period, type, status, amount, remaining, held, start, end, validityDays];
+export function cycleValues(cycle: Cycle): CycleValues {
+  const { id, period, type, status, amount, remaining, held, start, end, plan, next } = cycle;
+  return [id, period, type, status, amount, remaining, held, start, end, planText(plan), scheduledText(next)];
+}
+
+function cycleText(cycle: Cycle): readonly unknown[] {
+  const values = cycleValues(cycle);
+  return cycle.next === null ? values.slice(0, -1) : values;
 }
 
 /** @param at cycles that are not live at this instant are left out */
 export function stateText({ cycles, holds }: EndUserState, at: Instant): string {
-  const live = cycles.filter((cycle) => isLive(cycle, at)).map(cycleValues);
+  const live = cycles.filter((cycle) => isLive(cycle, at)).map(cycleText);
   return JSON.stringify(holds.length === 0 ? [live] : [live, holds.map(holdValues)]);
 }
 
 export function stateOfText(text: string): EndUserState {
   const [live, open = []] = JSON.parse(text) as [CycleText[], HoldText[]?];
-  const cycles = live.map(([id, period, type, status, amount, remaining, held, start, end, validityDays]): Cycle => {
-    return { id, period, type, status, amount, remaining, held, start, end, validityDays };
-  });
+  const cycles = live.map(
+    ([id, period, type, status, amount, remaining, held, start, end, plan, next = null]): Cycle => {
+      const credits = { amount, remaining, held };
+      return { id, period, type, status, ...credits, start, end, plan: planOfText(plan), next: scheduledOfText(next) };
+    },
+  );
   return { cycles, holds: open.map(holdOf) };
 }
 

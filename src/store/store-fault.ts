@@ -1,7 +1,8 @@
-// Why a store failed. A fault is thrown; a refusal of the ledger is a value (`ledger/command.ts`).
+// The errors of a store. A fault is thrown; a refusal by the rules of the ledger is a returned value
+// (`ledger/command.ts`).
 
 /**
- * `StoreUnavailable`: nothing happened. `OutcomeUnknown`: COMMIT failed, so the write may or may not have happened.
+ * `StoreUnavailable`: nothing was changed. `OutcomeUnknown`: COMMIT failed, so the write may or may not have happened.
  * `Internal`: an invariant is violated; the store has stopped writing and does not resume by itself.
  */
 export type FaultCode = 'StoreUnavailable' | 'OutcomeUnknown' | 'Internal';

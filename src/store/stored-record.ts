@@ -4,7 +4,7 @@ import type { Outcome } from '../ledger/command.ts';
 import type { IdempotencyRecord } from '../ledger/idempotency.ts';
 import type { TransactionId } from '../ledger/transaction-id.ts';
 
-/** An outcome as it is stored. Most outcomes are accepted and consist of a transaction id only. */
+/** An outcome in stored form. Most requests are accepted, and the outcome is only a transaction id. */
 export interface StoredOutcome {
   /** Null if there is no transaction. */
   readonly transactionId: TransactionId | null;

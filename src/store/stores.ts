@@ -1,9 +1,10 @@
-// The ports of one ledger that a store opens for serving.
+// The ports that a store opens so that a server can serve one ledger.
 
 import type { ConsoleStore } from './console-store.ts';
 import type { SummaryKeeper } from './end-user-summaries.ts';
 import type { KeyStore } from './key-store.ts';
 import type { LedgerStore } from './ledger-store.ts';
+import type { TestClock } from './test-clock.ts';
 import type { ImportGranter } from './tools/ledger-import.ts';
 
 export interface Stores {
@@ -13,4 +14,6 @@ export interface Stores {
   readonly summaries: SummaryKeeper;
   /** Null if other processes can grant credits themselves. */
   readonly imports: ImportGranter | null;
+  /** Null for a ledger without a test clock. */
+  readonly testClock: TestClock | null;
 }

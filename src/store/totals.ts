@@ -1,11 +1,12 @@
-// Totals of the postings of each account, so that an overview does not read the postings. Derived from the feed: `scrip
-// verify` recomputes and compares them, and `scrip migrate --totals` rebuilds them.
+// Totals of the postings of each account, so that an overview does not have to read all postings. The totals are
+// computed from the feed. `scrip verify` computes them again and compares them, and `scrip migrate --totals` rebuilds
+// them.
 
 import type { EndUserKey } from '../ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../ledger/instant.ts';
 import { isListed, movedBy, type Posting, type PostingKind } from '../ledger/posting.ts';
 
-/** The transactions of one kind and actor on one day (UTC). */
+/** The total of all transactions of one kind by one actor on one day (UTC). */
 export interface DailyTotal {
   readonly account: number;
   /** Days since 1970. */
@@ -16,7 +17,7 @@ export interface DailyTotal {
   transactions: number;
 }
 
-/** Credits that are left when their cycles end, by the hour of the end. */
+/** The total of the credits that are left in cycles when they end, for all cycles that end in one hour. */
 export interface ExpiryTotal {
   readonly account: number;
   /** Hours since 1970. */
@@ -42,7 +43,7 @@ export function dayOf(instant: number): number {
   return Math.floor(instant / DAY_MS);
 }
 
-/** Adds up postings into totals. */
+/** Adds up postings to totals. */
 export class TotalsSum {
   readonly #daily = new Map<string, DailyTotal>();
   readonly #expiries = new Map<string, ExpiryTotal>();
@@ -62,7 +63,7 @@ export class TotalsSum {
     const day = dayOf(posting.createdAt);
     const hour = hourOf(posting.expiresAt);
     this.addDaily({ account, day, kind, actor, credits: BigInt(movedBy(posting)), transactions: isFirst ? 1 : 0 });
-    // Ended cycles count, too: credits captured from them did not expire, and credits refunded to them have expired.
+    // Count postings to ended cycles, too: captured credits did not expire, and refunded credits have expired.
     this.addExpiry({ account, hour, credits: BigInt(posting.amount) });
   }
 
@@ -76,8 +77,8 @@ export class TotalsSum {
   }
 
   /**
-   * Must be called after all postings were added and all stored totals subtracted. Returns one sentence for each wrong
-   * stored total.
+   * Must be called after all postings were added and all stored totals were subtracted. Returns one sentence for each
+   * wrong stored total.
    */
   faults(): string[] {
     const { daily, expiries } = this.totals();

@@ -2,9 +2,9 @@
 // transactions that moved no credits.
 
 import type { Amount } from '../ledger/amount.ts';
-import type { CycleType } from '../ledger/cycle.ts';
 import { type Referenced, refundableOf } from '../ledger/decide-refund.ts';
-import { type Posting, type PostingKind, type Transaction, transactionOf } from '../ledger/posting.ts';
+import type { Plan } from '../ledger/plan.ts';
+import { type CycleTerms, type Posting, type PostingKind, type Transaction, transactionOf } from '../ledger/posting.ts';
 import type { IdRange, TransactionId } from '../ledger/transaction-id.ts';
 import type { LoadedEndUser, PageCursor } from './loaded-end-user.ts';
 
@@ -19,17 +19,14 @@ const NAMED_PER_PAGE_MAX = 200;
 export interface HistoryTransaction extends Transaction {
   /** The changes to each cycle and period that the transaction touched. */
   readonly postings: readonly Pick<Posting, 'cycleId' | 'period' | 'amount' | 'held'>[];
-  /** The hold that the transaction closes, or the transaction that it refunds. */
+  /**
+   * The hold that the transaction closes, the transaction that it refunds, or the transaction that scheduled its plan.
+   */
   readonly reference: TransactionId | null;
   /** The credits of a subtraction or a capture that can still be refunded; null for all other kinds. */
   readonly refundable: Amount | null;
-}
-
-/** The properties with which a cycle was opened. */
-export interface Opening {
-  readonly type: CycleType;
-  readonly amount: Amount;
-  readonly validityDays: number;
+  /** The plan that the transaction scheduled; null for all other kinds. */
+  readonly scheduled: Plan | null;
 }
 
 export interface HistoryFilter {
@@ -37,7 +34,7 @@ export interface HistoryFilter {
   readonly within?: IdRange;
   /** The kinds of transactions; all if absent. */
   readonly kinds?: readonly PostingKind[] | undefined;
-  /** The text with which the note begins; all transactions if absent. */
+  /** Only transactions whose notes begin with this text; all transactions if absent. */
   readonly notePrefix?: string | undefined;
 }
 
@@ -49,8 +46,9 @@ export interface HistoryRequest extends HistoryFilter {
 }
 
 /**
- * The caller adds the events that are due but not stored yet, as with `LedgerStore.transactions`. For this, the state
- * on the first page has all live cycles and all holds, and the state on a later page at least the renewing cycle.
+ * The caller adds the events that are due but not stored yet, as with `LedgerStore.transactions`. For this purpose, the
+ * state of the first page contains all live cycles and all holds, and the state of a later page contains at least the
+ * renewing cycle.
  */
 export interface HistoryPage extends LoadedEndUser {
   /**
@@ -59,8 +57,8 @@ export interface HistoryPage extends LoadedEndUser {
    */
   readonly transactions: readonly HistoryTransaction[];
   readonly next: PageCursor | null;
-  /** The openings of the cycles in `cyclesToName`, by cycle id. */
-  readonly openings: ReadonlyMap<TransactionId, Opening>;
+  /** The terms with which the cycles in `cyclesToName` were opened, by cycle id. */
+  readonly terms: ReadonlyMap<TransactionId, CycleTerms>;
 }
 
 /** @param refunds the postings of all refunds of the transaction */
@@ -68,11 +66,12 @@ export function historyTransactionOf(
   postings: readonly [Posting, ...Posting[]],
   refunds: Referenced['refunds'] = [],
 ): HistoryTransaction {
-  const { kind, reference } = postings[0];
+  const { kind, reference, terms } = postings[0];
   const touched = postings.map(({ cycleId, period, amount, held }) => ({ cycleId, period, amount, held }));
   const isSpent = kind === 'subtract' || kind === 'capture';
   const refundable = isSpent ? refundableOf({ postings, refunds }) : null;
-  return { ...transactionOf(postings), postings: touched, reference, refundable };
+  const scheduled = kind === 'schedule-plan' ? (terms?.plan ?? null) : null;
+  return { ...transactionOf(postings), postings: touched, reference, refundable, scheduled };
 }
 
 /** Whether a transaction passes a filter. Does not check `within`. */
@@ -91,7 +90,7 @@ export function cyclesToName(transactions: readonly HistoryTransaction[]): reado
 }
 
 /**
- * Gathers postings into transactions.
+ * Groups postings by transaction.
  *
  * @param postings the postings of each transaction must be adjacent
  * @param idOf returns the id of the transaction of a posting

@@ -1,5 +1,5 @@
-// Issues transaction ids in ascending order: the instant of a batch, a sequence within that instant, and a random tail.
-// Random bytes come from the operating system, 4 KiB at a time.
+// Issues transaction ids in ascending order. An id consists of the instant of a batch, a sequence number within that
+// instant, and a random tail. Random bytes come from the operating system, 4 KiB at a time.
 
 import assert from 'node:assert/strict';
 import { randomFillSync } from 'node:crypto';
@@ -33,7 +33,7 @@ export class TransactionIds {
   #sequence: number;
   readonly #nextTail: () => string;
 
-  /** @param tails another source of 12 hexadecimal digits, for reproducible tests */
+  /** @param tails another source of tails of 12 hexadecimal digits, for reproducible tests */
   constructor({ at, sequence }: IdPosition, tails: () => string = nextTail) {
     this.#at = at;
     this.#sequence = sequence;

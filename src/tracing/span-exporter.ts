@@ -44,7 +44,10 @@ export class SpanExporter {
   /** Whether the last batch could not be sent. */
   #isFailing = false;
 
-  /** @param onFailure called with the reason when sending starts to fail, not for each batch */
+  /**
+   * @param onFailure called with the reason when sending starts to fail, but not again for each further batch that
+   * fails
+   */
   constructor(settings: ExporterSettings, onFailure: (reason: string) => void) {
     this.#settings = settings;
     this.#onFailure = onFailure;

@@ -29,7 +29,7 @@ export function parentOf(header: string | string[] | undefined): ParentContext |
   return { traceId, spanId, isSampled: (Number.parseInt(flags, 16) & SAMPLED_FLAG) === SAMPLED_FLAG };
 }
 
-/** A new span, of a new trace unless one is given. */
+/** The context of a new span, which belongs to the given trace or to a new trace. */
 export function newContext(traceId = randomBytes(TRACE_BYTES).toString('hex')): TraceContext {
   return { traceId, spanId: randomBytes(SPAN_BYTES).toString('hex') };
 }

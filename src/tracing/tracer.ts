@@ -5,7 +5,7 @@ import { type ExporterSettings, SpanExporter } from './span-exporter.ts';
 import { newContext, parentOf, type TraceContext } from './trace-context.ts';
 
 export interface TracingSettings extends ExporterSettings {
-  /** Fraction of the traces started by this process that are recorded, 0 to 1. */
+  /** The fraction of traces to record, 0 to 1. Applies unless the sampling decision of the caller applies. */
   readonly ratio: number;
   /** Whether the caller's sampling decision applies to a trace that the caller started. */
   readonly followsParent: boolean;
@@ -18,12 +18,12 @@ export interface RequestTrace extends TraceContext {
   readonly startedMs: number;
 }
 
-/** A finished batch. Times are by `performance.now`. */
+/** A finished batch. Its times are from `performance.now`. */
 export interface TracedBatch {
   readonly startedMs: number;
   readonly endedMs: number;
   readonly commands: number;
-  /** The code of the store error that failed the batch, or null. */
+  /** The code of the store fault with which the batch failed; null if the batch succeeded. */
   readonly fault: string | null;
 }
 
@@ -33,7 +33,7 @@ const SERVER_ERROR = 500;
 export class Tracer {
   readonly #exporter: SpanExporter;
   readonly #settings: TracingSettings;
-  /** Span of the batch whose commands are being answered; requests that end meanwhile link to it. */
+  /** The span of the batch whose commands are being answered. Requests that end meanwhile link to this span. */
   #batch: TraceContext | null = null;
 
   /** @param onFailure called with the reason when sending spans starts to fail */
@@ -73,7 +73,7 @@ export class Tracer {
     });
   }
 
-  /** Links requests that end from now on to this batch; null ends the links. */
+  /** Links requests that end from now on to the span of this batch; null stops linking. */
   answering(batch: TracedBatch | null): void {
     this.#batch = null;
     if (batch === null || !this.#isSampled()) return;

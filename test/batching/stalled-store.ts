@@ -1,5 +1,5 @@
-// Helpers for the tests of group commit: a store that leaves each batch unfinished until the test finishes it, and a
-// group commit that records every result.
+// Helpers for the tests of group commit: a store in which each batch waits until the test finishes it, and a function
+// that starts group commit and records every result.
 
 import assert from 'node:assert/strict';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -15,7 +15,7 @@ type Results = readonly (Outcome | null)[];
 
 export interface Batch {
   readonly commands: readonly Command[];
-  /** Reports that the store can take the next batch of the lane. */
+  /** Tells group commit that it may start the next batch of the lane. */
   readonly decide: () => void;
   /** @param results by default, every command is accepted */
   finish(results?: Results): void;
@@ -52,7 +52,7 @@ export class StalledStore {
   }
 }
 
-/** @param store the methods of the port that the test needs */
+/** @param store the methods of `LedgerStore` that the test needs */
 export function ledgerStoreOf(store: Partial<LedgerStore>): LedgerStore {
   return store as LedgerStore;
 }

@@ -1,5 +1,5 @@
-// Runs the commands `scrip backup` and `scrip restore`: while a server is running, killed in the middle, interrupted,
-// and on PostgreSQL.
+// Runs `scrip backup` while a server is running, kills and interrupts backups, and runs `scrip restore`. Both commands
+// fail on PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -31,7 +31,7 @@ function siblingsOf(file: string): string[] {
   return readdirSync(dirname(file)).filter((name) => name.startsWith(basename(file)) && name !== basename(file));
 }
 
-/** Adds 1 credit repeatedly and counts the acknowledged requests. */
+/** Adds 1 credit at a time and counts the acknowledged requests. */
 class Writer {
   readonly endUser = randomUUID();
   acknowledged = 0;
@@ -62,7 +62,7 @@ class Writer {
 }
 
 describe('backup commands', options, () => {
-  test('A backup under load contains every request acknowledged before it began, and a server runs on the restored ledger', async (t) => {
+  test('A backup under load contains every write acknowledged before the backup began, and a server can use the restored ledger', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const secret = await createKey(file);
@@ -99,7 +99,7 @@ describe('backup commands', options, () => {
     assert.deepEqual(problemsOf(await auditBeside(restored)), []);
   });
 
-  test('A killed backup leaves no file under the name of the backup, and a second backup with that name succeeds', async (t) => {
+  test('A backup that is killed creates no file with the name of the backup, and a second backup with that name succeeds', async (t) => {
     const file = temporaryFile();
     await makeLarge(t, file);
     const folder = temporaryFolder();

@@ -1,5 +1,4 @@
-// Runs the `scrip` command as a process: its help, its errors and exit codes, and commands on a ledger that a server
-// is using.
+// `scrip` as a process: its help, its errors and exit codes, and commands on a ledger that a server is using.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -58,7 +57,7 @@ const HELP: readonly (readonly [args: readonly string[], lists: readonly RegExp[
 
 describe('command-line help', { concurrency: COMMANDS_AT_ONCE }, () => {
   for (const [args, lists] of HELP) {
-    test(`scrip ${args.join(' ')} lists the commands and options`, async () => {
+    test(`scrip ${args.join(' ')} prints ${args.includes('--help') ? 'its commands and options' : 'the version'}`, async () => {
       const { code, stdout, stderr } = await scrip(args);
       for (const expected of lists) assert.match(stdout, expected);
       assert.deepEqual([code, stderr], [0, '']);
@@ -98,7 +97,7 @@ const ERRORS: readonly (readonly [what: string, args: readonly string[], environ
       {},
       /Allowed choices are read, write/,
     ],
-    ['key revoke with an invalid ID', ['key', 'revoke', 'first'], {}, /Must be a number from `scrip key list`/],
+    ['key revoke with an invalid ID', ['key', 'revoke', 'first'], {}, /Must be an ID from `scrip key list`/],
     ['key revoke without an ID', ['key', 'revoke'], {}, /missing required argument 'id'/],
     [
       'key revoke on a missing ledger',
@@ -110,7 +109,7 @@ const ERRORS: readonly (readonly [what: string, args: readonly string[], environ
 
 describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
   for (const [what, args, environment, message] of ERRORS) {
-    test(`${what} prints one line on standard error and exits with code 1`, () =>
+    test(`${what}: scrip prints one line on standard error and exits with code 1`, () =>
       assertOneLine(args, { ...ledgerAt(temporaryFile()), ...environment }, message));
   }
 
@@ -125,7 +124,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
       await assertOneLine(args, ledgerAt(file), /is not a Scrip ledger; point DATABASE_URL at a new file/);
   });
 
-  test('serve on a port in use fails with an error', async (t) => {
+  test('scrip serve fails if its port is in use', async (t) => {
     const server = createServer().listen(0, '127.0.0.1');
     t.after(() => server.close());
     await once(server, 'listening');
@@ -138,7 +137,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     );
   });
 
-  test('key create fails after five seconds if another program has locked the ledger', async (t) => {
+  test('scrip key create fails after five seconds if another program has locked the ledger', async (t) => {
     const file = temporaryFile();
     await createKey(file);
     const other = new DatabaseSync(file);
@@ -147,7 +146,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
     await assertOneLine(['key', 'create', '--account', 'Lovelace Ltd'], ledgerAt(file), /busy|locked/);
   });
 
-  test('serve on a ledger in use by another server fails with an error', async (t) => {
+  test('scrip serve fails on a ledger that another server is using', async (t) => {
     const file = temporaryFile();
     const { ledger } = await openStores({ kind: 'file', path: file });
     t.after(() => ledger.close());
@@ -160,7 +159,7 @@ describe('command-line errors', { concurrency: COMMANDS_AT_ONCE }, () => {
 });
 
 describe('commands on a ledger', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('migrate reports an up-to-date schema on a new and on an existing ledger', async () => {
+  test('scrip migrate reports that the schema of a new or existing ledger is up to date', async () => {
     const file = temporaryFile();
     for (const _ of ['new', 'existing']) {
       const { code, stdout, stderr } = await scrip(['migrate'], ledgerAt(file));

@@ -1,5 +1,5 @@
-// Console access from the command line: the owner link that --first-key prints, `scrip invite`, `scrip password reset`,
-// and invalid console settings.
+// Console access from the command line: the link for the owner that --first-key prints, `scrip invite`,
+// `scrip password reset`, and invalid console settings.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -20,7 +20,7 @@ async function signIn(url: string, email: string, password: string): Promise<str
 }
 
 describe('console access from the command line', { concurrency: 3 }, () => {
-  test('serve --first-key prints a link for creating the owner until an owner exists', async (t) => {
+  test('until an owner exists, scrip serve --first-key prints a link with which the owner can join', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     await first.says(/^Console: (http:\/\/127\.0\.0\.1:\d+\/console)$/m);
@@ -75,7 +75,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     assert.deepEqual([unknown.code, unknown.stderr], [1, 'No console user has the email address eve@example.com.\n']);
   });
 
-  test('after serve --first-key, the first sign-up from the same machine gets the account of that key', async (t) => {
+  test('after scrip serve --first-key, the first sign-up from the same machine gets the account of the first API key', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file, ['--first-key']);
     await server.says(/^Console: /m);
@@ -111,7 +111,7 @@ describe('console access from the command line', { concurrency: 3 }, () => {
     [{ SMTP_URL: 'smtp://a:hunter2@mail.example', MAIL_FROM: 'scrip' }, /^MAIL_FROM must be an email address/],
   ];
   for (const [environment, message] of wrong) {
-    test(`serve with ${JSON.stringify(environment)} exits with code 1 and prints the reason`, async () => {
+    test(`scrip serve with ${JSON.stringify(environment)} exits with code 1 and prints the reason`, async () => {
       const { code, stdout, stderr } = await scrip(['serve'], { ...ledgerAt(temporaryFile()), ...environment });
       assert.deepEqual([code, stdout], [1, '']);
       assert.match(stderr.trimEnd(), message);

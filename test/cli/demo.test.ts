@@ -28,7 +28,7 @@ async function postingsOf(ledger: DemoLedger): Promise<{ endUser: string; postin
   return rows.flatMap((row) => (row.kind === 'posting' ? [{ endUser: row.user.endUser, posting: row.posting }] : []));
 }
 
-test('the demo account has 200 end users with trials, bundles, subscriptions and stops, and most spending is on weekdays', async () => {
+test('the demo account has 200 end users with trials, bundles, and active and canceled subscriptions, and most spending is on weekdays', async () => {
   const postings = await postingsOf(madeWith(1));
   assert.equal(new Set(postings.map(({ endUser }) => endUser)).size, END_USERS);
   const created = postings.map(({ posting }) => posting.createdAt);
@@ -49,11 +49,11 @@ test('the demo account has 200 end users with trials, bundles, subscriptions and
     ofDays([1, 2, 3, 4, 5]) > 2 * ofDays([0, 6]),
     'spending on a weekday is more than twice that on a weekend day',
   );
-  const validity = new Set(postings.map(({ posting }) => posting.terms?.validityDays));
+  const validity = new Set(postings.map(({ posting }) => posting.terms?.plan.validityDays));
   assert.deepEqual([...validity].sort(), [14, 180, 30, 365, 90, undefined]);
 });
 
-test('the demo account has holds that were captured, released or lapsed, some that are open, and refunds', async () => {
+test('the demo account has refunds, and open, captured, released and lapsed holds', async () => {
   const postings = await postingsOf(madeWith(1));
   const idsOf = (kind: Posting['kind']) =>
     new Set(postings.filter(({ posting }) => posting.kind === kind).map(({ posting }) => posting.transactionId)).size;
@@ -63,7 +63,7 @@ test('the demo account has holds that were captured, released or lapsed, some th
   assert(open > 2 && open < 40, `${open} holds are open`);
 });
 
-test('some subtractions of the demo are refused and create no postings', async () => {
+test('in the demo account, some subtractions are refused and create no postings', async () => {
   const requests = demoHistory(1, 1, NOON).filter(({ command }) => command.kind === 'subtract').length;
   const postings = await postingsOf(madeWith(1));
   const subtractions = new Set(
@@ -72,7 +72,7 @@ test('some subtractions of the demo are refused and create no postings', async (
   assert(subtractions.size > requests / 2 && subtractions.size < requests, `${subtractions.size} of ${requests}`);
 });
 
-test('the same seed creates the same demo account, and a different seed a different one', async () => {
+test('the same seed creates the same demo account, and a different seed creates a different account', async () => {
   assert.deepEqual(await postingsOf(madeWith(7)), await postingsOf(madeWith(7)));
   assert.notDeepEqual((await postingsOf(madeWith(7)))[0], (await postingsOf(madeWith(8)))[0]);
 });
@@ -84,7 +84,7 @@ describe('scrip demo', options, () => {
     ['a new file', async () => `file:${temporaryFile()}`],
     ['a new database', () => server.createDatabase()],
   ] as const) {
-    test(`scrip demo fills ${what}, prints a working API key and console link, and refuses to run again`, async (t) => {
+    test(`scrip demo creates a ledger in ${what}, prints a working API key and console link, and refuses to run again`, async (t) => {
       const environment: Environment = { DATABASE_URL: await newUrl() };
       const { code, stdout, stderr } = await scrip(['demo', '--seed', '3'], environment);
       assert.equal(code, 0, stderr);

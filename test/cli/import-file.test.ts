@@ -1,5 +1,5 @@
-// How `scrip import` reads its CSV file: the variants that common programs write, and errors that name the line and
-// the column.
+// How `scrip import` reads a CSV file: the variants of CSV that common programs write, and errors that name the line
+// and the column.
 
 import assert from 'node:assert/strict';
 import { appendFileSync, writeFileSync } from 'node:fs';
@@ -105,7 +105,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   ...['0', '-5', '1.5', '1e3', '05', '', 'ten', '9007199254740992', '99999999999999999999', '5 credits'].map(
     (amount) =>
       [
-        `an amount of ${amount}`,
+        `the amount "${amount}"`,
         row({ amount }),
         /^line 2, column amount: ".*" is not a whole number from 1 to/,
       ] as const,
@@ -113,7 +113,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   ...['0', '-1', '1.5', 'month', '1e2'].map(
     (days) =>
       [
-        `a validity of ${days}`,
+        `the validity "${days}"`,
         row({ validity_days: days }),
         /^line 2, column validity_days: ".*" is not a whole number/,
       ] as const,
@@ -121,7 +121,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
   ...['2030-01-01', '2030-01-01T00:00:00', '2030-02-30T00:00:00Z', '1893456000', '01/02/2030'].map(
     (expiry) =>
       [
-        `an expiry of ${expiry}`,
+        `the expiry "${expiry}"`,
         row({ expires_at: expiry, validity_days: '' }),
         /^line 2, column expires_at: ".*" is not an instant with a time zone, such as 2026-11-20T08:00:00Z$/,
       ] as const,
@@ -160,7 +160,7 @@ const ERRORS: readonly (readonly [what: string, text: string, error: RegExp])[] 
 ];
 
 for (const [what, text, error] of ERRORS)
-  test(`scrip import reports ${what} with its line`, async () => {
+  test(`scrip import reports the line of ${what}`, async () => {
     const { errors } = await checked(text);
     assert.equal(errors.count, 1, errors.first.map((one) => one.text).join('\n'));
     assert.match(errors.first[0]?.text ?? '', error);
@@ -171,7 +171,7 @@ test('scrip import counts all errors in its file and lists the first twenty', as
   assert.deepEqual([errors.count, errors.first.length, errors.first.at(-1)?.line], [60, 20, 11]);
 });
 
-test('scrip import rejects a file that is missing or not UTF-8', async () => {
+test('scrip import rejects a file that does not exist or is not UTF-8', async () => {
   await assert.rejects(checked(Buffer.from([0x61, 0xff, 0x0a])), {
     name: 'CannotOpen',
     message: /is not UTF-8 text\.$/,
@@ -213,7 +213,7 @@ test('the hash of an import file depends on its rows, not on line endings, colum
     assert.notEqual((await checked(text)).sha256, first.sha256);
 });
 
-test('scrip import counts rows that have expired separately from errors', async () => {
+test('scrip import counts rows whose expires_at has passed separately from errors', async () => {
   const at = (instant: number) => `${ADA},5,${new Date(instant).toISOString()}\n`;
   const { errors, expired } = await checked(`end_user_id,amount,expires_at\n${at(NOON - 1)}${at(NOON)}${at(NOON + 1)}`);
   assert.equal(errors.count, 0);

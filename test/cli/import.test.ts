@@ -47,7 +47,7 @@ async function balanceOf(url: string, secret: string, index: number): Promise<nu
 }
 
 describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
-  test('an import grants each row of a file once, and a second import of the same file changes nothing', async (t) => {
+  test('an import grants each row of a file once, and importing the same file again changes nothing', async (t) => {
     const file = temporaryFile();
     const secret = await createKey(file);
     const path = balances(20);
@@ -110,7 +110,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
       assert.equal((await auditAt(`file:${file}`)).postings, 0);
     });
 
-  test('an import with expires_at prints that the validity is rounded up to whole days', async () => {
+  test('if a file has expires_at, scrip import prints that the credits stay valid for up to 24 hours longer', async () => {
     const file = temporaryFile();
     await createKey(file);
     const path = join(temporaryFolder(), 'balances.csv');
@@ -136,7 +136,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
     assert.equal((await auditAt(`file:${file}`)).postings, 41);
   });
 
-  test('import fails for an unknown account, a missing ledger and a missing file', async () => {
+  test('scrip import fails if the account, the ledger or the file does not exist', async () => {
     const file = temporaryFile();
     await assertOneLine([...IMPORT, balances(2)], ledgerAt(file), /^There is no ledger at/);
     await createKey(file);
@@ -149,7 +149,7 @@ describe('scrip import', { ...options, concurrency: COMMANDS_AT_ONCE }, () => {
   });
 });
 
-/** Interrupts one run of the import with each signal, then runs the import until it is complete. */
+/** For each signal, starts the import and sends it the signal. Then runs the import to the end. */
 async function interruptedImport(path: string, environment: Environment, signals: readonly NodeJS.Signals[]) {
   const ended: string[] = [];
   for (const signal of signals) {
@@ -164,7 +164,7 @@ async function interruptedImport(path: string, environment: Environment, signals
   return { ended, code, stdout };
 }
 
-/** Asserts that each row of `balances` was granted once. */
+/** Asserts that each row of the file was granted once. */
 async function assertImported(url: string, secret: string, file: string, count: number): Promise<void> {
   const audited = await auditAt(`file:${file}`);
   assert.deepEqual([problemsOf(audited), audited.postings], [[], count]);
@@ -195,7 +195,7 @@ describe('interrupted imports', options, () => {
     await assertImported((await serve(t, file)).url, secret, file, count);
   });
 
-  test('an import into the ledger file of a server grants each row once, even if the import is killed several times', async (t) => {
+  test('an import into the ledger file of a running server grants each row once, even if the import is killed several times', async (t) => {
     const file = temporaryFile();
     const secret = await createKey(file);
     const { url } = await serve(t, file);
@@ -210,7 +210,7 @@ describe('interrupted imports', options, () => {
     await assertImported(url, secret, file, count / 4);
   });
 
-  test('two concurrent runs of the same import into the ledger file of a server grant each row once', async (t) => {
+  test('two concurrent runs of the same import into the ledger file of a running server grant each row once', async (t) => {
     const file = temporaryFile();
     const secret = await createKey(file);
     const { url } = await serve(t, file);
@@ -220,14 +220,14 @@ describe('interrupted imports', options, () => {
       assert.equal(code, 1);
       assert.match(
         stderr,
-        /\nAnother process has moved this import on; if none is running, run the same command again\.\n$/,
+        /\nAnother process has advanced this import; if none is running, run the same command again\.\n$/,
       );
     }
     assert.equal((await scrip([...IMPORT, path], ledgerAt(file))).code, 0);
     await assertImported(url, secret, file, count / 4);
   });
 
-  test('an import continues when its server is killed and restarted, and grants each row once', async (t) => {
+  test('if the server is killed and restarted during an import, the import continues and grants each row once', async (t) => {
     const { file, secret, server, importing } = await startedImport(t);
     server.kill('SIGKILL');
     await server.ended;
@@ -241,7 +241,7 @@ describe('interrupted imports', options, () => {
     await assertImported(url, secret, file, count);
   });
 
-  test('an import fails with a message if its server stops, and a second run grants the remaining rows', async (t) => {
+  test('if the server stops during an import, the import fails with a message, and a second run grants the remaining rows', async (t) => {
     const { file, secret, server, path, importing } = await startedImport(t);
     server.kill('SIGTERM');
     await server.ended;

@@ -11,7 +11,7 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { add, assertOneLine, COMMANDS_AT_ONCE, createKey, ledgerAt, SECRET, scrip, serve } from './scrip-command.ts';
 
 describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('key create creates a missing ledger and prints only the secret on the last line', async () => {
+  test('scrip key create --create creates a missing ledger and prints the secret alone on the last line', async () => {
     const file = join(dirname(temporaryFile()), 'new', 'folder', 'scrip.db');
     const secret = await createKey(file, '--create');
     assert.match(secret, /^scrip_write_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}$/);
@@ -19,7 +19,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert(existsSync(file));
   });
 
-  test('revoking an API key that does not exist is an error', async () => {
+  test('scrip key revoke fails if the API key does not exist', async () => {
     const file = temporaryFile();
     await createKey(file);
     await assertOneLine(
@@ -29,7 +29,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     );
   });
 
-  test('key list shows every API key without its secret', async () => {
+  test('scrip key list shows every API key without its secret', async () => {
     const file = temporaryFile();
     await scrip(['migrate'], ledgerAt(file));
     assert.deepEqual((await scrip(['key', 'list'], ledgerAt(file))).stdout.trim().split(/\s+/), [
@@ -55,7 +55,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.deepEqual([code, stderr], [0, '']);
   });
 
-  test('key list shows the name of an API key and, after a few seconds, when the key was last used', async (t) => {
+  test('scrip key list shows the name of an API key and, after a few seconds, when the key was last used', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     const [used] = [await createKey(file, '--name', ' Backend, Köln '), await createKey(file)];
@@ -99,7 +99,7 @@ describe('API keys on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert.equal((await add(url, kept)).status, 200);
   });
 
-  test('serve --first-key creates an API key once and prints a curl command that works', async (t) => {
+  test('scrip serve --first-key creates an API key once and prints a curl command that works', async (t) => {
     const file = temporaryFile();
     const first = await serve(t, file, ['--first-key']);
     const [command] = await first.says(/^ {2}(curl .*)$/m);

@@ -9,7 +9,7 @@ import { startingEnvironment } from '../run-folder.ts';
 
 const MAIN = join(import.meta.dirname, '..', '..', 'src', 'main.ts');
 
-/** How many commands a test file runs concurrently. A starting command keeps one core busy. */
+/** How many commands a test file runs concurrently. Each command keeps one core busy while it starts. */
 export const COMMANDS_AT_ONCE = 3;
 
 export const SECRET = /scrip_(?:read|write)_[0-9A-Za-z]{33}_[0-9A-Za-z]{6}/g;
@@ -39,7 +39,7 @@ export async function createKey(file: string, ...args: string[]): Promise<string
   return stdout.trimEnd().split('\n').at(-1) as string;
 }
 
-/** Asserts that a command fails with exit code 1 and one line on standard error, and prints nothing else. */
+/** Asserts that a command exits with code 1, and prints one line on standard error and nothing else. */
 export async function assertOneLine(
   args: readonly string[],
   environment: Environment,
@@ -52,7 +52,6 @@ export async function assertOneLine(
   assert.deepEqual([code, stdout], [1, '']);
 }
 
-/** A running command. */
 export class Running {
   readonly ended: Promise<Ended>;
   readonly #child: ChildProcessByStdio<null, Readable, Readable>;
@@ -60,7 +59,7 @@ export class Running {
   #stderr = '';
 
   constructor(args: readonly string[], environment: Environment) {
-    // Inherit only the variables that starting a process needs, so that the settings of the test run have no effect.
+    // Inherit only the variables that a process needs to start, so that Scrip settings of the test run have no effect.
     this.#child = spawn(process.execPath, [MAIN, ...args], {
       env: { ...startingEnvironment(), ...environment },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -128,7 +127,6 @@ export async function serve(
   return Object.assign(running, { url: String(url) });
 }
 
-/** Sends POST /add. */
 export function add(url: string, secret: string, amount = 100): Promise<Response> {
   return fetch(`${url}/add`, {
     method: 'POST',

@@ -1,5 +1,5 @@
-// `scrip serve` as a process: what it prints, that API keys never reach its log, and that SIGTERM and SIGINT stop it
-// after it has responded to all requests in flight.
+// `scrip serve` as a process: it never writes an API key to its log, and after a SIGTERM or SIGINT it responds to all
+// requests in flight before it exits.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ import { auditOf, problemsOf, temporaryFile } from '../store/temporary-ledger.ts
 import { add, COMMANDS_AT_ONCE, createKey, ledgerAt, Running, SECRET, scrip, serve } from './scrip-command.ts';
 
 describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
-  test('scrip serve without --first-key creates no API key, and prints how to create one while none exists', async (t) => {
+  test('without --first-key, scrip serve creates no API key, and prints how to create one if the ledger has none', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file);
     await server.says(/no API keys/);
@@ -34,7 +34,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     assert.match((await again.ended).stdout, /^Scrip is listening on \S+\nAPI docs: \S+\/docs\n$/);
   });
 
-  test('an API key never appears in the log, wherever in a request a client puts it', async (t) => {
+  test('an API key never appears in the log, no matter where in a request a client sends it', async (t) => {
     const file = temporaryFile();
     const server = await serve(t, file, [], { LOG_LEVEL: 'trace' });
     const { url } = server;
@@ -83,7 +83,7 @@ describe('scrip serve', { concurrency: COMMANDS_AT_ONCE }, () => {
     });
   }
 
-  test('scrip serve exits with code 0 on a SIGTERM right after printing that it listens', async (t) => {
+  test('if scrip serve gets a SIGTERM right after it prints that it is listening, it exits with code 0', async (t) => {
     const codes = [['serve'], ['serve'], ['serve', '--first-key']].map(async (args) => {
       const running = new Running(args, { ...ledgerAt(temporaryFile()), PORT: '0' });
       t.after(() => running.kill('SIGKILL'));

@@ -51,7 +51,7 @@ describe('settings on the command line', { concurrency: COMMANDS_AT_ONCE }, () =
     assert(existsSync(file));
   });
 
-  test('a command with a misspelled variable prints a warning that names the setting, and then runs', async () => {
+  test('if the name of a variable is a misspelled setting, a command warns, names the setting and then runs', async () => {
     const { code, stdout, stderr } = await scrip(['migrate'], { ...ledgerAt(temporaryFile()), RATE_LIMT: '9' });
     assert.deepEqual([code, stdout], [0, 'The ledger schema is up to date.\n']);
     assert.equal(stderr, 'Warning: Scrip does not read the variable RATE_LIMT; did you mean RATE_LIMIT?\n');
@@ -76,7 +76,7 @@ const MISSPELLED: readonly (readonly [name: string, setting: string | null])[] =
   ['', null],
 ];
 
-test('a variable counts as misspelled if one extra, missing, wrong or swapped character makes it differ from a setting', () => {
+test('a variable counts as misspelled if it differs from a setting by one extra, missing or wrong character, or by two adjacent characters that are swapped', () => {
   for (const [name, setting] of MISSPELLED)
     assert.deepEqual(misspelledSettings({ [name]: 'x' }), setting === null ? [] : [[name, setting]], name);
   assert.deepEqual(misspelledSettings(Object.fromEntries(SETTING_NAMES.map((name) => [name, '']))), []);

@@ -1,5 +1,5 @@
-// `scrip verify` and `scrip digest`: their output and exit codes, even if the output is longer than the buffer of a
-// pipe and the reader is slow or closes the pipe.
+// `scrip verify` and `scrip digest`: their output and exit codes, including output that is longer than the buffer of a
+// pipe, for a reader that is slow or closes the pipe.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -29,7 +29,7 @@ function changed(sql: string): string {
 
 test('`scrip verify` passes on an intact ledger and exits with code 0', async () => {
   const { code, stdout, stderr } = await scrip(['verify'], ledgerAt(file));
-  assert.equal(stdout, 'Verification passed. 7 end users and 49 postings checked.\n');
+  assert.equal(stdout, 'Verification passed. 8 end users and 57 postings checked.\n');
   assert.deepEqual([code, stderr], [0, '']);
 });
 
@@ -47,7 +47,7 @@ test('`scrip verify` passes on an intact ledger while a server writes to it', as
     await ledger.write([replacing.startCycle(3, 7, 'replace')]);
   }
   const { code, stdout, stderr } = await verified;
-  assert.match(stdout, /^Verification passed\. 7 end users and \d+ postings checked\.\n$/);
+  assert.match(stdout, /^Verification passed\. 8 end users and \d+ postings checked\.\n$/);
   assert.deepEqual([code, stderr], [0, '']);
   assert(writes > 1, 'the ledger was written to during the verification');
 });
@@ -66,11 +66,7 @@ const NAMED: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
     `DELETE FROM postings WHERE kind = 'subtract' AND amount < -1000`,
     new RegExp(`^invariant 1, account 1, end user ${PEOPLE.rich.key.endUser}: `, 'm'),
   ],
-  [
-    'a clock of the ledger that was set back',
-    'UPDATE clock SET at = at - 1',
-    /^store: the clock of the ledger was changed/m,
-  ],
+  ['a ledger clock that was set back', 'UPDATE clock SET at = at - 1', /^store: the clock of the ledger was changed/m],
   [
     'a posting without an actor',
     `UPDATE postings SET actor = '' WHERE kind = 'stop-cycle'`,
@@ -138,7 +134,7 @@ test('`scrip verify --digest` fails on a file without digests', async () => {
   assert.match(stderr, /is not a digest file/);
 });
 
-test('`scrip digest` fails on a ledger whose postings break the rules of the ledger', async () => {
+test('`scrip digest` fails on a ledger whose postings violate the rules of the ledger', async () => {
   const impossible = changed(`UPDATE postings SET period = period + 1 WHERE kind = 'stop-cycle'`);
   const { code, stdout, stderr } = await scrip(['digest'], ledgerAt(impossible));
   assert.deepEqual([code, stdout], [1, '']);
@@ -146,7 +142,7 @@ test('`scrip digest` fails on a ledger whose postings break the rules of the led
 });
 
 describe('long output', () => {
-  /** Each end user has a finding. Together, the findings are far longer than the buffer of a pipe. */
+  /** `scrip verify` reports at least one problem for each end user, far more text than fits in the buffer of a pipe. */
   const END_USERS = 3_000;
   let broken = '';
   before(async () => {
@@ -155,7 +151,7 @@ describe('long output', () => {
     byHand(broken, 'UPDATE balances SET remaining = remaining - 1 WHERE remaining > 0');
   });
 
-  /** Runs a line of bash, in which `$SCRIP` runs the `scrip` command. */
+  /** Runs a line of bash. The variable `$SCRIP` contains the `scrip` command. */
   async function shell(line: string) {
     const main = join(import.meta.dirname, '../../src/main.ts');
     const child = spawn('bash', ['--norc', '-c', `set -o pipefail; ${line}`], {
@@ -184,7 +180,7 @@ describe('long output', () => {
     );
   });
 
-  test('`scrip verify` stops silently with exit code 1 when its reader closes the pipe after the first finding', async () => {
+  test('`scrip verify` stops silently with exit code 1 when its reader closes the pipe after the first problem', async () => {
     const { code, lines, stderr } = await shell('$SCRIP verify | head -n 1');
     assert.deepEqual([code, stderr], [1, '']);
     assert.match(lines.join('\n'), /^invariant \d, account 1, end user \S+: .+$/);

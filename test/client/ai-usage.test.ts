@@ -1,4 +1,4 @@
-// The example ai-usage.ts charges the user for what an answer cost, even if it is killed in the middle of an answer.
+// The example ai-usage.ts charges the user the cost of an answer, even if the program is killed during the answer.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -88,13 +88,13 @@ async function stateOf({ user }: Job): Promise<readonly [balance: number, held: 
   return [active_balance, held];
 }
 
-test('the example ai-usage.ts captures what the answer cost, and prints the expected lines', async (t) => {
+test('the example ai-usage.ts captures the cost of the answer, and prints the expected lines', async (t) => {
   const jobs = await newJobs(t);
   assert.deepEqual(await run(jobs), LINES);
   assert.deepEqual(jobsIn(jobs), [], 'no job is left');
 });
 
-test('after the example ai-usage.ts is killed during an answer, its next start captures the cost of the delivered part', async (t) => {
+test('if the example ai-usage.ts is killed during an answer, its next run captures the cost of the part that the user received', async (t) => {
   const jobs = await newJobs(t);
   const seen = await killInTheMiddle(jobs);
   const [job = assert.fail('no job'), ...others] = jobsIn(jobs);
@@ -110,7 +110,7 @@ test('after the example ai-usage.ts is killed during an answer, its next start c
   assert.deepEqual(jobsIn(jobs), []);
 });
 
-test('if the example ai-usage.ts is restarted only after the hold of an interrupted answer lapsed, the answer costs nothing', async (t) => {
+test('if the hold of an interrupted answer lapses before the example ai-usage.ts runs again, the answer costs nothing', async (t) => {
   const jobs = await newJobs(t);
   await killInTheMiddle(jobs);
   const [job = assert.fail('no job')] = jobsIn(jobs);

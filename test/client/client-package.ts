@@ -1,4 +1,4 @@
-// The folder of the client's package, and a function that runs programs with Node.
+// The paths of the client's package and of the TypeScript compilers, and a function that runs programs with Node.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -16,11 +16,11 @@ const TIMEOUT_MS = 60_000;
 
 interface RunOptions {
   readonly cwd: string;
-  /** Variables that are added to the environment of this process. */
+  /** Variables to add to a copy of the environment of this process. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Returns a PATH that finds the Node of the machine, which may be older, instead of the one in node_modules. */
+/** Returns the PATH without node_modules: `node` is then the Node of the machine, which may be older. */
 export function pathWithoutNodeModules(): string {
   const path = (process.env.PATH ?? '').split(delimiter).filter((part) => !part.includes('node_modules'));
   return path.join(delimiter);

@@ -1,11 +1,10 @@
-// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. They use only those runtime
-// features that the client uses. The caller then checks which requests the servers received.
+// The checks that the client must pass in every runtime: Node, Deno, Bun and workers. The checks
+// use only the runtime features that the client uses. The caller then checks which requests the servers received.
 
 import type * as Client from '../../client/src/scrip.ts';
 
-/** The servers that the checks use. */
 export interface Servers {
-  /** The URL of a real Scrip, with an API key that has the scope `write`. */
+  /** A real Scrip. The key has the scope `write`. */
   readonly url: string;
   readonly key: string;
   /** Drops the connection of the first request after applying the write. */

@@ -1,5 +1,5 @@
-// `withHold` of the client: it captures the cost that its callback returns, and releases the hold if the callback
-// throws, even if responses are lost. Also refunds, notes, and past balances and transactions.
+// Tests `withHold`: it captures the cost that its callback returns, and releases the hold if the callback throws, even
+// if responses are lost. Also tests refunds, past and future balances, and the filters of transactions.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -33,7 +33,7 @@ function client(options: Partial<ScripOptions> = {}): Scrip {
   return new Scrip({ apiKey: service.writeKey, baseUrl: service.url, retries: 1, ...options });
 }
 
-/** Returns a `fetch` that sends every request, but throws instead of returning a response if `isLost` is true. */
+/** Returns a `fetch` that sends every request, but throws instead of returning the response if `isLost` is true. */
 function losing(isLost: (path: string, attempt: number) => boolean): typeof fetch {
   const attempts = new Map<string, number>();
   return async (input, init) => {
@@ -148,7 +148,7 @@ test('if the capture is refused, withHold throws the refusal, and the hold stays
   assert.equal((await scrip.capture({ end_user_id, hold_id })).amount, 50);
 });
 
-test('if no response to the capture arrives, the error contains the idempotency key with which to retry the capture', async () => {
+test('if no response to the capture arrives, the error contains the idempotency key for retrying the capture', async () => {
   const end_user_id = await userWith(100);
   let hold_id = '';
   const lossy = client({ fetch: losing((path) => path === '/capture') });
@@ -164,7 +164,7 @@ test('if no response to the capture arrives, the error contains the idempotency 
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
 });
 
-test('withHold throws a TypeError if the cost is not a whole number of credits from 0, and the hold stays open', async () => {
+test('withHold throws a TypeError and leaves the hold open if the cost is negative or not a whole number', async () => {
   for (const cost of [1.5, -1, Number.NaN, undefined as unknown as number, '5' as unknown as number]) {
     const end_user_id = await userWith(100);
     await assert.rejects(
@@ -175,7 +175,7 @@ test('withHold throws a TypeError if the cost is not a whole number of credits f
   }
 });
 
-test('withHold throws HoldNotFound if the hold lapses while the callback runs, and nothing is spent', async () => {
+test('if the hold lapses while the callback runs, withHold throws HoldNotFound and spends nothing', async () => {
   const end_user_id = await userWith(100);
   const work = () => {
     clock.advance(1_000);
@@ -185,7 +185,7 @@ test('withHold throws HoldNotFound if the hold lapses while the callback runs, a
   assert.deepEqual(await stateOf(end_user_id), [100, 0]);
 });
 
-test('aborting the signal of withHold prevents the hold, but not the capture once the callback has run', async () => {
+test('withHold creates no hold if its signal is already aborted, and still captures if the signal is aborted during the callback', async () => {
   const end_user_id = await userWith(100);
   const controller = new AbortController();
   const { signal } = controller;
@@ -204,7 +204,7 @@ test('aborting the signal of withHold prevents the hold, but not the capture onc
   assert.deepEqual(await stateOf(end_user_id), [68, 0]);
 });
 
-test('the client holds, lists, releases and refunds, and each write returns the id of its transaction', async () => {
+test('the client creates, lists and releases holds and refunds subtractions, and each write returns the ID of its transaction', async () => {
   const end_user_id = await userWith(100);
   const hold = await scrip.hold({ end_user_id, amount: 30, expires_in_seconds: null });
   const { holds } = await scrip.getHolds({ end_user_id });
@@ -224,7 +224,7 @@ test('the client holds, lists, releases and refunds, and each write returns the 
   assert.equal((await scrip.stopCycle({ end_user_id })).transactionId, null, 'nothing was recorded');
 });
 
-test('each refusal of a refund throws its error class', async () => {
+test('each reason for refusing a refund has its own error class', async () => {
   const end_user_id = await userWith(100);
   const { transactionId } = await scrip.subtract({ end_user_id, amount: 40 });
   const transaction_id = transactionId as string;
@@ -240,7 +240,7 @@ test('each refusal of a refund throws its error class', async () => {
   await assert.rejects(refund({ transaction_id: someone() }), TransactionNotFound);
 });
 
-test('the client reads past and future balances, at one instant and over a range of time', async () => {
+test('the client reads past and future balances at an instant, and the balance history of a period', async () => {
   const end_user_id = await userWith(100);
   const added = new Date(clock.now);
   clock.advance(3_600_000);
@@ -267,7 +267,7 @@ test('the client reads past and future balances, at one instant and over a range
   assert.equal((await scrip.getBalanceHistory({ end_user_id })).points.length, 31);
 });
 
-test('the transactions iterator accepts filters and details, and its type includes the details', async () => {
+test('the transactions iterator accepts filters and the details option, and its return type includes the details', async () => {
   const end_user_id = await userWith(100);
   for (let job = 1; job <= 5; job++) await scrip.subtract({ end_user_id, amount: job, note: `job ${job}` });
   const query = { end_user_id, kind: 'subtract', note: 'job', details: true } as const;

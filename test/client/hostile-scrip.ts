@@ -1,5 +1,5 @@
-// A server that imitates Scrip behind a bad network, behind proxies, or while failing. Tests choose how it responds to
-// each request. It applies a write once per idempotency key and records the requests.
+// A server that imitates Scrip behind a bad network, behind proxies, or while failing. Tests choose the response to
+// each request. The server applies a write once per idempotency key and records the requests.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -15,7 +15,7 @@ export interface Received {
   readonly canceled: Promise<boolean>;
 }
 
-/** Responds to a request. If the request is a write, it has already been applied. */
+/** Responds to a request. The server has already applied the request if it is a write. */
 export type Behaviour = (response: ServerResponse, fields: Readonly<Record<string, unknown>>) => void;
 
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
@@ -72,7 +72,7 @@ export class HostileScrip {
     return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** Each request gets the next behaviour. When no behaviour is left, the last one is repeated. */
+  /** Each request gets the next behaviour. Further requests get the last behaviour. */
   behave(...behaviours: readonly Behaviour[]): void {
     this.#behaviours = behaviours;
     this.received.length = 0;

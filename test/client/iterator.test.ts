@@ -47,7 +47,7 @@ test('the transactions iterator requests all pages, each with the cursor of the 
   assert.deepEqual(queries(), [first, ...cursors]);
 });
 
-test('the transactions iterator sends from and to with each page, given as Date or string', async () => {
+test('the transactions iterator sends from and to with each request for a page, and accepts dates and strings', async () => {
   hostile.behave(...ALL_PAGES);
   const from = new Date('2026-11-01T00:00:00.000Z');
   await idsOf(scrip().transactions({ end_user_id: END_USER, from, to: '2026-12-01T00:00:00.000Z' }));
@@ -58,14 +58,14 @@ test('the transactions iterator sends from and to with each page, given as Date 
   }
 });
 
-test('an invalid Date as from rejects the call, and nothing is sent', async () => {
+test('a call with an invalid Date rejects and sends no request', async () => {
   hostile.behave(...ALL_PAGES);
   const call = scrip().getAllUserTransactions({ end_user_id: END_USER, from: new Date('soon') });
   await assert.rejects(call, RangeError);
   assert.equal(hostile.received.length, 0);
 });
 
-test('ending a loop over transactions early requests no more pages and leaves no request open', async () => {
+test('a loop over transactions that ends early requests no more pages and leaves no request open', async () => {
   hostile.behave(...ALL_PAGES);
   for await (const { transaction_id } of scrip().transactions({ end_user_id: END_USER })) {
     if (transaction_id === '2.1') break;
@@ -78,12 +78,12 @@ test('ending a loop over transactions early requests no more pages and leaves no
   assert.equal(hostile.received.length, 2, 'an iterator that was never used sends no request');
 });
 
-test('the transactions iterator retries a page whose connection drops and returns no transaction twice', async () => {
+test('if the connection drops, the transactions iterator requests the page again and returns no transaction twice', async () => {
   hostile.behave(page(1, 'c1'), dropsConnection, page(2, null));
   assert.deepEqual(await idsOf(scrip().transactions({ end_user_id: END_USER })), ['1.1', '1.2', '2.1', '2.2']);
 });
 
-test('the transactions iterator throws if a page has no valid next_cursor or repeats one', async () => {
+test('the transactions iterator throws if a page has no next_cursor, repeats a cursor or has no transactions array', async () => {
   const invalid: readonly (readonly Behaviour[])[] = [
     [page(1, undefined)],
     [page(1, 'c1'), page(2, 'c1')],
@@ -95,7 +95,7 @@ test('the transactions iterator throws if a page has no valid next_cursor or rep
   }
 });
 
-test('aborting the signal ends the iteration over transactions', async () => {
+test('if its signal is aborted, the transactions iterator throws after the current page', async () => {
   hostile.behave(...ALL_PAGES);
   const controller = new AbortController();
   const seen: string[] = [];

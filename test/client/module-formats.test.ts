@@ -1,5 +1,5 @@
-// Programs that use the packed client are compiled without the types of Node, with each TypeScript module resolution,
-// to ES modules and CommonJS. They run on the Node of the machine, which may be older, and on the Node of the project.
+// Compiles programs that use the packed client to ES modules and CommonJS, with each TypeScript module resolution and
+// without Node's types. Runs them on the Node of the machine, which may be older, and on the Node of the project.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';

@@ -1,5 +1,5 @@
-// The client as a package: compiled, packed, and unpacked into an empty folder. It needs only what every JavaScript
-// runtime has. module-formats.test.ts compiles programs against it.
+// The client as a package: compiled, packed, and unpacked into an empty folder. The package uses only features that
+// every JavaScript runtime has. module-formats.test.ts compiles programs that use the package.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -51,7 +51,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('the client needs nothing but fetch, AbortController, crypto, URL and timers', async () => {
+test('the client needs no globals except fetch, AbortController, crypto, URL, URLSearchParams and timers', async () => {
   await writeFile(join(user, 'bare.mjs'), BARE);
   const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey, END_USER: someone() };
   const output = await runNode({ cwd: user, env }, '--experimental-vm-modules', '--no-warnings', 'bare.mjs');

@@ -1,4 +1,4 @@
-// The client's transactions iterator with pages of the real service.
+// The client's transactions iterator against the real service.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -53,7 +53,7 @@ test('transactions made during an iteration do not shift its remaining pages', a
   assert.deepEqual(amounts, [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
 });
 
-test('next_cursor is set on each page, null on the last page, and absent without limit and cursor', async () => {
+test('next_cursor is null on the last page, a string on all other pages, and absent from a request without limit and cursor', async () => {
   const end_user_id = await endUserWithTransactions();
   const first = await scrip.getAllUserTransactions({ end_user_id, limit: 6 });
   assert.equal(first.transactions.length, 6);

@@ -1,4 +1,4 @@
-// The client with the real service: calls, errors and their properties, and that the client never reveals the API key.
+// The client against the real service: calls, errors and their properties, and that no error reveals the API key.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -79,7 +79,7 @@ test('the client starts, replaces and stops cycles', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 6000);
 });
 
-test('the client returns the creation time of a cycle as a UTC date, even if local time is not UTC', async () => {
+test('createdAt reads the creation time of a cycle as UTC, whatever the local time zone is', async () => {
   const { TZ } = process.env;
   process.env.TZ = 'America/New_York';
   try {
@@ -121,7 +121,7 @@ test('the client accepts unknown members in responses, in lists and in problem d
   }
 });
 
-test('a refusal throws its error class with the members of the problem document', async () => {
+test('a refused call throws the error class of the refusal, with the members of the problem document', async () => {
   const end_user_id = someone();
   const { transactionId: _, ...cycle } = await scrip.startCycle({ end_user_id, amount: 100 });
   const poor = await errorFrom(scrip.subtract({ end_user_id, amount: 130 }), InsufficientFunds);
@@ -160,7 +160,7 @@ test('baseUrl may have a path, such as the version prefix', async () => {
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 5);
 });
 
-test('an unknown API key throws Unauthorized, and a read key throws Forbidden on writes', async () => {
+test('a call with an unknown API key throws Unauthorized, and a write with a read-only key throws Forbidden', async () => {
   const end_user_id = someone();
   const stranger = new Scrip({ apiKey: 'scrip_write_unknown', baseUrl: service.url });
   await errorFrom(stranger.add({ end_user_id, amount: 1 }), Unauthorized);
@@ -169,7 +169,7 @@ test('an unknown API key throws Unauthorized, and a read key throws Forbidden on
   assert.equal((await reader.getActiveBalance({ end_user_id })).active_balance, 0);
 });
 
-test('a fault of the store throws its error class with the idempotency key', async () => {
+test('if the store fails, a call throws the error class of the fault, with the idempotency key', async () => {
   const faults = { StoreUnavailable, OutcomeUnknown, Internal } satisfies Record<FaultCode, unknown>;
   for (const [code, Class] of Object.entries(faults)) {
     mock.method(service.service.stores.ledger, 'write', () =>
@@ -181,7 +181,7 @@ test('a fault of the store throws its error class with the idempotency key', asy
   }
 });
 
-test('the client retries after a temporary fault, and the call succeeds', async () => {
+test('the client retries a call until a temporary fault is over', async () => {
   const end_user_id = someone();
   const refusing = mock.method(service.service.stores.ledger, 'write', () =>
     Promise.reject(new StoreFault('StoreUnavailable', 'for the test')),
@@ -193,7 +193,7 @@ test('the client retries after a temporary fault, and the call succeeds', async 
   assert.equal((await scrip.getActiveBalance({ end_user_id })).active_balance, 7);
 });
 
-test('a problem document with an unknown name, or a known name without its members, throws a ScripError with that name', async () => {
+test('a problem document with an unknown error name, or without the members of a known error, throws a ScripError with the name', async () => {
   const hostile = await HostileScrip.start();
   try {
     const client = new Scrip({ apiKey: 'scrip_write_canary', baseUrl: hostile.url });
@@ -208,7 +208,7 @@ test('a problem document with an unknown name, or a known name without its membe
   }
 });
 
-test('no error and no inspected object contains the API key', async () => {
+test('the API key appears in no error and in no inspected client', async () => {
   const secret = 'CANARYCANARYCANARY';
   const apiKey = `scrip_write_${secret}`;
   const shown: unknown[] = [];

@@ -1,5 +1,5 @@
-// Retries: a connection drops after a write was applied, the service is overloaded or slow, or a proxy responds
-// instead. The client retries a write if that can help, with the same idempotency key in every attempt.
+// Retries after dropped connections, timeouts, overload and responses from proxies. The client retries a write if the
+// failure may be temporary, with the same idempotency key in every attempt.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -52,7 +52,7 @@ const TEMPORARY_FAILURES: Readonly<Record<string, readonly Behaviour[]>> = {
   'a connection that drops after the write was applied': [dropsConnection],
   'an incomplete response': [sendsHalf],
   'an overloaded service': [refuses(503, 'Overloaded')],
-  'a store that is unavailable for a moment': [refuses(503, 'StoreUnavailable')],
+  'a store that is briefly unavailable': [refuses(503, 'StoreUnavailable')],
   'an unknown outcome': [refuses(503, 'OutcomeUnknown')],
   'a rate limit': [refuses(429, 'TooManyRequests', {}, { 'retry-after': '0' })],
   'an unknown error with status 503': [refuses(503, 'Moving')],
@@ -81,11 +81,11 @@ const LASTING_FAILURES: readonly (readonly [
   ['refusals of an overloaded service', refuses(503, 'Overloaded'), Overloaded],
   ['failures of the store', refuses(503, 'StoreUnavailable'), StoreUnavailable],
   ['unknown outcomes', refuses(503, 'OutcomeUnknown'), OutcomeUnknown],
-  ['responses of a proxy without a service', sends(503, HTML), UnexpectedAnswer],
+  ['a proxy that cannot reach the service', sends(503, HTML), UnexpectedAnswer],
 ];
 
 for (const [failure, behaviour, Class] of LASTING_FAILURES) {
-  test(`after the last attempt, ${failure} throw an error with the idempotency key, with which the call can be repeated`, async () => {
+  test(`if every attempt fails because of ${failure}, the error contains the idempotency key for repeating the call`, async () => {
     hostile.behave(behaviour);
     const error = await client({ retries: 1 })
       .add(ADDITION)
@@ -123,7 +123,7 @@ for (const [failure, behaviour, Class] of PERMANENT_FAILURES) {
   });
 }
 
-test('a redirect is not followed, so that the API key is not sent to another address', async () => {
+test('the client does not follow redirects, so the API key is not sent to another address', async () => {
   const elsewhere = await HostileScrip.start();
   try {
     for (const status of [301, 302, 307, 308]) {
@@ -147,7 +147,7 @@ test('two calls without an idempotency key are two writes, and two calls with th
   assert.deepEqual(hostile.applied, ['payment pay_1']);
 });
 
-test('each attempt has its own timeout, after which its connection is closed', async () => {
+test('each attempt has its own timeout, and an attempt that times out closes its connection', async () => {
   for (const behaviour of [staysSilent, sendsHeadersOnly]) {
     hostile.behave(behaviour, behaviour, responds);
     const started = performance.now();
@@ -181,7 +181,7 @@ test('the client throws ConnectionFailed if a custom fetch throws, or rejects wi
     await assert.rejects(client({ retries: 1, fetch }).add(ADDITION), ConnectionFailed);
 });
 
-test('the client waits for Retry-After, in seconds or as a date, and throws at once if the wait would be too long', async () => {
+test('the client waits as long as Retry-After says, in seconds or as a date, and throws at once if the wait would be too long', async () => {
   hostile.behave(refuses(429, 'TooManyRequests', {}, { 'retry-after': '1' }), responds);
   let started = performance.now();
   await client().add(ADDITION);
@@ -203,7 +203,7 @@ test('the client waits for Retry-After, in seconds or as a date, and throws at o
   assert.equal(hostile.received.length, 1);
 });
 
-test('the client waits longer before each further attempt', async () => {
+test('the client waits longer before each retry than before the previous one', async () => {
   hostile.behave(dropsConnection, dropsConnection, dropsConnection, responds);
   const started = performance.now();
   await client().add(ADDITION);
@@ -211,7 +211,7 @@ test('the client waits longer before each further attempt', async () => {
   assert(waitedMs >= 700, `waited ${waitedMs} ms instead of at least half of 200, 400 and 800 ms`);
 });
 
-test('aborting the signal of a call rejects the call with the abort reason, during an attempt and between two attempts', async () => {
+test('if its signal is aborted, during an attempt or between attempts, a call rejects with the abort reason', async () => {
   for (const behaviour of [staysSilent, refuses(503, 'Overloaded', {}, { 'retry-after': '20' })]) {
     hostile.behave(behaviour);
     const controller = new AbortController();
@@ -228,7 +228,7 @@ test('aborting the signal of a call rejects the call with the abort reason, duri
   assert.equal(hostile.received.length, 0, 'nothing is sent if the signal is already aborted');
 });
 
-test('the client retries reads, without a body or an idempotency key', async () => {
+test('the client retries reads, and sends them without a body or an idempotency key', async () => {
   hostile.behave(dropsConnection, refuses(503, 'StoreUnavailable'), responds);
   await client().getActiveBalance({ end_user_id: END_USER });
   assert.equal(hostile.received.length, 3);

@@ -1,5 +1,5 @@
-// Runs essentials.ts against a real Scrip in Bun, Deno and several versions of Node, which npx downloads from npm. It
-// needs the npm registry, so it is not part of `npm test`.
+// Runs essentials.ts against a real Scrip in Bun, Deno and several versions of Node. npx downloads the runtimes from
+// the npm registry, so this script is not part of `npm test`.
 //
 //   npm run client:runtimes
 
@@ -13,8 +13,8 @@ import { RuntimeRun } from './runtime-run.ts';
 import { unpackClient } from './unpacked-client.ts';
 
 /**
- * The arguments of each runtime, by npm package. The run uses the latest releases, to find problems with them. Deno is
- * allowed to use only the network and the modules.
+ * The arguments of each runtime, by npm package. The latest releases of Bun and Deno reveal problems with new versions.
+ * Deno gets no permission except network access to 127.0.0.1.
  */
 const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'bun@latest': ['run'],
@@ -22,7 +22,7 @@ const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
   'node@24': [],
   'deno@latest': ['run', '--no-prompt', '--node-modules-dir=manual', '--allow-net=127.0.0.1'],
 };
-/** The first run downloads the runtimes, which are large. */
+/** Long enough to download a runtime, which is large. */
 const TIMEOUT_MS = 300_000;
 
 const print = (line: string) => process.stdout.write(`${line}\n`);

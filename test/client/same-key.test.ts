@@ -1,5 +1,5 @@
-// Retries of the client with the idempotency keys of the real service: if the response to a write is lost, the client
-// retries the write, and the write is applied once. A custom `fetch` loses the responses.
+// Retries against the real service: if the response to a write is lost, the client retries the write with the same
+// idempotency key, and the service applies the write once. A custom `fetch` loses the responses.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -57,7 +57,7 @@ test('a write whose response is lost is applied once, and the retry gets the sam
   assert.deepEqual(await amountsOf(end_user_id), [5000, 1000, -30, 100]);
 });
 
-test('retrying a refused write whose response is lost returns the same refusal, even if credits were added meanwhile', async () => {
+test('if the response to a refused write is lost, a retry gets the same refusal, even if credits have been added since then', async () => {
   const end_user_id = someone();
   const key = { idempotencyKey: 'image 1' };
   await assert.rejects(client(1, { retries: 0 }).scrip.subtract({ end_user_id, amount: 5 }, key), ConnectionFailed);
@@ -80,7 +80,7 @@ test('a hundred concurrent calls with ten idempotency keys make ten writes', asy
   );
 });
 
-test('an idempotency key can be reused for another end user, but not for another request of the same one', async () => {
+test('an idempotency key can be reused for another end user, but not for a different request for the same end user', async () => {
   const key = { idempotencyKey: 'payment pay_1' };
   const { scrip } = client(0);
   const [end_user_id, other] = [someone(), someone()];

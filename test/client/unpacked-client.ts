@@ -1,5 +1,5 @@
-// Installs the client into an empty folder as npm would: builds and packs it as in a clone and unpacks the package, so
-// that a program in the folder can import it by name.
+// Installs the client into an empty folder as npm would: builds and packs a copy of the client and unpacks the package.
+// A program in the folder can then import the package by name.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -25,7 +25,7 @@ export async function unpackClient(folder: string): Promise<string> {
   const packed = await promisify(execFile)('npm', args, { cwd: clone, env, timeout: PACK_MS_MAX });
   const [{ filename, files }] = JSON.parse(packed.stdout) as [{ filename: string; files: { path: string }[] }];
   const paths = files.map(({ path }) => path).sort();
-  const modules = ['errors', 'exchange', 'generated', 'queries', 'scrip'].flatMap((name) => [
+  const modules = ['errors', 'exchange', 'generated', 'queries', 'scrip', 'test-clock'].flatMap((name) => [
     `${name}.d.ts`,
     `${name}.js`,
   ]);

@@ -1,5 +1,4 @@
-// Runs essentials.ts in a worker thread and in a process of Node. `npm run client:runtimes` does the same with Bun and
-// Deno.
+// Runs essentials.ts in a worker thread and in a Node process. `npm run client:runtimes` runs it in Bun and Deno.
 
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -28,11 +27,11 @@ after(async () => {
 test('the client works in a worker thread', async () => {
   const worker = new Worker(await runtimeRun.writeProgram(user), { stdout: true, env: {} });
   const output = text(worker.stdout);
-  // `once` rejects on an error in the worker.
+  // `once` rejects if the worker fails.
   await once(worker, 'exit');
   await runtimeRun.assertPassed(await output);
 });
 
-test('the client works in a process of Node', async () => {
+test('the client works in a Node process', async () => {
   await runtimeRun.assertPassed(await runNode(user, await runtimeRun.writeProgram(user)));
 });

@@ -25,12 +25,12 @@ const BROWSERS: readonly (readonly [userAgent: string | undefined, name: string]
 ];
 
 for (const [userAgent, name] of BROWSERS)
-  test(`the list of sessions shows the browser with the User-Agent ${userAgent?.slice(0, 60)} as ${name}`, () => {
+  test(`the list of sessions shows "${name}" for the User-Agent ${userAgent?.slice(0, 60)}`, () => {
     assert.equal(browserOf(userAgent), name);
   });
 
 onBothStores('The account', (start) => {
-  test('an owner renames the account, and a member cannot', async () => {
+  test('an owner can rename the account, and a member cannot', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip, 'Lovelace Ltd');
     const [member, other] = [await newMember(scrip, owner), await newOwner(scrip, 'Hopper Inc')];
@@ -47,7 +47,7 @@ onBothStores('The account', (start) => {
     assert.equal((await sql("SELECT name FROM accounts WHERE name = 'Lovelace & Co'")).length, 1);
   });
 
-  test('users can list their own sessions and end one of them or all others, but no sessions of other users', async () => {
+  test('users can list and end their own sessions, but not the sessions of other users', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const member = await newMember(scrip, owner);

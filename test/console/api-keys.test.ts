@@ -1,4 +1,5 @@
-// The API key pages: a secret is shown once, a form takes effect once, and a key is revoked after confirmation.
+// The API key pages: the secret of a key is shown once, a form that is sent twice creates one key, and a key is
+// revoked only after a confirmation.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +14,7 @@ function idempotencyKeyIn(text: string, form: string): string {
   return key;
 }
 
-test('the secret of a new API key is shown once, even if its form is sent twice', async () => {
+test('the secret of a new API key is shown once, even if the form is sent twice', async () => {
   const console = await MemoryConsole.start();
   const form = {
     name: 'Production <i>',
@@ -38,7 +39,7 @@ test('the secret of a new API key is shown once, even if its form is sent twice'
   assert.match((await console.get('/console/api-keys')).text, /Production &#60;i&#62;/);
 });
 
-test('a form that is sent twice at once creates one API key, and can be sent again after a failure', async () => {
+test('two concurrent requests from one form create one API key, and the form can be sent again after a failure', async () => {
   const console = await MemoryConsole.start();
   const send = (idempotency_key: string) =>
     console.post('/console/api-keys', { name: 'Backend', scope: 'write', idempotency_key });
@@ -53,7 +54,7 @@ test('a form that is sent twice at once creates one API key, and can be sent aga
   assert.equal((await send('z')).status, 200);
 });
 
-test('the log of API keys shows who created and revoked each key, and the list shows how much each key is used', async () => {
+test('the log of API keys shows who created and revoked each key, and the list shows the usage of each key', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
   await console.post('/console/api-keys', { name: 'Old', scope: 'read' });

@@ -1,4 +1,5 @@
-// The API reference at `/docs` shows the whole OpenAPI document, without sign-in and even if the console fails.
+// The API reference at `/docs` shows the whole OpenAPI document, even to visitors who are not signed in and while the
+// console fails.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

@@ -1,5 +1,5 @@
-// Wraps Node's argon2 for tests. Counts the computed hashes, and can compute hashes at a thousandth of their cost for
-// tests that sign in many times and do not test hashing.
+// Wraps Node's argon2 to count the computed hashes. Tests that sign in many times and do not test hashing can make each
+// hash a thousand times cheaper.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
@@ -17,8 +17,8 @@ crypto.argon2 = (algorithm, parameters, callback) => {
 syncBuiltinESMExports();
 
 /**
- * Makes all further hashes of this process cheap. The hashes still contain the full parameters, so only this process
- * can verify them.
+ * Makes all further hashes of this process cheap. The encoded hashes still name the full parameters, so only this
+ * process can verify them.
  */
 export function makeHashesCheap(): void {
   isCheap = true;

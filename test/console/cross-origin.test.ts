@@ -1,4 +1,4 @@
-// Which requests count as cross-origin, and that the console refuses them.
+// The rules for which requests are cross-origin. The console refuses cross-origin forms.
 
 import assert from 'node:assert/strict';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -16,7 +16,7 @@ const ROWS: readonly (readonly [
   isCrossOrigin: boolean,
 ])[] = [
   [
-    'a request by a link on another site',
+    'a GET request from a link on another site',
     'GET',
     { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' },
     false,
@@ -44,7 +44,12 @@ const ROWS: readonly (readonly [
   ],
   ['a form of another site in an old browser', 'POST', { origin: 'https://evil.example' }, true],
   ['a form of another port on the same host', 'POST', { origin: 'http://scrip.internal:9090' }, true],
-  ['a form of another host with a name that begins like ours', 'POST', { origin: `${PUBLIC}.evil.example` }, true],
+  [
+    'a form of another host whose name begins with the name of the server',
+    'POST',
+    { origin: `${PUBLIC}.evil.example` },
+    true,
+  ],
   ['a page that hides its origin', 'POST', { origin: 'null' }, true],
   ['a malformed Origin', 'POST', { origin: 'scrip.example' }, true],
   ['an empty Origin', 'POST', { origin: '' }, true],
@@ -58,7 +63,7 @@ for (const [request, method, headers, expected] of ROWS) {
   });
 }
 
-test('without PUBLIC_URL, Origin is compared only with the Host header', () => {
+test('without PUBLIC_URL, the console compares Origin only with the Host header', () => {
   assert(isCrossOrigin('POST', { host: HOST, origin: PUBLIC }, null));
   assert(!isCrossOrigin('POST', { host: HOST.toUpperCase(), origin: `http://${HOST}` }, null));
   assert(isCrossOrigin('POST', { origin: `http://${HOST}` }, null), 'a request without a Host header');

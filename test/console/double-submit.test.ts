@@ -1,5 +1,5 @@
-// A form that is sent twice takes effect once, even across restarts and processes, because the ledger stores the
-// idempotency key of the form together with its effect.
+// A form that is sent twice takes effect once, even after a restart or on another process, because the ledger stores
+// the idempotency key of the form in the same transaction as its effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -11,11 +11,11 @@ import { decode, newOwner, Visitor } from './visitor.ts';
 const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
 const PATH = `/console/end-users/${END_USER}`;
 
-/** Each form with its fields and the balance afterwards. All forms are accepted if they are sent in this order. */
+/** The name and fields of each form, and the balance after it. Scrip accepts all forms in this order. */
 const FORMS = [
-  ['add', { amount: '100', validity_days: '31', note: 'Sent twice' }, '100'],
+  ['add', { amount: '100', validity: '31', unit: 'days', note: 'Sent twice' }, '100'],
   ['subtract', { amount: '30', note: 'Sent twice' }, '70'],
-  ['start-cycle', { amount: '500', validity_days: '31', note: 'Sent twice' }, '570'],
+  ['start-cycle', { amount: '500', validity: '31', unit: 'days', note: 'Sent twice' }, '570'],
   ['stop-cycle', { note: 'Sent twice' }, '570'],
   ['refund', { amount: '30', note: 'Sent twice' }, '600'],
   ['release', { note: 'Sent twice' }, '600'],
@@ -26,7 +26,7 @@ interface LoadedForm {
   readonly idempotencyKey: string;
 }
 
-/** Loads the page with the form: the page of the end user, or the transaction page that the form's button opens. */
+/** Loads the page that contains the form: the page of the end user or, for a refund or release, of a transaction. */
 async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
   const button = { refund: 'Refund', release: 'Release' }[form];
   const page = await visitor.get(PATH);
@@ -39,7 +39,7 @@ async function load(visitor: Visitor, form: string): Promise<LoadedForm> {
   return { path, idempotencyKey };
 }
 
-/** If the form releases a hold, creates the hold. The default API key belongs to the account of the first owner. */
+/** Creates a hold if the form releases one. The default API key belongs to the account of the first owner. */
 async function holdFor(form: string, scrip: Scrip, key = scrip.writeKey): Promise<void> {
   if (form !== 'release') return;
   const { status } = await scrip.post('/hold', { end_user_id: END_USER, amount: 40 }, { key });
@@ -50,7 +50,7 @@ function balanceIn(text: string): string | undefined {
   return /class="large-number">([\d,]+)</.exec(text)?.[1];
 }
 
-/** Creates a visitor that uses the same session with another process. */
+/** Creates a visitor that sends requests to another process in the session of `visitor`. */
 function sameSessionAt(scrip: Scrip, visitor: Visitor): Visitor {
   const other = new Visitor(scrip);
   for (const [name, value] of visitor.cookies) other.cookies.set(name, value);
@@ -84,11 +84,11 @@ test('on SQLite, a console form that is sent again after a restart takes effect 
       assertTookEffectOnce((await visitor.get(PATH)).text, form, balance);
     }
     const { idempotencyKey } = await load(visitor, 'add');
-    const reused = { amount: '7', validity_days: '31', idempotency_key: idempotencyKey };
+    const reused = { amount: '7', validity: '31', idempotency_key: idempotencyKey };
     assert.equal((await visitor.post(`${PATH}/add`, reused)).status, 303);
     const { status, text } = await visitor.post(`${PATH}/add`, { ...reused, amount: '8' });
     assert.equal(status, 200);
-    assert.match(text, /submitted before with other values/);
+    assert.match(text, /already submitted with other values/);
     assert.equal(balanceIn(text), '607');
   } finally {
     await scrip.stop();

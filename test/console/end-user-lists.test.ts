@@ -1,4 +1,4 @@
-// The lists of end users on pages and as CSV, their order, and the search.
+// The lists of end users as pages and as CSV, the order of the lists, and the search.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -45,7 +45,7 @@ const LISTS: readonly (readonly [query: string, heading: RegExp, endUsers: strin
 ];
 
 for (const [query, heading, expected] of LISTS) {
-  test(`the list of end users ${query || 'without a query'} has the right end users in the right order, on the page and as CSV`, async () => {
+  test(`/console/end-users${query} and its CSV list the right end users in the right order`, async () => {
     const console = await MemoryConsole.start();
     const endUserOf = (letter: string) => `${letter.repeat(8)}-3a70-4d2e-9b61-0c8f4e7a1d23`;
     for (const [letter, amount, days] of [
@@ -72,7 +72,7 @@ for (const [query, heading, expected] of LISTS) {
   });
 }
 
-test('an invalid limit of a list of end users shows an error at its field', async () => {
+test('an invalid filter value of a list of end users shows an error at its field', async () => {
   const console = await MemoryConsole.start();
   add(console, 5);
   for (const [query, error] of [
@@ -86,7 +86,7 @@ test('an invalid limit of a list of end users shows an error at its field', asyn
   }
 });
 
-test('the list of end users continues on the next page', async () => {
+test('the second page of a list of end users continues where the first page ends', async () => {
   const console = await MemoryConsole.start();
   for (let made = 0; made < 51; made++) add(console, 1, { endUser: randomUUID() });
   const first = (await console.get('/console/end-users')).text;

@@ -1,6 +1,6 @@
 // Password hashing: the parameters, and how many hashes each request computes. Hashing takes most of the time of a
-// request. So if requests compute the same number of hashes whether or not an address has an account, response times do
-// not reveal accounts. Response times themselves are too noisy to test.
+// request, so response times do not reveal which addresses have accounts if the number of hashes is always the same.
+// The tests count hashes, because measured response times vary too much.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -38,7 +38,7 @@ function hashCountTests(newUrl: () => Promise<string>): void {
   });
   after(() => identity.close());
 
-  test('signing in computes one hash, whether or not the address and the password are right', async () => {
+  test('signing in computes one hash, whether or not the address and the password are correct', async () => {
     const wrong = { ...registered, password: OTHER_PASSWORD };
     for (const credentials of [registered, wrong, unknown, { ...registered, password: '' }])
       assert.equal(await countHashes(() => identity.users.authenticate(credentials)), 1);
@@ -49,7 +49,7 @@ function hashCountTests(newUrl: () => Promise<string>): void {
       assert.equal(await countHashes(() => signUp(credentials)), 1);
   });
 
-  test('joining computes one hash, whether or not the address has an account', async () => {
+  test('joining an account by invitation computes one hash, whether or not the address has an account', async () => {
     for (const credentials of [registered, { ...unknown, email: 'newer@example.com' }]) {
       const token = await identity.members.invite(1, 'member');
       assert.equal(await countHashes(() => identity.registrations.register(credentials, byInvitation(token))), 1);
@@ -84,12 +84,12 @@ test('a password hash is salted argon2id with the parameters that OWASP recommen
   assert(!(await hasher.verify(OTHER_PASSWORD, one)));
 });
 
-test('a password verifies regardless of the Unicode normalization form in which it is typed', async () => {
+test('a password is correct in every Unicode normalization form', async () => {
   const hasher = new PasswordHasher();
   assert(await hasher.verify('\u00e9'.repeat(15), await hasher.hash('e\u0301'.repeat(15))));
 });
 
-test('a stored hash with other argon2id parameters still verifies', async () => {
+test('a password is verified against a stored hash with other argon2id parameters', async () => {
   const hasher = new PasswordHasher();
   // The hash of "password" in the tests of the reference implementation.
   const old = '$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4';
@@ -99,7 +99,7 @@ test('a stored hash with other argon2id parameters still verifies', async () => 
   assert(!(await hasher.verify('password', old.replace('argon2id', 'argon2i'))));
 });
 
-test('passwords are hashed outside the main thread, two at once, and requests beyond a queue of 100 are refused', async () => {
+test('passwords are hashed outside the main thread, two at a time, and requests that exceed a queue of 100 are refused', async () => {
   const hasher = new PasswordHasher();
   const all = Promise.allSettled(Array.from({ length: 110 }, () => hasher.hash(PASSWORD)));
   const startedAt = performance.now();

@@ -48,7 +48,7 @@ function noticeIn(text: string): string | undefined {
   return /class="notice" role="status">([^<]+)</.exec(text)?.[1];
 }
 
-/** Sends a form of the page of the transaction, with changed fields. @returns the page that is shown next */
+/** Sends a form on the page of the transaction, with these fields changed. @returns the next page */
 async function send(
   console: MemoryConsole,
   { id, action, ...fields }: { id: string; action: 'refund' | 'release' } & Record<string, string>,
@@ -61,7 +61,7 @@ async function send(
   return reply.status === 303 ? (await console.get(reply.location)).text : reply.text;
 }
 
-test('the page of an end user shows how many credits are held, and each open hold with its time left, actor and note', async () => {
+test('the page of an end user shows the held credits, and each open hold with its remaining time, actor and note', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
   add(console, 100);
@@ -81,7 +81,7 @@ test('the page of an end user shows how many credits are held, and each open hol
   assert.match(second ?? '', />15<[\s\S]*1 hour left/);
 });
 
-test('a lapsed hold is no longer listed as a hold, and its lapse is listed as a transaction even before it is stored', async () => {
+test('a lapsed hold is no longer listed as a hold, and the lapse is listed as a transaction even before the lapse is stored', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40);
@@ -96,7 +96,7 @@ test('a lapsed hold is no longer listed as a hold, and its lapse is listed as a 
   assert.match((await console.get(transactionPath(held))).text, /No longer open/);
 });
 
-test('if an end user has many holds, the page lists the oldest 20, and the list of transactions has a button to release each', async () => {
+test('if an end user has many holds, the page lists the oldest 20, and every open hold has a release button in the list of transactions', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   for (let made = 0; made < 25; made++) hold(console, 1);
@@ -149,7 +149,7 @@ test('a release or refund form that is sent twice takes effect once, and both re
   assert.equal(await balanceOn(console), '90');
 });
 
-test('releasing a hold that was captured meanwhile changes nothing and shows that the hold is no longer open', async () => {
+test('releasing a hold that has been captured changes nothing and shows that the hold is no longer open', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = hold(console, 40);
@@ -161,7 +161,7 @@ test('releasing a hold that was captured meanwhile changes nothing and shows tha
   assert.equal(await balanceOn(console), '75');
 });
 
-test('only subtractions and captures have a button to refund them, and only until they are fully refunded', async () => {
+test('only subtractions and captures have a refund button, until they are fully refunded', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const subtracted = subtract(console, 30);
@@ -180,7 +180,7 @@ test('only subtractions and captures have a button to refund them, and only unti
   assert.equal(await balanceOn(console), '85');
 });
 
-test('a refund of more than is refundable shows an error at the amount, and a refund of an addition an error on the page', async () => {
+test('a refund that is too large shows an error at the amount, and a refund of an addition shows an error on the page', async () => {
   const console = await MemoryConsole.start();
   const added = add(console, 100);
   const id = subtract(console, 30);
@@ -212,7 +212,7 @@ test('a refund restores credits of ended cycles only if a validity in days is en
   assert.match(again, />Added 10<[\s\S]*10 of 10[\s\S]*7 days/);
 });
 
-test('after an unknown outcome, the refund form is shown again with its input and the same idempotency key', async () => {
+test('if the outcome of a refund is unknown, the form is shown again with its input and the same idempotency key', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const id = subtract(console, 30);
@@ -223,7 +223,7 @@ test('after an unknown outcome, the refund form is shown again with its input an
   assert.doesNotMatch(text, /secret reason/);
 });
 
-test('the list of transactions can be filtered by kind and by how the note begins', async () => {
+test('the list of transactions can be filtered by kind and by the beginning of the note', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });
@@ -270,7 +270,7 @@ test('the CSV of transactions contains the held credits, the references and the 
   );
 });
 
-test('the page of a transaction shows all recorded data of the transaction, and only to its own account', async () => {
+test('the page of a transaction shows all data of the transaction, and only to users of its account', async () => {
   const console = await MemoryConsole.start();
   add(console, 100);
   const held = hold(console, 40, { note: 'Job 1' });
@@ -290,7 +290,7 @@ test('the page of a transaction shows all recorded data of the transaction, and 
   assert.equal(console.ledger.transactions(1).length, 3, 'nothing was refunded or released');
 });
 
-test('a URL with a made-up notice about a refund or a release shows no notice', async () => {
+test('the console shows no notice for a URL with the notice of a refund or release that did not happen', async () => {
   const console = await MemoryConsole.start();
   const added = add(console, 100);
   for (const query of [`notice=refund&transaction=${added}`, 'notice=release&transaction=x', 'notice=refund']) {

@@ -23,7 +23,7 @@ function endUserAt(index: number): string {
   return `5f2b1c9e-3a70-4d2e-9b61-${String(index).padStart(12, '0')}`;
 }
 
-/** Creates an account in which the lists have several pages, and an empty account owned by Eve. */
+/** Creates an account whose lists have several pages, and an empty account that Eve owns. */
 async function twoAccounts({ scrip, sql }: Started): Promise<TwoAccounts> {
   const [owner, eve] = [await newOwner(scrip, 'Victim Ltd'), await newOwner(scrip, 'Eve')];
   const member = await newMember(scrip, owner);
@@ -53,7 +53,7 @@ function linkIn({ text }: Reply, pattern: RegExp): string {
 }
 
 onBothStores('Isolation of accounts', (start) => {
-  test('a user who knows IDs and links of another account can neither see nor change anything in it', async () => {
+  test('a user who knows IDs and links of another account can neither see nor change anything in that account', async () => {
     const started = await start();
     const { owner, eve, endUser, keyId, memberId, secret } = await twoAccounts(started);
     const page = `/console/end-users/${endUser}`;
@@ -116,7 +116,7 @@ onBothStores('Isolation of accounts', (start) => {
     const refused = await eve.post(`${page}/subtract`, { amount: '1' });
     assert.match(refused.text, /The balance is 0 credits/);
     await eve.post(`${page}/stop-cycle`);
-    await eve.post(`${page}/add`, { amount: '9', validity_days: '31' });
+    await eve.post(`${page}/add`, { amount: '9', validity: '31' });
     const balance = await started.scrip.get('/get-active-balance', { end_user_id: endUser }, { key: secret });
     assert.equal(
       balance.body.active_balance,
@@ -125,9 +125,9 @@ onBothStores('Isolation of accounts', (start) => {
     );
   });
 
-  test('the idempotency key of a form in one account has no effect in another account', async () => {
+  test('two accounts can use the same idempotency key in a form, and both forms take effect', async () => {
     const { owner, eve, endUser } = await twoAccounts(await start());
-    const form = { amount: '5', validity_days: '31', idempotency_key: 'guessed' };
+    const form = { amount: '5', validity: '31', idempotency_key: 'guessed' };
     const path = `/console/end-users/${endUser}`;
     await owner.post(`${path}/add`, form);
     await eve.post(`${path}/add`, form);

@@ -1,5 +1,5 @@
-// Opens every page with sample data in a real browser, in light and dark mode and on a phone. axe finds no problem, the
-// browser logs no error, no page is wider than the screen, and pages work with the keyboard.
+// Opens every page with sample data in a real browser, in light and dark mode and on a phone. Asserts that axe finds no
+// problem, the browser logs no error, no page is wider than the screen, and pages work with the keyboard.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -36,7 +36,7 @@ for (const [display, options, rules] of DISPLAYS) {
     const visited = await visit(browser, options);
     for (const name of Object.keys(SAMPLE_PAGES)) {
       await open(visited, name);
-      // Open all folded content, so that it is checked as well.
+      // Open all collapsed sections, so that axe checks their content too.
       await visited.page.evaluate(
         "document.querySelectorAll('details').forEach((one) => { one.removeAttribute('name'); one.open = true; })",
       );
@@ -46,7 +46,7 @@ for (const [display, options, rules] of DISPLAYS) {
   });
 }
 
-test('at common window widths, tables fit their cards without horizontal scrolling', async () => {
+test('at common window widths, tables do not scroll horizontally', async () => {
   const visited = await visit(browser, DESKTOP);
   for (const width of [360, 768, 1000, 1280, 1440]) {
     await visited.page.setViewportSize({ width, height: 900 });
@@ -55,6 +55,7 @@ test('at common window widths, tables fit their cards without horizontal scrolli
       'end-users',
       'end-user',
       'end-user-rich',
+      'end-user-plan',
       'transaction-subtraction',
       'api-keys',
       'members',
@@ -88,7 +89,15 @@ test('at window and tablet widths, no text in a table wraps or is cut off', asyn
   const visited = await visit(browser, DESKTOP);
   for (const width of [1280, 768]) {
     await visited.page.setViewportSize({ width, height: 900 });
-    for (const name of ['overview', 'end-users', 'end-user', 'transaction-subtraction', 'api-keys', 'members']) {
+    for (const name of [
+      'overview',
+      'end-users',
+      'end-user',
+      'end-user-plan',
+      'transaction-subtraction',
+      'api-keys',
+      'members',
+    ]) {
       await open(visited, name);
       assert.deepEqual(await visited.page.evaluate(WRAPPED), [], `${name} at ${width} px`);
     }
@@ -117,7 +126,7 @@ test('every page has one h1, unique IDs, and a field for every label', () => {
   }
 });
 
-test('pages work with the keyboard: the first Tab stop skips the navigation, focus is visible, and forms open and close', async () => {
+test('pages work with the keyboard: the first Tab stop skips the navigation, focus is visible, and forms open', async () => {
   const visited = await visit(browser, DESKTOP);
   const { page } = visited;
   await open(visited, 'end-user');
@@ -148,7 +157,7 @@ test('pages work with the keyboard: the first Tab stop skips the navigation, foc
   await visited.close();
 });
 
-test('a button copies the secret of a new API key, and is hidden without JavaScript', async () => {
+test('a button copies the secret of a new API key, and the button is hidden without JavaScript', async () => {
   const visited = await visit(browser, { ...DESKTOP, permissions: ['clipboard-read', 'clipboard-write'] });
   await open(visited, 'key-created');
   await visited.page.getByRole('button', { name: 'Copy' }).click();
@@ -180,7 +189,7 @@ test('times are shown in the time zone of the browser, with UTC as a tooltip', a
   await visited.close();
 });
 
-test('without JavaScript, times are shown in UTC and labeled as UTC', async () => {
+test('without JavaScript, times are in UTC and labeled as UTC', async () => {
   const visited = await visit(browser, { ...DESKTOP, javaScriptEnabled: false, timezoneId: 'Asia/Tokyo' });
   await open(visited, 'end-user');
   assert.equal(
@@ -202,7 +211,7 @@ test('without JavaScript, the form to add credits opens, and opening another for
   await visited.close();
 });
 
-test('a printed page has the content and no buttons', async () => {
+test('a printed page contains the transactions and no buttons', async () => {
   const visited = await visit(browser, DESKTOP);
   await open(visited, 'end-user');
   await visited.page.emulateMedia({ media: 'print' });

@@ -1,4 +1,4 @@
-// Mail: confirming addresses, resetting passwords, and information that a mail may contain but a response must not.
+// Mail: confirming addresses, resetting passwords, and sending information that a response must not reveal.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -45,7 +45,7 @@ before(async () => {
 });
 after(() => new Promise<void>((resolve) => server.close(resolve)));
 
-/** Waits for this many mails to an address and asserts that there are no more. */
+/** Waits for `count` mails to an address and asserts that there are no more. */
 async function mailsTo(email: string, count: number): Promise<readonly Mail[]> {
   const found = (): Mail[] => mails.filter(({ to }) => to === email);
   await eventually(() => found().length >= count, `${count} mails to ${email}`);
@@ -129,7 +129,7 @@ onBothStores('Console with a mail server', (start) => {
     );
   });
 
-  test('an invitation is used up when the address is confirmed, not before', async () => {
+  test('several people can sign up with one invitation, and only the first to confirm an address joins', async () => {
     const { scrip } = await startWithMail();
     const [owner, ownerEmail] = [new Visitor(scrip), someEmail()];
     await owner.signUp({ email: ownerEmail });
@@ -157,7 +157,7 @@ onBothStores('Console with a mail server', (start) => {
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 
-  test('a mailed link resets a password once and ends all sessions', async () => {
+  test('a mailed link can reset the password only once, and the reset ends all sessions of the user', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -180,7 +180,7 @@ onBothStores('Console with a mail server', (start) => {
     assertGoesTo(await stranger.signIn(email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('after someone signs up with the address of another person, that person can still sign up with the address', async () => {
+  test('a sign-up with the address of another person does not prevent that person from signing up with the address', async () => {
     const { scrip } = await startWithMail();
     const email = someEmail();
     await new Visitor(scrip).signUp({ email, password: OTHER_PASSWORD });
@@ -195,7 +195,7 @@ onBothStores('Console with a mail server', (start) => {
     assert.equal((await new Visitor(scrip).signIn(email, OTHER_PASSWORD)).status, 200);
   });
 
-  test('the token of a confirmation link does not reset a password, and the database stores only its hash', async () => {
+  test('the token of a confirmation link cannot reset a password, and the database stores only the hash of the token', async () => {
     const { scrip, sql } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -229,7 +229,7 @@ onBothStores('Console with a mail server', (start) => {
     assert.equal((await visitor.post(confirmation, { password: PASSWORD })).status, 404);
   });
 
-  test('a password reset invalidates links that were mailed before', async () => {
+  test('a password reset invalidates all password reset links that were mailed before', async () => {
     const { scrip } = await startWithMail();
     const [email, visitor] = [someEmail(), new Visitor(scrip)];
     await visitor.signUp({ email });
@@ -243,7 +243,7 @@ onBothStores('Console with a mail server', (start) => {
     assert.equal((await visitor.get(linkIn(first, 'reset-password'))).status, 404);
   });
 
-  test('requests for password resets are limited, whether or not the address has an account', async () => {
+  test('requests for password resets are rate-limited, whether or not the address has an account', async () => {
     const { scrip } = await startWithMail();
     for (const email of [someEmail(), someEmail()]) {
       const ask = () => new Visitor(scrip).post('/console/forgot-password', { email });
@@ -254,7 +254,7 @@ onBothStores('Console with a mail server', (start) => {
 });
 
 onBothStores('Console with an unreachable mail server', (start) => {
-  test('an unreachable mail server changes no response and is logged without its password', async () => {
+  test('if the mail server is unreachable, responses stay the same and the log does not contain the password of the mail server', async () => {
     const { scrip } = await start({
       publicUrl: PUBLIC_URL,
       mail: { smtpUrl: 'smtp://user:hunter2@127.0.0.1:1', from: 'scrip@example.com' },

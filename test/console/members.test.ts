@@ -1,4 +1,4 @@
-// Members of an account: what owners can do, and that members cannot do it.
+// Members of an account: owners can list, invite, change and remove members, and members cannot.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -23,7 +23,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await bob.get('/console/members')).status, 403);
   });
 
-  test('a GET request for the URL of a form redirects to the page of the form and changes nothing', async () => {
+  test('a GET request to the URL that a form posts to redirects to the page of the form and changes nothing', async () => {
     const { scrip } = await start();
     const ada = await newOwner(scrip);
     for (const form of ['invite', 'withdraw-invitations', 'u1/role'])
@@ -47,7 +47,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await changeRole(bob, await idOf(sql, ada.email), 'admin')).status, 200);
   });
 
-  test('an account keeps at least one owner, even if two owners leave at once', async () => {
+  test('an account keeps at least one owner, even if two owners leave at the same time', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const adaId = await idOf(sql, ada.email);
@@ -60,7 +60,7 @@ onBothStores('Members of an account', (start) => {
     assert.equal((await sql("SELECT * FROM console_members WHERE role = 'owner'")).length, 1);
   });
 
-  test('removing a member deletes the user with the sessions, and the email address can sign up again', async () => {
+  test('removing a member deletes the user and the sessions of the user, and the address can be used to sign up again', async () => {
     const { scrip, sql } = await start();
     const ada = await newOwner(scrip);
     const bob = await newMember(scrip, ada);

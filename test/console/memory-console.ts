@@ -1,5 +1,5 @@
-// The account pages of the console on a server with a ledger in memory. A request header names the viewer's account,
-// so the tests need no sessions and no store.
+// Serves the account pages of the console with a ledger in memory. A request header names the viewer's account, so the
+// tests need neither sessions nor a database.
 
 import formbody from '@fastify/formbody';
 import Fastify, { type FastifyInstance, type FastifyRequest, type LightMyRequestResponse } from 'fastify';
@@ -38,7 +38,7 @@ export class MemoryConsole {
   readonly app: FastifyInstance = Fastify();
   readonly keys: (ListedKey & { readonly secret: string })[] = [];
   readonly ledger = new MemoryStore(Date.UTC(2026, 10, 20, 14, 5, 31, 204));
-  /** Makes the next change of credits or API keys fail with this fault. */
+  /** The next change of credits or API keys fails with this fault. */
   fault: StoreFault | null = null;
 
   static async start(): Promise<MemoryConsole> {
@@ -54,7 +54,6 @@ export class MemoryConsole {
     return console;
   }
 
-  /** Moves the clock forward. */
   advance(milliseconds: number): void {
     this.ledger.now += milliseconds;
   }

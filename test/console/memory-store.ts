@@ -1,5 +1,5 @@
-// An in-memory store for the account pages. The real rules decide commands, and every read is computed from the
-// postings.
+// An in-memory store for the account pages. The rules of the ledger decide commands, as in the real stores, and every
+// read is computed from the postings.
 
 import { applyAll } from '../../src/ledger/apply.ts';
 import { type Batch, batchOf, decideBatch, referenceName } from '../../src/ledger/batch.ts';
@@ -41,7 +41,7 @@ import {
   wholeTransactions,
 } from '../../src/store/transaction-history.ts';
 
-/** More events than any test settles. */
+/** No test settles more due events than this. */
 const EVENTS_MAX = 10_000;
 
 type LedgerReads = Pick<LedgerStore, 'load' | 'history' | 'statesAt' | 'find'>;
@@ -124,12 +124,8 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     );
     const next = start + limit < all.length ? String(start + limit) : null;
     const opened = this.#postingsOf(user).filter(({ cycleId, transactionId }) => cycleId === transactionId);
-    const openings = new Map(
-      opened.flatMap(({ cycleId, amount, terms }) =>
-        terms === null ? [] : [[cycleId, { amount, ...terms }] as const],
-      ),
-    );
-    return { ...(await this.load(user)), transactions: all.slice(start, start + limit), next, openings };
+    const terms = new Map(opened.flatMap(({ cycleId, terms }) => (terms === null ? [] : [[cycleId, terms] as const])));
+    return { ...(await this.load(user)), transactions: all.slice(start, start + limit), next, terms };
   }
 
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
@@ -173,7 +169,6 @@ export class MemoryStore implements ConsoleStore, LedgerReads {
     return this.#postings.filter((entry) => isSameEndUser(entry.user, user)).map(({ posting }) => posting);
   }
 
-  /** Returns the transactions, latest first. */
   #transactionsOf(user: EndUserKey): HistoryTransaction[] {
     const transactions = wholeTransactions(this.#postingsOf(user), ({ transactionId }) => transactionId);
     return [...transactions]

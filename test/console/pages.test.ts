@@ -27,11 +27,11 @@ function idempotencyKeyIn(text: string, form: string): string {
   return key;
 }
 
-test('the form to add credits records the signed-in user and the note, and redirects to the page', async () => {
+test('the form to add credits records the signed-in user and the note, and redirects to the page of the end user', async () => {
   const console = await MemoryConsole.start();
   const sent = await console.post(`${PATH}/add`, {
     amount: '50',
-    validity_days: '7',
+    validity: '7',
     note: ' Ticket\r\n4711 <b>',
     idempotency_key: 'a',
   });
@@ -48,7 +48,7 @@ test('the form to add credits records the signed-in user and the note, and redir
   assert.match(text, /owner1@example\.com[\s\S]*Ticket 4711 &#60;b&#62;/);
 });
 
-test('a console form that is sent twice by a double click takes effect once', async () => {
+test('if a double click sends a console form twice, the form takes effect once', async () => {
   const console = await MemoryConsole.start();
   const form = { amount: '50', idempotency_key: idempotencyKeyIn((await console.get(PATH)).text, 'add') };
   const [first, second] = await Promise.all([console.post(`${PATH}/add`, form), console.post(`${PATH}/add`, form)]);
@@ -65,15 +65,15 @@ test('a form with invalid input changes nothing and is shown again with the inpu
   const console = await MemoryConsole.start();
   const { status, text } = await console.post(`${PATH}/add`, {
     amount: '1,000',
-    validity_days: '0',
+    validity: '0',
     note: 'Why "not"',
     idempotency_key: 'a',
   });
-  // A form with errors has status 200, because browsers log responses with an error status as errors.
+  // The response to a form with errors has status 200, because browsers log error statuses in their console.
   assert.equal(status, 200);
   assert.match(text, /value="1,000"[^>]*aria-invalid="true"/);
   assert.match(text, /id="add-amount-error">Enter digits only, without separators: 1000\.</);
-  assert.match(text, /id="add-validity_days-error">Must be at least 1 day\.</);
+  assert.match(text, /id="add-validity-error">Must be at least 1 day\.</);
   assert.match(text, /value="Why &#34;not&#34;"/);
   assert.match(text, /<details class="action" name="adjust" open><summary>Add credits</);
   assert.deepEqual(transactionsOf(console), []);
@@ -106,13 +106,13 @@ test('errors about the balance are grammatical for no credits and for one credit
   add(console, Number.MAX_SAFE_INTEGER - 2);
   assert.match(
     (await errorFor('add', 5)) ?? '',
-    /^This end user can have 1 more credit, .* less than the 5 requested\. Nothing was changed\.$/,
+    /^Only 1 more credit fits within .*: less than the 5 requested\. Nothing was changed\.$/,
   );
   add(console, 1);
   assert.equal(await errorFor('add', 5), 'This end user has reached the maximum balance. Nothing was changed.');
 });
 
-test('the forms on the page of an end user start one cycle and stop it', async () => {
+test('the forms on the page of an end user start and stop a cycle, and start no second cycle while one is active', async () => {
   const console = await MemoryConsole.start();
   assert.doesNotMatch((await console.get(PATH)).text, /Stop the cycle/);
   assert.equal((await console.post(`${PATH}/start-cycle`, { amount: '1000', idempotency_key: 'a' })).status, 303);
@@ -121,7 +121,7 @@ test('the forms on the page of an end user start one cycle and stop it', async (
   assert.doesNotMatch(started, /<summary>Start a cycle</);
   assert.match(
     (await console.post(`${PATH}/start-cycle`, { amount: '5', idempotency_key: 'b' })).text,
-    /A cycle is already active\. Stop it before you start another\./,
+    /id="start-cycle-on_active-error">A cycle is already active\. Choose when the new plan starts\./,
   );
   assert.equal((await console.post(`${PATH}/stop-cycle`, { note: 'Canceled', idempotency_key: 'c' })).status, 303);
   const stopped = (await console.get(PATH)).text;
@@ -129,7 +129,7 @@ test('the forms on the page of an end user start one cycle and stop it', async (
   assert.match(stopped, /Cycle stopped[\s\S]*“Canceled”/);
 });
 
-test('after an unknown outcome, the form is shown again with its input and the same idempotency key', async () => {
+test('if the outcome of a form is unknown, the form is shown again with its input and the same idempotency key', async () => {
   const console = await MemoryConsole.start();
   console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
   const { text } = await console.post(`${PATH}/add`, { amount: '77', idempotency_key: 'a' });
@@ -139,7 +139,7 @@ test('after an unknown outcome, the form is shown again with its input and the s
   assert.doesNotMatch(text, /secret reason/);
 });
 
-test('the page of an end user lists all transactions in pages, each with the cycles from which it spent credits', async () => {
+test('the page of an end user lists transactions in pages, and shows from which cycles each transaction spent credits', async () => {
   const console = await MemoryConsole.start();
   add(console, 30);
   console.advance(DAY_MS);
@@ -182,7 +182,7 @@ test('the page of an end user shows each cycle with a name that describes how it
   }
 });
 
-test('the remaining days of a cycle are rounded up', async () => {
+test('the remaining time of a cycle is rounded up to days, or to hours on the last day', async () => {
   const console = await MemoryConsole.start();
   add(console, 5, { days: 31 });
   const timeLeft = async () =>
@@ -198,7 +198,7 @@ test('the remaining days of a cycle are rounded up', async () => {
   assert.equal(await timeLeft(), '24 hours');
 });
 
-test('the transactions of an end user can be filtered by kind and by day, on the page and as CSV', async () => {
+test('the transactions of an end user can be filtered by kind and by day, on the page and in the CSV file', async () => {
   const console = await MemoryConsole.start();
   for (let day = 0; day < 10; day++) {
     add(console, 10 + day);
@@ -243,7 +243,7 @@ test('the page of an end user lists renewals that are due but not stored yet', a
   assert.equal((await console.get(PATH)).status, 200);
 });
 
-test('the overview can be limited to a period and to one API key or member', async () => {
+test('the overview can be filtered by period, and by an API key or a member', async () => {
   const console = await MemoryConsole.start();
   await console.post('/console/api-keys', { name: 'Backend', scope: 'write' });
   add(console, 100, { days: 400 });
@@ -281,7 +281,7 @@ test('the console never shows text from the notice parameter of a URL', async ()
   }
 });
 
-test('another account sees no data and cannot revoke keys', async () => {
+test('users of another account see no data of the account and cannot revoke its keys', async () => {
   const console = await MemoryConsole.start();
   add(console, 4_242);
   await console.post('/console/api-keys', { name: 'Victim', scope: 'write' });

@@ -1,5 +1,5 @@
-// Sample data for the pages of an end user: commands decided by the real rules at fixed times, so that pages look the
-// same in every run.
+// Sample data for the pages of an end user: the rules of the ledger decide commands at fixed times, so the pages look
+// the same in every run.
 
 import assert from 'node:assert/strict';
 import type { EndUserView } from '../../src/console/pages/end-user/end-user.ts';
@@ -17,7 +17,7 @@ import { MemoryStore } from './memory-store.ts';
 
 export const NOW = Date.UTC(2026, 10, 20, 14, 5, 31, 204);
 export const END_USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
-const USER = { account: 1, endUser: END_USER };
+export const USER = { account: 1, endUser: END_USER };
 
 const KEY: ActorView = { kind: 'api-key', name: 'Production backend', hint: 'scrip_write_Ab3dE6…' };
 export const MEMBER: ActorView = { kind: 'member', email: 'ada@lumen.example' };
@@ -33,8 +33,8 @@ type Asked = WriteCommand extends infer Each
     : never
   : never;
 
-/** A ledger in memory that runs commands of one end user at past instants. */
-class SampleLedger extends MemoryStore {
+/** A ledger in memory that runs the commands of one end user at times in the past. */
+export class SampleLedger extends MemoryStore {
   /** @returns the id of the transaction */
   run(daysAgo: number, asked: Asked): string {
     this.now = NOW - Math.round(daysAgo * DAY_MS);
@@ -44,8 +44,8 @@ class SampleLedger extends MemoryStore {
   }
 }
 
-const byKey = { actor: 'key:3' };
-const byMember = { actor: 'user:u1' };
+export const byKey = { actor: 'key:3' };
+export const byMember = { actor: 'user:u1' };
 
 const ledger = new SampleLedger(NOW);
 ledger.run(39, { ...byKey, kind: 'start-cycle', amount: 1_000, validityDays: 31, onActive: 'refuse' });
@@ -80,11 +80,11 @@ rich.run(0.008, { ...byKey, kind: 'hold', amount: many - 9_000, expiresInSeconds
 
 const IDEMPOTENCY_KEYS = { add: 'key-1', subtract: 'key-2', 'start-cycle': 'key-3', 'stop-cycle': 'key-4' };
 
-async function viewOf(of: SampleLedger): Promise<EndUserView> {
+export async function viewOf(of: SampleLedger): Promise<EndUserView> {
   of.now = NOW;
   const loaded = await of.load(USER);
   const cycles = cyclesAt(loaded.state, NOW);
-  const { transactions, openings } = await readHistory(of, USER, null, {});
+  const { transactions, terms } = await readHistory(of, USER, null, {});
   return {
     endUser: END_USER,
     now: NOW,
@@ -96,7 +96,7 @@ async function viewOf(of: SampleLedger): Promise<EndUserView> {
     isFirstPage: true,
     history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
     older: 'a cursor/of+the store',
-    openings,
+    terms,
     filter: { kind: '', note: '', from: '', to: '' },
     filterErrors: {},
     forms: { refused: null, idempotencyKeys: IDEMPOTENCY_KEYS },
@@ -112,15 +112,15 @@ export function endUserView(change: Partial<EndUserView> = {}): EndUserView {
 
 export const RICH_END_USER: EndUserView = { ...(await viewOf(rich)), older: null };
 
-/** An end user that never had credits. */
+/** An end user who never had credits. */
 export const NEW_END_USER: EndUserView = { ...(await viewOf(new SampleLedger(NOW))), older: null };
 
 function transactionView(id: string, change: Partial<TransactionView> = {}): TransactionView {
   const transaction = HISTORY.find((entry) => entry.id === id);
   assert(transaction, 'the transaction is on the first page');
-  const { openings, endUser, now } = SAMPLE;
+  const { terms, endUser, now } = SAMPLE;
   const rest = { refunds: [], refundableExpired: 0, holdExpiresAt: null, state: null, idempotencyKey: 'key-6' };
-  return { endUser, now, transaction, openings, ...rest, ...change };
+  return { endUser, now, transaction, terms, ...rest, ...change };
 }
 
 function latest(kind: PostingKind): string {

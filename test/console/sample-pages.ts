@@ -1,4 +1,4 @@
-// Every page of the console with sample data, on a server that sends the same Content-Security-Policy as Scrip.
+// Serves every page of the console with sample data, with the same Content-Security-Policy as Scrip.
 
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -20,11 +20,13 @@ import {
   signUpPage,
 } from '../../src/console/pages/credentials.ts';
 import { endUserPage } from '../../src/console/pages/end-user/end-user.ts';
+import { planChangePage } from '../../src/console/pages/end-user/plan-change.ts';
 import { transactionPage } from '../../src/console/pages/end-user/transaction.ts';
 import { endUsersPage } from '../../src/console/pages/end-users.ts';
 import { membersPage, removeMemberPage } from '../../src/console/pages/members.ts';
 import { overviewPage } from '../../src/console/pages/overview.ts';
 import { endUserView, NEW_END_USER, NOW, RICH_END_USER, TRANSACTIONS } from './sample-end-users.ts';
+import { PLAN_CHANGES, PLANNED_END_USER } from './sample-plans.ts';
 import {
   accountView,
   apiKeysView,
@@ -55,8 +57,15 @@ const NO_ONE = { ...LAST, endUsers: [] };
 const REFUSED = {
   adjustment: 'add',
   state: {
-    values: { amount: '1,000', validity_days: '0', note: 'Ticket 4711 <b>' },
-    errors: { amount: 'Enter digits only, without separators: 1000.', validity_days: 'Must be at least 1 day.' },
+    values: { amount: '1,000', validity: '0', note: 'Ticket 4711 <b>' },
+    errors: { amount: 'Enter digits only, without separators: 1000.', validity: 'Must be at least 1 day.' },
+  },
+} as const;
+const CHANGE_REFUSED = {
+  adjustment: 'start-cycle',
+  state: {
+    values: { amount: '0', validity: '121', unit: 'months', on_active: '', note: '' },
+    errors: { amount: 'Must be at least 1.', validity: 'Must be at most 120 months.', on_active: 'Choose a start.' },
   },
 } as const;
 
@@ -98,6 +107,11 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   ),
   'end-user': endUserPage(endUserView(), { ...CONTEXT, notice: 'Credits added.' }),
   'end-user-refused': endUserPage(endUserView({ forms: { ...endUserView().forms, refused: REFUSED } }), CONTEXT),
+  'end-user-change-refused': endUserPage(
+    endUserView({ forms: { ...endUserView().forms, refused: CHANGE_REFUSED } }),
+    CONTEXT,
+  ),
+  'end-user-plan': endUserPage(PLANNED_END_USER, CONTEXT),
   'end-user-older': endUserPage(endUserView({ isFirstPage: false, balanceOverTime: null, older: null }), CONTEXT),
   'end-user-filtered': endUserPage(
     endUserView({
@@ -108,6 +122,9 @@ export const SAMPLE_PAGES: Readonly<Record<string, string>> = {
   ),
   'end-user-rich': endUserPage(RICH_END_USER, CONTEXT),
   'end-user-new': endUserPage(NEW_END_USER, CONTEXT),
+  ...Object.fromEntries(
+    Object.entries(PLAN_CHANGES).map(([name, view]) => [`plan-change-${name}`, planChangePage(view, VIEWER)]),
+  ),
   ...Object.fromEntries(
     Object.entries(TRANSACTIONS).map(([name, view]) => [`transaction-${name}`, transactionPage(view, VIEWER)]),
   ),

@@ -38,7 +38,7 @@ onBothStores('Secrets', (start) => {
     assert(!log.toLowerCase().includes('canary'));
   });
 
-  test('an invitation link is shown only once', async () => {
+  test('the console shows an invitation link only once', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const secret = (await invite(owner, 'member')).split('/').at(-1) as string;
@@ -47,7 +47,7 @@ onBothStores('Secrets', (start) => {
 });
 
 onBothStores('Failure of the console tables', (start) => {
-  test('while the tables of the console are missing, the console returns 503 and the API works; afterwards both work', async () => {
+  test('while a console table is missing, the console returns 503 and the API works; when the table is back, both work', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     await sql('ALTER TABLE console_sessions RENAME TO console_renamed');

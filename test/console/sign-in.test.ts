@@ -58,7 +58,7 @@ onBothStores('Sign-in', (start) => {
     assert.match([...pages][0] as string, /^200 [\s\S]*Wrong email or password\./);
   });
 
-  test('ten failed sign-ins from one client do not keep the user from signing in from another client', async () => {
+  test('failed sign-ins from one client do not prevent the user from signing in from another client', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const { email } = await newOwner(scrip);
     const guesser = new Visitor(scrip, { 'x-forwarded-for': '192.0.2.66' });
@@ -67,7 +67,7 @@ onBothStores('Sign-in', (start) => {
     assertGoesTo(await new Visitor(scrip, { 'x-forwarded-for': '192.0.2.7' }).signIn(email), '/console/overview');
   });
 
-  test('after ten failed sign-ins with an address, sign-in with that address is refused to the client for 15 minutes, whether or not the address has an account', async () => {
+  test('after ten failed sign-ins with an address, the client cannot sign in with the address for 15 minutes, whether or not the address has an account', async () => {
     const { scrip, clock } = await start();
     const { email } = await newOwner(scrip);
     for (const entered of [email, someEmail()]) {
@@ -96,7 +96,7 @@ onBothStores('Sign-in', (start) => {
     }
   });
 
-  test('failed sign-ins from one client are limited, even if each is with another address', async () => {
+  test('failed sign-ins from one client are limited, even if each uses a different address', async () => {
     const { scrip } = await start({ publicUrl: 'https://scrip.example' });
     const client = new Visitor(scrip, { 'x-forwarded-for': '10.9.9.9, 192.0.2.7' });
     const statuses = new Set<number>();
@@ -110,7 +110,7 @@ onBothStores('Sign-in', (start) => {
     assert.equal((await other.signIn(someEmail())).status, 200, 'another client is not affected');
   });
 
-  test('signing in ends the session that the browser had before', async () => {
+  test('signing in ends the previous session of the browser', async () => {
     const { scrip, sql } = await start();
     const owner = await newOwner(scrip);
     const [before] = await sql('SELECT token_sha256 FROM console_sessions');
@@ -148,7 +148,7 @@ onBothStores('Sessions', (start) => {
     assert(!(await owner.isSignedIn()));
   });
 
-  test('using a session extends its expiry at most every five minutes', async () => {
+  test('the expiry of a session in use is extended at most once every five minutes', async () => {
     const { scrip, clock, sql } = await start();
     const owner = await newOwner(scrip);
     const expiry = async () => String((await sql('SELECT expires_at FROM console_sessions'))[0]?.expires_at);
@@ -195,7 +195,7 @@ onBothStores('Sessions', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(owner.email, OTHER_PASSWORD), '/console/overview');
   });
 
-  test('changing the password is refused after the current password was entered wrong ten times', async () => {
+  test('after ten wrong entries of the current password, changing the password is refused', async () => {
     const { scrip } = await start();
     const owner = await newOwner(scrip);
     const guess = () => owner.post('/console/account/password', { current: OTHER_PASSWORD, password: OTHER_PASSWORD });

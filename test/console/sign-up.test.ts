@@ -1,4 +1,4 @@
-// Signing up and joining an account: what they create, what they refuse, and what they do not reveal.
+// Signing up and joining an account: which users and accounts are created, and which requests are refused.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -15,11 +15,11 @@ import {
 } from './visitor.ts';
 
 const OVERVIEW = '/console/overview';
-/** A header that proxies add. With it, a request does not count as coming from the machine of the server. */
+/** A header that proxies add. A request with this header does not count as a request from the machine of the server. */
 const BY_PROXY = { 'x-forwarded-for': '192.0.2.7' };
 
 onBothStores('Sign-up', (start) => {
-  test('the first person who signs up on the machine of the server gets the existing account and its API keys', async () => {
+  test('the first person to sign up on the machine of the server becomes the owner of the existing account and its API keys', async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     await scrip.createKey('Second', 'write');
     const visitor = new Visitor(scrip);
@@ -43,7 +43,7 @@ onBothStores('Sign-up', (start) => {
     assertGoesTo(await new Visitor(scrip).signIn(email), OVERVIEW);
   });
 
-  test('with SIGN_UP=first, signing up through a proxy, or while PUBLIC_URL names another address, is refused', async () => {
+  test('with SIGN_UP=first, sign-up is refused through a proxy, and while PUBLIC_URL names another address', async () => {
     for (const [settings, headers] of [
       [{ signUp: 'first' }, BY_PROXY],
       [{ signUp: 'first' }, { forwarded: 'for=192.0.2.7' }],
@@ -61,7 +61,7 @@ onBothStores('Sign-up', (start) => {
     }
   });
 
-  test('with SIGN_UP=open, the first sign-up on the machine of the server gets the existing account, and all others get new ones', async () => {
+  test('with SIGN_UP=open, the first user to sign up on the machine of the server gets the existing account, and all others get new accounts', async () => {
     const { scrip, sql } = await start();
     const [remote, local, later] = [new Visitor(scrip, BY_PROXY), new Visitor(scrip), new Visitor(scrip)];
     for (const [visitor, name] of [
@@ -95,7 +95,7 @@ onBothStores('Sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 1);
   });
 
-  test('signing up with an account name that already exists appends random digits to the name', async () => {
+  test('if a new user chooses an account name that already exists, random digits are appended to the name', async () => {
     const { scrip, sql } = await start();
     await newOwner(scrip, 'Acme');
     await Promise.all([newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme'), newOwner(scrip, 'Acme')]);
@@ -122,7 +122,7 @@ onBothStores('Sign-up', (start) => {
     assertGoesTo(await stranger.signIn(owner.email), OVERVIEW);
   });
 
-  test('signing up several times at once with one address creates one user', async () => {
+  test('concurrent sign-ups with the same address create one user', async () => {
     const { scrip, sql } = await start();
     const email = someEmail();
     const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email })));
@@ -160,7 +160,7 @@ onBothStores('Sign-up', (start) => {
     assert.equal((await sql('SELECT * FROM console_users')).length, 0);
   });
 
-  test('SIGN_UP=first lets one user sign up, even if several try at once', async () => {
+  test('with SIGN_UP=first, only one user can sign up, even if several try at the same time', async () => {
     const { scrip, sql } = await start({ signUp: 'first' });
     const replies = await Promise.all([1, 2, 3].map(() => new Visitor(scrip).signUp({ email: someEmail() })));
     assert.deepEqual(replies.map(({ status }) => status).sort(), [303, 403, 403]);
@@ -169,7 +169,7 @@ onBothStores('Sign-up', (start) => {
     assert(!(await new Visitor(scrip).get('/console/sign-in')).text.includes('/console/sign-up'));
   });
 
-  test('SIGN_UP=closed refuses every sign-up', async () => {
+  test('with SIGN_UP=closed, every sign-up is refused', async () => {
     const { scrip, sql } = await start({ signUp: 'closed' });
     const visitor = new Visitor(scrip);
     assert.match((await visitor.get('/console/sign-up')).text, /Sign-up is closed/);
@@ -200,7 +200,7 @@ onBothStores('Joining an account', (start) => {
     assert(!stored.includes(link.split('/').at(-1) as string), 'the database stores only the hash of the token');
   });
 
-  test('an invitation link that several requests use at the same time lets one person join', async () => {
+  test('an invitation link lets one person join, even if several requests use the link at the same time', async () => {
     const { scrip, sql } = await start();
     const link = await invite(await newOwner(scrip), 'owner');
     const replies = await Promise.all(
@@ -242,7 +242,7 @@ onBothStores('Joining an account', (start) => {
     assert.equal((await new Visitor(scrip).get(link)).status, 404);
   });
 
-  test('withdrawing one invitation leaves the others valid, and another account cannot withdraw it', async () => {
+  test('withdrawing an invitation leaves the others valid, and an owner of another account cannot withdraw the invitation', async () => {
     const { scrip } = await start();
     const [owner, other] = [await newOwner(scrip, 'One'), await newOwner(scrip, 'Other')];
     const links = [await invite(owner, 'member'), await invite(owner, 'owner')] as const;

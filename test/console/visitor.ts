@@ -1,4 +1,4 @@
-// A client that behaves like a browser: it stores cookies and sends forms. Also starts the console on both stores.
+// A client that stores cookies and sends forms like a browser, and a function that defines tests on both stores.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -90,7 +90,7 @@ export async function invite(owner: Visitor, role: string): Promise<string> {
   return new URL(link).pathname;
 }
 
-/** Adds a new member to the owner's account, signed in. */
+/** Creates a new member of the owner's account, and signs the member in. */
 export async function newMember(
   scrip: Scrip,
   owner: Visitor,
@@ -114,13 +114,13 @@ export function decode(text: string): string {
 export interface Started {
   readonly scrip: Scrip;
   readonly clock: MovableClock;
-  /** Runs SQL on the database, with the table names of a ledger file. */
+  /** Runs SQL with unqualified table names, which work on both stores. */
   sql(text: string): Promise<readonly Record<string, unknown>[]>;
 }
 
 export type Start = (settings?: Partial<ConsoleSettings>) => Promise<Started>;
 
-/** One server for all tests of a file. It does not need fsync, because no test crashes it. */
+/** One server for all tests of a file. The server does not need fsync, because no test crashes it. */
 let server: Promise<PostgresServer> | null = null;
 function postgres(): Promise<PostgresServer> {
   server ??= PostgresServer.start({ fsync: 'off' });

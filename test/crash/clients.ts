@@ -7,7 +7,7 @@ import { below, type Random } from './randomness.ts';
 import { type Answered, answered, KnownTransactions, requestText, type Sent, someKind } from './requests.ts';
 
 const REQUESTS_AT_ONCE_MAX = 16;
-/** The pause after a fault, so that a failing store does not get a thousand requests a second. */
+/** The pause after a failed request, so that a failing store does not get a thousand requests per second. */
 const PAUSE_MS = 5;
 
 /** All requests to one ledger, in the order in which they were sent. */
@@ -21,7 +21,7 @@ export class Requests {
     this.#random = random;
   }
 
-  /** Creates end users. All further writes are for these end users. */
+  /** Creates IDs of end users. All further writes are for these end users. */
   newEndUsers(count: number): readonly string[] {
     this.#endUsers = Array.from({ length: count }, () => crypto.randomUUID());
     return this.#endUsers;
@@ -43,7 +43,7 @@ export interface Address {
   readonly secret: string;
 }
 
-/** Runs a client that sends a few requests at once and waits for their responses, until its socket closes. */
+/** Repeatedly sends a few requests at once and waits for the responses, until the socket closes. */
 export async function runClient(address: Address, requests: Requests, random: Random, isStopped = () => false) {
   const connection = new Connection(address);
   while (!isStopped() && !connection.isClosed) {
@@ -55,9 +55,7 @@ export async function runClient(address: Address, requests: Requests, random: Ra
   connection.close();
 }
 
-/**
- * Repeats requests one at a time, as a client that got no response does. Returns the new responses in the same order.
- */
+/** Repeats requests one at a time, as after a lost response. @returns the new responses in the order of the requests */
 export async function sendAgain(address: Address, sent: readonly Sent[]): Promise<(Answered | null)[]> {
   const again = sent.map((one) => ({ ...one, answer: null }));
   const connection = new Connection(address);

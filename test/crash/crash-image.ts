@@ -1,5 +1,5 @@
-// Compares a ledger after a crash with the journal of the commands before it: no acknowledged write is missing, each
-// batch is stored whole or not at all, no batch is missing before a stored one, and the audit finds nothing.
+// Compares a ledger after a crash with the recorded journal of its commands: every acknowledged write is stored, each
+// batch is stored completely or not at all, no batch before a stored batch is missing, and the audit finds no problem.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { auditProblems } from '../load/server-process.ts';
 import { EndUser } from '../store/temporary-ledger.ts';
 import { commandOf, END_USERS, isAddition, type JournalLine, kindOf } from './recorded-commands.ts';
 
-/** How many of the last commands are repeated. */
+/** How many of the last commands the test repeats. */
 const SENT_AGAIN = 24;
 
 /** The content of the recorded journal up to the crash. */
@@ -22,7 +22,7 @@ export class Known {
   isOpen = false;
   readonly batches: (readonly number[])[] = [];
   readonly answers = new Map<number, string>();
-  /** The transaction that each acknowledged command made; null if it made none. */
+  /** The ID of the transaction that each acknowledged command created; null if the command created no transaction. */
   readonly made = new Map<number, TransactionId | null>();
   readonly #named = new Map<number, TransactionId>();
 
@@ -41,7 +41,7 @@ export class Known {
     return commandOf(serial, this.#named.get(serial));
   }
 
-  /** How often the transaction of a command may be stored. If there was no response, 0 and 1 are both right. */
+  /** How often the transaction of a command may be stored. Without a response, 0 and 1 are both correct. */
   timesOf(serial: number): readonly number[] {
     const answer = this.answers.get(serial);
     if (answer === 'acknowledged') return this.made.get(serial) === null ? [0] : [1];
@@ -53,7 +53,7 @@ export class Known {
   }
 }
 
-/** A sentence for each problem. A control counts as caught if writes are lost. */
+/** A sentence for each problem. A control, which has a deliberate bug, counts as caught if `lost` is not empty. */
 export interface Faults {
   readonly lost: string[];
   readonly broken: string[];
@@ -104,8 +104,9 @@ async function effectsOf(ledger: LedgerStore): Promise<Effects> {
       const { transactions, next } = await ledger.history(key, { from, limit: PAGE_ROWS_MAX });
       for (const { id, kind, note } of transactions) {
         const serial = Number(note);
-        // Renewals and lapses have no note. The stop that is part of a replacement has the note of the replacement.
-        if (note === null || kindOf(serial) !== kind) continue;
+        // Renewals and lapses have no note. If a start replaces a cycle, the stop has the same note as the start.
+        const requested = kind === 'schedule-plan' ? 'start-cycle' : kind;
+        if (note === null || kindOf(serial) !== requested) continue;
         times.set(serial, (times.get(serial) ?? 0) + 1);
         ids.set(serial, id);
       }
@@ -146,7 +147,7 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
     const there = additions.filter((serial) => times.has(serial)).length;
     if (there !== 0 && there !== additions.length)
       faults.push(`${there} of the ${additions.length} additions of batch ${index} are stored`);
-    // A batch that failed may be missing although later batches are stored; a batch without a response may not.
+    // A failed batch may be missing even if later batches are stored. A batch without a response may not.
     const hasFailed = additions.some((serial) => /Unknown|Unavailable/.test(answers.get(serial) ?? ''));
     if (there === 0 && !hasFailed) missing ??= index;
     if (there > 0 && missing !== null) faults.push(`batch ${index} is stored, and the earlier batch ${missing} is not`);
@@ -155,8 +156,8 @@ function batchFaults({ batches, answers }: Known, times: ReadonlyMap<number, num
 }
 
 /**
- * Repeats the last commands, as their clients would. A command with a key then has an effect only if it had none
- * before.
+ * Repeats the last commands that have idempotency keys. A repeated command has an effect only if the effect of the
+ * first attempt is not stored.
  */
 async function sendAgain(
   ledger: LedgerStore,

@@ -1,5 +1,5 @@
-// The simulated disk of the power-loss test. If it preserved more data than a real disk, the power-loss test could not
-// find lost writes.
+// Tests the simulated disk of the power-loss test. If the simulated disk kept more data than a real disk, the
+// power-loss test could miss lost writes.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -30,7 +30,7 @@ function outcomes(disk: Disk, survives: readonly Survives[] = SURVIVES): Set<str
   return new Set(found);
 }
 
-test('after a power loss, the simulated disk has everything that was synced, and may have lost the rest', () => {
+test('after a power loss, the simulated disk contains all data that was synced, and may have lost all other data', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'old');
   file.synced(file.written());
@@ -65,7 +65,7 @@ test('on the simulated disk, bytes whose fsync failed are durable only after the
   assert.deepEqual(outcomes(disk), new Set(['onetwo']));
 });
 
-test('on the simulated disk, an fsync makes durable what was written before it began', () => {
+test('on the simulated disk, an fsync makes all bytes durable that were written before the fsync began', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'one');
   const written = file.written();
@@ -74,7 +74,7 @@ test('on the simulated disk, an fsync makes durable what was written before it b
   assert(outcomes(disk, ['nothing']).has('one'));
 });
 
-test('on the simulated disk, a part of an unsynced write may survive, cut at any sector or byte', () => {
+test('on the simulated disk, some sectors or the first bytes of an unsynced write may survive', () => {
   const { disk, file } = diskWithFile();
   write(disk, file, 0, 'a'.repeat(512) + 'b'.repeat(512));
   assert(outcomes(disk, ['sectors']).has(`${'\0'.repeat(512)}${'b'.repeat(512)}`), 'only the second sector survives');

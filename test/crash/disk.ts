@@ -1,8 +1,8 @@
-// A simulated folder on a disk that may lose power at any moment: which changes are on stable storage, and which are in
-// flight and may be lost. It guarantees what POSIX guarantees and no more:
+// Simulates a folder on a disk that may lose power at any moment. Tracks which changes are on stable storage, and which
+// are in flight and may be lost. The simulated disk guarantees only what POSIX guarantees:
 //
 //   written, truncated ──fsync of the file──▶ stable
-//        └──fsync fails──▶ doomed: possibly stable; only another write, not another fsync, makes it certain
+//        └──fsync fails──▶ doomed: possibly stable; another fsync does not help, only another write and its fsync
 //   named, unnamed ──fsync of the folder──▶ stable
 //
 // As on Linux, a failed fsync undoes nothing and guarantees nothing, but marks the pages as clean.
@@ -10,11 +10,14 @@
 import assert from 'node:assert/strict';
 import { below, type Random } from './randomness.ts';
 
-/** A disk writes a sector completely or not at all. */
+/** A disk usually writes a sector completely or not at all; `tornApplied` simulates a sector that is torn. */
 const SECTOR_BYTES = 512;
 
 export const SURVIVES = ['nothing', 'prefix', 'sectors', 'everything'] as const;
-/** Which changes in flight survive: none, the earliest (the last of them in part), random sectors, or all. */
+/**
+ * Which changes in flight survive: none, the earliest (possibly only a part of the last of these), random sectors, or
+ * all.
+ */
 export type Survives = (typeof SURVIVES)[number];
 
 interface Bytes {
@@ -35,7 +38,7 @@ export class RecordedFile {
   underWay: Change[] = [];
   doomed: Bytes[] = [];
 
-  /** Determines which interrupted changes took effect from the content of the file. */
+  /** Compares interrupted changes with the content of the file, and drops those that did not take effect. */
   settle(content: Buffer): void {
     this.underWay = this.underWay.filter((change) => {
       if (change.isDone) return true;
@@ -45,7 +48,7 @@ export class RecordedFile {
     });
   }
 
-  /** Returns the changes that an fsync starting now covers. */
+  /** Returns the changes that an fsync would cover if it started now. */
   written(): ReadonlySet<Change> {
     return new Set(this.underWay.filter(({ isDone }) => isDone));
   }
@@ -70,7 +73,10 @@ export class RecordedFile {
     this.underWay = this.underWay.filter((change) => !written.has(change));
   }
 
-  /** Bytes that are written again can be synced again. */
+  /**
+   * Removes the doomed bytes that the change overwrites or cuts off, because it no longer matters whether they are
+   * stable.
+   */
   #forgetDoomed(change: Change): void {
     const from = change.kind === 'truncate' ? change.size : change.offset;
     const to = change.kind === 'truncate' ? Number.POSITIVE_INFINITY : change.offset + change.bytes.length;
@@ -87,7 +93,7 @@ export class RecordedFile {
 
 export class Disk {
   #order = 0;
-  /** The names that processes see. */
+  /** The files by name, as running processes see them. */
   readonly names = new Map<string, RecordedFile>();
   #stableNames = new Map<string, RecordedFile>();
   #namings: Naming[] = [];
@@ -104,7 +110,7 @@ export class Disk {
     return change;
   }
 
-  /** @param file null removes the name */
+  /** @param file the file that gets the name; null removes the name */
   name(name: string, file: RecordedFile | null): void {
     if (file === null) this.names.delete(name);
     else this.names.set(name, file);
@@ -116,7 +122,7 @@ export class Disk {
     this.#namings = [];
   }
 
-  /** Returns the files that may be found after a power loss. */
+  /** Returns files that the disk might contain after a power loss. */
   afterPowerLoss(survives: Survives, random: Random): Map<string, Buffer> {
     const until = survives === 'prefix' ? below(this.#order + 1 - this.#firstUnderWay(), random) : 0;
     const last = this.#firstUnderWay() + until;
@@ -138,7 +144,7 @@ export class Disk {
   }
 }
 
-/** @param last with `prefix`, the order of the first change that is lost completely */
+/** @param last if the earliest changes survive, the order of the first change that is lost completely */
 function contentOf(
   { stable, underWay, doomed }: RecordedFile,
   survives: Survives,
@@ -180,7 +186,10 @@ function tornApplied(content: Buffer, change: Change, random: Random): Buffer {
   return withBytes(content, { offset: change.offset, bytes: torn });
 }
 
-/** Applies random sectors of a write. The file may grow to its new size anyway, with zeros or random bytes. */
+/**
+ * Applies random sectors of a write. Even if its new sectors are lost, the file may grow to its new size, filled with
+ * zeros or random bytes.
+ */
 function sectorsApplied(content: Buffer, { offset, bytes }: Bytes, share: number, random: Random): Buffer {
   let result = content;
   const end = offset + bytes.length;

@@ -1,24 +1,29 @@
-// Reads over HTTP which writes of the clients are stored. The notes identify the transactions. Also checks that holds
-// and refunds are consistent with each other.
+// Reads a ledger over HTTP to find out which writes of the clients are stored. The note of a transaction is the number
+// of its write. Also checks that holds, refunds and the transactions to which they refer are consistent.
 
 import type { Kind, Sent } from './requests.ts';
 
 /** The effects of all writes. */
 export interface Effects {
-  /** How often the transaction of each write is stored. `nameOf` returns the keys. */
+  /** How often the transaction of each write is stored. The keys are those that `nameOf` returns. */
   readonly times: ReadonlyMap<string, number>;
-  /** The ids of these transactions. */
+  /** The IDs of all transactions, including those without a note. */
   readonly ids: ReadonlySet<string>;
-  /** The milliseconds from the creation of a hold to its lapse, by the number of the write. */
+  /**
+   * The milliseconds from the creation of each lapsed hold to its lapse, by the number of the write that made the hold.
+   */
   readonly lapses: ReadonlyMap<number, number>;
-  /** Why an end user could not be read, by end user. A server does not return an end user with corrupt rows. */
+  /** Why reads of an end user failed, by end user. A server refuses to read an end user with corrupt rows. */
   readonly unread: ReadonlyMap<string, string>;
   /** A sentence for each contradiction between holds, refunds and the transactions to which they refer. */
   readonly wrong: readonly string[];
 }
 
+/**
+ * A write of the kind `start-cycle` that takes effect at the end of the current period is stored as `schedule-plan`.
+ */
 export function nameOf({ kind, number }: { readonly kind: Kind | string; readonly number: number | string }): string {
-  return `${kind} ${number}`;
+  return `${kind === 'schedule-plan' ? 'start-cycle' : kind} ${number}`;
 }
 
 interface Entry {
@@ -32,12 +37,12 @@ interface Entry {
   readonly cycles: readonly { readonly amount: number }[];
 }
 
-/** Kinds that the list of transactions includes only on request. */
-const OTHER_KINDS = ['hold', 'release', 'lapse', 'stop-cycle', 'refund'] as const;
+/** Kinds that are read with a request each. Of these, the list of transactions contains only refunds by default. */
+const OTHER_KINDS = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle', 'refund'] as const;
 
 const END_USERS_AT_ONCE = 32;
 
-/** @param headers with the API key */
+/** @param headers the headers of each request, with the API key */
 export async function effectsOf(
   url: string,
   headers: Readonly<Record<string, string>>,
@@ -80,7 +85,9 @@ export async function effectsOf(
 
 class Unread extends Error {}
 
-/** Renewals and lapses have no note. */
+/**
+ * Adds a transaction to the effects. Renewals, plan changes and lapses have no note, so no write is counted for them.
+ */
 function add(
   { times, ids, lapses }: { times: Map<string, number>; ids: Set<string>; lapses: Map<number, number> },
   { transaction_id: id, kind, note, reference, created_at }: Entry,
@@ -96,7 +103,7 @@ function add(
   if (hold !== undefined) lapses.set(Number(hold.note), Date.parse(created_at) - Date.parse(hold.created_at));
 }
 
-/** @param open the ids of the holds that were open before `all` was read */
+/** @param open the IDs of the holds that were open, read before `all` */
 function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Generator<string> {
   const ends = new Map<string, string[]>();
   for (const { kind, reference = '' } of all)
@@ -106,22 +113,25 @@ function* contradictions(all: readonly Entry[], open: ReadonlySet<string>): Gene
     if (kind !== 'hold') continue;
     const [end, second] = ends.get(id) ?? [];
     ends.delete(id);
-    if (second !== undefined) yield `hold ${id} ended with a ${end}, and with a ${second}`;
-    if (end === undefined && !open.has(id)) yield `hold ${id} is not open, and did not end`;
+    if (second !== undefined) yield `hold ${id} ended twice: with a ${end} and with a ${second}`;
+    if (end === undefined && !open.has(id)) yield `hold ${id} is not open, but no transaction ended it`;
     // A lapse is not an error: the hold may have lapsed between the two reads.
-    if (end !== undefined && end !== 'lapse' && open.has(id)) yield `hold ${id} ended with a ${end}, and is open`;
+    if (end !== undefined && end !== 'lapse' && open.has(id)) yield `hold ${id} ended with a ${end}, but is open`;
   }
-  for (const [id, kinds] of ends) yield `hold ${id} ended with a ${kinds[0]}, and is not in the history`;
+  for (const [id, kinds] of ends) yield `hold ${id} ended with a ${kinds[0]}, but is not in the history`;
   for (const { transaction_id: id, amount, refundable } of all) {
     if (refundable === undefined) continue;
     const refunds = all.filter(({ kind, reference }) => kind === 'refund' && reference === id);
     const refunded = refunds.flatMap(({ cycles }) => cycles).reduce((sum, cycle) => sum + cycle.amount, 0);
     if (refundable < 0 || refundable !== -amount - refunded)
-      yield `${refunded} credits of transaction ${id} are refunded, of ${-amount}; it says that ${refundable} are left`;
+      yield `${refunded} of the ${-amount} credits of transaction ${id} are refunded, but ${refundable} are refundable`;
   }
 }
 
-/** Whether a hold lapsed exactly after the time in its request. True if the hold has not lapsed. */
+/**
+ * Whether the hold lapsed exactly when its request said. Also true for a hold that has not lapsed, and for any other
+ * write.
+ */
 export function lapsedInTime({ number, fields }: Sent, { lapses }: Effects): boolean {
   const ms = lapses.get(number);
   return ms === undefined || ms === 1_000 * Number(fields.expires_in_seconds);

@@ -1,6 +1,6 @@
-// After a failed fsync, a kernel may show processes data that never reached the disk, so opening a ledger must not rely
-// on data in the log. `npm run power-loss` found this: it recorded a process, killed it, recorded the next one, and cut
-// the power.
+// After a failed fsync, processes can still read data that never reached the disk. So when Scrip opens a ledger, it
+// must not assume that the data in the log is durable. `npm run power-loss` found this problem: it recorded a process,
+// killed it, recorded the next process, and cut the power.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, existsSync, statSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { balanceOf, EndUser, temporaryFile } from '../store/temporary-ledger.ts'
 
 const ada = new EndUser(1, 0);
 
-test('opening a ledger writes the log of a killed process into the ledger file again and truncates the log', async (t) => {
+test('opening a ledger copies the log of a killed process into the ledger file and truncates the log', async (t) => {
   const file = temporaryFile();
   const writing = otherProcess(t, 'write', file);
   while ((await writing.answer()).times < 20);
@@ -27,7 +27,7 @@ test('opening a ledger writes the log of a killed process into the ledger file a
   assert(balance >= 2 * 20, `the ledger file alone contains all acknowledged writes: ${balance}`);
 });
 
-test('a ledger opens and accepts writes while a reader prevents the truncation of the log of a killed process', async (t) => {
+test('a ledger opens and accepts writes even if a reader prevents Scrip from truncating the log of a killed process', async (t) => {
   const file = temporaryFile();
   const writing = otherProcess(t, 'write', file);
   while ((await writing.answer()).times < 20);

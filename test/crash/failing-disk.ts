@@ -1,7 +1,7 @@
-// `npm run failing-disk -- --times 12 --seed 1`: tests a server under load whose disk is slow or fails. A failing disk
-// returns EIO for fsyncs and writes, or ENOSPC for writes: once, permanently or intermittently. strace injects the
-// errors. A writer that treats a failed COMMIT as a success must be caught. Needs Linux and strace (Debian: `apt-get
-// install strace`).
+// `npm run failing-disk -- --times 12 --seed 1`: tests a server under load while its disk is slow or fails. strace
+// injects the errors: EIO for fsyncs, or EIO or ENOSPC for writes, once, intermittently, or until the disk is repaired.
+// The test must also catch a control, a writer that treats a failed COMMIT as a success. Needs Linux and strace
+// (Debian: `apt-get install strace`).
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,11 +13,14 @@ import { type BreakDisk, FailingServer, type Failure, type Seen, summaryOf } fro
 import { randomFrom } from './randomness.ts';
 
 const LASTS_MS = 250;
-/** Every fourth failure ends with killing the server instead of letting it recover. */
+/** After every fourth failure, once the server writes again, it is killed and restarted. */
 const KILLED_EVERY = 4;
 const SHOWN = 5;
 
-/** The responses that are allowed while a disk fails. `Internal` is not: a failing disk violates no invariant. */
+/**
+ * The responses that are allowed while a disk fails. `Internal` is not allowed, because a failing disk violates no
+ * invariant.
+ */
 const HONEST = new Set([
   '200',
   'InsufficientFunds',
@@ -128,7 +131,7 @@ async function examine(name: string, failures: readonly Failure[]): Promise<void
   for (const sentence of wrong.slice(0, SHOWN)) say(`        ${sentence}`);
 }
 
-/** The control is caught if it loses acknowledged writes, or finds a posting missing and stops writing. */
+/** The control is caught if it loses acknowledged writes, or if it stops writing because it finds a posting missing. */
 async function examineControl(): Promise<void> {
   const failure = failureOf(WRITE_EIO, '1+7', false, 1_000);
   const seen = await withServer('deaf', (server) => server.under(failure, null)).catch((error) => {

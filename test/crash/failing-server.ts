@@ -1,5 +1,5 @@
-// A server under constant load whose disk fails for a while. Checks its responses, that it continues to serve reads,
-// that /readyz reports the failure, that it recovers without help, and that no acknowledged write is lost.
+// Runs a server under constant load while its disk fails for a while. Checks the responses, and that the server
+// continues to serve reads, reports the failure at /readyz, recovers without help, and loses no acknowledged write.
 
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,23 +14,26 @@ const WEAKENED = new URL('./weakened-writer.ts', import.meta.url).href;
 
 const CLIENTS = 6;
 const END_USERS = 12;
-/** The time limit for the disk to fail, and for the server to recover. Each takes far less. */
+/** The time limit for a write to fail after the disk breaks, and for the server to recover. Both take far less. */
 const PATIENCE_MS = 30_000;
 const LOOK_EVERY_MS = 10;
 
-/** Breaks the disk of a process. @returns a function that repairs it */
+/** Breaks the disk of a process. @returns a function that repairs the disk */
 export type BreakDisk = (server: Running) => Promise<() => Promise<void>>;
 
 export interface Failure {
   readonly name: string;
   readonly breakDisk: BreakDisk;
-  /** The disk is repaired after this time. If `mustFail`, it is not repaired before a write has failed. */
+  /**
+   * The disk is repaired after this time. If `mustFail`, the repair also waits until a write has failed and /readyz has
+   * reported the failure.
+   */
   readonly lastsMs: number;
   readonly mustFail: boolean;
 }
 
 export interface Seen {
-  /** The number of responses by kind: `200`, the name of a problem, or `none`. */
+  /** The number of requests by result: the status or error of the response, or `none` if there was no response. */
   readonly answers: Map<string, number>;
   readonly notReady: number;
   readonly reads: number;
@@ -72,9 +75,9 @@ export class FailingServer {
   }
 
   /**
-   * Writes before, during and after a failure, then compares all responses with the ledger.
+   * Lets clients write before, during and after a failure, then compares all responses with the ledger.
    *
-   * @param restart the signal that stops the server for a restart before the comparison; null for no restart
+   * @param restart the signal that stops the server before it is restarted and compared; null for no restart
    */
   async under(failure: Failure, restart: NodeJS.Signals | null): Promise<Seen> {
     const server = this.#server;
@@ -107,7 +110,7 @@ export class FailingServer {
     return { answers: answersOf(sent()), ...during, lost: findings.lost, wrong, backMs };
   }
 
-  /** Returns an end user with credits, to which the clients write nothing. */
+  /** Creates an end user with credits. The clients send no writes for this end user. */
   async #idleEndUser(): Promise<string> {
     const endUser = randomUUID();
     const headers = { authorization: `Bearer ${this.#secret}`, 'content-type': 'application/json' };
@@ -118,8 +121,9 @@ export class FailingServer {
   }
 
   /**
-   * Reads and checks readiness for as long as the failure lasts. While the outcome of a write is unknown, a read of its
-   * end user is refused if a renewal or a lapse is due. Reads of the idle end user always succeed.
+   * Reads balances and /readyz for as long as the failure lasts. A read of the busy end user may get a 503: while the
+   * outcome of a write is unknown, Scrip refuses reads of that end user if a renewal or a lapse is due. Reads of the
+   * idle end user must succeed.
    */
   async #watch(
     [idle, busy]: readonly [idle: string, busy: string],

@@ -1,27 +1,28 @@
-// Compares the content of a restarted server, read over HTTP, with the responses that clients got before the restart.
+// Compares the content of a server, read over HTTP, with the responses that clients got before.
 
 import { type Address, sendAgain } from './clients.ts';
 import { type Effects, effectsOf, lapsedInTime, nameOf } from './effects.ts';
 import type { Answered, Sent } from './requests.ts';
 
 export interface Findings {
-  /** Acknowledged writes that are missing. */
+  /** The number of acknowledged writes that are missing in the ledger. */
   lost: number;
-  /** The number of requests with an unknown outcome that had an effect. */
+  /** The number of requests with an unknown outcome that turned out to have an effect. */
   unansweredDone: number;
   /** A sentence for each other problem. */
   readonly wrong: string[];
 }
 
 /**
- * How many of the last acknowledged requests with a key are repeated, in addition to requests with an unknown outcome.
+ * How many requests with a response below 500 are repeated: the latest ones that have an idempotency key. Requests with
+ * a key and an unknown outcome are all repeated.
  */
 const ANSWERED_SENT_AGAIN = 10;
 
 /**
- * Compares the responses with the ledger, then repeats requests that have an idempotency key.
+ * Compares the responses with the ledger, then repeats some of the requests that have an idempotency key.
  *
- * @param sent all requests that concern `endUsers`
+ * @param sent all requests about `endUsers`
  */
 export async function findingsOf(
   address: Address,
@@ -46,7 +47,9 @@ export function compared(effects: Effects, sent: readonly Sent[]): Findings {
   return findings;
 }
 
-/** The transactions that a request may make: a cycle that replaces another one also stops it. */
+/**
+ * Returns the names of the transactions that a request may make: a start that replaces a cycle also stops that cycle.
+ */
 function namesOf({ kind, number }: Sent): string[] {
   return kind === 'start-cycle'
     ? [nameOf({ kind, number }), nameOf({ kind: 'stop-cycle', number })]
@@ -54,7 +57,8 @@ function namesOf({ kind, number }: Sent): string[] {
 }
 
 /**
- * How often the transaction of an acknowledged request is stored: 0 if the request made none, such as a second stop.
+ * How often the transaction of an acknowledged request must be stored: once, or never if the request made no
+ * transaction, such as a second stop of the same cycle.
  */
 function timesOf({ transactionId }: Answered): number {
   return transactionId === null ? 0 : 1;
@@ -82,17 +86,19 @@ function compare(one: Sent, effects: Effects, findings: Findings): void {
   if (answer !== null && isAcknowledged(one)) {
     if (found < timesOf(answer)) findings.lost += 1;
     else if (answer.transactionId !== null && !ids.has(answer.transactionId))
-      findings.wrong.push(`${name} was stored with another id than ${answer.transactionId}`);
-    if (timesOf(answer) === 0 && found > 0) findings.wrong.push(`${name} made no transaction, and was stored`);
+      findings.wrong.push(`${name} was stored, but not with the id ${answer.transactionId}`);
+    if (timesOf(answer) === 0 && found > 0)
+      findings.wrong.push(`${name} got a response without a transaction, but was stored`);
   }
   if (isUnknown(one) && found > 0) findings.unansweredDone += 1;
   if (!isAcknowledged(one) && !isUnknown(one) && found > 0)
-    findings.wrong.push(`${name} returned ${answer?.status} and was stored`);
-  if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} lapsed at another instant than it was given`);
+    findings.wrong.push(`${name} returned ${answer?.status}, but was stored`);
+  if (!lapsedInTime(one, effects)) findings.wrong.push(`${name} did not lapse exactly when its request said`);
 }
 
 /**
- * Repeats requests: each response must match the ledger, and a request that had a response must get the same one again.
+ * Repeats requests. Each response must match the ledger, and a request that got a response before must get the same
+ * response again.
  */
 async function repeat(
   address: Address,
@@ -102,7 +108,7 @@ async function repeat(
   { wrong }: Findings,
 ): Promise<void> {
   const keyed = sent.filter(({ key }) => key !== null);
-  // A request that got a fault has no idempotency record, so its repetition would be executed.
+  // A request that got a 5xx has no idempotency record, so a repeated request would be executed.
   const decided = keyed.filter((one) => one.answer !== null && one.answer.status < 500).slice(-ANSWERED_SENT_AGAIN);
   const open = keyed.filter(isUnknown);
   const again = [...decided, ...open];
@@ -114,7 +120,7 @@ async function repeat(
     const name = `${nameOf(one)} with key ${one.key}`;
     if (answer === null || answer.status >= 500) wrong.push(`${name} was repeated and got ${answer?.text}`);
     else if (index < decided.length) {
-      if (!answer.isReplayed) wrong.push(`${name} had a response before, and was executed again`);
+      if (!answer.isReplayed) wrong.push(`${name} had a response before, but was executed again`);
       else if (answer.text !== one.answer?.text)
         wrong.push(`${name} returned ${one.answer?.text}, then ${answer.text}`);
     }

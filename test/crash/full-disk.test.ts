@@ -1,5 +1,5 @@
-// A server under load whose disk is full for a while. Simulated by a limit on the size of files, which any user may set
-// for their own processes, and, if the tests run as root, by a small file system that is really full.
+// Tests a server under load while its disk is full for a while. One test only limits the size of files, because any
+// user may set this limit for their own processes. If the tests run as root, another test fills a small file system.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ const LASTS_MS = 1_500;
 const NO_PRLIMIT = spawnSync('prlimit', ['--version']).status !== 0 && 'prlimit (util-linux) is not installed';
 const NOT_ROOT = (process.platform !== 'linux' || process.getuid?.() !== 0) && 'only root may mount a file system';
 
-/** Limits the size of the files of the server process to a little more than the present size of the log. */
+/** Limits the size of each file of the server process to slightly more than the current size of the log. */
 function filesMayNotGrow(file: string): Failure {
   const limit = (pid: number, bytes: string) => execFileSync('prlimit', ['--pid', String(pid), `--fsize=${bytes}:`]);
   return {
@@ -32,7 +32,7 @@ function filesMayNotGrow(file: string): Failure {
   };
 }
 
-/** Fills the file system with another file, and deletes it again. */
+/** Fills the file system with another file; the repair deletes this file. */
 function diskIsFull(folder: string): Failure {
   return {
     name: 'a full disk',
@@ -59,7 +59,7 @@ async function seenUnder(t: TestContext, file: string, failure: Failure, weaknes
   const server = new FailingServer(file, randomFrom(SEED), weakness);
   t.after(() => server.end('SIGKILL'));
   await server.start();
-  // Restart the server at the end, as an operator would after freeing space.
+  // Restart the server after the failure, as an operator would after freeing space.
   const seen = await server.under(failure, 'SIGTERM');
   t.diagnostic(`SEED=${SEED} ${failure.name}: ${summaryOf(seen)}`);
   return seen;
@@ -74,14 +74,14 @@ function assertKept({ answers, lost, wrong, reads }: Seen): void {
   assert.equal(answers.get('none') ?? 0, 0, 'every request has a response');
 }
 
-test('a server whose files reach a size limit loses nothing, serves reads, and resumes writing once the limit is removed', {
+test('a server whose files reach a size limit loses no acknowledged write, serves reads, and resumes writing once the limit is removed', {
   skip: NO_PRLIMIT,
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   assertKept(await seenUnder(t, file, filesMayNotGrow(file), null));
 });
 
-test('a server on a full disk loses nothing, serves reads, and resumes writing once there is space', {
+test('a server on a full disk loses no acknowledged write, serves reads, and resumes writing once there is free space', {
   skip: NOT_ROOT,
 }, async (t) => {
   const folder = smallDisk(t);
@@ -93,7 +93,7 @@ test('control: the full-disk test catches a writer that treats a failed COMMIT a
 }, async (t) => {
   const file = join(temporaryFolder(), 'scrip.db');
   const failure = { ...filesMayNotGrow(file), mustFail: false };
-  // The writer may also find a posting missing and stop writing for good.
+  // The control is also caught if it finds a posting missing and stops writing for good.
   const isCaught = await seenUnder(t, file, failure, 'deaf').then(
     ({ lost }) => lost > 0,
     (error) => /^writes work again/.test(error.message),

@@ -1,5 +1,5 @@
-// Kills a server under load 20 times; `npm run kill` does it 200 times. The controls are broken writers, which the test
-// must catch.
+// Kills a server under load 20 times; `npm run kill` kills it 200 times. The controls are writers that are broken on
+// purpose, which the test must catch.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,11 +7,11 @@ import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
 const KILLS = 20;
-/** The maximum number of kills of a control, which ends as soon as the test has caught it. */
+/** The maximum number of kills of a control. The test of a control ends as soon as it has caught the control. */
 const CONTROL_KILLS_MAX = 40;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
-test('a server that is killed loses no acknowledged write and keeps each batch whole or not at all, and repeated idempotency keys show the outcomes', async (t) => {
+test('a killed server loses no acknowledged write and stores each batch completely or not at all, and repeated requests with an idempotency key return the stored outcomes', async (t) => {
   const found = await killRepeatedly(KILLS, randomFrom(SEED), null);
   t.diagnostic(`SEED=${SEED}: ${summaryOf(found)}`);
   assert.deepEqual(found.wrong, []);

@@ -1,11 +1,11 @@
 // `npm run kill -- --kills 200 --seed 1`: kills a server at random moments under load and checks that it loses no
-// acknowledged write. Writers that are broken on purpose must be caught.
+// acknowledged write. The test must also catch writers that are broken on purpose.
 
 import { parseArgs } from 'node:util';
 import { type Kills, killRepeatedly, summaryOf } from './killing.ts';
 import { randomFrom } from './randomness.ts';
 
-/** The maximum number of kills of a control, which ends as soon as it is caught. */
+/** The maximum number of kills of a control. The test of a control ends as soon as it has caught the control. */
 const CONTROL_KILLS_MAX = 40;
 const SHOWN = 10;
 /** A run takes minutes, so it prints an interim result after this many kills. */
@@ -19,7 +19,7 @@ const { kills, seed } = parseArgs({
 }).values;
 
 say(
-  `seed ${seed} (decides what the clients send and when the server is killed; how much it has done by then depends on the machine)`,
+  `seed ${seed} (decides what the clients send and when the server is killed; how much the server has done by then depends on the machine)`,
 );
 let hasFailed = false;
 await examine(

@@ -14,16 +14,16 @@ import type { Sent } from './requests.ts';
 
 const WEAKENED = join(import.meta.dirname, 'weakened-writer.ts');
 
-/** The status of writes after the server has found an invariant violation and stopped writing. */
+/** The status that writes get after the server has found an invariant violation and stopped writing. */
 const STOPPED_STATUS = 500;
 
 const CLIENTS = 8;
 const END_USERS = 16;
 const LOAD_MS_MAX = 150;
-/** The share of kills after which the restarting server is killed too, at a random moment. */
+/** The share of kills after which the first restart of the server is also killed, at a random moment. */
 const STARTS_KILLED = 0.1;
 const START_MS = 600;
-/** A new ledger is used after this many kills, because an audit reads the whole ledger. */
+/** After this many kills, the test begins a new ledger, because each audit reads the whole ledger. */
 const KILLS_A_LEDGER = 20;
 
 export interface Kills {
@@ -39,13 +39,13 @@ export interface Kills {
   halfBatches: number;
   batches: number;
   readonly wrong: string[];
-  /** For each restart after a kill, the time from the start of the process to its first response. */
+  /** For each completed restart after a kill, the milliseconds from the start of the process to its first response. */
   readonly startsMs: number[];
 }
 
 /**
  * @param weakness how the writer is broken, see weakened-writer.ts; null for the real writer
- * @param isEnough called after each kill; ends the run early if it returns true
+ * @param isEnough called before each kill; the run ends early if it returns true
  */
 export async function killRepeatedly(
   kills: number,
@@ -179,7 +179,7 @@ class KilledLedger {
     const { all } = this.#requests;
     const endUsers = new Set(all.map(({ endUser }) => endUser));
     const { lost, wrong } = compared(await readEffects(address, [...endUsers]), all);
-    // Writes that were missing right after their kill are already counted.
+    // Writes that were already missing right after a kill were counted at that time.
     this.#total.lost += Math.max(0, lost - this.#lost);
     this.#total.wrong.push(...wrong);
   }
@@ -204,7 +204,7 @@ export function summaryOf(kills: Kills): string {
   const share = Math.round((100 * kills.betweenCommitAndAnswer) / kills.kills);
   return (
     `${kills.kills} kills, and ${kills.startsKilled} during startup: ${kills.acknowledged} acknowledged, ${kills.lost} lost; ` +
-    `${kills.batches} batches, ${kills.halfBatches} half; ${kills.wrong.length} other problems; ` +
+    `${kills.batches} batches, ${kills.halfBatches} stored only in part; ${kills.wrong.length} other problems; ` +
     `${kills.refused} refused, ${kills.unanswered} without a response; ${kills.unansweredDone} with an unknown outcome were executed; ` +
     `${share} % of the kills came between a commit and its response; running again after ${at(0.5)} ms (median), ${at(1)} ms at most`
   );

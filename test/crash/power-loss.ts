@@ -1,7 +1,7 @@
-// `npm run power-loss -- --images 2000 --seed 1`: records everything that a process writes to a ledger and when it
-// waits for stable storage, and simulates power losses at random moments. After each power loss, the real store opens
-// files that the disk may contain. Controls, with a database that syncs less or a disk that ignores fsync, must lose
-// writes. Needs Linux and strace (Debian: `apt-get install strace`).
+// `npm run power-loss -- --images 2000 --seed 1`: records all writes and fsyncs of a process that uses a ledger, and
+// simulates power losses at random moments. After each power loss, the real store opens an image: files that the
+// disk might contain. The controls must lose writes: their database syncs less, they trust a log after a failed fsync,
+// or their disk ignores fsync. Needs Linux and strace (Debian: `apt-get install strace`).
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -21,26 +21,27 @@ const WEAKENED = join(import.meta.dirname, 'weakened-sqlite.ts');
 /** Small enough that the log is checkpointed and restarted many times in one recording. */
 const CHECKPOINT_PAGES = 60;
 const TURNS = 60;
-/** Each session of a recording gets its own range of serial numbers. */
+/** Each process of a recording gets its own range of serial numbers. */
 const SERIALS_A_SESSION = 5_000;
 const RECORDING_MS_MAX = 120_000;
 const FAULTS_SHOWN = 5;
 const LEDGER = 'ledger';
 const JOURNAL = 'journal';
-/** In memory if possible: an image does not need a disk. */
+/** The folder of the current image, in memory if possible, because an image does not need a disk. */
 const IMAGE_FOLDER = mkdtempSync(join(existsSync('/dev/shm') ? '/dev/shm' : tmpdir(), 'scrip-image-'));
 process.once('exit', () => rmSync(IMAGE_FOLDER, { recursive: true, force: true }));
 
 interface Session {
   /**
-   * The error that strace injects, in its syntax: `when=5+` means the fifth call of each thread and all later calls.
+   * The error that strace injects, in the syntax of strace: `when=5+` means the fifth call of each thread and all later
+   * calls.
    */
   readonly failing?: string;
 }
 
 interface Recording {
   readonly name: string;
-  /** The processes that run one after the other; each is killed at its end. */
+  /** The processes, which run one after the other. Each process kills itself at the end. */
   readonly sessions: readonly Session[];
   /** The log is checkpointed after this many pages. */
   readonly checkpointPages?: number;
@@ -48,7 +49,7 @@ interface Recording {
   readonly isFsyncIgnored?: boolean;
   /** Whether opening the ledger skips the checkpoint that truncates the log. */
   readonly isLogBelieved?: boolean;
-  /** Whether the recording must lose writes. */
+  /** Whether the power losses must lose acknowledged writes. */
   readonly isControl: boolean;
 }
 
@@ -105,10 +106,12 @@ const RECORDINGS: readonly Recording[] = [
   { name: 'control: a disk that ignores fsync', sessions: [plain], isFsyncIgnored: true, isControl: true },
 ];
 const EXAMINED = RECORDINGS.filter(({ isControl }) => !isControl).length;
-/** After this many images, another recording is made. */
+/** The maximum number of images that are made from one recording. */
 const IMAGES_A_RECORDING = 250;
 const CONTROL_IMAGES = 100;
-/** A control may survive a few recordings, because its fault may happen when no power loss can do harm. */
+/**
+ * A recording of a control may lose nothing, because its fault may happen at a moment when no power loss can do harm.
+ */
 const CONTROL_RECORDINGS_MAX = 10;
 
 if (spawnSync('strace', ['--version']).status !== 0) {
@@ -210,7 +213,7 @@ async function replay(
       for (const line of lines) known.learn(line);
       disk.follow(part);
       if (!isStep(part, folder)) continue;
-      // Cut the power `left` more times at the remaining moments, all of which are equally likely.
+      // `left` power losses remain, and each of the remaining moments is equally likely.
       for (; left > 0 && random() < left / steps; left--) await lose(disk, known, random, tally);
       steps -= 1;
     }

@@ -1,4 +1,4 @@
-// Pseudo-random numbers from a seed: mulberry32.
+// Makes pseudo-random numbers from a seed, with the generator mulberry32.
 
 export type Random = () => number;
 

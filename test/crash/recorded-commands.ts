@@ -1,7 +1,8 @@
-// Commands with their serial number as their note, which identifies their transactions. The same serial number makes
-// the same command in every process, except for the id of a hold or transaction to which it refers.
+// Makes commands from serial numbers. The note of a command is its serial number, which identifies its transaction. A
+// serial number makes the same command in every process, except for the ID of the hold or transaction to which the
+// command refers.
 
-import type { WriteCommand } from '../../src/ledger/command.ts';
+import type { OnActive, WriteCommand } from '../../src/ledger/command.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
 import { EndUser } from '../store/temporary-ledger.ts';
 import { below, randomFrom } from './randomness.ts';
@@ -9,23 +10,23 @@ import { someKind } from './requests.ts';
 
 export const END_USERS = 8;
 
-/** So large that subtractions and holds rarely fail. */
+/** Large enough that subtractions and holds rarely fail. */
 const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
-/** Some holds lapse while the ledger is recorded, others before it is opened again. */
+/** Some of these holds lapse during the recording, others before the ledger is opened again. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
-/** A command refers to the hold or transaction of one of this many commands before it. */
+/** A command refers only to holds and transactions of this many preceding commands. */
 const NAMED_BACK_MAX = 80;
 const UNKNOWN_ID: TransactionId = '019bc0de-0000-4000-8000-000000000000';
 
 export type JournalLine =
   | { readonly open: true }
-  /** `named` maps the serial number of a command to the id of the hold or transaction that the command refers to. */
+  /** `named` maps the serial number of a command to the ID of the hold or transaction that the command refers to. */
   | { readonly batch: readonly number[]; readonly named: Readonly<Record<number, TransactionId>> }
-  /** `id` is the transaction that the command made, if any. */
+  /** `id` is the ID of the transaction that the command made, if any. */
   | { readonly answered: number; readonly answer: string; readonly id?: TransactionId | null };
 
-/** The parts of a command that depend only on its serial number. */
+/** Returns the end user and the kind of a command, and the random numbers for its other fields. */
 function shapeOf(serial: number) {
   const random = randomFrom(serial);
   const user = below(END_USERS, random);
@@ -53,7 +54,7 @@ export function namedBy(serial: number): number | null {
   return candidates[below(Math.max(1, candidates.length), random)] ?? null;
 }
 
-/** @param named the id of the hold or transaction to which the command refers, if the id is known */
+/** @param named the ID of the hold or transaction to which the command refers, if this ID is known */
 export function commandOf(serial: number, named: TransactionId = UNKNOWN_ID): WriteCommand {
   const { user, kind, random } = shapeOf(serial);
   const idempotency = random() < 0.5 ? { key: `key ${serial}`, requestId: `request ${serial}` } : null;
@@ -61,12 +62,20 @@ export function commandOf(serial: number, named: TransactionId = UNKNOWN_ID): Wr
   const amount = 1 + below(AMOUNT_MAX, random);
   switch (kind) {
     case 'add':
-      return { kind, ...request, amount: ADDITION, validityDays: 31 };
+      return { kind, ...request, amount: ADDITION, ...someValidity(random) };
     case 'subtract':
       return { kind, ...request, amount };
     case 'start-cycle': {
-      const onActive = random() < 0.6 ? 'replace' : 'refuse';
-      return { kind, ...request, amount: ADDITION, validityDays: 31, onActive };
+      const onActive = (['replace', 'replace', 'at_period_end', 'at_period_end', 'refuse'] as const)[below(5, random)];
+      const rolloverMax = random() < 0.5 ? AMOUNT_MAX : 0;
+      return {
+        kind,
+        ...request,
+        amount: ADDITION,
+        ...someValidity(random),
+        rolloverMax,
+        onActive: onActive as OnActive,
+      };
     }
     case 'stop-cycle':
       return { kind, ...request };
@@ -79,6 +88,10 @@ export function commandOf(serial: number, named: TransactionId = UNKNOWN_ID): Wr
     case 'refund':
       return { kind, ...request, transactionId: named, amount: random() < 0.3 ? null : amount, validityDays: null };
   }
+}
+
+function someValidity(random: () => number) {
+  return random() < 0.5 ? { validityDays: 31, validityMonths: null } : { validityDays: null, validityMonths: 1 };
 }
 
 /** Additions are never refused, so either all additions of a batch are stored or none. */

@@ -1,12 +1,12 @@
-// Replays the system calls of a process on a simulated `Disk`. The replay fails at an unsupported call that changes a
-// file of the folder, so that no change is left out silently.
+// Replays the system calls of a process on a simulated `Disk`. The replay fails if a call that it does not support
+// affects the folder, so that no change is silently left out.
 
 import assert from 'node:assert/strict';
 import { basename, dirname } from 'node:path';
 import { Disk, RecordedFile, type Unfinished } from './disk.ts';
 import type { Call, TracePart } from './strace.ts';
 
-/** The shared memory of the processes. A power loss erases it, and SQLite creates it again. */
+/** The file with the memory that processes share. A power loss erases this file, and SQLite creates it again. */
 const SHARED_MEMORY = /-shm$/;
 
 /** A file descriptor among the arguments, such as `17</ledger/scrip.db>`. */
@@ -23,13 +23,13 @@ export class RecordedDisk {
   failedFsyncs = 0;
   writes = 0;
 
-  /** @param isFsyncIgnored whether the disk reports an fsync as done without doing it */
+  /** @param isFsyncIgnored whether the disk reports that an fsync succeeded although nothing is durable */
   constructor(folder: string, { isFsyncIgnored = false } = {}) {
     this.#folder = folder;
     this.#isFsyncIgnored = isFsyncIgnored;
   }
 
-  /** @returns whether the call concerned the folder */
+  /** @returns whether the call is about the folder or a file in it */
   follow(part: TracePart): boolean {
     const { call } = part;
     const concerned = pathsOf(call).filter((path) => path.startsWith(this.#folder) && !SHARED_MEMORY.test(path));
@@ -43,10 +43,10 @@ export class RecordedDisk {
   }
 
   /**
-   * Finishes the replay of a killed process. The files show which calls in progress took effect, and whether the replay
-   * is correct.
+   * Finishes the replay of a killed process. The files that the process left behind show which unfinished calls took
+   * effect, and whether the replay is correct.
    *
-   * @param found the files as they are now
+   * @param found the files that the process left behind, by name
    */
   processEnded(found: ReadonlyMap<string, Buffer>): void {
     for (const [name, file] of this.disk.names) {
@@ -156,7 +156,7 @@ export class RecordedDisk {
   }
 }
 
-/** A disk that ignores fsync still honors this many at first, so that there is a ledger to open. */
+/** A disk that ignores fsync still performs this many fsyncs at first, so that there is a ledger to open. */
 const FSYNCS_HEEDED = 12;
 
 function pathsOf({ args, strings, name }: Call): string[] {

@@ -1,6 +1,6 @@
-// The process whose disk is recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It writes to a ledger
-// file through group commit, and appends a line of JSON to JOURNAL for each batch that it begins and each outcome that
-// it gets. A recording of its system calls contains these lines, in order of time.
+// The process whose system calls are recorded: `node recorded-load.ts LEDGER JOURNAL SEED TURNS FIRST`. It writes to a
+// ledger file through group commit, and appends a line of JSON to JOURNAL for each batch that it begins and each
+// outcome that it gets. So the recording also shows when each batch began and when each outcome arrived.
 
 import { openSync, writeSync } from 'node:fs';
 import { type CommitResult, GroupCommit } from '../../src/batching/group-commit.ts';
@@ -15,9 +15,9 @@ import { commandOf, type JournalLine, namedBy } from './recorded-commands.ts';
 
 const COMMANDS_A_TURN_MAX = 12;
 const TURNS_PER_FEED_PART = 13;
-/** After this many faults the disk will not recover, and the process is killed. */
+/** After this many faults, the process assumes that the disk will not recover, and kills itself. */
 const FAULTS_MAX = 8;
-/** So small that balances are flushed and idempotency records are indexed all the time. */
+/** Small enough that balances are flushed and idempotency records are indexed all the time. */
 const SMALL_LIMITS = {
   cache: { endUsersMax: 4, postingsMax: 40, cyclesMax: 40, perUserMax: 16, ageMaxMs: 60_000 },
   indexRunMax: 20,
@@ -27,8 +27,9 @@ const [file, journal, seed, turns, first] = process.argv.slice(2) as [string, st
 const descriptor = openSync(journal, 'a');
 const random = randomFrom(Number(seed));
 const numbers = new WeakMap<Command, number>();
-/** By serial number of a command: the id of its own transaction, and the id to which it refers. */
+/** The ID of the transaction that each command made, by serial number. */
 const made = new Map<number, TransactionId>();
+/** The ID of the hold or transaction to which each command refers, by serial number. */
 const named = new Map<number, TransactionId>();
 let serial = Number(first);
 let faults = 0;
@@ -40,7 +41,7 @@ const commit = new GroupCommit(noting(ledger));
 for (let turn = 0; turn < Number(turns) && faults < FAULTS_MAX; turn++) {
   const count = 1 + below(COMMANDS_A_TURN_MAX, random);
   const answers = Array.from({ length: count }, () => submit(serial++));
-  // In half of the cases, the next commands arrive while these are being written.
+  // In half of the turns, the next commands arrive while some of these are still being written.
   if (random() < 0.5) await Promise.all(answers);
   else await Promise.race(answers);
   if (turn % TURNS_PER_FEED_PART === 0) await ledger.feed.consume(TOTALS).catch(() => {});
@@ -68,7 +69,10 @@ function answerOf(result: CommitResult): { answer: string; id?: TransactionId | 
   return { answer: 'acknowledged', id: result.transactionId };
 }
 
-/** The part of a store that group commit uses. Records each batch in the journal before the store gets it. */
+/**
+ * Wraps the methods of a store that group commit uses, to record each batch in the journal before the store gets the
+ * batch.
+ */
 function noting(store: LedgerStore): LedgerStore {
   const noted: Pick<LedgerStore, 'lanes' | 'write'> = {
     lanes: store.lanes,

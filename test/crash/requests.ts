@@ -1,5 +1,5 @@
-// The writes of all kinds that clients send in crash and soak tests. The number of each write is also its note, so that
-// its transaction can be recognized later.
+// Makes the writes of all kinds that clients send in crash and soak tests. The note of each write is its number, which
+// later identifies its transaction.
 
 import type { Random } from './randomness.ts';
 
@@ -12,7 +12,7 @@ export interface Sent {
   /** The fields of the body, except the end user and the note. */
   readonly fields: Readonly<Record<string, string | number>>;
   readonly key: string | null;
-  /** Null if there is no response. */
+  /** Null if the client has got no response. */
   answer: Answered | null;
 }
 
@@ -20,7 +20,7 @@ export interface Answered {
   readonly status: number;
   readonly error: string | null;
   readonly isReplayed: boolean;
-  /** The transaction that the request made; null if it made none. */
+  /** The ID of the transaction that the request made; null if it made no transaction. */
   readonly transactionId: string | null;
   readonly text: string;
 }
@@ -40,12 +40,12 @@ export function requestText({ number, kind, endUser, fields, key }: Sent, secret
   return `POST /${kind} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${secret}\r\n${header}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-/** So large that subtractions and holds rarely fail. */
+/** Large enough that subtractions and holds rarely fail. */
 const ADDITION = 1_000_000;
 const AMOUNT_MAX = 1_000;
-/** Some holds lapse while a test runs. */
+/** Some of these holds lapse while a test runs. */
 const HOLD_SECONDS = [1, 1, 5, 3_600];
-/** Writes refer only to this many of the latest holds and transactions of an end user. */
+/** Writes refer only to the latest holds and transactions of an end user, at most this many of each. */
 const REMEMBERED = 8;
 
 interface KnownIds {
@@ -53,7 +53,7 @@ interface KnownIds {
   readonly spent: string[];
 }
 
-/** The ids that clients learned from responses, by end user. */
+/** The IDs that clients learned from responses, by end user. */
 export class KnownTransactions {
   readonly #known = new Map<string, KnownIds>();
 
@@ -65,7 +65,8 @@ export class KnownTransactions {
   }
 
   /**
-   * Draws the body of a write. If the write needs a hold or transaction and none exists, draws a write that makes one.
+   * Makes a random write. If the wanted write needs a hold or transaction and none is known, makes a write that creates
+   * one instead.
    */
   draw(wanted: Kind, endUser: string, random: Random): Pick<Sent, 'kind' | 'fields'> {
     const { holds, spent } = this.#of(endUser);
@@ -75,8 +76,10 @@ export class KnownTransactions {
     switch (wanted) {
       case 'add':
         return { kind: 'add', fields: { amount: ADDITION } };
-      case 'start-cycle':
-        return { kind: 'start-cycle', fields: { amount: ADDITION, on_active: 'replace' } };
+      case 'start-cycle': {
+        const on_active = random() < 0.5 ? 'replace' : 'at_period_end';
+        return { kind: 'start-cycle', fields: { amount: ADDITION, rollover_max: AMOUNT_MAX, on_active } };
+      }
       case 'stop-cycle':
         return { kind: 'stop-cycle', fields: {} };
       case 'capture':
@@ -110,7 +113,7 @@ function recent(ids: readonly string[], random: Random): string | undefined {
   return ids.at(-1 - Math.floor(random() * Math.min(REMEMBERED, ids.length)));
 }
 
-/** The kinds of writes, and how often each is sent. */
+/** The share of each kind among the writes. */
 const SHARES: readonly (readonly [Kind, number])[] = [
   ['add', 0.44],
   ['subtract', 0.16],

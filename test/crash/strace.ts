@@ -1,16 +1,16 @@
-// Parses the output of `strace -f -y -xx -s …`. A system call that another thread interrupts has two lines there,
-// `<unfinished ...>` and `resumed`. recorded-disk.ts interprets the calls.
+// Parses the output of `strace -f -y -xx -s …`. If a system call is still running when another thread makes one, strace
+// prints the first call on two lines, `<unfinished ...>` and `resumed`. recorded-disk.ts interprets the calls.
 
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-/** All system calls that change a file, sync it, name it, or open a descriptor. */
+/** All system calls that change, sync, name or delete files, or that open or close descriptors. */
 export const TRACED =
   'openat,open,creat,close,dup,dup2,dup3,write,writev,pwrite64,pwritev,pwritev2,copy_file_range,sendfile,splice,' +
   'fsync,fdatasync,sync,syncfs,sync_file_range,truncate,ftruncate,fallocate,' +
   'rename,renameat,renameat2,link,linkat,symlink,symlinkat,unlink,unlinkat';
 
-/** The longest buffer that strace prints in full. The parser rejects longer ones. */
+/** The longest buffer that strace prints in full. The parser rejects longer buffers. */
 export const TRACED_BYTES_MAX = 131_072;
 
 export interface Call {
@@ -36,7 +36,9 @@ const RESUMED = /^<\.\.\. (\w+) resumed>(.*)$/s;
 const WHOLE = /^(\w+)\((.*)\) += (-?\d+)(.*)$/s;
 const BEGUN = /^(\w+)\((.*?) ?<unfinished \.\.\.>$/s;
 
-/** Yields each call twice: when it begins and when it ends. A call that a kill interrupts has no end. */
+/**
+ * Yields each call twice: when it begins and when it ends. A call that is interrupted by a kill is yielded only once.
+ */
 export async function* readTrace(file: string): AsyncGenerator<TracePart> {
   const begun = new Map<string, { call: Call; text: string }>();
   for await (const line of createInterface({ input: createReadStream(file), crlfDelay: Number.POSITIVE_INFINITY })) {

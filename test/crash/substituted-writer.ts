@@ -1,4 +1,4 @@
-// The writer of Scrip with two options for the crash tests: `BATCH_RECORD` and `WEAKENED_WRITER=halves` (see
+// Replaces the writer of Scrip in crash tests, and implements `BATCH_RECORD` and `WEAKENED_WRITER=halves` (see
 // weakened-writer.ts).
 
 import { openSync, writeSync } from 'node:fs';

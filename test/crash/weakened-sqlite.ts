@@ -1,5 +1,5 @@
-// Changes the SQLite settings of Scrip, for controls that must lose writes and for more frequent checkpoints. It is
-// loaded into a process and each of its threads before all other modules: `NODE_OPTIONS=--import=…`.
+// Changes the SQLite settings of Scrip, either for controls that must lose writes or for more frequent checkpoints. A
+// process and each of its threads load this module before all other modules: `NODE_OPTIONS=--import=…`.
 //
 //   WEAKENED_SYNCHRONOUS=NORMAL|OFF   sets `synchronous` after Scrip has checked that it is FULL
 //   WEAKENED_CHECKPOINT_PAGES=60      checkpoints every 60 pages instead of every 2,000
@@ -9,7 +9,7 @@ import { DatabaseSync } from 'node:sqlite';
 
 const { WEAKENED_SYNCHRONOUS: synchronous, WEAKENED_CHECKPOINT_PAGES: pages, WEAKENED_START: start } = process.env;
 const { exec } = DatabaseSync.prototype;
-/** The number of transactions that each connection has begun. Scrip checks the settings after the first. */
+/** The number of transactions that each connection has begun. Scrip has checked the settings before the second. */
 const begun = new WeakMap<DatabaseSync, number>();
 
 DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string): void {

@@ -1,8 +1,8 @@
-// Breaks the writer of a server on purpose, for the controls of the crash tests, and records its batches. It is loaded
-// into a process and each of its threads before all other modules (`NODE_OPTIONS=--import=…`).
+// For the crash tests: breaks the writer of a server on purpose, or records its batches. A process and each of its
+// threads load this module before all other modules (`NODE_OPTIONS=--import=…`).
 //
 //   BATCH_RECORD=FILE         before each batch is written, appends the numbers of its additions as a line of JSON
-//   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, which would save fsyncs
+//   WEAKENED_WRITER=late      responds first and commits up to 50 ms later, as a writer might to save fsyncs
 //   WEAKENED_WRITER=halves    commits each half of a batch separately
 //   WEAKENED_WRITER=deaf      treats a failed COMMIT as a success
 
@@ -13,7 +13,7 @@ import { substitute } from '../load/substituted-module.ts';
 const LATE_MS = 50;
 
 const { BATCH_RECORD: record, WEAKENED_WRITER: weakness } = process.env;
-// The main thread has no writer, and its own commits are unchanged.
+// The main thread has no writer, and its commits must not change.
 if (!isMainThread) {
   if (weakness === 'late') commitLate();
   if (weakness === 'deaf') ignoreFailedCommits();
@@ -37,7 +37,7 @@ function commitLate(): void {
         if (this.isOpen && this.isTransaction) exec.call(this, 'COMMIT');
       }, LATE_MS);
     }
-    // Until the COMMIT runs, everything that is written belongs to the open transaction.
+    // Until the delayed COMMIT runs, all further writes belong to the open transaction.
     const isSwallowed = sql === 'COMMIT' || (isLate && (sql === 'BEGIN IMMEDIATE' || sql === 'ROLLBACK'));
     if (!isSwallowed) exec.call(this, sql);
   };

@@ -1,6 +1,6 @@
-// The TypeScript in the documents. Each block of the README is part of an example of the client; other tests compile
-// and run the examples. Each block of another document is a complete program, which runs with a real Scrip and prints
-// the output shown below it.
+// Tests the TypeScript blocks in the documents. Each block in the README is part of an example program of the client;
+// other tests compile and run these programs. Each block under docs is a complete program, which these tests run
+// against a real Scrip; it must print the output shown below the block.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -25,7 +25,7 @@ function blocksIn(document: string): Block[] {
   return [...blocks].map(([, code = '', shown = '']) => ({ document, code, shown }));
 }
 
-test('each TypeScript block of the README is part of an example of the client', () => {
+test('each TypeScript block in the README is part of an example program of the client', () => {
   const examples = globSync('client/examples/*.ts', { cwd: REPOSITORY }).map(textOf);
   const blocks = blocksIn('README.md');
   assert(blocks.length >= 3, `${blocks.length} blocks`);
@@ -42,19 +42,22 @@ test('each TypeScript block in the documentation prints the output shown below i
     .flatMap(blocksIn);
   assert(blocks.length >= 3, `${blocks.length} blocks`);
   const folder = await mkdtemp(join(tmpdir(), 'scrip-code-'));
-  const scrip = await startScrip();
-  const env = { ...process.env, SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
+  const real = await startScrip();
+  const forTests = await startScrip({ testClock: true });
   try {
     await mkdir(join(folder, 'node_modules'));
     await symlink(join(REPOSITORY, 'client'), join(folder, 'node_modules/scrip-client'));
     for (const [index, { document, code, shown }] of blocks.entries()) {
       const file = join(folder, `block-${index}.mts`);
       await writeFile(file, code);
+      const scrip = code.includes('testClock') ? forTests : real;
+      const env = { ...process.env, SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
       const { stdout } = await promisify(execFile)(process.execPath, ['--conditions=scrip-source', file], { env });
       assert.equal(stdout, shown, document);
     }
   } finally {
-    await scrip.stop();
+    await real.stop();
+    await forTests.stop();
     await rm(folder, { recursive: true, force: true });
   }
 });

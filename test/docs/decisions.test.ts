@@ -27,7 +27,7 @@ test('the index of the decisions has a row for each decision, with its number an
   );
 });
 
-test('a superseded decision links to its successor below its title, and the index shows the number of the successor', () => {
+test('each superseded decision has a link to its successor below the title, and the index shows the number of the successor', () => {
   const index = textOf(`${FOLDER}README.md`);
   const superseded = decisions.filter((path) => /superseded/i.test(textOf(path)));
   assert(superseded.length >= 4, `${superseded.length} superseded decisions`);
@@ -49,7 +49,7 @@ test('the decision about dependencies lists exactly the packages in package.json
   assert.deepEqual(listed(forDevelopment).toSorted(), Object.keys(devDependencies).toSorted());
 });
 
-test('a source file imports each runtime dependency', () => {
+test('each runtime dependency is imported by a source file', () => {
   const { dependencies } = JSON.parse(textOf('package.json'));
   const args = ['grep', '-hoE', `(from|import)( |\\()'[^.'][^']*'`, '--', 'src'];
   const imports = execFileSync('git', args, { cwd: REPOSITORY, encoding: 'utf8' });

@@ -1,5 +1,5 @@
-// For the tests: the text of the documents, their shell examples with the output shown below each, and a function that
-// masks the parts of an output that differ from run to run.
+// Functions for the tests of the documents: they read a document, find its shell examples with the output shown below
+// each, and mask the parts of an output that differ between runs.
 
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ export function examplesIn(document: string): Example[] {
   return [...blocks].map(([, command = '', shown = '']) => ({ document, command, shown }));
 }
 
-/** Parts of any output that differ from run to run. */
+/** The parts of any output that differ between runs. */
 const VOLATILE: readonly (readonly [pattern: RegExp, mask: string])[] = [
   [/scrip_(write|read)_[0-9A-Za-z_]+/g, '<key>'],
   [/\d{4}-\d\d-\d\dT[\d:.]+/g, '<instant>'],

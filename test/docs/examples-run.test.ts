@@ -1,5 +1,5 @@
-// The examples of API calls return the responses that the documents show. Each shell block runs in order against a
-// running Scrip, and its output is compared except for times, IDs and keys.
+// Runs the shell blocks of each document with API calls, in order, against a running Scrip, and compares each output
+// with the output that the document shows. Times, IDs and keys may differ.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,7 +12,7 @@ import { AMOUNT_NEGATIVE, errorCodeOf, PROBLEMS, type ProblemCode } from '../../
 import { type Scrip, startScrip } from '../http/running-service.ts';
 import { type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** A command that the tests cannot run: it installs packages, and then serves on the port of the example. */
+/** The tests cannot run this command, because it installs packages and then starts a server on a fixed port. */
 const NOT_RUN = 'npm ci && npm start\n';
 
 const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
@@ -24,9 +24,9 @@ const IDS: readonly (readonly [pattern: RegExp, mask: string])[] = [
 let folder: string;
 before(async () => {
   folder = await mkdtemp(join(tmpdir(), 'scrip-docs-'));
-  // Examples run programs of the client by their paths in a clone.
+  // Some examples run programs of the client by their paths in the repository.
   for (const name of ['client', 'node_modules']) await symlink(join(REPOSITORY, name), join(folder, name));
-  // Write the status to standard error, so that standard output is only the response.
+  // Write the status to standard error, so that standard output contains only the response.
   await writeFile(join(folder, '.curlrc'), 'silent\nwrite-out = "%{stderr}%{http_code}"\n');
 });
 after(() => rm(folder, { recursive: true, force: true }));
@@ -57,7 +57,7 @@ for (const [document, leastCount] of [
   ['docs/recipes.md', 1],
   ['docs/other-languages.md', 1],
 ] as const) {
-  test(`the examples of ${document} return the responses that it shows`, async () => {
+  test(`the examples in ${document} return the responses that the document shows`, async () => {
     const scrip = await startScrip();
     try {
       const examples = examplesIn(document).filter(({ command }) => command !== NOT_RUN);
@@ -76,7 +76,7 @@ test('docs/api.md lists exactly the errors of Scrip, with their statuses', () =>
   assert.deepEqual(listed.toSorted(), defined.toSorted());
 });
 
-test('docs/api.md lists every error_code that differs from the capitalized name of its error', () => {
+test('docs/api.md lists every error_code that is not the name of its error in upper snake case', () => {
   const capitals = (error: string) => error.replaceAll(/\B[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
   const differing = Object.keys(PROBLEMS).filter((error) => errorCodeOf(error as ProblemCode) !== capitals(error));
   assert(differing.length > 0);

@@ -65,7 +65,9 @@ test('a link to a missing file, a missing heading or a path outside the reposito
   assert.match(faultOf('docs/README.md', '../../x.md') ?? '', /outside the repository/);
 });
 
-/** Whether the path is in a folder for the output of programs. Git ignores these folders, so a clone lacks them. */
+/**
+ * Whether the path is a folder for the output of programs. Git ignores such folders, so a clone does not contain them.
+ */
 function isOutput(path: string): boolean {
   return spawnSync('git', ['check-ignore', '--quiet', `${path}/`], { cwd: REPOSITORY }).status === 0;
 }
@@ -85,7 +87,7 @@ test('the source files and folders that the documents name exist', () => {
   assert.deepEqual(missing, []);
 });
 
-test('the indexes of the documentation and of the decisions link every document under docs', () => {
+test('every document under docs is linked from the index of the documentation or the index of the decisions', () => {
   const indexes = ['docs/README.md', 'docs/decisions/README.md'];
   const linked = indexes.flatMap((index) =>
     [...withoutCode(textOf(index)).matchAll(/\]\(([^)\s#]+\.md)[^)]*\)/g)].map(([, link = '']) =>

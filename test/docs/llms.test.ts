@@ -1,4 +1,4 @@
-// The documentation for language models is complete and up to date with the documents.
+// Tests that the documentation for language models is complete and matches the documents.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -34,7 +34,7 @@ test('the index for language models has a title, a summary and sections whose li
   for (const link of links) assert(existsSync(join(REPOSITORY, 'docs', link)), link);
 });
 
-test('links in the full text for language models point to documents in it, or to other files of the repository', () => {
+test('every relative link in the full text for language models points to a file in the repository', () => {
   const text = llmsFull().replaceAll(/^```[\s\S]*?^```$/gm, '');
   const links = [...text.matchAll(/\]\((?![a-z]+:)([^)#\s]+)/g)].map(([, link]) => link as string);
   assert(links.length > 100, `${links.length} links`);

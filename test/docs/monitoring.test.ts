@@ -1,5 +1,5 @@
-// The dashboard, the alerts and monitoring.md name only metrics and labels that /metrics has, and monitoring.md
-// documents every metric of Scrip.
+// Tests that the dashboard, the alerts and monitoring.md refer only to metrics and labels that /metrics returns, and
+// that monitoring.md documents every metric of Scrip.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ const FOLDER = join(import.meta.dirname, '..', '..', 'docs', 'operating');
 const read = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
 let scrip: Scrip;
-/** The labels of each sample, by metric name. */
+/** The names of the labels of each metric, by the name of the metric. */
 const samples = new Map<string, Set<string>>();
 const families = new Set<string>();
 
@@ -36,7 +36,7 @@ const ADDED = new Set(['instance', 'job']);
 /**
  * Asserts that the metrics and labels of a PromQL expression exist.
  *
- * @returns how many metrics it names
+ * @returns the number of metrics in the expression
  */
 function assertExpression(expression: string): number {
   const metrics = [...expression.matchAll(/\b((?:scrip|process|nodejs)_\w+)(?:\{([^}]*)\})?/g)];

@@ -1,5 +1,5 @@
-// The commands for operators in the documents. Each command runs in temporary folders and prints the output shown below
-// it, except for names, sizes and times. Commands that a test cannot run are listed with the reason.
+// Runs the commands for operators in the documents, with temporary folders. Each command must print the output shown
+// below it; paths, numbers and times may differ. Commands that these tests cannot run are listed with the reason.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -12,12 +12,15 @@ import { promisify } from 'node:util';
 import { type Scrip, someone, startScrip } from '../http/running-service.ts';
 import { documents, type Example, examplesIn, masked, REPOSITORY, textOf } from './documents.ts';
 
-/** Documents with examples of API calls, which examples-run.test.ts runs. */
+/** The documents with examples of API calls; examples-run.test.ts runs these examples. */
 const OF_CALLS = ['README.md', 'docs/api.md', 'docs/recipes.md', 'docs/other-languages.md'];
 
 /** The beginnings of the commands that are not run here, each with the reason. */
 const NOT_RUN: Readonly<Record<string, string>> = {
-  'npm ci': 'it installs, and runs all tests',
+  'npm start -- --test-clock': 'it serves until it is stopped; test/cli/test-clock.test.ts runs it',
+  'curl "$SCRIP_URL/test-clock"': 'it needs a ledger with a test clock; test/cli/test-clock.test.ts runs it',
+  'export DATABASE_URL=file:$(mktemp': 'it serves a ledger; test/cli/test-clock.test.ts runs it',
+  'npm ci': 'it installs packages and runs all tests',
   'npm run -s scrip -- copy': 'it needs PostgreSQL; copy.test.ts runs it',
   'npm run ': 'it takes minutes; npm test runs a shorter form',
   'node --test ': 'npm test runs it',
@@ -41,7 +44,7 @@ function reasonFor({ command }: Example): string | undefined {
   return Object.keys(NOT_RUN).find((beginning) => command.startsWith(beginning));
 }
 
-/** A script that starts a server and stops it as soon as it listens, without a timeout. */
+/** A script that starts a server and stops it as soon as it listens, or after 30 seconds. */
 const SERVE_UNTIL_LISTENING = `#!/bin/sh
 said=$(mktemp)
 scrip serve >"$said" &
@@ -79,7 +82,10 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** Runs a command while a server is running, with temporary folders instead of the folders in the example. */
+/**
+ * Runs a command of an example, with temporary folders instead of the folders in the example. A server is running
+ * meanwhile.
+ */
 async function run(command: string): Promise<{ stdout: string; stderr: string }> {
   const here = command
     .replaceAll('/backups', join(folder, 'backups'))
@@ -106,14 +112,14 @@ function linesOf(text: string): string[] {
   return named.split('\n').map((line) => masked(line, NUMBERS_AND_PATHS));
 }
 
-/** Returns only the header, with single spaces: the width of a column depends on its content. */
+/** Returns only the header of a table, with single spaces, because the width of a column depends on its content. */
 function headerOf(table: string): string | undefined {
   return table.split('\n')[0]?.replaceAll(/ +/g, ' ');
 }
 
 /**
- * Asserts that the output is as shown. The number of progress lines depends on how long the command takes. So each
- * progress line only has to be in the document.
+ * Asserts that the output matches the document. The number of progress lines depends on how long the command takes, so
+ * the document only has to contain each progress line that the command prints.
  */
 function assertPrintsAsShown(
   { document, command, shown }: Example,
@@ -131,7 +137,7 @@ function assertPrintsAsShown(
     assert(progress.includes(line), `${document}: ${line}`);
 }
 
-test('each command in the documentation prints the output shown below it, or is listed with the reason why it cannot run', async () => {
+test('each command in the documentation prints the output shown below it, or is listed with the reason why the tests cannot run it', async () => {
   const backups = join(folder, 'backups');
   const latest = join(backups, 'latest.db');
   const skipped = new Set<string>();
@@ -142,7 +148,7 @@ test('each command in the documentation prints the output shown below it, or is 
       skipped.add(reason);
       continue;
     }
-    // The example names a nightly backup after the day. A backup with this name must not exist yet.
+    // The example names a nightly backup after the current date, and fails if this file exists.
     const today = join(backups, `scrip-${new Date().toISOString().slice(0, 10)}.db`);
     if (example.command.includes('$(date')) await rm(today, { force: true });
     if (example.command.includes('latest.db') && !existsSync(latest)) await run('scrip backup /backups/latest.db');
@@ -165,7 +171,7 @@ test('each command in the documentation prints the output shown below it, or is 
   assert.match(readFileSync(join(folder, 'acme.csv'), 'utf8'), /^end_user_id,transaction_id,kind,amount,/);
 });
 
-test('each npm script and test file in the documentation exists, and CONTRIBUTING.md lists each script', () => {
+test('each npm script and test file that the documentation names exists, and CONTRIBUTING.md lists every npm script', () => {
   const { scripts } = JSON.parse(textOf('package.json'));
   const text = EXAMPLES.map(({ command }) => command).join('\n');
   for (const [, name = ''] of text.matchAll(/^npm run (?:-s )?(\S+)/gm)) assert(name in scripts, name);

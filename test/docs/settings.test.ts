@@ -1,5 +1,5 @@
 // Every environment variable that Scrip reads has one row in the documentation, and every row is about a variable that
-// Scrip reads. The help of the command line names the variables too.
+// Scrip reads. `scrip --help` also names these variables, except the variables for tracing.
 
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { SETTING_NAMES } from '../../src/config.ts';
 import { scrip } from '../cli/scrip-command.ts';
 import { REPOSITORY, textOf } from './documents.ts';
 
-/** The documents with tables of settings. The settings of tracing are in monitoring.md. */
+/** The documents with tables of settings. monitoring.md has the tracing settings. */
 const TABLES = ['docs/settings.md', 'docs/operating/monitoring.md'];
 
 const settings = [
@@ -23,16 +23,16 @@ test('each setting that Scrip reads has exactly one row in the tables of setting
   assert.deepEqual(named.toSorted(), settings.toSorted());
 });
 
-test('misspellings are detected for the name of every setting', () => {
+test('Scrip detects misspellings of the name of every setting', () => {
   assert.deepEqual(SETTING_NAMES.toSorted(), settings.toSorted());
 });
 
-test('no source file reads a variable from process.env directly', () => {
+test('no source file reads an environment variable directly from process.env', () => {
   const readers = globSync('src/**/*.ts', { cwd: REPOSITORY }).filter((path) => /process\.env\.\w/.test(textOf(path)));
   assert.deepEqual(readers, []);
 });
 
-test('the help of the command line names each setting except the tracing settings', async () => {
+test('scrip --help names each setting except the tracing settings', async () => {
   const { stdout } = await scrip(['--help']);
   const missing = settings.filter((name) => !isOfTracing(name) && !stdout.includes(name as string));
   assert.deepEqual(missing, []);

@@ -1,21 +1,22 @@
-// Decides whether a request body is valid, from the API definition and RFC 8259 alone. It shares no code with the
-// service, so that the responses of the service can be checked against it.
+// Decides whether a request body is valid, based only on the API definition and RFC 8259. This module shares no code
+// with the service, so that the fuzzer can check the responses of the service independently.
 
 export interface Fields {
   readonly endUser: string;
-  /** Null for an operation without an amount. */
+  /** Null if the body has no amount. */
   readonly amount: number | null;
 }
 
 export type Write = 'add' | 'subtract' | 'refund' | 'start-cycle' | 'stop-cycle' | 'hold' | 'capture' | 'release';
-export type Operation = Write | 'read';
+export type Operation = Write | 'preview-change' | 'read';
 
 /** The fields of each operation, in addition to `end_user_id`. A field with a `?` is optional. */
 const FIELDS: Readonly<Record<Operation, readonly string[]>> = {
-  add: ['amount', 'validity_days?', 'note?'],
+  add: ['amount', 'validity_days?', 'validity_months?', 'note?'],
   subtract: ['amount', 'note?'],
   refund: ['transaction_id', 'amount?', 'validity_days?', 'note?'],
-  'start-cycle': ['amount', 'validity_days?', 'on_active?', 'note?'],
+  'start-cycle': ['amount', 'validity_days?', 'validity_months?', 'rollover_max?', 'on_active?', 'note?'],
+  'preview-change': ['amount', 'validity_days?', 'validity_months?', 'rollover_max?', 'on_active?', 'note?'],
   'stop-cycle': ['note?'],
   hold: ['amount', 'expires_in_seconds?', 'note?'],
   capture: ['hold_id', 'amount?', 'note?'],
@@ -32,13 +33,15 @@ type Json =
 const BODY_BYTES_MAX = 65_536;
 const AMOUNT_MAX = 2n ** 53n - 1n;
 const HOLD_SECONDS_MAX = 2_592_000n;
+const MONTHS_MAX = 120n;
 /** Valid bodies are not nested, so values nested deeper than this are not parsed. */
 const DEPTH_MAX = 100;
 
 const UUID = /^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/;
+const ZERO = /^-?0+(?:\.0+)?(?:[eE][+-]?[0-9]+)?$/;
 const DECIMAL = /^([0-9]+)(?:\.([0-9]+))?(?:[eE]([+-]?[0-9]+))?$/;
 
-/** @returns null for a body that must be refused */
+/** @returns the end user and the amount; null if the service must refuse the body */
 export function validFields(operation: Operation, body: Uint8Array): Fields | null {
   const json = body.length > BODY_BYTES_MAX ? null : parse(body);
   if (json?.type !== 'object') return null;
@@ -48,6 +51,8 @@ export function validFields(operation: Operation, body: Uint8Array): Fields | nu
   const names = new Set(fields.map((field) => field.replace('?', '')));
   for (const [name, value] of members) if (!names.has(name) || !isValid(name, value)) return null;
   for (const field of fields) if (!field.endsWith('?') && !members.has(field)) return null;
+  const validities = [members.get('validity_days'), members.get('validity_months')];
+  if (validities.every((value) => value?.type === 'number')) return null;
   const amount = members.get('amount');
   return {
     endUser: uuidIn(members.get('end_user_id')) as string,
@@ -69,10 +74,14 @@ function isValid(name: string, value: Json): boolean {
       return value.type === 'number' && isWithin(value.source, AMOUNT_MAX);
     case 'validity_days':
       return value.type === 'null' || (value.type === 'number' && isWithin(value.source, null));
+    case 'validity_months':
+      return value.type === 'null' || (value.type === 'number' && isWithin(value.source, MONTHS_MAX));
+    case 'rollover_max':
+      return value.type === 'number' && (ZERO.test(value.source) || isWithin(value.source, AMOUNT_MAX));
     case 'expires_in_seconds':
       return value.type === 'null' || (value.type === 'number' && isWithin(value.source, HOLD_SECONDS_MAX));
     case 'on_active':
-      return value.type === 'string' && value.value === 'replace';
+      return value.type === 'string' && (value.value === 'replace' || value.value === 'at_period_end');
     case 'note':
       return value.type === 'null' || (value.type === 'string' && isNote(value.value));
     default:
@@ -80,7 +89,7 @@ function isValid(name: string, value: Json): boolean {
   }
 }
 
-/** 1 to 500 code points, none of them U+0000 or half of a surrogate pair. */
+/** Whether the text has 1 to 500 code points, none of which is U+0000 or half of a surrogate pair. */
 function isNote(text: string): boolean {
   const points = [...text].map((character) => character.codePointAt(0) as number);
   const isText = points.every((point) => point !== 0 && !(point >= 0xd800 && point <= 0xdfff));
@@ -100,7 +109,7 @@ function isWithin(source: string, max: bigint | null): boolean {
   return max === null || (power <= 16 && digits * 10n ** BigInt(power) <= max);
 }
 
-/** @returns null for text that is not JSON */
+/** @returns the parsed value; null if the bytes are not valid JSON */
 function parse(bytes: Uint8Array): Json | null {
   let text: string;
   try {

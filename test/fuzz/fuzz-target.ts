@@ -7,7 +7,7 @@ import { schemasOf } from './hostile-bodies.ts';
 export const ACCOUNT = 'Acme';
 const PASSWORD = 'seven green bottles on a wall';
 
-/** @param newKey creates an API key of the account `ACCOUNT`; called when the account exists */
+/** @param newKey creates an API key of the account `ACCOUNT`; called after the account has been created */
 export async function targetAt(url: string, newKey: () => Promise<string>): Promise<Target> {
   const email = `${randomUUID()}@example.com`;
   await sendForm(`${url}/console/sign-up`, { email, password: PASSWORD, name: ACCOUNT });

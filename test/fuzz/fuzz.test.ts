@@ -1,5 +1,6 @@
-// A short run of the fuzzer: no 5xx, no 200 for an invalid request, no credits moved by a refused request, and no
-// connection left without a response. The controls are servers with these faults. `npm run fuzz` runs longer.
+// A short run of the fuzzer; `npm run fuzz` runs longer. The fuzzer finds 5xx responses, a 200 for an invalid request,
+// refused requests that move credits, and requests that get no response. Each control is a server with one of these
+// faults.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +12,7 @@ import { type Fault, loosenedFront } from './loosened-front.ts';
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 const TEST_MS_MAX = 120_000;
 
-test(`2,000 hostile requests get the right responses and move only the right credits (npm run fuzz -- --seed ${SEED} --requests 2000)`, {
+test(`2,000 hostile requests get correct responses, and only accepted requests move credits (npm run fuzz -- --seed ${SEED} --requests 2000)`, {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const scrip = await startScrip();
@@ -23,23 +24,23 @@ test(`2,000 hostile requests get the right responses and move only the right cre
     [],
   );
   assert(requests >= 2_000);
-  // One request in four hundred gets 402, so a run of two thousand requests may have none.
+  // 402 is not listed: only one in four hundred requests gets a 402, so this run may have none.
   for (const status of [200, 303, 400, 401, 404, 405, 415, 422])
     assert((statuses.get(status) ?? 0) > 0, `no response had the status ${status}`);
   assert.deepEqual(Object.keys(Object.prototype), [], 'no request adds a property to Object.prototype');
   await scrip.assertConsistent();
 });
 
-/** The finding that each control must cause. */
-const CAUGHT: readonly (readonly [Fault, RegExp])[] = [
-  ['coerces', /^status 200 for an invalid request/],
-  ['changes', /^the balance changed without an accepted write/],
-  ['falls silent', /^no response, and the connection stays open/],
-  ['fails', /^status 500/],
+/** The fault of each control, and the finding that the fuzzer must report. */
+const CAUGHT: readonly (readonly [fault: Fault, description: string, finding: RegExp])[] = [
+  ['coerces', 'converts invalid values', /^status 200 for an invalid request/],
+  ['changes', 'executes a subtraction and then refuses it', /^the balance changed without an accepted write/],
+  ['falls silent', 'does not respond to invalid JSON', /^no response, and the connection stays open/],
+  ['fails', 'responds to invalid JSON with a 500', /^status 500/],
 ];
 
-for (const [fault, what] of CAUGHT) {
-  test(`control: the fuzzer catches a server that ${fault}`, { timeout: TEST_MS_MAX }, async (t) => {
+for (const [fault, description, finding] of CAUGHT) {
+  test(`control: the fuzzer catches a server that ${description}`, { timeout: TEST_MS_MAX }, async (t) => {
     const scrip = await startScrip();
     t.after(() => scrip.stop());
     const target = await targetAt(scrip.url, () => scrip.createKey(ACCOUNT, 'write'));
@@ -47,7 +48,7 @@ for (const [fault, what] of CAUGHT) {
     t.after(() => front.close());
     const { faults } = await fuzz({ ...target, port: front.port }, SEED, 400);
     assert(
-      faults.some((found) => what.test(found.what)),
+      faults.some(({ what }) => finding.test(what)),
       faults.map((found) => found.what).join('\n'),
     );
   });

@@ -1,5 +1,5 @@
-// Sends hostile requests on a few connections, checks every response, and compares the credits of the end user with the
-// responses after each exchange. The same seed sends the same requests.
+// Sends hostile requests on a few connections and checks every response. After each exchange, compares the credits of
+// the end user with the responses. The same seed makes the same requests, except for the IDs that come from responses.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -26,7 +26,7 @@ export interface Fault {
 
 export interface Fuzzed {
   readonly requests: number;
-  /** The number of responses by status; 0 stands for a connection that was closed instead. */
+  /** The number of responses by status; 0 counts the requests without a response. */
   readonly statuses: ReadonlyMap<number, number>;
   readonly faults: readonly Fault[];
 }
@@ -34,11 +34,13 @@ export interface Fuzzed {
 const CLOSES = /\r\nconnection: close/i;
 
 const LINES = 8;
-/** How many requests are sent about one end user before its transactions are checked. */
+/**
+ * After this many requests about one end user, the fuzzer checks the transactions and continues with another end user.
+ */
 const REQUESTS_PER_USER = 40;
 const CREDITS = 1_000;
 const FAULTS_MAX = 20;
-/** How many earlier exchanges a fault shows. */
+/** The number of earlier exchanges that are reported with a fault. */
 const BEFORE = 1;
 
 export async function fuzz(target: Target, seed: number, requests: number): Promise<Fuzzed> {
@@ -67,7 +69,7 @@ export async function fuzz(target: Target, seed: number, requests: number): Prom
   return { requests: sent, statuses, faults };
 }
 
-/** Refusals of the ledger, which are correct responses to valid requests. */
+/** The errors with which the ledger may refuse a valid request. */
 const LEDGER_REFUSALS = new Set([
   'InsufficientFunds',
   'CycleNotFound',
@@ -81,11 +83,15 @@ const LEDGER_REFUSALS = new Set([
   'IdempotencyKeyReused',
 ]);
 
-/** Operations after which the list of transactions and the credits, including held credits, are unchanged. */
-const MOVES_NOTHING: ReadonlySet<Operation> = new Set(['stop-cycle', 'hold', 'release', 'read']);
+/**
+ * Operations that add no entry to the default list of transactions, and do not change the sum of available and held
+ * credits.
+ */
+const MOVES_NOTHING: ReadonlySet<Operation> = new Set(['stop-cycle', 'hold', 'release']);
+const READS: ReadonlySet<Operation> = new Set(['read', 'preview-change']);
 const SPENDS: ReadonlySet<Operation> = new Set(['subtract', 'capture']);
 
-/** An end user and the credits that it should have. */
+/** An end user, and the credits that this end user should have according to the responses. */
 class Subject {
   readonly user: string;
   readonly #target: Target;
@@ -98,7 +104,7 @@ class Subject {
     transaction_id: [],
   };
   #balanceText = '';
-  /** Includes held credits. */
+  /** The expected credits, including held credits. */
   #credits = CREDITS;
   #transactions = 1;
   readonly #sent: Buffer[] = [];
@@ -131,7 +137,7 @@ class Subject {
     if (end === 'silent') fault('no response, and the connection stays open');
     if (this.#wire.reader.wrong !== null) fault(`the response is not HTTP: ${this.#wire.reader.wrong}`);
     const extra = answers.slice(batch.length);
-    // A broken request may get several errors.
+    // A broken request may get several error responses.
     if (extra.some(({ status }) => !isOdd || status < 400))
       fault(`${answers.length} responses to ${batch.length} requests`);
     // After a response that closes the connection, further requests get no response and must have no effect.
@@ -176,14 +182,17 @@ class Subject {
     const isRefusalOfLedger = isProblem && LEDGER_REFUSALS.has(JSON.parse(answer.body).error);
     if (verdict !== 'take') return isProblem && !isRefusalOfLedger ? null : `status ${status} for an invalid request`;
     if (isProblem) return isRefusalOfLedger ? null : `a valid request was refused: ${answer.body}`;
-    const body = JSON.parse(answer.body);
+    const body: { end_user_id?: unknown; amount?: number; next_cycle?: { amount: number }; starts_at?: unknown } =
+      JSON.parse(answer.body);
+    const amount = operation === 'start-cycle' ? (body.next_cycle ?? body).amount : body.amount;
+    const isReadRight = operation !== 'preview-change' || typeof body.starts_at === 'string';
     const isRight =
       body.end_user_id === fields?.endUser &&
-      (operation === 'read' || fields?.amount === null || body.amount === fields?.amount);
+      (operation === null || READS.has(operation) ? isReadRight : fields?.amount === null || amount === fields?.amount);
     return status === 200 && isRight ? null : `a valid request returned ${status} ${answer.body}`;
   }
 
-  /** Compares the credits with the responses. */
+  /** Compares the credits of the end user with the responses. */
   async #compare(
     batch: readonly HostileRequest[],
     answers: readonly Answer[],
@@ -194,13 +203,13 @@ class Subject {
     let isChanged = false;
     for (const [index, { operation, fields }] of batch.entries()) {
       const answer = answers[index];
-      if (answer?.status !== 200 || operation === null || operation === 'read' || fields?.endUser !== this.user)
+      if (answer?.status !== 200 || operation === null || READS.has(operation) || fields?.endUser !== this.user)
         continue;
       isChanged = true;
       this.#learn(operation, answer);
-      if (MOVES_NOTHING.has(operation)) continue;
+      const { amount, next_cycle: scheduled } = JSON.parse(answer.body) as { amount: number; next_cycle?: object };
+      if (MOVES_NOTHING.has(operation) || scheduled !== undefined) continue;
       this.#transactions += 1;
-      const { amount } = JSON.parse(answer.body) as { amount: number };
       this.#credits += SPENDS.has(operation) ? -amount : amount;
     }
     this.#balanceText = await this.#balance();
@@ -210,7 +219,8 @@ class Subject {
       const isDone = answers[0]?.status === 303;
       if (!isDone && this.#balanceText !== before)
         fault(`a form that returned ${answers[0]?.status} changed the credits`);
-      // Take the effect from the balance: forms have their own parsers, so it cannot be predicted here.
+      // Read the effect of a form from the balance: forms have their own parsers, so their effects cannot be predicted
+      // here.
       if (this.#balanceText !== before && batch[0]?.operation !== 'stop-cycle') this.#transactions += 1;
       this.#credits = now;
       return;
@@ -246,7 +256,7 @@ class Subject {
   }
 }
 
-/** Returns the held credits of a balance, and all its credits including the held credits. */
+/** Returns the held credits of a balance, and the sum of its available and held credits. */
 function creditsIn(balanceText: string): { readonly held: number; readonly all: number } {
   const [, active, held = 0] = /"active_balance":(\d+)(?:,"held":(\d+))?}$/.exec(balanceText) ?? [];
   return { held: Number(held), all: Number(active) + Number(held) };
@@ -261,14 +271,17 @@ function wrongProblem({ head, body, status }: Answer): string | null {
   } catch {
     return 'not JSON';
   }
-  if (problem.status !== status) return 'the document has another status';
-  if (problem.type !== `/problems/${problem.error}`) return 'the document has another type';
+  if (problem.status !== status) return 'the status in the document is not the status of the response';
+  if (problem.type !== `/problems/${problem.error}`) return 'the type in the document does not belong to its error';
   for (const member of ['error', 'title', 'detail', 'request_id'])
     if (typeof problem[member] !== 'string' || problem[member] === '') return `no ${member}`;
   return null;
 }
 
-/** How an exchange ended: the connection is still open, was closed, or an expected response did not arrive. */
+/**
+ * How an exchange ended: the connection stayed open, the server closed the connection, or an expected response or close
+ * did not arrive in time.
+ */
 type End = 'open' | 'closed' | 'silent';
 
 /** Longer than any response takes, and shorter than the timeouts of the server. */

@@ -1,5 +1,5 @@
-// Hostile and mistaken request bodies: values at and beyond each bound of the OpenAPI document, and variants of JSON
-// that parsers read differently.
+// Makes hostile and erroneous request bodies: with values at and beyond each bound in the OpenAPI document, and with
+// text that JSON parsers read differently.
 
 import { gzipSync } from 'node:zlib';
 import type { Random } from '../load/random.ts';
@@ -15,7 +15,7 @@ export interface FieldSchema {
   readonly allowed?: readonly unknown[];
 }
 
-/** Holds and subtractions of an end user. */
+/** The IDs of some holds and transactions of an end user. */
 export interface KnownIds {
   readonly hold_id: readonly string[];
   readonly transaction_id: readonly string[];
@@ -90,6 +90,9 @@ const OTHERS = [
   '"refuse"',
   '"REPLACE"',
   '"replac\\u0065"',
+  '"at_period_end"',
+  '"at_period_en\\u0064"',
+  '"at_period_end "',
   '/*5*/5',
   '5//',
   '',
@@ -120,6 +123,8 @@ const NAMES = [
   '"amount"',
   '"end_user_id"',
   '"validity_days"',
+  '"validity_months"',
+  '"rollover_max"',
   '"on_active"',
   '"hold_id"',
   '"transaction_id"',
@@ -140,12 +145,12 @@ export class HostileBodies {
     this.#schemas = schemas;
   }
 
-  /** Sets the holds and transactions that later requests refer to. */
+  /** Sets the IDs of the holds and transactions to which later requests refer. */
   know(ids: KnownIds): void {
     this.#known = ids;
   }
 
-  /** Makes a valid body as most clients would write it. */
+  /** Makes a body that is usually valid, formatted as by most clients. */
   plain(operation: Operation, user: string): Buffer {
     return Buffer.from(this.#written(this.#validMembers(operation, user), false));
   }
@@ -168,12 +173,15 @@ export class HostileBodies {
     return members;
   }
 
-  /** Returns a valid value, except that some notes are invalid. */
+  /**
+   * Returns a valid value, except that some notes are invalid. A body with both `validity_days` and `validity_months`
+   * is invalid.
+   */
   #valueOf(name: string): string {
     const random = this.#random;
     switch (name) {
       case 'on_active':
-        return '"replace"';
+        return random.pick(['"replace"', '"at_period_end"', '"at_period_end"']);
       case 'note':
         return JSON.stringify(random.pick(NOTES));
       case 'hold_id':
@@ -183,11 +191,11 @@ export class HostileBodies {
         return JSON.stringify(random.chance(0.1) ? id.toUpperCase() : id);
       }
       default:
-        return String(1 + random.below(name === 'amount' ? 50 : 400));
+        return String(1 + random.below({ amount: 50, rollover_max: 100, validity_months: 120 }[name] ?? 400));
     }
   }
 
-  /** Makes a body in which one field is at a bound, one step beyond it, of the wrong type, or missing. */
+  /** Makes a body in which the value of one field is at a bound, one beyond a bound, of the wrong type, or missing. */
   #atBounds(operation: Operation, user: string): Member[] {
     const random = this.#random;
     const members = this.#validMembers(operation, user);
@@ -298,7 +306,8 @@ export function schemasOf(document: {
   const schemas = new Map<Operation, FieldSchema[]>();
   for (const [path, item] of Object.entries(document.paths)) {
     const schema = item.post?.requestBody?.content?.['application/json']?.schema;
-    if (schema === undefined) continue;
+    // The test clock is not fuzzed: a request to it would move the time of all other requests.
+    if (schema === undefined || path === '/test-clock') continue;
     const fields = Object.entries(schema.properties as Record<string, Record<string, unknown>>);
     schemas.set(
       path.slice(1) as Operation,
@@ -308,7 +317,7 @@ export function schemasOf(document: {
         types: [field.type].flat() as string[],
         ...(typeof field.minimum === 'number' ? { minimum: field.minimum } : {}),
         ...(typeof field.maximum === 'number' ? { maximum: field.maximum } : {}),
-        ...(field.const === undefined ? {} : { allowed: [field.const] }),
+        ...(Array.isArray(field.enum) ? { allowed: field.enum } : {}),
       })),
     );
   }

@@ -1,5 +1,5 @@
-// Whole requests as bytes, each with the expected response: accepted, refused, or either. Errors in the HTTP syntax are
-// never random bytes but come from fixed lists, so that the expected response is known.
+// Makes whole requests as bytes, each with the expected response. Errors in the HTTP syntax come from fixed lists and
+// are never random bytes, because otherwise the expected response would be unknown.
 
 import type { Random } from '../load/random.ts';
 import { type Fields, type Operation, validFields } from './contract.ts';
@@ -12,7 +12,10 @@ export interface HostileRequest {
   readonly operation: Operation | null;
   /** The fields of the body if the request may be accepted, otherwise null. */
   readonly fields: Fields | null;
-  /** Whether the client closes its side of the connection afterwards, because the server would wait for more bytes. */
+  /**
+   * Whether the request lacks its last byte, so that the client must close its side of the connection to get a
+   * response.
+   */
   readonly isCutShort: boolean;
 }
 
@@ -25,11 +28,12 @@ const PATHS: Readonly<Record<Operation, string>> = {
   hold: '/hold',
   capture: '/capture',
   release: '/release',
+  'preview-change': '/preview-change',
   read: '/get-active-balance',
 };
 const OPERATIONS: readonly Operation[] = [
   ...(['add', 'add', 'subtract', 'subtract', 'refund', 'start-cycle', 'stop-cycle'] as const),
-  ...(['hold', 'hold', 'capture', 'release', 'read'] as const),
+  ...(['start-cycle', 'preview-change', 'hold', 'hold', 'capture', 'release', 'read'] as const),
 ];
 
 export class HostileRequests {
@@ -116,7 +120,7 @@ export class HostileRequests {
     this.#random.pick(tamperings)(draft);
   }
 
-  /** Makes valid HTTP with headers that must be refused. */
+  /** Changes the headers so that the request is valid HTTP, but must be refused. */
   #wrongHeaders(draft: Draft): void {
     const random = this.#random;
     const without = (name: string) => {
@@ -143,11 +147,11 @@ export class HostileRequests {
         draft.headers.push(['Content-Encoding', random.pick(['gzip', 'br', 'identity, gzip', 'x'])]);
         break;
       case 5:
-        if (draft.method !== 'POST') return;
+        if (!takesKey(draft)) return;
         draft.headers.push(['Idempotency-Key', random.pick(['', 'x'.repeat(256), 'caf\u00e9', 'a\tb'])]);
         break;
       case 6:
-        if (draft.method !== 'POST') return;
+        if (!takesKey(draft)) return;
         draft.headers.push(['Idempotency-Key', 'a'], ['idempotency-key', random.pick(['a', 'b'])]);
         break;
       case 7:
@@ -161,7 +165,7 @@ export class HostileRequests {
     draft.verdict ??= 'refuse';
   }
 
-  /** Makes a request that a server may accept or refuse. */
+  /** Changes the request so that the server may either accept or refuse it. */
   #oddHeaders(draft: Draft): void {
     const random = this.#random;
     draft.verdict = 'either';
@@ -231,8 +235,8 @@ export class HostileRequests {
   }
 
   /**
-   * Makes bytes that two parsers could read as different sequences of requests. The server must not process any of
-   * them.
+   * Changes the request to bytes that two parsers could read as different sequences of requests. The server must
+   * process none of these requests.
    */
   #smuggle(draft: Draft, user: string): void {
     const length = String(draft.body.length);
@@ -306,14 +310,20 @@ export class HostileRequests {
     draft.isCutShort = true;
   }
 
-  /** Makes a console form on the page of the end user. */
+  /** Makes the request that submits a form on the console page of the end user. */
   #form(user: string): HostileRequest {
     const random = this.#random;
     const operation = random.pick(['add', 'subtract', 'start-cycle', 'stop-cycle'] as const);
     const amount = random.pick(FORM_NUMBERS);
-    const days = random.pick(FORM_NUMBERS);
+    const [validity, rollover_max] = [random.pick(FORM_NUMBERS), random.pick(FORM_NUMBERS)];
+    const unit = random.pick(['days', 'months', '', 'x']);
+    const on_active = random.pick(['', 'replace', 'at_period_end']);
+    // Only preview a plan change at the end of the period, because it would change the balance response without a
+    // transaction in the default list.
+    const confirmed = on_active === 'at_period_end' ? '' : random.pick(['', 'yes']);
     const note = random.pick(['', 'a note', '\u0000', '\ud800', 'x'.repeat(5_000), '<script>', '%']);
-    const fields = new URLSearchParams({ amount, validity_days: days, note }).toString();
+    const plan = { validity, unit, rollover_max, on_active, confirmed };
+    const fields = new URLSearchParams({ amount, ...plan, note }).toString();
     const body = random.pick([
       fields,
       fields,
@@ -332,6 +342,11 @@ export class HostileRequests {
     const head = `POST /console/end-users/${who}/${operation} HTTP/1.1\r\nHost: scrip\r\nCookie: ${this.#cookie}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n`;
     return { bytes: Buffer.from(head + body), verdict: 'form', operation, fields: null, isCutShort: false };
   }
+}
+
+/** Whether the request may have an idempotency key. A preview writes nothing, so it ignores the key. */
+function takesKey({ method, target }: Draft): boolean {
+  return method === 'POST' && !target.includes(PATHS['preview-change']);
 }
 
 const BROKEN_HEADERS: readonly [name: string, value: string][] = [

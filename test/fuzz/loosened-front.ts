@@ -1,11 +1,12 @@
-// The controls of the fuzzer: a proxy with one fault. The faults: `coerces` validates with Fastify's defaults, which
-// convert text to numbers and remove unknown fields. `changes` forwards a request and then refuses it. `falls silent`
-// does not respond to invalid JSON. `fails` responds to invalid JSON with a 500.
+// The controls of the fuzzer: a proxy to Scrip that has one of these faults. `coerces` validates requests with
+// Fastify's defaults, which convert text to numbers and remove unknown fields. `changes` refuses a subtraction that
+// Scrip has already executed. `falls silent` does not respond to invalid JSON. `fails` responds to invalid JSON with a
+// 500.
 
 import type { IncomingMessage } from 'node:http';
 import Fastify, { type FastifyReply } from 'fastify';
 import { AddRequest, RefundRequest, SubtractRequest } from '../../src/http/api/calls/credits.ts';
-import { StartCycleRequest, StopCycleRequest } from '../../src/http/api/calls/cycles.ts';
+import { PreviewChangeRequest, StartCycleRequest, StopCycleRequest } from '../../src/http/api/calls/cycles.ts';
 import { CaptureRequest, HoldRequest, ReleaseRequest } from '../../src/http/api/calls/holds.ts';
 import type { Scrip } from '../http/running-service.ts';
 
@@ -20,12 +21,13 @@ const BODIES = {
   '/hold': HoldRequest,
   '/capture': CaptureRequest,
   '/release': ReleaseRequest,
+  '/preview-change': PreviewChangeRequest,
 };
 
 const TEXT = Symbol('the body as received');
 type Raw = IncomingMessage & { [TEXT]?: string };
 
-/** @returns the port on which the proxy listens */
+/** @returns the port on which the proxy listens, and a function that stops the proxy */
 export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port: number; close(): Promise<void> }> {
   const app = Fastify({ forceCloseConnections: true, ajv: { customOptions: { strict: false } } });
   app.removeAllContentTypeParsers();
@@ -38,7 +40,8 @@ export async function loosenedFront(scrip: Scrip, fault: Fault): Promise<{ port:
     }
   });
   for (const [path, schema] of Object.entries(BODIES)) {
-    // With the `coerces` fault, Fastify's validation changes the body in place. Invalid bodies are still forwarded.
+    // With the `coerces` fault, Fastify's validation changes the body in place. The proxy forwards even a body that
+    // this validation refuses.
     const options = { attachValidation: true, ...(fault === 'coerces' ? { schema: { body: schema } } : {}) };
     app.post(path, options, async (request, reply) => {
       const text = (request.raw as Raw)[TEXT] ?? '';

@@ -1,9 +1,9 @@
-// A valid or invalid request, and its bytes on the wire.
+// Describes a valid or invalid request, and converts it into the bytes that are sent.
 
 /**
- * The expected response. `take`: 200, or a refusal of the ledger. `refuse`: any status from 400 to 499. `break`: any
+ * The expected response. `take`: 200, or a refusal by the ledger. `refuse`: any status from 400 to 499. `break`: any
  * status from 400 to 499, or a closed connection without a response; the server must not process further bytes.
- * `either`: 200 or any status from 400 to 499. `form`: the response to a console form.
+ * `either`: 200 or any status from 400 to 499. `form`: 200, 303, or any status from 400 to 499.
  */
 export type Verdict = 'take' | 'refuse' | 'break' | 'either' | 'form';
 
@@ -14,7 +14,7 @@ export interface Draft {
   headers: [name: string, value: string][];
   body: Buffer;
   framing: 'length' | 'chunked' | 'none';
-  /** The response that follows from changes outside of the body; null if only the body decides. */
+  /** The expected response if a change outside of the body determines it; null if it depends only on the body. */
   verdict: Verdict | null;
   isCutShort: boolean;
 }

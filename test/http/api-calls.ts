@@ -1,4 +1,4 @@
-// For the tests: the paths of the API, and a valid request for each.
+// For the tests: the paths of the API, and a valid request for each path.
 
 import { randomUUID } from 'node:crypto';
 
@@ -19,13 +19,17 @@ export const READS: readonly string[] = [
   '/get-all-user-transactions',
 ];
 
-/** The required fields of each write, in addition to `end_user_id`, with valid values. */
+/** The paths of POST requests that write nothing. */
+export const PREVIEWS: readonly string[] = ['/preview-change'];
+
+/** The required fields of each POST request besides `end_user_id`, with valid values. */
 const REQUIRED: Readonly<Record<string, () => Readonly<Record<string, unknown>>>> = {
   '/add': () => ({ amount: 1 }),
   '/subtract': () => ({ amount: 1 }),
   '/refund': () => ({ transaction_id: randomUUID() }),
   '/start-cycle': () => ({ amount: 1 }),
   '/stop-cycle': () => ({}),
+  '/preview-change': () => ({ amount: 1, on_active: 'replace' }),
   '/hold': () => ({ amount: 1 }),
   '/capture': () => ({ hold_id: randomUUID() }),
   '/release': () => ({ hold_id: randomUUID() }),

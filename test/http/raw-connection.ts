@@ -16,7 +16,7 @@ export interface RawReply {
 /** How long a test waits for a response. Hundreds of connections can take 20 s on a busy machine. */
 const PATIENCE_MS = 60_000;
 
-/** A connection whose bytes are parsed as a sequence of responses with a `Content-Length`. */
+/** A connection that parses the received bytes as responses with a `Content-Length`. */
 export class RawConnection {
   readonly socket: Socket;
   #unread: Buffer = Buffer.alloc(0);
@@ -48,7 +48,7 @@ export class RawConnection {
     this.socket.write(bytes);
   }
 
-  /** @returns the next response; null if the connection ends before it */
+  /** @returns the next response; null if the connection ends first */
   async answer(): Promise<RawReply | null> {
     for (;;) {
       const head = this.#unread.indexOf('\r\n\r\n');
@@ -76,7 +76,7 @@ export class RawConnection {
     return replies;
   }
 
-  /** Returns all bytes until the server closes the connection. */
+  /** Waits until the server closes the connection, and returns all unread bytes as text. */
   async untilClosed(): Promise<string> {
     const pieces = [this.#unread];
     do pieces.push(...this.#arrived.splice(0));
@@ -85,7 +85,7 @@ export class RawConnection {
     return this.#unread.toString();
   }
 
-  /** @returns false if no more bytes will come */
+  /** @returns false if the connection is closed and all bytes have been read */
   async #more(): Promise<boolean> {
     if (!(await this.#arrival())) return false;
     this.#unread = Buffer.concat([this.#unread, ...this.#arrived.splice(0)]);
@@ -117,7 +117,7 @@ export async function sendRaw(scrip: Scrip, bytes: string | Uint8Array): Promise
   return reply;
 }
 
-/** Returns a whole POST request as text. If `fields` is text, it becomes the body unchanged. */
+/** Returns a complete POST request as text. If `fields` is text, it becomes the body unchanged. */
 export function postText(scrip: Scrip, path: string, fields: unknown): string {
   const body = typeof fields === 'string' ? fields : JSON.stringify(fields);
   return `POST ${path} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;

@@ -1,5 +1,4 @@
-// Starts Scrip in this process on a temporary ledger, with an HTTP client for the tests, and asserts what all problem
-// documents have in common.
+// Starts Scrip in this process on a temporary ledger, and provides an HTTP client and assertions for the tests.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -17,7 +16,7 @@ import { type Service, startService } from '../../src/service.ts';
 import { createApiKey } from '../../src/store/key-store.ts';
 import { type Audited, auditOf, problemsOf } from '../store/temporary-ledger.ts';
 
-/** All members that responses can have. The tests assert which of them a response has. */
+/** The members of all kinds of responses. Each test asserts which members its response has. */
 export interface Body {
   readonly end_user_id: string;
   readonly amount: number;
@@ -52,7 +51,15 @@ export interface Body {
   readonly holds: readonly HoldBody[];
   readonly points: readonly { readonly at: string; readonly active_balance: number; readonly held?: number }[];
   readonly next_cursor?: string | null;
+  readonly now: string;
+  readonly validity_months?: number;
+  readonly next_cycle?: NextCycle;
+  readonly starts_at: string;
+  readonly active_balance_at_start: number;
+  readonly expiring: number;
 }
+
+export type NextCycle = Readonly<Record<string, unknown>>;
 
 export type HoldBody = Pick<Body, 'hold_id' | 'amount' | 'created_at' | 'expires_at' | 'status'>;
 
@@ -63,6 +70,9 @@ export interface CycleEntry {
   readonly starting_amount: number;
   readonly status: string;
   readonly cycle_type: string;
+  readonly validity_months?: number;
+  readonly rollover_max?: number;
+  readonly next_cycle?: NextCycle;
 }
 
 export interface TransactionBody {
@@ -134,7 +144,7 @@ export interface Scrip {
   transactions(endUser: string): Promise<readonly TransactionBody[]>;
   /** Audits the ledger as `scrip verify` does, while the service is running. */
   audit(): Promise<Audited>;
-  /** Asserts that the audit finds nothing. */
+  /** Asserts that the audit finds no problems. */
   assertConsistent(): Promise<void>;
   /** Calls `release` when the service stops, so that open connections of a failed test do not delay the stop. */
   atStop(release: () => void): void;
@@ -146,16 +156,18 @@ export interface ScripOptions {
   readonly clock?: MovableClock;
   /** The ledger file. By default a new one, which `stop` removes. */
   readonly file?: string;
-  /** A database instead of a ledger file. */
+  /** A database that is used instead of a ledger file. */
   readonly database?: Database;
   /** Settings of the console. By default, sign-up is open and there is no mail server. */
   readonly console?: Partial<ConsoleSettings>;
   readonly rateLimit?: RateLimitSettings;
   readonly limits?: Partial<ServerLimits>;
+  /** Whether the ledger has a test clock. */
+  readonly testClock?: boolean;
 }
 
 export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
-  const { clock, file, database, console: settings, rateLimit, limits } = options;
+  const { clock, file, database, console: settings, rateLimit, limits, testClock = false } = options;
   const folder = await mkdtemp(join(tmpdir(), 'scrip-http-'));
   const log: string[] = [];
   const ledger = database ?? ({ kind: 'file', path: file ?? join(folder, 'ledger.db') } as const);
@@ -164,6 +176,7 @@ export async function startScrip(options: ScripOptions = {}): Promise<Scrip> {
       ...readConfig({}),
       port: 0,
       database: ledger,
+      testClock,
       logLevel: 'trace',
       console: { publicUrl: null, signUp: 'open', mail: null, ...settings },
       rateLimit: rateLimit ?? null,

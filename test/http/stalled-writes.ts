@@ -1,11 +1,11 @@
-// Makes the writes of a store hang until the test resumes them, as on a hanging disk.
+// Makes the writes of a store hang until the test resumes them, as if the disk hung.
 
 import type { TestContext } from 'node:test';
 import { eventually, type Scrip } from './running-service.ts';
 
 export interface StalledWrites {
   resume(): void;
-  /** Resolves when at least `count` commands wait because of the stall. */
+  /** Resolves when at least `count` commands wait for the stalled store. */
   waiting(count: number): Promise<void>;
 }
 

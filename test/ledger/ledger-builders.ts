@@ -1,5 +1,5 @@
-// Test data for the ledger rules: cycles, postings, commands and a ledger in memory of one end user. Cycles, states and
-// postings are frozen, so a rule that modifies its arguments fails its test.
+// Test data for the ledger rules: cycles, postings, commands and an in-memory ledger of one end user. Cycles, states
+// and postings are frozen, so a rule that modifies its arguments fails its test.
 
 import assert from 'node:assert/strict';
 import { audit, type Finding } from '../../src/ledger/audit.ts';
@@ -17,12 +17,13 @@ import type {
   StopCycle,
   Subtract,
 } from '../../src/ledger/command.ts';
-import { type Cycle, endOf } from '../../src/ledger/cycle.ts';
+import type { Cycle } from '../../src/ledger/cycle.ts';
 import type { Moment } from '../../src/ledger/decision.ts';
 import type { Hold } from '../../src/ledger/hold.ts';
 import { NO_RECORDS } from '../../src/ledger/idempotency.ts';
 import { DAY_MS, type Instant } from '../../src/ledger/instant.ts';
 import { lapseOf } from '../../src/ledger/next-event.ts';
+import { endOf, type Plan } from '../../src/ledger/plan.ts';
 import { type Entry, openingOf, type Posting, postingOn, postingTo, RENEWAL_ACTOR } from '../../src/ledger/posting.ts';
 import { cycleChanges, type EndUserState, liveState } from '../../src/ledger/state.ts';
 import { FIRST_SEQUENCE, renewalId, transactionId } from '../../src/ledger/transaction-id.ts';
@@ -31,10 +32,10 @@ export const NOW: Instant = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
 export const ADA = { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000001' };
 export const ACTOR = 'key:7';
 const MINUTE_MS = 60_000;
-/** More than the number of due events in any test. */
+/** A limit above the number of due events in any test. */
 export const EVENTS_MAX = 100_000;
 
-/** The id of a request's transaction. */
+/** The id of a transaction that a request makes. */
 export function idAt(at: Instant, sequence = FIRST_SEQUENCE): string {
   assert(sequence >= FIRST_SEQUENCE, 'lower sequences belong to renewals and lapses');
   return transactionId({ at, sequence, tail: `aaaa${sequence.toString(16).padStart(8, '0')}` });
@@ -50,9 +51,14 @@ export function daysAgo(days: number): Instant {
   return NOW - days * DAY_MS;
 }
 
+/** The properties of a cycle and of its plan that differ from the defaults. */
+export type CycleChange = Partial<Cycle & Omit<Plan, 'amount'>>;
+
 /** An active, unspent cycle in its first period: by default 100 credits for 31 days from `NOW`. */
-export function recurring(change: Partial<Cycle> = {}, sequence = FIRST_SEQUENCE): Cycle {
-  const { start = NOW, validityDays = 31, amount = 100 } = change;
+export function recurring(change: CycleChange = {}, sequence = FIRST_SEQUENCE): Cycle {
+  const { validityMonths = null, validityDays = validityMonths === null ? 31 : null, rolloverMax = 0, ...own } = change;
+  const { start = NOW, amount = 100 } = own;
+  const plan = own.plan ?? { amount, validityDays, validityMonths, rolloverMax };
   return Object.freeze({
     id: idAt(start, sequence),
     period: 0,
@@ -62,17 +68,18 @@ export function recurring(change: Partial<Cycle> = {}, sequence = FIRST_SEQUENCE
     remaining: amount,
     held: 0,
     start,
-    end: endOf(start, validityDays),
-    validityDays,
-    ...change,
+    end: endOf(start, plan),
+    plan,
+    next: null,
+    ...own,
   });
 }
 
-export function oneTime(change: Partial<Cycle> = {}, sequence = FIRST_SEQUENCE): Cycle {
+export function oneTime(change: CycleChange = {}, sequence = FIRST_SEQUENCE): Cycle {
   return recurring({ type: 'one-time', ...change }, sequence);
 }
 
-/** One-time cycles of a day, each a millisecond after the one before. */
+/** One-time cycles that are valid for a day; each starts a millisecond after the previous one. */
 export function dayCycles(count: number, start: Instant): Cycle[] {
   return Array.from({ length: count }, (_, index) => oneTime({ start: start + index, validityDays: 1 }, 3));
 }
@@ -105,7 +112,7 @@ interface When {
   readonly sequence?: number;
 }
 
-/** The posting of a hold on `cycle` that lapses at `until`, by default after 15 minutes. */
+/** The posting of a hold on `cycle`; the hold lapses at `until`, by default after 15 minutes. */
 export function holding(cycle: Cycle, amount: number, when: When & { readonly until?: Instant } = {}): Posting {
   const { at = cycle.start, sequence = 99, until = at + 15 * MINUTE_MS } = when;
   const posting = postingTo(cycle, 0, { ...entryAt('hold', at, sequence), holdExpiresAt: until });
@@ -133,7 +140,7 @@ export function releasing(held: Posting, { at = held.createdAt, sequence = 100 }
   return closing(held, 0, entryAt('release', at, sequence));
 }
 
-/** The posting with which the hold posting `held` lapses. */
+/** The posting of the lapse of the hold posting `held`. */
 export function lapsing(held: Posting): Posting {
   const [posting] = lapseOf(holdOf(held));
   assert(posting);
@@ -214,8 +221,8 @@ export function findingsOf({ cycles, holds = [], postings, now }: StoredEndUser)
 }
 
 /**
- * Whether the audit can check the amount of a posting. It cannot check credits of a period that is no longer stored or
- * that had already ended. Only the hash chain covers those amounts.
+ * Whether the audit can check the amount of a posting. If the period of the posting is no longer stored, or ended
+ * before the posting, only the hash chain covers the amount.
  */
 export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEndUser): boolean {
   const { transactionId, kind, cycleId, period, createdAt, expiresAt, terms } = posting;
@@ -226,7 +233,19 @@ export function isAmountChecked(posting: Posting, { cycles, postings }: StoredEn
   return postings.some((other) => other.transactionId === transactionId && other.terms !== null);
 }
 
-/** An in-memory store for the end user `ADA`. It contains all postings, and each cycle in its latest period. */
+/**
+ * Whether the audit can check the plan of a posting that schedules a plan. The audit cannot check a plan that a stop or
+ * a later plan canceled before it began.
+ */
+export function isPlanChecked({ kind, transactionId: id }: Posting, { cycles, postings }: StoredEndUser): boolean {
+  if (kind !== 'schedule-plan') return true;
+  return (
+    cycles.some(({ next }) => next?.id === id) ||
+    postings.some((each) => each.kind === 'change-plan' && each.reference === id)
+  );
+}
+
+/** An in-memory store for the end user `ADA`. Keeps all postings, but only the latest period of each cycle. */
 export class MemoryLedger {
   now: Instant;
   /** All cycles, including ended ones, in the order in which they were opened. */

@@ -1,8 +1,9 @@
 // Random histories of one end user: commands of all kinds at random instants.
 
 import fc from 'fast-check';
-import type { Command } from '../../src/ledger/command.ts';
+import type { Command, StartCycle } from '../../src/ledger/command.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
+import { NEVER, nextEventAt } from '../../src/ledger/next-event.ts';
 import {
   add,
   capture,
@@ -18,22 +19,24 @@ import {
   subtract,
 } from './ledger-builders.ts';
 
-/** Chooses a command when it is run, so that the command can refer to existing holds and transactions. */
+/** Creates a command just before it is run, so that the command can refer to existing holds and transactions. */
 type CommandFor = (ledger: MemoryLedger) => Command;
 
 const days = fc.oneof({ weight: 9, arbitrary: fc.integer({ min: 1, max: 4 }) }, fc.constant(2_932_897));
 const holdSeconds = fc.constantFrom(1, 3_600, 86_400, 2 * 86_400, 9 * 86_400, 30 * 86_400);
-const onActive = fc.constantFrom('refuse' as const, 'replace' as const);
+const validities = fc.oneof(
+  { weight: 3, arbitrary: days.map((validityDays) => ({ validityDays, validityMonths: null })) },
+  { weight: 1, arbitrary: fc.constantFrom(1, 2).map((validityMonths) => ({ validityDays: null, validityMonths })) },
+);
+const onActive = fc.constantFrom('refuse' as const, 'replace' as const, 'at_period_end' as const);
 /** The position of an id, counted back from the latest id. */
 const places = fc.nat({ max: 7 });
 
 function commandsOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<CommandFor> {
   const requests: fc.Arbitrary<Command> = fc.oneof(
-    fc.tuple(amounts, days).map(([amount, validityDays]) => add(amount, { validityDays })),
+    fc.tuple(amounts, validities).map(([amount, validity]) => add(amount, validity)),
     { weight: 2, arbitrary: amounts.map((amount) => subtract(amount)) },
-    fc
-      .tuple(amounts, days, onActive)
-      .map(([amount, validityDays, onActive]) => startCycle(amount, { validityDays, onActive })),
+    { weight: 2, arbitrary: startsOf(amounts) },
     fc.constant(stopCycle()),
     fc.constant(settling()),
     {
@@ -42,7 +45,7 @@ function commandsOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<CommandFor> {
     },
   );
   return fc.oneof(
-    { weight: 11, arbitrary: requests.map((command) => () => command) },
+    { weight: 12, arbitrary: requests.map((command) => () => command) },
     { weight: 3, arbitrary: fc.tuple(places, fc.option(amounts)).map(captureOf) },
     { weight: 1, arbitrary: places.map(releaseOf) },
     {
@@ -50,6 +53,12 @@ function commandsOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<CommandFor> {
       arbitrary: fc.tuple(places, fc.option(amounts), fc.option(fc.integer({ min: 1, max: 4 }))).map(refundOf),
     },
   );
+}
+
+function startsOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<StartCycle> {
+  return fc
+    .tuple(amounts, validities, fc.oneof(fc.constant(0), amounts), onActive)
+    .map(([amount, validity, rolloverMax, onActive]) => startCycle(amount, { ...validity, rolloverMax, onActive }));
 }
 
 function captureOf([place, amount]: [number, number | null]): CommandFor {
@@ -69,7 +78,7 @@ function latestHold({ holds }: MemoryLedger, place: number): string {
   return latestId(ids, place);
 }
 
-/** The id of a subtraction or capture. */
+/** The id of the subtraction or capture at `place`, counted back from the latest. */
 function latestSpent({ postings }: MemoryLedger, place: number): string {
   const spent = postings.filter(({ kind }) => kind === 'subtract' || kind === 'capture');
   const ids = spent.map(({ transactionId }) => transactionId);
@@ -80,12 +89,24 @@ function latestId(ids: readonly string[], place: number): string {
   return ids.at(-1 - (place % Math.max(1, ids.length))) ?? idAt(NOW);
 }
 
-/** The pause after a command. It often ends exactly at the end of a cycle, or a millisecond before or after it. */
-const pauses = fc.oneof(
-  fc.constantFrom(0, 0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS),
-  fc.integer({ min: 0, max: 6 * HOUR_MS }),
-  fc.integer({ min: 0, max: 9 * DAY_MS }),
+/**
+ * The pause after a command. It often ends exactly at the next renewal, change of plan or lapse, or a millisecond
+ * before or after that instant.
+ */
+const pauses: fc.Arbitrary<(ledger: MemoryLedger) => number> = fc.oneof(
+  ...[
+    fc.constantFrom(0, 0, 1, DAY_MS - 1, DAY_MS, DAY_MS + 1, 2 * DAY_MS),
+    fc.integer({ min: 0, max: 6 * HOUR_MS }),
+    fc.integer({ min: 0, max: 9 * DAY_MS }),
+  ].map((lengths) => lengths.map((length) => () => length)),
+  fc.constantFrom(-1, 0, 0, 1).map((offset) => (ledger: MemoryLedger) => untilNextEvent(ledger, offset)),
 );
+
+/** The time until `offset` after the next renewal, change of plan or lapse. */
+function untilNextEvent({ state, now }: MemoryLedger, offset: number): number {
+  const at = nextEventAt(state);
+  return at === NEVER ? 0 : Math.max(0, at + offset - now);
+}
 
 /**
  * Random commands at random instants. The clock also advances after the last command, so renewals may be due at the
@@ -96,11 +117,15 @@ export function historiesOf(amounts: fc.Arbitrary<number>): fc.Arbitrary<MemoryL
     const ledger = new MemoryLedger();
     for (const [command, pause] of steps) {
       ledger.run(command(ledger));
-      ledger.now += pause;
+      ledger.now += pause(ledger);
     }
     return ledger;
   });
 }
 
-/** Histories with amounts that often exceed the balance, but not always. */
-export const histories = historiesOf(fc.integer({ min: 1, max: 40 }));
+const amounts = fc.integer({ min: 1, max: 40 });
+
+/** Histories whose amounts often, but not always, exceed the balance. */
+export const histories = historiesOf(amounts);
+
+export const starts = startsOf(amounts);

@@ -40,7 +40,7 @@ export function holdFor(amount: number, expiresInDays: number): Command {
 
 const latestHold = ({ holds }: MemoryLedger) => holds.at(-1)?.id as string;
 
-/** The id of the latest subtraction or capture of `amount` credits of one cycle. */
+/** The id of the latest subtraction or capture that spent `amount` credits of one cycle. */
 function latestSpent({ postings }: MemoryLedger, amount: number): string {
   const spent = postings.findLast((each) => each.amount === -amount);
   return spent?.transactionId as string;
@@ -52,34 +52,36 @@ const HISTORY: History = [
   [0, startCycle(50, { validityDays: 1 })],
   [0.1, subtract(120)],
   [2, subtract(7)],
-  // Two holds lapse: one while its period runs, and one after the period has been renewed.
+  // Two holds lapse: one during the period of its credits, and one after the renewal.
   [2.1, holdFor(5, 0.1)],
   [2.3, holdFor(20, 1)],
   [3.4, holdFor(10, 1)],
   [3.5, (ledger) => capture(latestHold(ledger), 15)],
   [3.6, holdFor(11, 1)],
   [3.65, (ledger) => release(latestHold(ledger))],
-  // Two holds are captured after their period has been renewed: one for less than was held, and one for more.
+  // Two holds are captured after the period of their credits: one for more than was held, and one for less.
   [3.7, holdFor(12, 2)],
   [3.75, holdFor(3, 2)],
   [4.1, (ledger) => capture(latestHold(ledger), 13)],
   [4.15, (ledger) => capture(latestHold(ledger), 8)],
-  // Refunds to running cycles, to an ended period, and to an ended period with a new cycle.
+  // Refunds of credits of active cycles and of ended periods. The last refund opens a new cycle.
   [4.2, subtract(9)],
   [4.25, (ledger) => refund(latestSpent(ledger, 9), 4)],
   [4.3, (ledger) => refund(latestSpent(ledger, 9), 5)],
   [4.35, (ledger) => refund(latestSpent(ledger, 15), 6)],
   [4.4, (ledger) => refund(latestSpent(ledger, 7), null, { validityDays: 3 })],
   [4.5, stopCycle()],
-  [4.6, startCycle(30, { validityDays: 7 })],
-  [4.7, startCycle(40, { validityDays: 3, onActive: 'replace' })],
+  [4.6, startCycle(30, { validityDays: null, validityMonths: 1 })],
+  [4.7, startCycle(40, { validityDays: 1, onActive: 'replace' })],
+  // A change of plan at the end of the period. Credits roll over at the two renewals after the change.
+  [4.75, startCycle(40, { validityDays: 1, rolloverMax: 5, onActive: 'at_period_end' })],
   [4.8, add(9, { validityDays: VALIDITY_DAYS_MAX })],
   [5, subtract(60)],
   [8, add(1, { validityDays: 1 })],
   [8, add(2, { validityDays: 2 })],
   [8, subtract(1)],
   [8.1, stopCycle()],
-  // Two holds stay open. The first one lapses later.
+  // Two holds stay open. The second hold would lapse first.
   [8.2, holdFor(14, 9)],
   [8.3, holdFor(31, 5)],
 ];

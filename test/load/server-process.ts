@@ -86,7 +86,7 @@ export class ServerProcess {
   }
 }
 
-/** Creates an API key with the scope `write`, and the ledger if there is none. */
+/** Creates an API key with the scope `write`, and the ledger if it does not exist. */
 export async function newKey(databaseUrl: string, accountName = 'Acme'): Promise<string> {
   const { tools, keys } = await openTools(databaseOf({ DATABASE_URL: databaseUrl }));
   const secret = await createApiKey(keys, { accountName, scope: 'write' });

@@ -1,12 +1,12 @@
-// Replaces a module of Scrip by a module of a test, for controls that weaken a process. Used by files that are loaded
-// before all other modules of a process and its threads (`NODE_OPTIONS=--import=…`).
+// Replaces a module of Scrip with a module of a test, for controls that must break a process. The files that call
+// `substitute` are loaded before all other modules of the process and its threads (`NODE_OPTIONS=--import=…`).
 
 import { registerHooks } from 'node:module';
 
 export interface Substitution {
-  /** How the path of the importing file ends. Other files get the original module. */
+  /** The end of the path of the importing file. Other files get the original module. */
   readonly importer: string;
-  /** How the specifier of the replaced module ends in the importing file. */
+  /** The end of the replaced module's specifier in the importing file, such as `/writer.ts`. */
   readonly specifier: string;
   /** The module that the importing file gets instead. */
   readonly replacement: URL;

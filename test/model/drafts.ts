@@ -1,14 +1,14 @@
-// The generator of random histories makes drafts of commands. A draft can contain a placeholder, for example for the
-// whole balance or an open hold, which is filled in when the command is sent.
+// Drafts of commands, which the generator of random histories makes. A draft can contain a placeholder, for example for
+// the whole balance or for an open hold. The placeholder is replaced when the command is sent.
 
 import { MOST } from './model-end-user.ts';
-import type { ModelCommand, ModelUser } from './model-types.ts';
+import type { ModelCommand, ModelUser, ModelValidity } from './model-types.ts';
 import type { ReferenceLedger } from './reference-model.ts';
 
 /**
- * A number of credits, or the name of a limit that is computed when the command is sent: the whole balance, the room
- * for more credits, the `available` of the last refusal, the held credits, the held credits plus the balance, or the
- * refundable credits.
+ * A number of credits, or the name of a limit that is computed when the command is sent: the whole balance, the credits
+ * that can still be added, the `available` of the last refusal, the credits of the hold, the credits of the hold plus
+ * the balance, or the refundable credits.
  */
 export type Wanted = number | { readonly what: Limit; readonly more: 0 | 1 };
 
@@ -22,15 +22,17 @@ export type Which = number;
 const FITTING = 12;
 export const WHICH_MAX = 15;
 
+export type StartDraft = { readonly note: string | null } & ModelValidity & {
+    readonly kind: 'start-cycle';
+    readonly amount: Wanted;
+    readonly rolloverMax: number;
+    readonly onActive: 'refuse' | 'replace' | 'at_period_end';
+  };
+
 export type Draft = { readonly note: string | null } & (
-  | { readonly kind: 'add'; readonly amount: Wanted; readonly validityDays: number }
+  | ({ readonly kind: 'add'; readonly amount: Wanted } & ModelValidity)
   | { readonly kind: 'subtract'; readonly amount: Wanted }
-  | {
-      readonly kind: 'start-cycle';
-      readonly amount: Wanted;
-      readonly validityDays: number;
-      readonly onActive: 'refuse' | 'replace';
-    }
+  | StartDraft
   | { readonly kind: 'stop-cycle' }
   | { readonly kind: 'hold'; readonly amount: Wanted; readonly expiresInSeconds: number }
   | { readonly kind: 'capture'; readonly hold: Which; readonly amount: Wanted | null }
@@ -45,10 +47,10 @@ export type Draft = { readonly note: string | null } & (
 
 const UNKNOWN = '019bc0de-0000-4000-8000-000000000000';
 
-/** Completes drafts. */
+/** Makes commands from drafts. */
 export class Drafts {
   readonly #model: ReferenceLedger;
-  /** The ids of the transactions of all end users, oldest first, without renewals and lapses. */
+  /** The ids of the transactions that commands made for any end user, oldest first. */
   readonly #ids: string[] = [];
   /** The `available` of the last refusal of each end user. */
   readonly #available = new Map<ModelUser, number>();
@@ -65,7 +67,7 @@ export class Drafts {
     this.#ids.push(id);
   }
 
-  /** The id of any transaction of any end user, or an id that no transaction has. */
+  /** The id of a transaction of any end user, or an id that no transaction has. */
   someId(which: Which): string {
     return this.#ids.at(-1 - (which % (this.#ids.length + 1))) ?? UNKNOWN;
   }
@@ -90,6 +92,10 @@ export class Drafts {
       default:
         return { ...request, ...draft, amount: this.#amountOf(user, draft.amount, null) as number };
     }
+  }
+
+  startOf(user: ModelUser, draft: StartDraft): Extract<ModelCommand, { kind: 'start-cycle' }> {
+    return this.commandOf(user, draft) as Extract<ModelCommand, { kind: 'start-cycle' }>;
   }
 
   #hold(user: ModelUser, which: Which): string {

@@ -3,9 +3,23 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { PostingKind } from '../../src/ledger/posting.ts';
-import { type Draft, type Wanted, WHICH_MAX } from './drafts.ts';
-import { MOST } from './model-end-user.ts';
+import type { Draft } from './drafts.ts';
+import { DAY, monthsAfter, nextDay } from './model-calendar.ts';
 import type { ModelUser } from './model-types.ts';
+import {
+  add,
+  capture,
+  draft,
+  expiresInSeconds,
+  fill,
+  hold,
+  notes,
+  refund,
+  release,
+  startCycle,
+  stopCycle,
+  subtract,
+} from './random-drafts.ts';
 import type { ReferenceLedger } from './reference-model.ts';
 import { BEGIN, type SideBySide, USERS } from './side-by-side.ts';
 import { saw } from './sights.ts';
@@ -13,81 +27,10 @@ import { saw } from './sights.ts';
 const COMMANDS_MAX = 200;
 
 const SECOND = 1_000;
-const DAY = 86_400 * SECOND;
 /** Clock jumps end before this instant, so that a daily cycle never has more than a million periods. */
 const END = BEGIN + 100 * 365 * DAY;
-/** The lowest validity with which a cycle that starts at `BEGIN` ends after the year 9999, and the maximum validity. */
-const DAYS_BEYOND_9999 = [2_912_384, 2_932_897] as const;
-
 const who = fc.nat({ max: USERS.length - 1 });
-const validityDays = fc.oneof(
-  { weight: 6, arbitrary: fc.integer({ min: 1, max: 3 }) },
-  { weight: 6, arbitrary: fc.integer({ min: 4, max: 40 }) },
-  { weight: 1, arbitrary: fc.integer({ min: DAYS_BEYOND_9999[0] - 30, max: DAYS_BEYOND_9999[1] }) },
-);
-const limitOf = (what: Exclude<Wanted, number>['what']): fc.Arbitrary<Wanted> =>
-  fc.record({ what: fc.constant(what), more: fc.constantFrom(0 as const, 1 as const) });
-const small = fc.integer({ min: 1, max: 60 });
-const added: fc.Arbitrary<Wanted> = fc.oneof(
-  { weight: 30, arbitrary: small },
-  { weight: 1, arbitrary: fc.integer({ min: 2 ** 52 - 5, max: 2 ** 52 + 5 }) },
-  { weight: 1, arbitrary: fc.integer({ min: MOST - 80, max: MOST }) },
-  { weight: 4, arbitrary: limitOf('room') },
-  { weight: 3, arbitrary: limitOf('available') },
-);
-const subtracted: fc.Arbitrary<Wanted> = fc.oneof(
-  { weight: 10, arbitrary: small },
-  { weight: 3, arbitrary: limitOf('balance') },
-  { weight: 1, arbitrary: limitOf('available') },
-);
-const held: fc.Arbitrary<Wanted> = fc.oneof(
-  { weight: 10, arbitrary: fc.integer({ min: 1, max: 25 }) },
-  { weight: 3, arbitrary: limitOf('balance') },
-);
-const captured: fc.Arbitrary<Wanted | null> = fc.oneof(
-  { weight: 4, arbitrary: fc.constant(null) },
-  { weight: 6, arbitrary: fc.integer({ min: 1, max: 25 }) },
-  { weight: 2, arbitrary: limitOf('held') },
-  { weight: 2, arbitrary: limitOf('held and balance') },
-);
-const refunded: fc.Arbitrary<Wanted | null> = fc.oneof(
-  { weight: 4, arbitrary: fc.constant(null) },
-  { weight: 4, arbitrary: small },
-  { weight: 2, arbitrary: limitOf('refundable') },
-);
-/** Includes whole days, so that some holds lapse at the instant at which a cycle ends. */
-const expiresInSeconds = fc.oneof(
-  { weight: 2, arbitrary: fc.integer({ min: 1, max: 3 }) },
-  { weight: 2, arbitrary: fc.integer({ min: 4, max: 3_600 }) },
-  { weight: 4, arbitrary: fc.integer({ min: 1, max: 4 }).map((days) => days * 86_400) },
-  { weight: 6, arbitrary: fc.integer({ min: 3_601, max: 2_592_000 }) },
-  { weight: 2, arbitrary: fc.constant(2_592_000) },
-);
-const which = fc.nat({ max: WHICH_MAX });
-const notes = ['job 1', 'job 12', 'Antwort für Zoë', `${'é'.repeat(499)}💳`] as const;
-const note = fc.option(fc.constantFrom(...notes), { freq: 3 });
-const add = fc.record({ kind: fc.constant('add' as const), amount: added, validityDays, note });
-const subtract = fc.record({ kind: fc.constant('subtract' as const), amount: subtracted, note });
-const startCycle = fc.record({
-  kind: fc.constant('start-cycle' as const),
-  amount: added,
-  validityDays,
-  onActive: fc.constantFrom('refuse' as const, 'replace' as const),
-  note,
-});
-const stopCycle = fc.record({ kind: fc.constant('stop-cycle' as const), note });
-const hold = fc.record({ kind: fc.constant('hold' as const), amount: held, expiresInSeconds, note });
-const capture = fc.record({ kind: fc.constant('capture' as const), hold: which, amount: captured, note });
-const release = fc.record({ kind: fc.constant('release' as const), hold: which, note });
-const refund = fc.record({
-  kind: fc.constant('refund' as const),
-  of: which,
-  amount: refunded,
-  validityDays: fc.option(validityDays, { freq: 2 }),
-  note,
-});
-const draft: fc.Arbitrary<Draft> = fc.oneof(...[add, subtract, startCycle, stopCycle, hold, capture, release, refund]);
-/** The number of idempotency keys. It is small, so that some keys are used again by chance. */
+/** The number of idempotency keys: small, so that some keys are reused by chance. */
 const KEYS = 60;
 const key = fc.option(fc.nat({ max: KEYS - 1 }), { freq: 2 });
 
@@ -125,7 +68,7 @@ const write = (draft: fc.Arbitrary<Draft>) =>
 
 const again = fc
   .nat({ max: 20 })
-  .map((nth) => new Step(`repeat the keyed request ${nth} before the latest`, (both) => both.sendAgain(nth)));
+  .map((nth) => new Step(`repeat the request with a key, ${nth} before the latest`, (both) => both.sendAgain(nth)));
 
 const batch = fc
   .tuple(fc.array(fc.tuple(who, draft, key), { minLength: 2, maxLength: 8, size: 'max' }), fc.boolean())
@@ -147,7 +90,7 @@ const readTransactions = fc
   .tuple(who, fc.integer({ min: 1, max: 12 }))
   .map(
     ([who, limit]) =>
-      new Step(`user ${who}: transactions by ${limit}`, (both) =>
+      new Step(`user ${who}: transactions in pages of ${limit}`, (both) =>
         both.compareTransactions(USERS[who] as ModelUser, limit),
       ),
   );
@@ -175,7 +118,20 @@ const readBalancesAt = fc
   );
 
 const kinds = fc.subarray<PostingKind>(
-  ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle', 'hold', 'capture', 'release', 'lapse', 'refund'],
+  [
+    'add',
+    'start-cycle',
+    'renew',
+    'schedule-plan',
+    'change-plan',
+    'subtract',
+    'stop-cycle',
+    'hold',
+    'capture',
+    'release',
+    'lapse',
+    'refund',
+  ],
   { minLength: 1 },
 );
 const filter = fc.record({
@@ -193,7 +149,7 @@ const readHistory = fc
       ),
   );
 
-/** The usual use of a hold: a hold, a pause, a capture or release, and sometimes a refund. */
+/** A typical use of a hold: a hold, a pause, a capture or release, and sometimes a refund. */
 const job = fc
   .record({
     who,
@@ -222,23 +178,52 @@ const job = fc
       }),
   );
 
+/**
+ * A typical change of plan: a preview, the change, another write, and a pause until the end of the period or beyond.
+ */
+const change = fc
+  .record({
+    who,
+    draft: startCycle,
+    isWanted: fc.boolean(),
+    after: fc.option(fc.oneof<fc.Arbitrary<Draft>[]>(fill, fill, subtract, hold, stopCycle, startCycle)),
+    periods: fc.constantFrom(0, 0, 1, 1, 3),
+    ms: fc.constantFrom(-1, 0, 0, 1, 1_000),
+  })
+  .map(
+    ({ who, draft, isWanted, after, periods, ms }) =>
+      new Step(`user ${who}: change ${JSON.stringify({ draft, isWanted, after, periods, ms })}`, async (both) => {
+        const user = USERS[who] as ModelUser;
+        await both.comparePreview(user, draft);
+        if (isWanted) await both.decide([[who, draft, null]]);
+        if (after !== null) await both.decide([[who, after, null]]);
+        for (let count = 0; count < periods; count++) {
+          const end = both.model.renewalOf(user);
+          if (end !== null && end < END) both.setWall(Math.max(end + ms, both.model.peek()));
+          await both.compareBalance(user);
+        }
+      }),
+  );
+
 const CROWD = 1_001;
-const CROWD_ONE_IN = 25;
+const CROWD_ONE_IN = 20;
 
 /**
- * Creates one hold more than the maximum of open holds. This is rare, because it slows down the rest of the history.
+ * Tries to create one hold more than the maximum number of open holds. This step is rare, because many holds slow down
+ * the rest of the history.
  */
 const crowd = fc.tuple(who, fc.nat({ max: CROWD_ONE_IN - 1 }), expiresInSeconds).map(
   ([who, chance, expiresInSeconds]) =>
     new Step(`user ${who}: ${chance > 0 ? 'no ' : ''}crowd of holds for ${expiresInSeconds} s`, async (both) => {
       if (chance > 0) return;
-      await both.decide([[who, { kind: 'add', amount: CROWD, validityDays: 3, note: null }, null]]);
+      const add: Draft = { kind: 'add', amount: CROWD, validityDays: 3, validityMonths: null, note: null };
+      await both.decide([[who, add, null]]);
       const hold: Draft = { kind: 'hold', amount: 1, expiresInSeconds, note: null };
       await both.decide(Array.from({ length: CROWD }, () => [who, hold, null]));
     }),
 );
 
-/** Advances the clock from the time of the ledger, even if the clock was set back before. */
+/** Advances the clock beyond the time of the ledger, even if the clock was set back earlier. */
 const forwards = (step: fc.Arbitrary<number>) =>
   step.map((ms) => new Step(`${ms} ms pass`, (both) => both.setWall(both.model.peek() + ms)));
 
@@ -248,6 +233,34 @@ const toBoundary = fc.tuple(fc.nat({ max: 4 }), fc.constantFrom(-1, 0, 0, 1)).ma
       const boundaries = both.model.boundaries().filter((boundary) => boundary < END);
       const boundary = boundaries[nth % Math.max(boundaries.length, 1)] ?? 0;
       both.setWall(Math.max(boundary + offset, both.model.peek()));
+    }),
+);
+
+/**
+ * Advances the clock to one of the last days of a month, so that cycles with periods of months can start on that day.
+ */
+const toMonthEnd = fc.tuple(fc.constantFrom(28, 29, 30, 31, 31), fc.constantFrom(0, 1, DAY / 2, DAY - 1)).map(
+  ([day, msOfDay]) =>
+    new Step(`until day ${day} of a month, ${msOfDay} ms`, (both) => {
+      const at = nextDay(both.model.peek(), day, msOfDay);
+      if (at < END) both.setWall(at);
+    }),
+);
+
+const toLeapDay = fc.constantFrom(0, DAY / 2).map(
+  (msOfDay) =>
+    new Step(`until 29 February, ${msOfDay} ms`, (both) => {
+      const at = nextDay(both.model.peek(), 29, msOfDay, 2);
+      if (at < END) both.setWall(at);
+    }),
+);
+
+/** Advances the clock by whole months, so that some renewals are due at exactly the new time. */
+const absence = fc.tuple(fc.integer({ min: 1, max: 20 }), fc.integer({ min: -1, max: 1 })).map(
+  ([months, ms]) =>
+    new Step(`${months} months and ${ms} ms pass`, (both) => {
+      const at = monthsAfter(both.model.peek(), months) + ms;
+      if (at < END) both.setWall(at);
     }),
 );
 
@@ -262,7 +275,7 @@ const tick = fc.constant(null).map(
       await real.renewals.tick();
       const hasSettled = real.renewals.settled > before;
       if (hasSettled || !isDueFoundLate) model.tick();
-      if (hasSettled) saw('the renewal job settles');
+      if (hasSettled) saw('the renewal job stores due events');
       assert.deepEqual(await real.ledger.due(1), [], 'nothing is due after a tick');
     }),
 );
@@ -278,8 +291,8 @@ const restart = fc.constant(null).map(
 const crash = fc.constant(null).map(
   () =>
     new Step('crash', async (both) => {
-      // After a crash, a store may forget up to a second of its latest time if nothing was written then. The clock must
-      // therefore not be earlier than the ledger.
+      // In a crash, a store may lose the last second of the time of the ledger if it wrote nothing in that second. The
+      // clock must therefore not be earlier than the time of the ledger.
       both.setWall(both.model.peek());
       await both.real.crash();
       both.model.lookAtClock();
@@ -290,7 +303,8 @@ const consume = who.map(
   (who) =>
     new Step('totals catch up', async (both) => {
       await both.real.ledger.consumeFeed();
-      // Not every store advances the time of the ledger when it reads the feed. A read of a balance always does.
+      // Not every store advances the time of the ledger when it reads the feed, but every store does when it reads a
+      // balance.
       await both.compareBalance(USERS[who] as ModelUser);
     }),
 );
@@ -308,9 +322,10 @@ const COMMANDS: fc.Arbitrary<Step>[] = (
     [8, write(add)],
     [6, write(subtract)],
     [4, write(startCycle)],
+    [7, change],
     [4, write(stopCycle)],
     [6, write(hold)],
-    [6, job],
+    [9, job],
     [5, write(capture)],
     [3, write(release)],
     [4, write(refund)],
@@ -325,6 +340,9 @@ const COMMANDS: fc.Arbitrary<Step>[] = (
     [4, forwards(fc.integer({ min: 1, max: 45 }).map((days) => days * DAY))],
     [1, forwards(fc.integer({ min: 1, max: 4 * 365 * DAY }))],
     [5, toBoundary],
+    [3, toMonthEnd],
+    [1, toLeapDay],
+    [1, absence],
     [2, backwards],
     [2, tick],
     [2, restart],
@@ -336,3 +354,5 @@ const COMMANDS: fc.Arbitrary<Step>[] = (
 ).flatMap(([weight, command]) => Array<fc.Arbitrary<Step>>(weight).fill(command));
 
 export const histories = fc.commands(COMMANDS, { size: 'max', maxCommands: COMMANDS_MAX });
+
+export type History = Iterable<fc.AsyncCommand<ReferenceLedger, SideBySide>>;

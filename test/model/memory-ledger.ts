@@ -1,5 +1,5 @@
-// A ledger in memory, on the simulated store without faults. It runs thousands of histories in the time in which a real
-// store runs hundreds.
+// An in-memory ledger on the simulated store, without faults. In the time in which a real store runs hundreds of
+// histories, this ledger runs thousands.
 
 import type { Instant } from '../../src/ledger/instant.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
@@ -31,23 +31,23 @@ const OPTIONS: StoreOptions = {
   crash() {},
 };
 
-class MemoryStore extends SimulatedStore {
-  isFailing = false;
+/** @param Store the simulated store; in a control, a store with a fault that the histories must find */
+export function newMemoryLedger(Store: typeof SimulatedStore = SimulatedStore): NewLedger {
+  class MemoryStore extends Store {
+    isFailing = false;
 
-  protected override async commit(...write: Parameters<SimulatedStore['commit']>) {
-    if (this.isFailing) throw new StoreFault('OutcomeUnknown', 'the test makes commits fail');
-    return super.commit(...write);
+    protected override async commit(...write: Parameters<SimulatedStore['commit']>) {
+      if (this.isFailing) throw new StoreFault('OutcomeUnknown', 'the test makes commits fail');
+      return super.commit(...write);
+    }
   }
-}
-
-export function newMemoryLedger(options: Partial<StoreOptions> = {}): NewLedger {
   return async (wall) => {
     const disk = diskOf(wall);
-    let store = new MemoryStore(disk, { isAlive: true }, { ...OPTIONS, ...options });
+    let store = new MemoryStore(disk, { isAlive: true }, OPTIONS);
     return {
       async open() {
         disk.tick();
-        store = new MemoryStore(disk, { isAlive: true }, { ...OPTIONS, ...options });
+        store = new MemoryStore(disk, { isAlive: true }, OPTIONS);
         return { ledger: store, summaries: { catchUp: async () => false } } as Partial<Stores> as Stores;
       },
       async openTools() {

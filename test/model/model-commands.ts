@@ -1,9 +1,9 @@
-// The commands of the reference model. Each function changes an end user that has no due events, and returns the
-// outcome.
+// The commands of the reference model. Each function applies a command to an end user and returns the outcome. The
+// caller has already applied all due events.
 
 import {
-  DAY,
   type EndUser,
+  endOf,
   type Grant,
   type Happened,
   LAST_INSTANT,
@@ -14,7 +14,7 @@ import {
   sumOf,
   touchedOf,
 } from './model-end-user.ts';
-import type { ModelCommand, ModelCycle, ModelHoldResult, ModelOutcome } from './model-types.ts';
+import type { ModelCommand, ModelCycle, ModelHoldResult, ModelOutcome, ModelPlan } from './model-types.ts';
 
 /** The instant of a command, and the id of its transaction. */
 export interface Moment {
@@ -53,15 +53,21 @@ function entryOf({ kind, actor, note = null }: ModelCommand, { now: createdAt, i
 }
 
 function add(user: EndUser, command: Of<'add'>, moment: Moment): ModelOutcome {
-  const { amount, validityDays } = command;
+  const { amount, validityDays, validityMonths } = command;
   const { now, id } = moment;
-  const available = user.room(now, Math.min(now + validityDays * DAY, LAST_INSTANT));
+  const plan = { amount, validityDays, validityMonths, rolloverMax: 0 };
+  const available = user.room(now, endOf(plan, now, now, 0));
   if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
-  const wanted = { type: 'one-time', amount, validityDays, createdAt: now, start: now, started: 0 } as const;
-  const { end: expiresAt } = user.open({ ...wanted, cycle: id, period: 0 });
+  const { end: expiresAt } = opened(user, 'one-time', plan, moment);
   const touched = [{ cycle: id, period: 0, amount, held: 0 }];
   user.happened.push({ ...entryOf(command, moment), amount, expiresAt, touched });
   return { refused: null, transactionId: id };
+}
+
+function opened(user: EndUser, type: Grant['type'], plan: ModelPlan, { now, id }: Moment): Grant {
+  const started = type === 'one-time' ? 0 : user.starts;
+  const { amount } = plan;
+  return user.open({ type, amount, plan, next: null, createdAt: now, start: now, started, cycle: id, period: 0 });
 }
 
 function subtract(user: EndUser, command: Of<'subtract'>, moment: Moment): ModelOutcome {
@@ -77,20 +83,37 @@ function subtract(user: EndUser, command: Of<'subtract'>, moment: Moment): Model
 }
 
 function startCycle(user: EndUser, command: Of<'start-cycle'>, moment: Moment): ModelOutcome {
-  const { amount, validityDays, onActive } = command;
+  const { amount, validityDays, validityMonths, rolloverMax, onActive } = command;
+  const plan = { amount, validityDays, validityMonths, rolloverMax };
   const { now, id } = moment;
   const active = user.active(now);
-  if (active && onActive === 'refuse') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
-  // An active cycle is stopped by the same command, so no room is needed for its renewal.
-  const available = MOST - user.total(now);
+  // A cycle that ends at the last instant never renews, so no plan can begin at its end.
+  if (active && onActive === 'at_period_end' && active.end < LAST_INSTANT)
+    return schedule(user, active, plan, command, moment);
+  if (active && onActive !== 'replace') return { refused: 'CycleAlreadyActive', cycle: cycleOf(user, active) };
+  // The command stops an active cycle, so the renewal of that cycle does not count towards the maximum.
+  const rooms = [MOST - user.total(now)];
+  if (rolloverMax > 0) rooms.push(user.roomWithoutCycle(now, endOf(plan, now, now, 0)) - rolloverMax);
+  const available = Math.max(Math.min(...rooms), 0);
   if (amount > available) return { refused: 'BalanceTooLarge', requested: amount, available };
   if (active) stop(user, active, { ...entryOf(command, moment), id: null });
   user.starts += 1;
-  const wanted = { type: 'recurring', amount, validityDays, createdAt: now, start: now, started: user.starts } as const;
-  const grant = user.open({ ...wanted, cycle: id, period: 0 });
+  const grant = opened(user, 'recurring', plan, moment);
   const touched = [{ cycle: id, period: 0, amount, held: 0 }];
   user.happened.push({ ...entryOf(command, moment), amount, expiresAt: grant.end, touched });
   return { refused: null, transactionId: id, cycle: cycleOf(user, grant) };
+}
+
+/** Schedules a plan for the end of the current period. The plan replaces any plan that was scheduled earlier. */
+function schedule(user: EndUser, active: Grant, plan: ModelPlan, command: ModelCommand, moment: Moment): ModelOutcome {
+  const { now, id } = moment;
+  const available = Math.max(user.roomWithoutCycle(now, active.end) - plan.rolloverMax, 0);
+  if (plan.amount > available) return { refused: 'BalanceTooLarge', requested: plan.amount, available };
+  active.next = { id, plan };
+  const touched = [{ cycle: active.cycle, period: active.period, amount: 0, held: 0 }];
+  const entry = { ...entryOf(command, moment), kind: 'schedule-plan', amount: 0, expiresAt: null };
+  user.happened.push({ ...entry, touched });
+  return { refused: null, transactionId: id, cycle: cycleOf(user, active) };
 }
 
 /** A second stop returns the same cycle, unless another cycle was started in between. */
@@ -108,6 +131,7 @@ function stopCycle(user: EndUser, command: Of<'stop-cycle'>, moment: Moment): Mo
 
 function stop(user: EndUser, active: Grant, entry: Omit<Happened, 'amount' | 'expiresAt' | 'touched'>): void {
   active.canceled = true;
+  active.next = null;
   const touched = [{ cycle: active.cycle, period: active.period, amount: 0, held: 0 }];
   user.happened.push({ ...entry, kind: 'stop-cycle', amount: 0, expiresAt: null, touched });
 }
@@ -139,8 +163,8 @@ function hold(user: EndUser, command: Of<'hold'>, moment: Moment): ModelOutcome 
 }
 
 /**
- * Credits that are still held after the end of their period count towards the maximum, and so do the credits of the
- * next period. A hold is accepted only if both fit.
+ * Returns a refusal if the hold would exceed the maximum at the next renewal; otherwise null. Credits that are still
+ * held after the end of their period count towards the maximum, in addition to the credits of the next period.
  */
 function withoutRoomForRenewal(user: EndUser, pieces: readonly Piece[], expiresAt: number, now: number) {
   const active = user.active(now);
@@ -189,7 +213,7 @@ function closed(
   return { id, createdAt, expiresAt, status, amount: sumOf(pieces), ...change };
 }
 
-/** Returns credits in reverse order: the credits that were drawn last are returned first. */
+/** Refunds the credits that were drawn last first. */
 function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutcome {
   const { transactionId, validityDays } = command;
   const { now, id } = moment;
@@ -212,7 +236,8 @@ function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutc
   const ended = sumOf(given.filter(({ grant }) => grant.end <= now));
   const revived = validityDays === null ? 0 : ended;
   const restored = wanted - ended + revived;
-  const newEnd = Math.min(now + (validityDays ?? 0) * DAY, LAST_INSTANT);
+  const plan = { amount: revived, validityDays: validityDays ?? 0, validityMonths: null, rolloverMax: 0 };
+  const newEnd = endOf(plan, now, now, 0);
   const available = user.room(now, Math.max(latestEnd(given), revived > 0 ? newEnd : 0));
   if (restored > available) return { refused: 'BalanceTooLarge', requested: restored, available };
   for (const { grant, amount } of given) {
@@ -221,9 +246,8 @@ function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutc
   }
   const touched = given.map((piece) => touchedOf(piece, piece.amount, 0));
   let expiresAt = latestEnd(given);
-  if (revived > 0 && validityDays !== null) {
-    const wanted = { type: 'one-time', amount: revived, validityDays, createdAt: now, start: now, started: 0 } as const;
-    expiresAt = Math.max(expiresAt, user.open({ ...wanted, cycle: id, period: 0 }).end);
+  if (revived > 0) {
+    expiresAt = Math.max(expiresAt, opened(user, 'one-time', plan, moment).end);
     touched.push({ cycle: id, period: 0, amount: revived, held: 0 });
   }
   user.happened.push({ ...entryOf(command, moment), amount: restored, expiresAt, reference: transactionId, touched });
@@ -231,7 +255,10 @@ function refund(user: EndUser, command: Of<'refund'>, moment: Moment): ModelOutc
 }
 
 export function cycleOf(user: EndUser, grant: Grant): ModelCycle {
-  const { type, canceled, amount, left: spendable, createdAt, start, end } = grant;
+  const { type, canceled, amount, left: spendable, createdAt, start, end, plan } = grant;
   const status = canceled ? 'canceled' : 'active';
-  return { type, status, amount, spendable, held: user.heldOf(grant), createdAt, start, end };
+  const next = grant.next === null ? null : { ...grant.next.plan, startsAt: end };
+  const { validityMonths, rolloverMax } = plan;
+  const shown = { type, status, amount, spendable, held: user.heldOf(grant), createdAt, start, end } as const;
+  return { ...shown, validityMonths, rolloverMax, next };
 }

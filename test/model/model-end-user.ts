@@ -1,25 +1,33 @@
-// An end user of the reference model: a list of grants of credits, a list of holds and a list of transactions. Time
-// advances from one renewal or lapse to the next.
+// An end user of the reference model: a list of grants of credits, a list of holds and a list of transactions.
+// `passTime` applies the due renewals and lapses one after the other.
 
-export const DAY = 24 * 60 * 60 * 1000;
+import { DAY, monthsAfter } from './model-calendar.ts';
+import type { ModelPlan } from './model-types.ts';
+
 export const MOST = 2 ** 53 - 1;
 export const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
-/** Credits that begin at one instant and end at another: an addition, or one period of a recurring cycle. */
+/** Credits that are valid from one instant to another: an addition, or one period of a recurring cycle. */
 export interface Grant {
   readonly type: 'one-time' | 'recurring';
+  /** The credits at the start, including those that rolled over. */
   readonly amount: number;
-  readonly validityDays: number;
+  readonly plan: ModelPlan;
+  /**
+   * The plan that begins at the end, and the id of the transaction that scheduled the plan; null if no plan is
+   * scheduled.
+   */
+  next: { readonly id: string; readonly plan: ModelPlan } | null;
   /** The instant of the addition, or of the start of the first period. */
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
-  /** The credits that can be spent, without held credits. */
+  /** The credits that can be spent, which excludes held credits. */
   left: number;
   canceled: boolean;
   /** Whether the next period has begun. */
   followed: boolean;
-  /** The number of the recurring cycle, counted from 1; 0 for one-time cycles. */
+  /** The position of the recurring cycle among those of the end user, counted from 1; 0 for one-time cycles. */
   readonly started: number;
   /** The id of the cycle: the id of the transaction that opened it. */
   readonly cycle: string;
@@ -41,16 +49,27 @@ export interface OpenHold {
   readonly pieces: readonly Piece[];
 }
 
-/** The credits of one grant that a transaction spent, and the number of them that were refunded. */
+/** The credits of one grant that a transaction spent, and how many of these were refunded. */
 interface Spent extends Piece {
   refunded: number;
 }
 
-/** The change of one period of a cycle by a transaction. */
+/** The change that a transaction made to one period of a cycle. */
 export interface Touched {
   readonly cycle: string;
   readonly period: number;
   readonly amount: number;
+  readonly held: number;
+}
+
+/** A renewal or the start of a scheduled plan, for the counts in `sights.ts`. */
+export interface Turned {
+  readonly isChange: boolean;
+  readonly ended: Grant;
+  readonly begun: Grant;
+  /** How many earlier renewals and changes of plan were applied in the same call of `passTime`. */
+  readonly missed: number;
+  /** The credits of the ended period that were still held at its end. */
   readonly held: number;
 }
 
@@ -65,12 +84,14 @@ export interface Happened {
   readonly expiresAt: number | null;
   readonly actor: string;
   readonly note: string | null;
-  /** The id of the hold that the transaction closed, or of the transaction that it refunded. */
+  /**
+   * The hold that the transaction closed, the transaction that it refunded, or the transaction that scheduled the plan.
+   */
   readonly reference: string | null;
   readonly touched: readonly Touched[];
 }
 
-const UNLISTED = ['hold', 'release', 'lapse', 'stop-cycle'];
+const UNLISTED = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 
 export class EndUser {
   /** In order of creation. Ended grants are removed when time advances. */
@@ -85,16 +106,19 @@ export class EndUser {
   starts = 0;
   /** The latest instant to which time has advanced. */
   passedTo = 0;
+  /** All renewals and changes of plan. A copy starts without any. */
+  readonly turns: Turned[] = [];
 
-  /** Returns an independent copy. It does not contain `spent`. */
+  /** Returns an independent copy, in which `spent` and `turns` are empty. */
   copy({ withHistory }: { readonly withHistory: boolean }): EndUser {
     const copies = new Map(this.grants.map((grant) => [grant, { ...grant }]));
     const copy = new EndUser();
     copy.grants = [...copies.values()];
-    // Ended grants never change, so both copies can share them.
+    // Ended grants never change, so the original and the copy can share them.
     const copied = ({ grant, amount }: Piece) => ({ grant: copies.get(grant) ?? grant, amount });
     copy.holds = this.holds.map((hold) => ({ ...hold, pieces: hold.pieces.map(copied) }));
     copy.passedTo = this.passedTo;
+    copy.starts = this.starts;
     if (withHistory) copy.happened = this.happened.slice();
     return copy;
   }
@@ -106,13 +130,14 @@ export class EndUser {
 
   /** Applies all due renewals and lapses, each at its instant, and deletes ended grants. */
   passTime(now: number): void {
+    const { length: turnsBefore } = this.turns;
     for (;;) {
       const ended = this.renewing();
       const lapsing = this.nextToLapse();
       const at = Math.min(ended?.end ?? Number.POSITIVE_INFINITY, lapsing?.expiresAt ?? Number.POSITIVE_INFINITY);
       if (at > now) break;
-      // A renewal comes before a lapse at the same instant.
-      if (ended?.end === at) this.#renew(ended);
+      // A renewal or a change of plan comes before a lapse at the same instant.
+      if (ended?.end === at) this.#turn(ended, this.turns.length - turnsBefore);
       else this.#lapse(lapsing as OpenHold);
     }
     if (this.grants.some((grant) => grant.end <= now)) this.grants = this.grants.filter((grant) => grant.end > now);
@@ -128,7 +153,7 @@ export class EndUser {
     return undefined;
   }
 
-  /** If several holds lapse at the same instant, the last digits of their ids determine the order. */
+  /** Returns the next hold to lapse. The last digits of the ids order holds that lapse at the same instant. */
   nextToLapse(): OpenHold | undefined {
     let next: OpenHold | undefined;
     for (const hold of this.holds) {
@@ -139,16 +164,40 @@ export class EndUser {
     return next;
   }
 
-  #renew(ended: Grant): void {
+  #turn(ended: Grant, missed: number): void {
+    const held = this.heldOf(ended);
     ended.followed = true;
-    const { amount, validityDays, createdAt, started, end: start, cycle } = ended;
-    const wanted = { type: 'recurring', amount, validityDays, createdAt, started, start, cycle } as const;
-    const next = this.open({ ...wanted, period: ended.period + 1 });
+    const begun = ended.next === null ? this.#renew(ended) : this.#change(ended, ended.next);
+    this.turns.push({ isChange: ended.next !== null, ended, begun, missed, held });
+  }
+
+  /** Unused credits of the ended period roll over. Held credits do not. */
+  #renew(ended: Grant): Grant {
+    const { plan, createdAt, started, end: start, cycle, period } = ended;
+    const amount = plan.amount + Math.min(ended.left, plan.rolloverMax);
+    const grant = { type: 'recurring', amount, plan, next: null, createdAt, started, start, cycle } as const;
+    const begun = this.open({ ...grant, period: period + 1 });
     this.happened.push({
-      ...{ id: idOfTime(start, 0, cycle), kind: 'renew', amount, createdAt: start, expiresAt: next.end },
+      ...{ id: idOfTime(start, 0, cycle), kind: 'renew', amount, createdAt: start, expiresAt: begun.end },
       ...{ actor: 'renewal', note: null, reference: null },
-      touched: [{ cycle, period: next.period, amount, held: 0 }],
+      touched: [{ cycle, period: begun.period, amount, held: 0 }],
     });
+    return begun;
+  }
+
+  /** Starts the scheduled plan as a new cycle. No credits of the ended cycle roll over. */
+  #change({ end: start }: Grant, { id: scheduledBy, plan }: NonNullable<Grant['next']>): Grant {
+    this.starts += 1;
+    const cycle = idOfTime(start, 0, scheduledBy);
+    const { amount } = plan;
+    const grant = { type: 'recurring', amount, plan, next: null, createdAt: start, start, cycle, period: 0 } as const;
+    const begun = this.open({ ...grant, started: this.starts });
+    this.happened.push({
+      ...{ id: cycle, kind: 'change-plan', amount, createdAt: start, expiresAt: begun.end },
+      ...{ actor: 'change', note: null, reference: scheduledBy },
+      touched: [{ cycle, period: 0, amount, held: 0 }],
+    });
+    return begun;
   }
 
   #lapse(hold: OpenHold): void {
@@ -161,7 +210,7 @@ export class EndUser {
     });
   }
 
-  /** The grants that count at `now`, in burn order: by start, then by creation. */
+  /** The grants that are valid at `now`, in the order in which they are spent: by start, then by creation. */
   valid(now: number): Grant[] {
     const valid = this.grants.filter((grant) => grant.start <= now && now < grant.end);
     // Sorting is slow, and the grants are usually in order already.
@@ -179,7 +228,7 @@ export class EndUser {
     return sum;
   }
 
-  /** The credits of all open holds, whether or not their cycles have ended. */
+  /** The credits of all open holds, including holds on ended cycles. */
   held(): number {
     return this.holds.reduce((sum, { pieces }) => sum + sumOf(pieces), 0);
   }
@@ -202,13 +251,13 @@ export class EndUser {
   }
 
   open(wanted: Omit<Grant, 'end' | 'left' | 'canceled' | 'followed'>): Grant {
-    const end = Math.min(wanted.start + wanted.validityDays * DAY, LAST_INSTANT);
+    const end = endOf(wanted.plan, wanted.createdAt, wanted.start, wanted.period);
     const grant: Grant = { ...wanted, end, left: wanted.amount, canceled: false, followed: false };
     this.grants.push(grant);
     return grant;
   }
 
-  /** The credits that a command for `wanted` credits draws, oldest first. The balance must be at least `wanted`. */
+  /** Returns `wanted` credits to draw, oldest first. The balance must be at least `wanted`. */
   pieces(wanted: number, now: number): Piece[] {
     const pieces: Piece[] = [];
     let missing = wanted;
@@ -227,8 +276,8 @@ export class EndUser {
   }
 
   /**
-   * Closes a hold and spends `spent` of its credits. The rest returns to the grants that have not ended, and expires in
-   * those that have.
+   * Closes a hold and spends `spent` of its credits. The other credits return to their grants, or expire if their
+   * grants have ended.
    */
   close(hold: OpenHold, spent: number, now: number): { spent: Piece[]; returned: number; expired: number } {
     this.holds = this.holds.filter((each) => each !== hold);
@@ -246,7 +295,10 @@ export class EndUser {
     return closed;
   }
 
-  /** Records which credits a transaction spent, with one entry for each grant, in the order of the first draws. */
+  /**
+   * Records which credits a transaction spent, with one entry for each grant, in the order in which the grants were
+   * first drawn.
+   */
   spend(id: string, pieces: readonly Piece[]): Spent[] {
     const spent: Spent[] = [];
     for (const { grant, amount } of pieces) {
@@ -258,15 +310,13 @@ export class EndUser {
     return spent;
   }
 
-  /** The credits of a transaction that can still be refunded; null if it spent none. */
+  /** The credits of a transaction that can still be refunded; null if the transaction spent none. */
   refundable(id: string | null): number | null {
     const spent = id === null ? undefined : this.spent.get(id);
     return spent === undefined ? null : spent.reduce((sum, { amount, refunded }) => sum + amount - refunded, 0);
   }
 
-  /**
-   * How many credits with the end `end` can be added. The maximum must not be exceeded now or after the next renewal.
-   */
+  /** How many credits that expire at `end` can be added without exceeding the maximum now or at the next renewal. */
   room(now: number, end: number): number {
     const room = MOST - this.total(now);
     const active = this.active(now);
@@ -274,9 +324,23 @@ export class EndUser {
     return Math.min(room, this.roomAt(active.end));
   }
 
-  /** How many more credits the end user could have at a future instant. */
+  /**
+   * How many more credits the end user could have at `then`, the end of the current period, if as many credits as
+   * possible roll over into the next period.
+   */
   roomAt(then: number): number {
     const user = this.copy({ withHistory: false });
+    user.passTime(then);
+    const begun = user.active(then);
+    if (begun !== undefined) begun.left = begun.plan.amount + begun.plan.rolloverMax;
+    return MOST - user.total(then);
+  }
+
+  /** How many more credits the end user could have at a future instant if the active cycle were stopped now. */
+  roomWithoutCycle(now: number, then: number): number {
+    const user = this.copy({ withHistory: false });
+    const active = user.active(now);
+    if (active !== undefined) active.canceled = true;
     user.passTime(then);
     return MOST - user.total(then);
   }
@@ -285,6 +349,13 @@ export class EndUser {
   listed(): Happened[] {
     return this.happened.filter(({ kind, amount }) => !UNLISTED.includes(kind) && amount !== 0);
   }
+}
+
+/** The end of a period. Months are counted from the creation of the cycle. */
+export function endOf(plan: ModelPlan, createdAt: number, start: number, period: number): number {
+  const { validityDays, validityMonths } = plan;
+  if (validityMonths === null) return Math.min(start + (validityDays ?? 0) * DAY, LAST_INSTANT);
+  return Math.min(monthsAfter(createdAt, (period + 1) * validityMonths), LAST_INSTANT);
 }
 
 export function sumOf(pieces: readonly Piece[]): number {
@@ -296,11 +367,14 @@ export function latestEnd(pieces: readonly Piece[]): number {
 }
 
 export function touchedOf({ grant }: Piece, amount: number, held: number): Touched {
-  // Turns -0 into 0, because some comparisons distinguish them.
+  // Turns -0 into 0, because `assert.deepEqual` distinguishes them.
   return { cycle: grant.cycle, period: grant.period, amount: amount || 0, held: held || 0 };
 }
 
-/** The documented id of a renewal or lapse: the instant, 0 or 1, and the last digits of the id of the cycle or hold. */
+/**
+ * Returns the documented id of an event. It contains the instant, 0 or 1, and the last digits of the id of the cycle,
+ * of the transaction that scheduled the plan, or of the hold.
+ */
 function idOfTime(at: number, sequence: 0 | 1, of: string): string {
   const time = at.toString(16).padStart(12, '0');
   return `${time.slice(0, 8)}-${time.slice(8)}-4000-800${sequence}-${of.slice(24)}`;

@@ -1,10 +1,10 @@
-// The model-based test of a store, together with group commit and the background jobs. `SEED` and `RUNS` select the
-// histories. A failed test prints the command that repeats it.
+// The model-based tests of a store, together with group commit and the background jobs. The environment variables
+// `SEED` and `RUNS` select the random histories. A failed test prints the command that repeats it.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import fc from 'fast-check';
-import { histories } from './histories.ts';
+import { type History, histories } from './histories.ts';
 import type { ModelUser } from './model-types.ts';
 import { BEGIN, type ComparedStore, SideBySide, USERS } from './side-by-side.ts';
 import { sights } from './sights.ts';
@@ -12,18 +12,20 @@ import { Stack } from './stack.ts';
 
 const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 /**
- * The number of runs from which the mean length of a history is checked. The length has the mean 100 and the standard
- * deviation 58, so that the mean of 150 lengths is below 80 only once in 100,000 times.
+ * The minimum number of runs for which the mean length of a history is checked. Lengths have a mean of 100 and a
+ * standard deviation of 58, so the mean of 150 lengths is below 80 in only one of 100,000 cases.
  */
 export const RUNS_JUDGED = 150;
-/** Short histories find hardly any bugs. With the default size of fast-check, the mean would be 5. */
+/** Short histories find hardly any bugs. With the default `size` of fast-check, the mean would be 5. */
 const COMMANDS_MEAN_MIN = 80;
-/** The time limit for shrinking a failed history, in addition to the time limit of the runs. */
+/** The time for shrinking a failed history, in addition to the time limit of all runs. */
 const SHRINK_MS_MAX = 60_000;
 
 const SECOND = 1_000;
 const DAY = 86_400 * SECOND;
 const LAST_INSTANT = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
+const ONE_DAY = { validityDays: 1, validityMonths: null };
 
 export interface ModelledStore extends ComparedStore {
   /** The test file, for the command that repeats a failure. */
@@ -39,11 +41,11 @@ export interface ModelledStore extends ComparedStore {
 export function modelTests(name: string, store: ModelledStore): void {
   test(`A ledger on ${name} has the same outcomes as the reference model`, (t) => runHistories(t, store));
 
-  test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if all later writes were refused`, async () => {
+  test(`Expired credits on ${name} stay expired if the clock jumps back during a restart, even if every later write was refused`, async () => {
     const both = await SideBySide.open(store);
     const [user] = USERS as [ModelUser];
     try {
-      await both.decide([[0, { kind: 'add', amount: 5, validityDays: 1, note: null }, null]]);
+      await both.decide([[0, { kind: 'add', amount: 5, ...ONE_DAY, note: null }, null]]);
       both.setWall(BEGIN + DAY);
       await both.decide([[0, { kind: 'subtract', amount: 5, note: null }, null]]);
       both.setWall(BEGIN);
@@ -56,6 +58,34 @@ export function modelTests(name: string, store: ModelledStore): void {
     }
   });
 
+  test(`A ledger on ${name} and the reference model have the same last monthly periods in the year 9999`, async () => {
+    const both = await SideBySide.open(store);
+    const [user] = USERS as [ModelUser];
+    const month = { validityDays: null, validityMonths: 1, rolloverMax: 3, note: null };
+    const start = { kind: 'start-cycle', amount: 5, ...month, onActive: 'at_period_end' } as const;
+    try {
+      both.setWall(Date.UTC(9999, 9, 31, 12));
+      await both.decide([
+        [0, start, null],
+        [0, { kind: 'subtract', amount: 1, note: null }, null],
+      ]);
+      both.setWall(Date.UTC(9999, 10, 30, 12));
+      await both.compareBalance(user);
+      await both.decide([[0, { ...start, amount: 7 }, null]]);
+      both.setWall(Date.UTC(9999, 11, 31, 12));
+      await both.comparePreview(user, start);
+      // This cycle ends at the last instant of the year 9999, so no plan can begin at its end.
+      await both.decide([
+        [0, start, null],
+        [0, { ...start, onActive: 'replace' }, null],
+        [0, { kind: 'stop-cycle', note: null }, null],
+      ]);
+      await both.compareAll();
+    } finally {
+      await both.real.close();
+    }
+  });
+
   test(`A ledger on ${name} accepts writes if the clock of the machine is past the year 9999`, {
     timeout: 20 * SECOND,
   }, async () => {
@@ -63,9 +93,9 @@ export function modelTests(name: string, store: ModelledStore): void {
     const [user] = USERS as [ModelUser];
     const request = { ...user, actor: 'key:1' };
     try {
-      await stack.run([{ ...request, kind: 'start-cycle', amount: 5, validityDays: 1, onActive: 'refuse' }]);
+      await stack.run([{ ...request, kind: 'start-cycle', amount: 5, ...ONE_DAY, rolloverMax: 0, onActive: 'refuse' }]);
       stack.ledger.wall = LAST_INSTANT + DAY;
-      const [added] = await stack.run([{ ...request, kind: 'add', amount: 3, validityDays: 1 }]);
+      const [added] = await stack.run([{ ...request, kind: 'add', amount: 3, ...ONE_DAY }]);
       assert.equal(added?.refused, null);
       assert.deepEqual(await stack.ledger.due(1), []);
     } finally {
@@ -74,18 +104,45 @@ export function modelTests(name: string, store: ModelledStore): void {
   });
 }
 
+/** A faulty store must differ from the reference model within this number of histories. */
+const CONTROL_RUNS_MAX = 300;
+
+/** @param fault the fault of the store, as it is named in the title of the test */
+export function modelControl(fault: string, store: ComparedStore): void {
+  test(`control: the histories catch a store that ${fault}`, async (t) => {
+    let runs = 0;
+    const history = fc.asyncProperty(histories, async (steps) => {
+      runs += 1;
+      await compareHistory(store, steps);
+    });
+    const { failed, errorInstance } = await fc.check(history, {
+      seed: SEED,
+      numRuns: CONTROL_RUNS_MAX,
+      endOnFailure: true,
+    });
+    assert(failed, `not caught in ${runs} histories; the seed is ${SEED}`);
+    const [why] = String((errorInstance as Error)?.message).split('\n');
+    t.diagnostic(`caught by history ${runs} with the seed ${SEED}: ${why}`);
+  });
+}
+
+/** @returns the number of steps */
+async function compareHistory(store: ComparedStore, steps: History): Promise<number> {
+  const both = await SideBySide.open(store);
+  try {
+    await fc.asyncModelRun(() => ({ model: both.model, real: both }), steps);
+    await both.compareAll();
+  } finally {
+    await both.real.close();
+  }
+  return both.steps;
+}
+
 async function runHistories(t: TestContext, store: ModelledStore): Promise<void> {
   const runs = Number(process.env.RUNS ?? store.runs);
   const lengths: number[] = [];
   const history = fc.asyncProperty(histories, async (steps) => {
-    const both = await SideBySide.open(store);
-    try {
-      await fc.asyncModelRun(() => ({ model: both.model, real: both }), steps);
-      await both.compareAll();
-    } finally {
-      await both.real.close();
-    }
-    lengths.push(both.steps);
+    lengths.push(await compareHistory(store, steps));
   });
   const started = performance.now();
   const interruptAfterTimeLimit = SHRINK_MS_MAX + store.runMsMax * runs;

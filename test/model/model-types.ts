@@ -7,15 +7,22 @@ export interface ModelUser {
   readonly endUser: string;
 }
 
+/** A validity in days or in months; the other member is null. */
+export interface ModelValidity {
+  readonly validityDays: number | null;
+  readonly validityMonths: number | null;
+}
+
+export interface ModelPlan extends ModelValidity {
+  readonly amount: number;
+  /** The maximum number of unused credits that roll over into the next period. */
+  readonly rolloverMax: number;
+}
+
 export type ModelCommand = ModelUser & { readonly actor: string; readonly note?: string | null } & (
-    | { readonly kind: 'add'; readonly amount: number; readonly validityDays: number }
+    | ({ readonly kind: 'add'; readonly amount: number } & ModelValidity)
     | { readonly kind: 'subtract'; readonly amount: number }
-    | {
-        readonly kind: 'start-cycle';
-        readonly amount: number;
-        readonly validityDays: number;
-        readonly onActive: 'refuse' | 'replace';
-      }
+    | ({ readonly kind: 'start-cycle'; readonly onActive: 'refuse' | 'replace' | 'at_period_end' } & ModelPlan)
     | { readonly kind: 'stop-cycle' }
     | { readonly kind: 'hold'; readonly amount: number; readonly expiresInSeconds: number }
     | { readonly kind: 'capture'; readonly holdId: string; readonly amount: number | null }
@@ -38,9 +45,24 @@ export interface ModelCycle {
   readonly createdAt: number;
   readonly start: number;
   readonly end: number;
+  /** Null if the validity of the cycle is in days. */
+  readonly validityMonths: number | null;
+  readonly rolloverMax: number;
+  /** The plan that begins at the end of the period; null if none is scheduled. */
+  readonly next: (ModelPlan & { readonly startsAt: number }) | null;
 }
 
-/** A hold in the response to the command that creates or closes it. */
+/** The effects that starting a cycle would have. */
+export interface ModelPreview {
+  readonly refused: null;
+  readonly startsAt: number;
+  readonly entries: readonly ModelCycle[];
+  readonly balance: number;
+  readonly balanceAtStart: number;
+  readonly expiring: number;
+}
+
+/** A hold in the response to the command that creates or closes the hold. */
 export interface ModelHoldResult {
   readonly id: string;
   readonly createdAt: number;
@@ -73,7 +95,7 @@ export type ModelRefused =
 
 export type ModelOutcome = ModelAccepted | ModelRefused;
 
-/** A transaction with the credits that can still be refunded; `refundable` is null if it spent none. */
+/** A transaction with the credits that can still be refunded; `refundable` is null if the transaction spent none. */
 export interface ModelHistoryEntry extends Happened {
   readonly refundable: number | null;
 }

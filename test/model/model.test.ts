@@ -1,7 +1,7 @@
 // Runs random histories on the real stack (SQLite file, group commit, renewal job) and on the reference model, and
-// compares every outcome. The test moves the clock forwards and backwards, closes and reopens the ledger, crashes its
-// process, and makes its commits fail. The ledger files are in memory if possible, because the test does not simulate
-// power loss, and 15,000 fsyncs took most of its time.
+// compares every outcome. The test moves the clock forwards and backwards, closes and reopens the ledger, simulates
+// crashes, and makes commits fail. The ledger files are in memory if possible, because the test does not simulate power
+// loss, and 15,000 fsyncs to a disk would take most of the time.
 
 import { accessSync, constants, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -40,5 +40,6 @@ const newLedger =
 const file = 'test/model/model.test.ts';
 const runMsMax = 2_000;
 
-modelTests('SQLite with small limits', { file, runs: RUNS_JUDGED, runMsMax, newLedger: newLedger(SMALL) });
-modelTests('SQLite', { file, runs: 50, runMsMax, newLedger: newLedger({}), isDueFoundLate: true });
+const sqlite = { file, runMsMax, isDueFoundLate: true };
+modelTests('SQLite with small limits', { ...sqlite, runs: RUNS_JUDGED, newLedger: newLedger(SMALL) });
+modelTests('SQLite', { ...sqlite, runs: 50, newLedger: newLedger({}) });

@@ -3,12 +3,22 @@
 // each command.
 
 import { cycleOf, decide } from './model-commands.ts';
-import { EndUser, type Happened, LAST_INSTANT, sumOf } from './model-end-user.ts';
-import type { ModelBalance, ModelCommand, ModelHistoryEntry, ModelOutcome, ModelUser } from './model-types.ts';
+import { EndUser, type Happened, LAST_INSTANT, sumOf, type Turned } from './model-end-user.ts';
+import type {
+  ModelBalance,
+  ModelCommand,
+  ModelHistoryEntry,
+  ModelOutcome,
+  ModelPreview,
+  ModelRefused,
+  ModelUser,
+} from './model-types.ts';
+
+export type StartCommand = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
 interface Known {
   readonly user: EndUser;
-  /** A copy of the end user for each instant at which a command changed it. */
+  /** For each instant at which a command changed the end user, a copy of the end user after the command. */
   readonly past: { readonly at: number; readonly user: EndUser }[];
 }
 
@@ -32,18 +42,42 @@ export class ReferenceLedger {
     return Math.max(this.#latest, this.wall);
   }
 
-  /** @param id the id for the transaction of the command, because the model cannot predict random ids */
+  /** @param id the id that the real ledger gave the transaction, because the model cannot predict random ids */
   run(command: ModelCommand, id: string): ModelOutcome {
     const now = this.#now();
     const { user, past } = this.#find(command) ?? this.#add(command);
     user.passTime(now);
     const outcome = decide(user, command, { now, id });
     if (outcome.refused !== null || outcome.transactionId === null) return outcome;
-    if (this.#ids.has(id)) throw new Error(`the id ${id} was given out before`);
+    if (this.#ids.has(id)) throw new Error(`the id ${id} is already used`);
     this.#ids.add(id);
     if (past.at(-1)?.at === now) past.pop();
     past.push({ at: now, user: user.copy({ withHistory: false }) });
     return outcome;
+  }
+
+  /** Returns the effects of starting a cycle, without starting the cycle or advancing the time of the ledger. */
+  previewAt(command: StartCommand, now: number): ModelPreview | ModelRefused {
+    const user = this.#view(command, now).copy({ withHistory: false });
+    user.passTime(now);
+    const ending = user.active(now);
+    const outcome = decide(user, command, { now, id: 'a preview' });
+    if (outcome.refused !== null) return outcome;
+    const [balance, entries] = [user.balance(now), user.valid(now).map((grant) => cycleOf(user, grant))];
+    const isScheduled = outcome.cycle?.next != null;
+    const startsAt = outcome.cycle?.next?.startsAt ?? now;
+    user.passTime(startsAt);
+    const expiring = isScheduled ? (ending?.left ?? 0) : 0;
+    return { refused: null, startsAt, entries, balance, balanceAtStart: user.balance(startsAt), expiring };
+  }
+
+  preview(command: StartCommand): ModelPreview | ModelRefused {
+    return this.previewAt(command, this.#now());
+  }
+
+  /** The stored renewals and changes of plan of an end user. */
+  turnsOf(of: ModelUser): readonly Turned[] {
+    return this.#find(of)?.user.turns ?? [];
   }
 
   balance(of: ModelUser): ModelBalance {
@@ -62,7 +96,7 @@ export class ReferenceLedger {
 
   historyAt(of: ModelUser, now: number): ModelHistoryEntry[] {
     const { happened } = this.#view(of, now);
-    // Copies do not contain `spent`.
+    // A copy of the end user has no `spent`, so ask the original.
     const refundable = (id: string | null) => this.#find(of)?.user.refundable(id) ?? null;
     return happened.toReversed().map((each) => ({ ...each, refundable: refundable(each.id) }));
   }
@@ -84,7 +118,7 @@ export class ReferenceLedger {
     return this.#view(of, now).listed().reverse();
   }
 
-  /** The instant of the latest renewal or lapse that is due at `now` and not stored; 0 if there is none. */
+  /** The instant of the latest event that is due at `now` and not stored; 0 if there is none. */
   latestDue(of: ModelUser, now: number): number {
     const known = this.#find(of);
     if (known === undefined || !known.user.isDue(now)) return 0;
@@ -92,8 +126,7 @@ export class ReferenceLedger {
   }
 
   /**
-   * Stores due renewals and lapses, like a round of the renewal job. Without due events, the time of the ledger does
-   * not advance.
+   * Stores due events, like a round of the renewal job. Without due events, the time of the ledger does not advance.
    */
   tick(): void {
     const due = [...this.#users.values()].filter(({ user }) => user.isDue(this.peek()));
@@ -136,7 +169,12 @@ export class ReferenceLedger {
     return this.#find(of)?.past.map(({ at }) => at) ?? [];
   }
 
-  /** The future instants at which cycles end or holds lapse, soonest first. */
+  /** The instant of the next renewal or change of plan of an end user; null if there is none. */
+  renewalOf(of: ModelUser): number | null {
+    return this.#view(of, this.peek()).renewing()?.end ?? null;
+  }
+
+  /** The future instants at which cycles of any end user end or holds lapse, soonest first. */
   boundaries(): number[] {
     const now = this.peek();
     const instants = [...this.#users.values()].flatMap(({ user }) => {
@@ -166,7 +204,7 @@ export class ReferenceLedger {
     return known;
   }
 
-  /** The end user at `at`, in the past, present or future; the caller must not change it. */
+  /** The end user at `at`, in the past, present or future. The caller must not change the returned object. */
   #view(of: ModelUser, at: number): EndUser {
     const known = this.#find(of);
     if (known === undefined) return new EndUser();

@@ -1,9 +1,23 @@
-// Runs random histories on the rules, with a store in memory, and on the reference model, and compares every outcome.
-// This is much faster than with a real store. A difference is a bug in the rules or in the model.
+// Runs random histories on the ledger rules with an in-memory store and on the reference model, and compares every
+// outcome. An in-memory store is much faster than a real store. A difference is a bug in the rules or in the model.
 
+import { BROKEN_STORES } from '../simulation/controls.ts';
 import { newMemoryLedger } from './memory-ledger.ts';
-import { modelTests, RUNS_JUDGED } from './model-tests.ts';
+import { modelControl, modelTests, RUNS_JUDGED } from './model-tests.ts';
 
 const file = 'test/model/rules.test.ts';
 
 modelTests('the simulated store', { file, runs: RUNS_JUDGED, runMsMax: 1_000, newLedger: newMemoryLedger() });
+
+/** The faults of stores that renew cycles or change plans incorrectly. */
+const FAULTS = [
+  'lets more credits roll over than the maximum',
+  'lets no credits roll over',
+  'lets held credits roll over',
+  'renews a cycle although another plan is scheduled',
+  'keeps a scheduled plan when another one replaces it',
+  'counts a month as 30 days',
+  'shows months that drift after a shorter month',
+] as const;
+
+for (const fault of FAULTS) modelControl(fault, { newLedger: newMemoryLedger(BROKEN_STORES[fault]) });

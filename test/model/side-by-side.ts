@@ -7,11 +7,11 @@ import { idsBetween } from '../../src/ledger/transaction-id.ts';
 import type { HistoryFilter } from '../../src/store/transaction-history.ts';
 import { problemsOf } from '../store/temporary-ledger.ts';
 import type { NewLedger } from '../store/test-ledger.ts';
-import { type Draft, Drafts } from './drafts.ts';
+import { type Draft, Drafts, type StartDraft } from './drafts.ts';
 import { LAST_INSTANT } from './model-end-user.ts';
 import type { ModelBalance, ModelCommand, ModelHistoryEntry, ModelOutcome, ModelUser } from './model-types.ts';
 import { ReferenceLedger } from './reference-model.ts';
-import { saw, sawOutcome } from './sights.ts';
+import { saw, sawOutcome, sightsOfTurn } from './sights.ts';
 import { instantIn, type ModelRequest, type ModelResponse, Stack } from './stack.ts';
 
 export const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
@@ -28,7 +28,7 @@ export const USERS: readonly ModelUser[] = [
   { account: 1, endUser: '5f0c6f7e-0000-4000-8000-000000000002' },
 ];
 
-/** The index of the end user, the command, and the number of its idempotency key, if any. */
+/** The index of the end user, the command, and the number of the idempotency key; null for no key. */
 export type DraftRequest = readonly [who: number, draft: Draft, key: number | null];
 
 interface Kept extends Idempotency {
@@ -41,8 +41,8 @@ interface Kept extends Idempotency {
 export interface ComparedStore {
   readonly newLedger: NewLedger;
   /**
-   * Whether the renewal job may miss a due event for a while, because the store writes balances back later. A round
-   * that finds nothing then does not advance the time of the ledger.
+   * Whether the renewal job may miss a due event for a while, because the store writes balances back later. A round of
+   * the job that finds no due event does not advance the time of the ledger.
    */
   readonly isDueFoundLate?: boolean;
 }
@@ -77,7 +77,7 @@ export class SideBySide {
   }
 
   setWall(wall: number): void {
-    if (wall < this.model.peek()) saw('the clock is behind the ledger');
+    if (wall < this.model.peek()) saw('the clock is earlier than the time of the ledger');
     this.model.wall = wall;
     this.real.ledger.wall = wall;
   }
@@ -99,7 +99,7 @@ export class SideBySide {
     saw('a COMMIT fails');
   }
 
-  /** @param nth the request to repeat, counted backwards from the latest in `#kept` */
+  /** @param nth the request to repeat, counted back from the latest in `#kept` */
   async sendAgain(nth: number): Promise<void> {
     const kept = this.#kept.at(-1 - nth);
     if (kept !== undefined) await this.#run([{ ...kept.command, idempotency: this.#idempotency(kept.key) }]);
@@ -116,7 +116,8 @@ export class SideBySide {
   }
 
   /**
-   * Returns the expected response. A repeated request with the same key has the outcome of the first request.
+   * Returns the expected response. A request that repeats an earlier request with the same key has the outcome of the
+   * first request.
    *
    * @param response the response of the real ledger; only its transaction id is used
    */
@@ -149,7 +150,7 @@ export class SideBySide {
     if (outcome.refused !== null || outcome.transactionId === null) return outcome;
     this.#drafts.accepted(outcome.transactionId);
     if (outcome.hold !== undefined) this.#lapses.set(outcome.hold.id, outcome.hold.expiresAt);
-    // An earlier read of the balance at this instant no longer counts, because the transaction has the same instant.
+    // A balance that was read earlier at this instant is out of date, because the transaction has the same instant.
     this.#answered.get(user)?.delete(before.now);
     return outcome;
   }
@@ -168,9 +169,21 @@ export class SideBySide {
     this.#answered.get(user)?.set(now, balance);
   }
 
+  /** Compares the previews of starting a cycle. */
+  async comparePreview(user: ModelUser, draft: StartDraft): Promise<void> {
+    const command = this.#drafts.startOf(user, draft);
+    const { now, preview } = await this.real.preview(command);
+    assert.deepEqual(preview, this.model.preview(command));
+    assert.equal(now, this.model.peek(), 'the ledger and the model are at the same instant');
+    if (preview.refused !== null) saw('preview: refused');
+    else
+      saw(preview.startsAt > now ? 'preview: a plan that would begin later' : 'preview: a cycle that would start now');
+    if (preview.refused === null && preview.expiring > 0) saw('preview: credits would expire');
+  }
+
   /**
-   * Checks that past balances are the same as when they were read before, and that future balances are the same as in
-   * the model.
+   * Checks that past and future balances are the same as in the model, and that past balances have not changed since
+   * they were read.
    */
   async compareBalancesAt(user: ModelUser, points: readonly Point[]): Promise<void> {
     const instants = new Set(points.map((point) => this.#instantOf(user, point)));
@@ -186,7 +199,7 @@ export class SideBySide {
       if (at > now) saw('a future balance is read');
       const answered = this.#answered.get(user)?.get(at);
       if (answered === undefined || at >= now) continue;
-      saw('a past balance equals the one that was read at that instant');
+      saw('a past balance equals the balance that was read at that instant');
       assert.deepEqual(balance, answered, message);
     }
   }
@@ -232,7 +245,7 @@ export class SideBySide {
       ...(last === undefined ? {} : { within: idsBetween(from, until) }),
     };
     const { all, isAhead } = await this.real.history(user, limit, wanted);
-    if (isAhead) saw('a lapse is shown in the history before it is stored');
+    if (isAhead) saw('a lapse is listed before it is stored');
     const expected = this.model.history(user).filter(({ kind, note, createdAt }) => {
       if (kinds !== undefined && !kinds.some((each) => each === kind)) return false;
       return createdAt >= from && (notePrefix === undefined || note?.startsWith(notePrefix) === true);
@@ -256,6 +269,10 @@ export class SideBySide {
         answered.slice(-POINTS_MAX).map((_, nth) => ({ from: 'answered', nth, ms: 0 })),
       );
     }
+    for (const user of USERS) {
+      const turns = this.model.turnsOf(user);
+      for (const [index, turn] of turns.entries()) for (const sight of sightsOfTurn(turn, turns[index - 1])) saw(sight);
+    }
     for (const isConsumed of [false, true]) {
       if (isConsumed) await this.real.ledger.consumeFeed();
       const report = await this.real.ledger.audit();
@@ -265,10 +282,10 @@ export class SideBySide {
   }
 }
 
-/** Selects an instant close to an earlier read, a command or a boundary. */
+/** Selects an instant close to now, an earlier read, a command or a boundary. */
 export interface Point {
   readonly from: 'now' | 'answered' | 'command' | 'boundary';
-  /** The index of the instant, counted back from the latest; for boundaries, counted from the soonest. */
+  /** The index of the instant, counted backwards from the latest, or, for boundaries, forwards from the earliest. */
   readonly nth: number;
   readonly ms: number;
 }
@@ -276,13 +293,13 @@ export interface Point {
 export interface HistoryStep {
   readonly limit: number;
   readonly filter: Pick<HistoryFilter, 'kinds' | 'notePrefix'> & {
-    /** Limits the history to this many milliseconds before now. */
+    /** How many milliseconds before now the history begins. By default, it begins with the first transaction. */
     readonly last?: number | undefined;
   };
   readonly which: number;
 }
 
-/** The stop of a replaced cycle has a null id in the model, because no response contains the id. */
+/** Removes the id of the stop of a replaced cycle. In the model this id is null, because no response contains it. */
 function withoutUnknownId(expected: readonly ModelHistoryEntry[]) {
   return (entry: ModelHistoryEntry, index: number) => (expected[index]?.id === null ? { ...entry, id: null } : entry);
 }

@@ -1,5 +1,5 @@
 // The real ledger for the model test, in one process: a store, group commit, the renewal job and the feed, with a clock
-// that the test sets. Outcomes are converted to the types of the reference model.
+// that the test sets. Converts outcomes to the types of the reference model.
 
 import assert from 'node:assert/strict';
 import { GroupCommit } from '../../src/batching/group-commit.ts';
@@ -12,6 +12,7 @@ import { balanceAt } from '../../src/ledger/history.ts';
 import { heldBy } from '../../src/ledger/hold.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
+import { previewOf } from '../../src/ledger/preview.ts';
 import { dueCount, dueTransactions, settle } from '../../src/ledger/settle.ts';
 import type { EndUserState } from '../../src/ledger/state.ts';
 import { StoreFault } from '../../src/store/store-fault.ts';
@@ -29,13 +30,17 @@ import type {
   ModelCycle,
   ModelHistoryEntry,
   ModelOutcome,
+  ModelPreview,
+  ModelRefused,
   ModelUser,
 } from './model-types.ts';
+
+type ModelStart = Extract<ModelCommand, { kind: 'start-cycle' }>;
 
 /** A command with an optional idempotency key. */
 export type ModelRequest = ModelCommand & { readonly idempotency?: Idempotency | null };
 
-/** @property replayOf the id of the first request with the same key, if its outcome is replayed */
+/** @property replayOf the id of the first request with the same key, if the outcome of that request is replayed */
 export type ModelResponse = (ModelOutcome | { readonly refused: 'IdempotencyKeyReused' }) & {
   readonly replayOf?: string;
 };
@@ -87,16 +92,20 @@ export class Stack {
       Promise.allSettled(commands.map((command) => this.#submit(command))),
     );
     for (const [index, result] of results.entries()) {
-      // A refusal or a second stop stores nothing, so it succeeds without a COMMIT.
+      // A refusal or a second stop stores nothing, so no COMMIT can fail.
       if (result.status === 'fulfilled')
         assert(result.value.refused !== null || commands[index]?.kind === 'stop-cycle', 'nothing was committed');
-      else assert(result.reason instanceof StoreFault, `a failed COMMIT is a fault of the store, not ${result.reason}`);
+      else
+        assert(
+          result.reason instanceof StoreFault,
+          `a failed COMMIT is reported as a StoreFault, not as ${result.reason}`,
+        );
     }
-    // The next write reopens the store.
+    // This write reopens the store.
     await this.ledger.write([{ kind: 'settle', account: 404, endUser: '00000000-0000-4000-8000-000000000404' }]);
   }
 
-  /** Also returns whether the balance includes a renewal or a lapse that is not stored yet. */
+  /** Returns the balance, and whether it includes a renewal or a lapse that is not stored yet. */
   async balance(
     user: ModelUser,
   ): Promise<ModelBalance & { now: Instant; ahead: { renewal: boolean; lapse: boolean } }> {
@@ -104,6 +113,14 @@ export class Stack {
     const balance = activeBalance(cyclesAt(state, now), now);
     const ahead = { renewal: dueCount(state, now) > 0, lapse: state.holds.some(({ expiresAt }) => expiresAt <= now) };
     return { ...balanceOf(state, now), balance, now, ahead };
+  }
+
+  async preview(command: ModelStart): Promise<{ now: Instant; preview: ModelPreview | ModelRefused }> {
+    const { now, state } = await this.ledger.load(command);
+    const preview = previewOf(state, command, now);
+    if (preview.refused !== null) return { now, preview: responseOf(preview) as ModelRefused };
+    const { cycles, ...others } = preview;
+    return { now, preview: { ...others, entries: cycles.map(cycleOf) } };
   }
 
   /** @param instants in ascending order */
@@ -133,7 +150,7 @@ export class Stack {
     return { all, isAhead: due.length > 0 };
   }
 
-  /** All transactions that match the filter, including due renewals and lapses, read in pages of `limit`. */
+  /** All transactions that match the filter, including due events, read in pages of `limit`. */
   async history(
     user: ModelUser,
     limit: number,
@@ -190,7 +207,7 @@ function responseOf(outcome: Outcome): ModelResponse {
   return cycle === undefined ? others : { ...others, cycle: cycleOf(cycle) };
 }
 
-/** The balance as a reader shows it, without the holds that have lapsed by `at`. */
+/** The balance at `at`, without the holds that have lapsed by then. */
 function balanceOf(state: EndUserState, at: Instant): ModelBalance {
   const { balance, held } = balanceAt(state, at);
   const open = state.holds.filter(({ expiresAt }) => expiresAt > at);
@@ -202,14 +219,17 @@ function balanceOf(state: EndUserState, at: Instant): ModelBalance {
 }
 
 function cycleOf(cycle: Cycle): ModelCycle {
-  const { id, type, status, amount, held, start, end } = cycle;
+  const { id, type, status, amount, held, start, end, plan } = cycle;
   // A superseded cycle is shown as canceled.
   const shown = status === 'superseded' ? 'canceled' : status;
-  return { type, status: shown, amount, spendable: spendable(cycle), held, createdAt: instantIn(id), start, end };
+  const { validityMonths, rolloverMax } = plan;
+  const next = cycle.next === null ? null : { ...cycle.next.plan, startsAt: end };
+  const credits = { amount, spendable: spendable(cycle), held };
+  return { type, status: shown, ...credits, createdAt: instantIn(id), start, end, validityMonths, rolloverMax, next };
 }
 
 /** The `expiresAt` of these kinds has no meaning, because they change no credits. */
-const WITHOUT_END = ['hold', 'release', 'lapse', 'stop-cycle'];
+const WITHOUT_END = ['schedule-plan', 'hold', 'release', 'lapse', 'stop-cycle'];
 
 function historyEntryOf(transaction: HistoryTransaction): ModelHistoryEntry {
   const { id, kind, amount, createdAt, expiresAt, actor, note, reference, postings, refundable } = transaction;

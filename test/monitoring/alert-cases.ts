@@ -1,10 +1,10 @@
-// For each alert, a history of metrics with an instant at which the alert does not fire yet and an instant at which it
+// For each alert, a history of metrics, an instant at which the alert does not fire yet, and an instant at which it
 // fires. The notation is that of `promtool test rules`: `0x8` is nine zeros, and `0+5x8` is nine samples that grow by
 // five. There is a sample every 15 seconds.
 
 export interface AlertCase {
   readonly alert: string;
-  /** The samples of each series. Without an `up` series, Scrip is up. */
+  /** The samples of each series. If no `up` series is given, Scrip is up. */
   readonly series: Readonly<Record<string, string>>;
   readonly quietAt: string;
   readonly firingAt: string;
@@ -15,7 +15,7 @@ const UP = `up{${JOB}}`;
 
 export const ALERT_CASES: readonly AlertCase[] = [
   { alert: 'ScripDown', series: { [UP]: '1x4 0x20' }, quietAt: '2m', firingAt: '2m30s' },
-  // There is no `up` series of Scrip if the job has another name or no target.
+  // If the scrape job has another name or no target, Prometheus has no `up` series of Scrip.
   { alert: 'ScripDown', series: { 'up{job="other",instance="a"}': '1x20' }, quietAt: '45s', firingAt: '1m15s' },
   { alert: 'ScripNotReady', series: { [`scrip_store_ready{${JOB}}`]: '1x4 0x20' }, quietAt: '1m15s', firingAt: '2m' },
   {

@@ -20,7 +20,7 @@ import { ALERT_CASES, alertTests } from './alert-cases.ts';
 const DOCUMENTS = join(import.meta.dirname, '..', '..', 'docs', 'operating');
 const RULES = join(DOCUMENTS, 'alerts.yaml');
 const PORT_OF_EXAMPLE = '127.0.0.1:8080';
-/** The time for three scrapes; a rate needs two. */
+/** Long enough for three scrapes; a rate needs two. */
 const SCRAPED_MS = 50_000;
 /** Covers the `for` of ScripDown and the scrapes and evaluations before and after it. */
 const ALERT_MS_MAX = 150_000;
@@ -65,7 +65,7 @@ class Prometheus {
     return data;
   }
 
-  /** @returns how many series the expression has now */
+  /** @returns how many series the expression returns now */
   async query(expression: string): Promise<number> {
     const found = await this.#get(`/api/v1/query?${new URLSearchParams({ query: expression })}`);
     return (found as { result: unknown[] }).result.length;
@@ -99,12 +99,12 @@ function assertInstalled(): void {
   const folders = (process.env.PATH ?? '').split(delimiter);
   for (const program of ['prometheus', 'promtool']) {
     if (folders.some((path) => existsSync(join(path, program)))) continue;
-    print(`This needs ${program} on the path: \`apt-get install prometheus\` (Debian), \`brew install prometheus\`.`);
+    print(`This needs ${program} on the PATH: \`apt-get install prometheus\` (Debian), \`brew install prometheus\`.`);
     process.exit(1);
   }
 }
 
-/** Sends additions, subtractions, a start of a cycle, a request that is refused, and a read. */
+/** Sends an addition, a subtraction, a subtraction that is refused, a start of a cycle, and a read. */
 async function callEverything(url: string, key: string): Promise<void> {
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const end_user_id = randomUUID();

@@ -1,5 +1,4 @@
-// A test reporter for mutation testing. It exits at the first failed test: the mutant is killed, and the remaining
-// tests need not run.
+// A test reporter for mutation testing. It exits at the first failed test, because one failed test kills the mutant.
 
 import type { TestEvent } from 'node:test/reporters';
 

@@ -1,5 +1,5 @@
 // Measures how fast other requests get responses while clients read long lists. The other requests are single requests,
-// each on a new connection, and writers in a closed loop. The first measurement is without readers.
+// each on a new connection, and subtractions in a closed loop. The first measurement is without readers.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { percentile } from './open-loop.ts';
@@ -7,7 +7,7 @@ import { generatorFor, type Loaded, readOf, requestOf, sendAll, watchMemory } fr
 import { gather, type ReadingCrowd } from './reading-crowd.ts';
 
 const WRITERS = 16;
-/** How many requests are sent at once, to write a history quickly. */
+/** How many requests are sent at once, so that a history is written quickly. */
 const AT_ONCE = 5_000;
 
 export interface Reading {

@@ -1,6 +1,6 @@
 // Open-loop load: each request is sent at its scheduled time, whether or not earlier requests have a response, on an
 // idle connection or a new one, as independent clients would. A closed loop, in which each connection waits for its
-// response, measures the peak of a server.
+// response, measures the peak throughput of a server.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -18,11 +18,11 @@ export interface Outcome {
   readonly sent: number;
   /** Requests that were due while no connection was free. They show the limit of the generator, not of the server. */
   readonly unsent: number;
-  /** Requests that got a 200 while requests were still being sent. */
+  /** Requests that got a 200 before the end of the measurement. */
   readonly doneInTime: number;
   /** The number of responses by status; 0 stands for a connection that ended without a response. */
   readonly answers: ReadonlyMap<number, number>;
-  /** The milliseconds from when a request was due to its response, by status, ascending. */
+  /** For each status, the milliseconds from the scheduled time of each request to its response, in ascending order. */
   readonly latencies: ReadonlyMap<number, readonly number[]>;
 }
 
@@ -37,7 +37,7 @@ const REST_MS_MAX = 15_000;
 const OPENING_MAX = 512;
 /**
  * The kernel opens connections before the server accepts them. libuv accepts one connection per turn of the event loop
- * (https://github.com/libuv/libuv/pull/3696), so under load the last of them would wait for seconds.
+ * (https://github.com/libuv/libuv/pull/3696), so under load the last connections would wait for seconds.
  */
 const ACCEPTING_MS = 500;
 
@@ -59,7 +59,7 @@ export class Generator {
     this.#connectionsMax = connectionsMax;
   }
 
-  /** Opens connections before the measurement. */
+  /** Opens connections, so that the measurement does not include the time for this. */
   async connect(connections: number): Promise<void> {
     while (this.#lines.size < connections) {
       const some = Math.min(OPENING_MAX, connections - this.#lines.size);
@@ -200,7 +200,7 @@ export class Generator {
   }
 }
 
-/** @returns the milliseconds within which this share of the requests got a response; 0 if there were none */
+/** @returns the milliseconds within which this share of the requests got a response; 0 if there were no requests */
 export function percentile(latencies: readonly number[] | undefined, share: number): number {
   if (latencies === undefined || latencies.length === 0) return 0;
   return latencies[Math.min(latencies.length - 1, Math.floor(latencies.length * share))] as number;

@@ -1,5 +1,6 @@
-// More load than a server can handle, with assertions that hold on any machine: requests that are not processed get
-// 503, no write is lost or applied twice, and the server recovers. `npm run overload` prints figures.
+// Sends more load than a server can handle, with assertions that hold on any machine: requests that the server does not
+// process get 503, no write is lost or applied twice, and clients that send or read nothing do not block other
+// requests. `npm run overload` prints figures.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { temporaryFile } from '../store/temporary-ledger.ts';
 import { Crowd, faultsOf, fund, type Loaded, othersWait, overload, readOf, sendAll } from './pressure.ts';
 
 const TEST_MS_MAX = 120_000;
-/** The requests in flight that an account may have if no other account has any. */
+/** How many requests in flight an account may have while no other account has any. */
 const AT_ONCE_MAX = SERVER_LIMITS.inFlightMax / 2;
 const STORM = { times: 10, seconds: 2, connections: 1_024, connectionsMax: 2_000 };
 /** Enough for the load and for the other requests. */
@@ -26,7 +27,7 @@ async function loaded(t: test.TestContext, script: string | null): Promise<Loade
   return { ...(await fund(server, key)), url };
 }
 
-/** Returns how many credits were subtracted from all end users. */
+/** Returns how many credits were subtracted from all end users in total. */
 async function taken({ server, key, endUsers }: Loaded): Promise<number> {
   const headers = { authorization: `Bearer ${key}` };
   let sum = 0;
@@ -50,7 +51,7 @@ test('under ten times its peak load, a server processes some requests and refuse
   assert.deepEqual(await auditProblems(under.url), []);
 });
 
-test('control: the overload test catches a server that accepts everything', { timeout: TEST_MS_MAX }, async (t) => {
+test('control: the overload test catches a server that accepts every request', { timeout: TEST_MS_MAX }, async (t) => {
   const server = await ServerProcess.start('', {}, scriptOf('unbounded-server.ts'));
   t.after(() => server.end('SIGKILL'));
   const under = await fund(server, '');
@@ -66,7 +67,7 @@ test('a server processes requests while 2,000 connections are idle and 500 never
   const idle = await Crowd.of(under.server, 2_000);
   const slow = await Crowd.of(under.server, 500);
   t.after(() => [idle, slow].map((crowd) => crowd.leave()));
-  // A connection that never sends a request is closed too, so each idle connection sends one first.
+  // The server also closes connections that never send a request, so each idle connection first sends one.
   for (const socket of idle.sockets)
     socket.write(readOf(under.key, '/get-active-balance', under.endUsers[0] as string));
   slow.every(1_000, (socket) => socket.write('X'));
@@ -76,7 +77,7 @@ test('a server processes requests while 2,000 connections are idle and 500 never
   assert.equal(idle.closed, 0);
 });
 
-test('a server processes other requests while 500 clients request lists and read no response', {
+test('a server processes other requests while 500 clients request lists and do not read the responses', {
   timeout: TEST_MS_MAX,
 }, async (t) => {
   const under = await loaded(t, null);

@@ -31,10 +31,11 @@ const seconds = Number(values.seconds ?? 10);
 const print = (line: string) => process.stdout.write(`${line}\n`);
 const SLOW_SERVER = join(import.meta.dirname, 'slow-server.ts');
 const REFUSING_SERVER = join(import.meta.dirname, 'refusing-server.ts');
-/** Requests a second: more than any server on two cores can respond to. */
+/** Requests per second: more than any server on two cores can respond to. */
 const GENERATOR_RATE = 180_000;
 /**
- * The connections of the load. `CONNECTIONS_SERVED`, the server's `MAX_CONNECTIONS`, leaves room for other requests.
+ * The maximum number of connections of the load generator. The limit of the server, `CONNECTIONS_SERVED`, is higher, so
+ * that other requests can connect.
  */
 const CONNECTIONS_MAX = 2_000;
 const CONNECTIONS_SERVED = 3_100;
@@ -75,7 +76,7 @@ function report(
   print(`  recovered within ${recoveredMs} ms; afterwards ${afterwards}/s`);
 }
 
-/** Measures the limits of the generator: the most requests it can send, and the shortest times it can measure. */
+/** Measures the limits of the generator: how many requests it can send, and the shortest times that it can measure. */
 async function measureGenerator(): Promise<void> {
   const server = await ServerProcess.start('', {}, REFUSING_SERVER);
   try {

@@ -102,13 +102,16 @@ export function watchMemory(server: ServerProcess): () => { most: number; bySeco
 }
 
 export interface UnderOverload {
-  /** Subtractions a second: in a closed loop before the overload, during the overload, and afterwards. */
+  /**
+   * Subtractions per second: in a closed loop before the overload, during the overload, and in a closed loop
+   * afterwards.
+   */
   readonly peak: number;
   readonly goodput: number;
   readonly afterwards: number;
   /** All requests that got a 200, including those before and after the overload. */
   readonly done200: number;
-  /** Requests a second: planned, and actually sent. */
+  /** Requests per second: planned, and actually sent. */
   readonly meant: number;
   readonly offered: number;
   readonly answers: Readonly<Record<string, number>>;
@@ -116,7 +119,7 @@ export interface UnderOverload {
   readonly turnedAway: readonly [half: number, most: number, all: number];
   readonly done: readonly [half: number, most: number, all: number];
   readonly memory: { readonly before: number; readonly most: number; readonly bySecond: readonly number[] };
-  /** The milliseconds until a request gets a response within 50 ms again. */
+  /** The milliseconds from the end of the load until a request gets a response within 50 ms again. */
   readonly recoveredMs: number;
 }
 
@@ -170,7 +173,7 @@ const CALM_MS = 50;
 const RECOVERY_MS_MAX = 30_000;
 
 /**
- * Measures the recovery with reads: they do not depend on the writer, so they show when the process itself has
+ * Measures the recovery with reads: reads do not depend on the writer, so they show when the process itself has
  * recovered.
  */
 async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
@@ -185,7 +188,7 @@ async function recovery({ server, key, endUsers }: Loaded): Promise<number> {
 }
 
 /**
- * Judges how a server handled overload, by criteria that do not depend on the speed of the machine.
+ * Returns what the server did wrong under overload, by criteria that do not depend on the speed of the machine.
  *
  * @param atOnceMax how many requests the server may have in flight
  */
@@ -203,7 +206,7 @@ export function faultsOf({ answers, peak, done, offered }: UnderOverload, atOnce
   return faults;
 }
 
-/** The server may become this many times slower, because it shares the machine with the load. */
+/** How many times slower the server may become, because it shares the machine with the load generator. */
 const PATIENCE = 3;
 
 /** A group of open sockets. */
@@ -217,7 +220,7 @@ export class Crowd {
     while (crowd.sockets.length < count) {
       const some = Array.from({ length: Math.min(500, count - crowd.sockets.length) }, async () => {
         const socket = connect(server.port, '127.0.0.1');
-        // A socket must be read to notice that the server closes it.
+        // Without reading, the socket would not notice that the server closes the connection.
         socket.on('error', () => {}).resume();
         await once(socket, 'connect');
         socket.on('close', () => {
@@ -242,7 +245,10 @@ export class Crowd {
   }
 }
 
-/** Sends `count` subtractions during the load, one after the other; returns their times in milliseconds, ascending. */
+/**
+ * Sends `count` subtractions during the load, one after the other; returns the times to their responses in
+ * milliseconds, ascending.
+ */
 export async function othersWait({ server, key, endUsers }: Loaded, count: number): Promise<readonly number[]> {
   const request = requestOf(key, '/subtract', { end_user_id: endUsers[0], amount: 1 });
   const waits: number[] = [];

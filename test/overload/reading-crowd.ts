@@ -1,5 +1,5 @@
-// Clients that request lists and read the responses slowly, at full speed or not at all. They run in a separate thread,
-// so that they do not delay the measurement.
+// Clients that request lists and read the responses slowly, at full speed or not at all. They run in a worker thread,
+// so that they do not slow down the thread that measures.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -8,12 +8,12 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 export interface ReadingCrowd {
   readonly port: number;
   readonly clients: number;
-  /** The requests that each client sends at once. */
+  /** The requests that each client sends, all in one write. */
   readonly bytes: string;
   readonly pace: 'nothing' | 'slowly' | 'at full speed';
 }
 
-/** Slow clients read up to 64 KiB at this interval. */
+/** A slow client reads a chunk of up to 64 KiB, then pauses for this long. */
 const SLOWLY_MS = 500;
 
 /** @returns a function that stops the clients and returns how many MiB they received */

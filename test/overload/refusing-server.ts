@@ -1,5 +1,5 @@
-// A server that refuses every request, to measure the load generator: the most requests it can send, and the shortest
-// times it can measure.
+// A server that immediately refuses every request. It shows the limits of the load generator: the highest request rate
+// and the shortest response time that the generator can measure.
 
 import { createServer } from 'node:http';
 

@@ -1,5 +1,5 @@
-// A server on a slow disk: every batch takes a quarter of a second, so that a load generator can send ten times the
-// peak of the server without using the whole machine.
+// A server on a slow disk: every batch takes at least a quarter of a second. A load generator can therefore send ten
+// times the server's maximum throughput without using all of the machine's CPU time.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfig } from '../../src/config.ts';
@@ -10,7 +10,7 @@ const BATCH_MS = 250;
 const service = await startService(readConfig(process.env));
 const { ledger } = service.stores;
 const write = ledger.write.bind(ledger);
-// Does not report when a batch is decided, so that no batch begins before the previous batch is written.
+// Ignore the callback for decided batches, so that each batch begins only after the previous batch is written.
 ledger.write = async (commands) => {
   const [outcomes] = await Promise.all([write(commands, () => {}), sleep(BATCH_MS)]);
   return outcomes;

@@ -1,5 +1,5 @@
-// The control for the overload test. It has the same throughput as `slow-server.ts` but accepts every request, so every
-// client waits too long.
+// The control for the overload test. This server has the same throughput as `slow-server.ts` but accepts every request,
+// so its queue and its response times grow without bound.
 
 import { createServer, type ServerResponse } from 'node:http';
 

@@ -1,5 +1,5 @@
-// The structure of the sources: each folder belongs to a layer, imports go only to lower layers, and names are
-// specific.
+// Tests the structure of the source code: each file belongs to a layer, imports only from its own folder or lower
+// layers, and has a specific name.
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -36,12 +36,12 @@ const LAYERS: readonly RegExp[] = [
   /^main\.ts$/,
 ];
 
-/** The rules of the ledger are pure: they use no I/O, no clock, no randomness and nothing asynchronous. */
+/** The rules of the ledger are pure: they use no I/O, clock, randomness or asynchronous code. */
 const IMPURE =
   /\bDate\.now\b|\bnew Date\(\)|\bMath\.random\b|\bperformance\.|\bsetTimeout\b|\bsetInterval\b|\bawait\b|\basync\b|\bprocess\./;
 const PURE_MODULES = new Set(['node:assert/strict', 'node:crypto', 'node:zlib']);
 
-/** The files that choose between SQLite and PostgreSQL, for serving and for all other commands. */
+/** The only files that choose between SQLite and PostgreSQL: one for the service, one for all other commands. */
 const NAMES_STORES = new Set(['open-store.ts', 'open-tools.ts']);
 
 const VAGUE = /^(utils?|helpers?|common|manager|core|lib|misc|shared|index)$|\d$/;
@@ -62,7 +62,7 @@ const files: SourceFile[] = globSync('**/*.ts', { cwd: SOURCE })
     return { path, text, imports };
   });
 
-/** Returns the files of this project that a file imports, types included. */
+/** Returns the project files that a file imports, including type-only imports. */
 function importedBy({ path, imports }: SourceFile): string[] {
   return imports
     .filter((name) => name.startsWith('.'))
@@ -75,7 +75,7 @@ function layerOf(path: string): number {
   return layer;
 }
 
-test('every import of a source file goes to its own folder or to a lower layer', () => {
+test('every source file imports only from its own folder, its subfolders or a lower layer', () => {
   for (const file of files) {
     for (const imported of importedBy(file)) {
       const folder = dirname(file.path);
@@ -85,7 +85,7 @@ test('every import of a source file goes to its own folder or to a lower layer',
   }
 });
 
-test('imports of source files form no cycle, even if type imports count', () => {
+test('imports of source files form no cycle, including type-only imports', () => {
   const graph = new Map(files.map((file) => [file.path, importedBy(file)]));
   const done = new Set<string>();
   const visit = (path: string, trail: readonly string[]): void => {
@@ -97,7 +97,7 @@ test('imports of source files form no cycle, even if type imports count', () => 
   for (const path of graph.keys()) visit(path, []);
 });
 
-test('the rules of the ledger use no I/O, no clock, no randomness and nothing asynchronous', () => {
+test('the rules of the ledger use no I/O, clock, randomness or asynchronous code', () => {
   for (const { path, text, imports } of files.filter(({ path }) => layerOf(path) === 0)) {
     const code = text.replaceAll(/\/\/.*|\/\*[\s\S]*?\*\//g, '');
     assert.doesNotMatch(code, IMPURE, `${path} is not pure`);
@@ -106,7 +106,7 @@ test('the rules of the ledger use no I/O, no clock, no randomness and nothing as
   }
 });
 
-test('only open-store.ts and open-tools.ts import a real store', () => {
+test('outside the stores, only open-store.ts and open-tools.ts import the SQLite or PostgreSQL store', () => {
   for (const file of files.filter(({ path }) => !path.startsWith('store/') && !NAMES_STORES.has(path))) {
     assert.deepEqual(
       importedBy(file).filter((path) => /^store\/(sqlite|postgres)\//.test(path)),

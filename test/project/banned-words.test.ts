@@ -1,4 +1,5 @@
-// The check for banned words (`npm run lint:words`): what it finds, what it accepts, and how it reports findings.
+// Tests the check for banned words (`npm run lint:words`): the words that it finds, the text that it accepts, and its
+// report.
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -37,7 +38,7 @@ for (const text of ['manewer', 'this told', 'outlets gone', 'what the queue wait
     assert.deepEqual(bannedWordsIn('docs/a.md', text), []));
 }
 
-test('each exception to the banned words has a reason and still occurs', () => {
+test('each exception to the banned words has a reason and is still needed', () => {
   for (const { path, contains, reason } of EXCEPTIONS) {
     assert(reason.length > 0, path);
     assert(existsSync(join(ROOT, path)), `${path} exists`);
@@ -47,7 +48,7 @@ test('each exception to the banned words has a reason and still occurs', () => {
   }
 });
 
-test('the check for banned words reports file, line and hint of tracked files and exits with code 1', () => {
+test('the check for banned words prints the file, the line and a hint for each finding in tracked files, and exits with code 1', () => {
   const cwd = temporaryFolder();
   const check = (...args: string[]) => spawnSync(process.execPath, [SCRIPT, ...args], { cwd, encoding: 'utf8' });
   execFileSync('git', ['init', '--quiet'], { cwd });

@@ -1,6 +1,6 @@
 // Builds a Dockerfile without a container engine. Each stage gets a folder as its root directory, and its instructions
-// run there in order. Instructions and flags that need BuildKit are errors. Absolute paths in commands are replaced
-// with paths in the folder, so a command must contain them literally.
+// run there in order. An instruction or a flag that needs BuildKit is an error. Absolute paths in commands are replaced
+// with paths in the folder of the stage, so commands must spell out absolute paths.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -15,7 +15,7 @@ export interface Image {
   readonly environment: Readonly<Record<string, string>>;
   /** The user of the last `USER` instruction; null for root. */
   readonly user: { readonly uid: number; readonly gid: number } | null;
-  /** The text of each other instruction, such as `ENTRYPOINT`. */
+  /** The text of each remaining instruction, such as `ENTRYPOINT`, by name. */
   readonly settings: ReadonlyMap<string, string>;
 }
 
@@ -33,7 +33,7 @@ const SETTINGS = new Set(['VOLUME', 'EXPOSE', 'HEALTHCHECK', 'STOPSIGNAL', 'ENTR
 /** The beginning of an absolute path. */
 const ROOT_PATH = /(?<=^|[\s=:"'])\/(?=\w)/g;
 
-/** Replaces absolute paths in a text by paths in the folder of a stage. */
+/** Replaces the absolute paths in a text with paths in the folder of a stage. */
 export function inRoot(text: string, root: string): string {
   return text.replaceAll(ROOT_PATH, `${root}/`);
 }
@@ -76,9 +76,9 @@ export async function buildDockerfile(context: string, folder: string): Promise<
   return stages.at(-1) ?? assert.fail('there is no stage');
 }
 
-/** Begins a stage from the Node image: a folder with the Node of this process. */
+/** Begins a stage that is based on the Node.js image: a folder with the Node.js binary of this process. */
 function begin(text: string, root: string): Stage {
-  const [, name = ''] = /^node:\S+(?: AS (\w+))?$/.exec(text) ?? assert.fail(`not a Node image: ${text}`);
+  const [, name = ''] = /^node:\S+(?: AS (\w+))?$/.exec(text) ?? assert.fail(`not a Node.js image: ${text}`);
   const commands = join(root, 'usr/local/bin');
   mkdirSync(commands, { recursive: true });
   copyFileSync(process.execPath, join(commands, 'node'));
@@ -100,7 +100,9 @@ function variablesOf(text: string): Record<string, string> {
   );
 }
 
-/** Parses a numeric user and group. Names are rejected, because they would have to be looked up in the image. */
+/**
+ * Parses a numeric user and group. Rejects names, because resolving a name would need the user database of the image.
+ */
 function userOf(text: string): Image['user'] {
   const [, uid, gid] = /^(\d+):(\d+)$/.exec(text) ?? assert.fail(`not a numeric user and group: ${text}`);
   return { uid: Number(uid), gid: Number(gid) };
@@ -124,7 +126,7 @@ function copy(
     if (origin === null) assert(isIncluded(context, source), `.dockerignore excludes ${source}`);
     const path = origin === null ? join(context, source) : inRoot(source, origin.root);
     assert(existsSync(path), `COPY ${source}: no such file`);
-    // COPY copies the content of a folder, not the folder itself.
+    // COPY copies the contents of a folder, not the folder itself.
     const isFile = statSync(path).isFile();
     cpSync(path, isFile && target.endsWith('/') ? join(at, basename(path)) : at, {
       recursive: true,
@@ -133,7 +135,9 @@ function copy(
   }
 }
 
-/** Whether a file is in the build context. .dockerignore excludes everything except the names that it lists. */
+/**
+ * Whether a file is in the build context. The `.dockerignore` file excludes everything except the names that it lists.
+ */
 function isIncluded(context: string, source: string): boolean {
   const [first, ...names] = readFileSync(join(context, '.dockerignore'), 'utf8').trim().split('\n');
   assert.equal(first, '*');
@@ -142,7 +146,7 @@ function isIncluded(context: string, source: string): boolean {
 
 async function runIn({ root, workingFolder, environment }: Stage, text: string): Promise<void> {
   assert(!text.startsWith('--'), `${text.split(' ')[0]} needs BuildKit`);
-  // Only root may change the owner of a file to another user.
+  // Only root may give a file to another user. Without root, `chown` sets the current user instead.
   const isRoot = process.getuid?.() === 0;
   const command = inRoot(isRoot ? text : text.replaceAll(/\bchown \S+/g, 'chown "$(id -u):$(id -g)"'), root);
   const env = { ...baseEnvironment(root), ...environment };
@@ -150,7 +154,7 @@ async function runIn({ root, workingFolder, environment }: Stage, text: string):
   await done.catch(({ stdout, stderr }) => assert.fail(`RUN ${text}\n${stdout}${stderr}`));
 }
 
-/** Returns an environment that uses the Node of the image, but npm and the network settings of this machine. */
+/** Returns an environment with the Node.js of the image, and with npm and the network settings of this machine. */
 export function baseEnvironment(root: string): NodeJS.ProcessEnv {
   const { PATH = '', HOME, TMPDIR } = process.env;
   const path = PATH.split(':').filter((part) => !part.includes('node_modules'));

@@ -1,5 +1,6 @@
-// The Docker image, as far as it can be tested without a container engine: each step of the Dockerfile runs in an empty
-// folder. The result is started as the user of the image, checked with its health check, and stopped with its signal.
+// Tests the Docker image without a container engine, as far as that is possible: runs the steps of the Dockerfile in a
+// folder, starts the result as the user of the image, runs the health check, and stops the process with the stop
+// signal.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
@@ -31,14 +32,17 @@ before(
 );
 after(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Returns the command of an instruction, which must be in exec form. */
+/** Returns the command of an instruction, which must use the exec form. */
 function commandOf(instruction: string): string[] {
   const text = image.settings.get(instruction) ?? assert.fail(`no ${instruction}`);
   const words: string[] = JSON.parse(/\[.*\]$/.exec(text)?.[0] ?? assert.fail(`${instruction} is not JSON: ${text}`));
   return words.map((word) => inRoot(word, image.root));
 }
 
-/** Returns the settings of a container: the variables of the image, and its user if the tests run as root. */
+/**
+ * Returns the options for a process in the container: the variables of the image and, if the tests run as root, the
+ * user of the image.
+ */
 function settings(port: number) {
   const environment = Object.entries(image.environment).map(([name, value]) => [name, inRoot(value, image.root)]);
   const { PATH } = baseEnvironment(image.root);
@@ -52,7 +56,7 @@ async function exitCodeOf(child: ChildProcess): Promise<number | null> {
 }
 
 describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
-  test('a container serves as a user other than root, is healthy, runs commands, and stops on its stop signal', async (t) => {
+  test('a container runs as a user other than root, becomes healthy, runs Scrip commands, and stops on its stop signal', async (t) => {
     assert(image.user !== null && image.user.uid > 0 && image.user.gid > 0, 'the user of the image is not root');
     const running = settings(await freePort());
     const [program = '', ...args] = [...commandOf('ENTRYPOINT'), ...commandOf('CMD')];
@@ -69,7 +73,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
     assert.equal(await isHealthy(), false);
   });
 
-  test('the settings of the image are valid, and its port is exposed', () => {
+  test('the environment variables of the Docker image are valid settings, and the image exposes its port', () => {
     const { PORT = '', DATABASE_URL, SQLITE_TMPDIR } = image.environment;
     assert.equal(readConfig(image.environment).port, Number(PORT));
     assert.equal(image.settings.get('EXPOSE'), PORT);
@@ -77,7 +81,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
     assert.deepEqual([DATABASE_URL, SQLITE_TMPDIR], ['file:/data/scrip.db', '/data']);
   });
 
-  test('the user of the image may write only to the volume, and the image has no sources or development dependencies', () => {
+  test('the user of the Docker image may write only to the volume, and the image has no source code or development dependencies', () => {
     assert.equal(commandOf('VOLUME')[0], join(image.root, 'data'));
     if (isRoot) {
       assert.equal(statSync(join(image.root, 'data')).uid, image.user?.uid);
@@ -89,7 +93,7 @@ describe('the Docker image', { timeout: BUILD_MS_MAX }, () => {
   });
 });
 
-test('a Dockerfile that needs BuildKit is rejected', async () => {
+test('the test build rejects a Dockerfile that needs BuildKit', async () => {
   for (const text of ['# syntax=docker/dockerfile:1\nFROM node:26', 'FROM node:26\nRUN <<EOF\necho\nEOF'])
     assert.throws(() => instructionsOf(text), /BuildKit/);
   assert.deepEqual(instructionsOf('FROM node:26 AS a\n# why\nRUN one && \\\n  two\n'), [

@@ -1,5 +1,5 @@
-// The environment variables that npm needs to reach its registry: a proxy, a certificate, the cache and the
-// configuration.
+// Selects the environment variables that npm needs to reach its registry: proxies, certificates, the cache and
+// configuration files.
 
 const NETWORK =
   /^(npm_config_(registry|cache|userconfig|globalconfig|cafile|(https_)?proxy)|NODE_EXTRA_CA_CERTS|https?_proxy)$/i;

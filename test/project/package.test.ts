@@ -1,6 +1,6 @@
-// Packs the npm package, installs it into an empty folder without the development dependencies, and runs it, as users
-// do. Also checks the Dockerfile, compose.yaml and the systemd unit against the settings that Scrip reads.
-// dockerfile.test.ts builds the image.
+// Packs the npm package, installs it in an empty folder without development dependencies, and runs it as users do. Also
+// checks that the Dockerfile, compose.yaml and the systemd unit set only variables that exist. For a build of the
+// Docker image, see dockerfile.test.ts.
 
 import assert from 'node:assert/strict';
 import { type ChildProcessByStdio, execFile, spawn } from 'node:child_process';
@@ -21,7 +21,7 @@ const options = { timeout: INSTALL_MS_MAX };
 
 const manifest = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
 
-/** Returns an environment with the Node.js of the project first in PATH, and with only these settings of Scrip. */
+/** Returns an environment with the running Node.js first in PATH and with no settings of Scrip except `settings`. */
 function environmentWith(settings: Record<string, string> = {}): NodeJS.ProcessEnv {
   const { PATH = '', HOME = '', TMPDIR = '' } = process.env;
   return { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, TMPDIR, ...npmNetwork(), ...settings };
@@ -76,7 +76,7 @@ function ended(child: Child): Promise<number | null> {
   return new Promise((resolve) => child.once('close', resolve));
 }
 
-/** Resolves with all output so far once the output matches. */
+/** Waits until the output of the process matches, and returns all output up to that point. */
 async function outputOf(child: Child, expected: RegExp): Promise<string> {
   let text = '';
   return new Promise((resolve, reject) => {
@@ -142,7 +142,7 @@ describe('the npm package', options, () => {
     assert.equal(manifest.engines.node, '>=24.7');
   });
 
-  test('the installed package has every command, and prints the version of package.json', async () => {
+  test('the installed package has every command, and prints the version in package.json', async () => {
     const { stdout } = await run('npx', ['--no-install', 'scrip', '--version'], {
       cwd: folder,
       env: environmentWith(),
@@ -193,18 +193,18 @@ const DEPLOYMENTS: readonly (readonly [file: string, names: RegExp])[] = [
   ['docs/operating/scrip.service', /^Environment=([A-Z_]+)=/gm],
 ];
 
-/** Variables of other programs in these files. */
+/** Variables in these files that other programs read. */
 const FOREIGN = /^(POSTGRES_|PG|SQLITE_TMPDIR$|NODE_ENV$)/;
 
 /**
- * Commands that would fetch a package from the npm registry: the unrelated `scrip`, or a package of this project, which
- * is not published.
+ * Matches commands that would fetch a wrong package from the npm registry: the unrelated `scrip`, or a package under a
+ * name of this project, whose packages are not published there.
  */
 const FROM_REGISTRY =
   /\bnpx (?!--no-install)(?:-\S+ )*scrip\b|\bnpm (?:install|i|add|exec)(?: -\S+)* scrip(?:-ledger|-client)?(?![\w.-])/;
 
 describe('the names of the packages', () => {
-  test('the service is the package scrip-ledger with the command scrip, and the client is scrip-client', () => {
+  test('the package of the service is scrip-ledger, with the command scrip, and the package of the client is scrip-client', () => {
     const client = JSON.parse(read('client/package.json'));
     assert.deepEqual(
       [manifest.name, client.name, Object.keys(manifest.bin)],
@@ -212,7 +212,7 @@ describe('the names of the packages', () => {
     );
   });
 
-  test('no document contains a command that installs or runs a registry package that this project has not published', () => {
+  test('no command in a document installs or runs scrip, scrip-ledger or scrip-client from the npm registry', () => {
     for (const document of [...documents(), 'Dockerfile', 'compose.yaml', 'docs/operating/scrip.service'])
       assert.doesNotMatch(read(document), FROM_REGISTRY, document);
     for (const command of ['npx scrip serve', 'npx --yes scrip', 'npm install scrip', 'npm i -g scrip-ledger'])
@@ -228,7 +228,7 @@ describe('the names of the packages', () => {
 
 describe('the deployment files', () => {
   for (const [file, names] of DEPLOYMENTS) {
-    test(`${file} sets only variables that Scrip reads`, () => {
+    test(`${file} sets only variables that Scrip or another program reads`, () => {
       const known = readFileSync(join(ROOT, 'src', 'config.ts'), 'utf8');
       const set = [...read(file).matchAll(names)].map(([, name]) => name as string);
       assert(set.length > 0, 'the file sets variables');

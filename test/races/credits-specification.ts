@@ -1,10 +1,10 @@
-// The credits of one end user as a sequential state machine: the response to each call if no other call is in progress.
-// Written from the API definition, independently of the rules under test. It has no time, so histories must be much
-// shorter than a day, and holds must last longer.
+// A sequential specification of the credits of one end user: the response to each call if calls run one at a time. It
+// follows the API documentation and shares no code with the rules under test. It does not model time, so a history must
+// be much shorter than a day, and holds must last longer than the history.
 
 import type { Specification } from './linearizability.ts';
 
-/** `id` is the id of the transaction or hold that the call made, if it made one. */
+/** `id` identifies the transaction or hold that the call created; empty if the call created none. */
 export type CreditsInput =
   | { readonly call: 'add' | 'start'; readonly amount: number }
   | { readonly call: 'subtract'; readonly amount: number; readonly id: string }
@@ -23,7 +23,7 @@ export type CreditsOutput =
   | { readonly answer: 'too large'; readonly refundable: number }
   | { readonly answer: 'balance'; readonly text: string };
 
-/** A cycle in the list of a state, which is sorted oldest first. */
+/** An entry of `State.cycles`, which lists the oldest cycle first. */
 export interface HeldCycle {
   readonly kind: 'one-time' | 'active' | 'canceled';
   readonly amount: number;
@@ -31,7 +31,7 @@ export interface HeldCycle {
   readonly left: number;
 }
 
-/** Credits of one cycle that a hold sets aside, or that a transaction spent. */
+/** Credits of one cycle that are held or that a transaction spent. `place` is the index of the cycle. */
 interface Part {
   readonly place: number;
   readonly amount: number;
@@ -41,7 +41,7 @@ interface State {
   readonly cycles: readonly HeldCycle[];
   /** Open holds by id. */
   readonly holds: ReadonlyMap<string, readonly Part[]>;
-  /** By transaction id: the credits that are spent and not refunded yet, in the order of the draws. */
+  /** Spent credits that are not refunded yet, by transaction id, in the order in which they were drawn. */
   readonly spent: ReadonlyMap<string, readonly Part[]>;
 }
 
@@ -65,7 +65,7 @@ function partsText(all: State['holds']): string {
     .join(', ');
 }
 
-/** A balance response as text: the cycles in their order, and the held credits. */
+/** Formats a balance response: the cycles in order, then the held credits. */
 export function balanceText(cycles: readonly HeldCycle[], held: number): string {
   return `${cycles.map(({ kind, amount, left }) => `${kind} ${left}/${amount}`).join(', ')}, ${held} held`;
 }
@@ -131,7 +131,8 @@ function hold(state: State, { amount, id }: Of<'hold'>): Step {
 }
 
 /**
- * Spends the oldest held credits first. The rest returns; if the hold is too small, the balance covers the difference.
+ * Spends the oldest held credits first. Held credits that are not spent return to their cycles; if the hold is too
+ * small, the balance covers the difference.
  */
 function capture(state: State, { hold, amount, id }: Of<'capture'>): Step {
   const parts = state.holds.get(hold);
@@ -160,7 +161,7 @@ function release(state: State, { hold }: Of<'release'>): Step {
   return [taken(closed(state, hold), parts, -1), { answer: 'closed', amount, returned: amount }];
 }
 
-/** Returns credits in reverse order of drawing. */
+/** Refunds the credits that were drawn last first. */
 function refund(state: State, { of, amount }: Of<'refund'>): Step {
   const parts = state.spent.get(of) ?? [];
   const refundable = sumOf(parts);
@@ -188,7 +189,7 @@ function draw({ cycles }: State, amount: number): Part[] {
   });
 }
 
-/** @param sign −1 for credits that return */
+/** @param sign −1 if the credits return to their cycles */
 function taken(state: State, parts: readonly Part[], sign: 1 | -1 = 1): State {
   const cycles = state.cycles.slice();
   for (const { place, amount } of parts) {
@@ -204,7 +205,10 @@ function closed(state: State, hold: string): State {
   return { ...state, holds };
 }
 
-/** Records which credits a transaction spent, with one entry for each cycle, in the order of the first draws. */
+/**
+ * Records the credits that a transaction spent: one entry for each cycle, in the order in which the cycles were first
+ * drawn from.
+ */
 function spent(state: State, id: string, drawn: readonly Part[]): State {
   const amounts = new Map<number, number>();
   for (const { place, amount } of drawn) amounts.set(place, (amounts.get(place) ?? 0) + amount);

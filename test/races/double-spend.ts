@@ -1,6 +1,6 @@
-// Sends a thousand requests at once for an end user with a hundred credits, and counts how many succeed. Each request
-// is for one credit, or all are for the same hold or subtraction. They are pipelined on a few sockets, so that many are
-// in one batch, or sent on many sockets, so that their order varies.
+// Sends a thousand requests at once for an end user with a hundred credits, and counts how many succeed. Depending on
+// the race, each request is for one credit, or all requests are for the same hold or subtraction. The requests are
+// pipelined on a few sockets, so that many share a batch, or sent on many sockets, so that their order varies.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ export const MANY_SOCKETS = 1_000;
 
 const ANSWERS_MS_MAX = 30_000;
 
-/** For each race, how many requests must succeed, the status of the others, and the balance that must be left. */
+/** For each race: the number of requests that must succeed, the status of the other requests, and the final balance. */
 export const RACES = {
   'subtract one credit each': { granted: CREDITS, refused: 402, left: 0 },
   'hold one credit each': { granted: CREDITS, refused: 402, left: 0 },
@@ -30,7 +30,7 @@ interface Line {
   readonly reader: AnswerReader;
 }
 
-/** Sockets to all ports, which stay open between rounds. */
+/** Sockets to all processes of a service. The sockets stay open between rounds. */
 export class Spenders {
   readonly #lines: Line[];
   readonly #key: string;
@@ -105,7 +105,10 @@ export class Spenders {
   }
 }
 
-/** Makes the hold or the subtraction that the requests of a race need. @returns the request */
+/**
+ * Creates the hold or the subtraction that the requests of a race refer to, and returns the path and the fields of
+ * these requests.
+ */
 async function prepared(
   race: Race,
   one: (path: string, fields: object) => Promise<Answer>,
@@ -141,13 +144,13 @@ function requestOf(path: string, key: string, fields: object | null): string {
 export interface DoubleSpends {
   readonly rounds: number;
   readonly requests: number;
-  /** Requests that succeeded although the credits were already spent or returned. */
+  /** The number of requests that succeeded although the credits were already spent or returned. */
   readonly overGrants: number;
-  /** A sentence for each round whose responses differ from `RACES`. */
+  /** A description of each round whose result differs from `RACES`. */
   readonly faults: readonly string[];
 }
 
-/** @param spenders each runs all rounds; the rounds take the races in turn */
+/** @param spenders each of them runs all rounds, one race after another */
 export async function doubleSpends(
   spenders: readonly Spenders[],
   rounds: number,
@@ -163,7 +166,7 @@ export async function doubleSpends(
       const succeeded = found.statuses.get(200) ?? 0;
       overGrants += Math.max(0, succeeded - granted);
       if (succeeded !== granted || found.statuses.get(refused) !== REQUESTS - granted || found.left !== left)
-        faults.push(`round ${round}, ${race}: ${JSON.stringify([...found.statuses])}, ${found.left} are left`);
+        faults.push(`round ${round}, ${race}: ${JSON.stringify([...found.statuses])}, ${found.left} credits are left`);
     }
   }
   return { rounds: rounds * spenders.length, requests: rounds * spenders.length * REQUESTS, overGrants, faults };

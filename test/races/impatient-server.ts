@@ -1,6 +1,6 @@
-// A server whose reads do not wait for writes before they show due renewals: the control for the list test. Loaded
-// before all other modules (`NODE_OPTIONS=--import=…`), it makes the store find no renewal due, so that there is
-// nothing to wait for.
+// The control for the list test: makes a server whose reads show due renewals without waiting for running writes. This
+// module is loaded before all others (`NODE_OPTIONS=--import=…`). It makes the store find no due event, so that reads
+// have nothing to wait for.
 
 import { substitute } from '../load/substituted-module.ts';
 

@@ -1,4 +1,4 @@
-// The linearizability checker, on histories that are easy to check by hand.
+// Tests the linearizability checker with histories that are easy to check by hand, and with random histories.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -8,7 +8,7 @@ import { checkLinearizable, type Operation, type Specification } from './lineari
 
 type Access = { readonly write: number } | 'read';
 
-/** A variable with the initial value 0. */
+/** The specification of a variable with the initial value 0. */
 const VARIABLE: Specification<number, Access, number> = {
   initial: 0,
   nameOf: String,
@@ -34,7 +34,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read after a write that returns the old value',
+    'a read that returns the old value after a write',
     false,
     [
       [0, 1, w(1), 1],
@@ -42,7 +42,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read during a write that returns the old value',
+    'a read that returns the old value during a write',
     true,
     [
       [0, 5, w(1), 1],
@@ -50,7 +50,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read during a write that returns the new value',
+    'a read that returns the new value during a write',
     true,
     [
       [0, 5, w(1), 1],
@@ -58,7 +58,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two reads during a write that return the new and then the old value',
+    'two reads that return the new and then the old value during a write',
     false,
     [
       [0, 9, w(1), 1],
@@ -67,7 +67,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two reads during a write that return the old and then the new value',
+    'two reads that return the old and then the new value during a write',
     true,
     [
       [0, 9, w(1), 1],
@@ -76,7 +76,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two concurrent writes that reads see in one order',
+    'two reads that return the values of two concurrent writes in one order',
     true,
     [
       [0, 9, w(1), 1],
@@ -86,7 +86,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two concurrent writes after which a value reappears',
+    'a read of a value that another concurrent write has already replaced',
     false,
     [
       [0, 9, w(1), 1],
@@ -97,7 +97,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'two finished writes of which concurrent reads see different values',
+    'two concurrent reads that return different values after both writes have finished',
     false,
     [
       [0, 3, w(1), 1],
@@ -108,7 +108,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
   ],
   ['a read of a value that was never written', false, [[0, 1, 'read', 7]]],
   [
-    'an unknown write that takes effect long afterwards',
+    'a write with an unknown outcome that takes effect long afterwards',
     true,
     [
       [0, 1, w(1), null],
@@ -117,7 +117,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'an unknown write that is never seen',
+    'a write with an unknown outcome that no read shows',
     true,
     [
       [0, 1, w(1), null],
@@ -126,7 +126,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'an unknown write that is seen before its call',
+    'a write with an unknown outcome that a read shows before the write is called',
     false,
     [
       [0, 1, 'read', 1],
@@ -134,7 +134,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'an unknown write that is seen and then undone',
+    'a write with an unknown outcome that one read shows and the next does not',
     false,
     [
       [0, 1, w(1), null],
@@ -143,7 +143,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
     ],
   ],
   [
-    'a read of the old value that is called at the instant the write returns',
+    'a read that begins at the instant at which a write returns, and that returns the old value',
     true,
     [
       [0, 1, w(1), 1],
@@ -153,7 +153,7 @@ const HISTORIES: readonly (readonly [name: string, isLinearizable: boolean, rows
 ];
 
 for (const [name, isLinearizable, rows] of HISTORIES) {
-  test(`the checker ${isLinearizable ? 'accepts' : 'rejects'} ${name}`, () => {
+  test(`the linearizability checker ${isLinearizable ? 'accepts' : 'rejects'} ${name}`, () => {
     const history = rows.map(([calledAt, returnedAt, input, output]) => ({ calledAt, returnedAt, input, output }));
     assert.equal(checkLinearizable(VARIABLE, history).isLinearizable, isLinearizable);
     assert.equal(
@@ -164,7 +164,7 @@ for (const [name, isLinearizable, rows] of HISTORIES) {
   });
 }
 
-test('the checker returns the operation that no order explains', () => {
+test('the linearizability checker returns the operation that no order of the operations explains', () => {
   const history = [
     { calledAt: 0, returnedAt: 1, input: w(1), output: 1 },
     { calledAt: 2, returnedAt: 3, input: 'read' as const, output: 0 },
@@ -174,7 +174,9 @@ test('the checker returns the operation that no order explains', () => {
   assert.equal(verdict.stuckAt, history[1]);
 });
 
-/** Makes the history of a ledger that processes each call at a random moment between its call and its return. */
+/**
+ * Generates a history of a correct ledger: each call takes effect at a random time between its start and its return.
+ */
 function soundHistory(random: Random, count: number): Operation<CreditsInput, CreditsOutput>[] {
   const calls = Array.from({ length: count }, (_, number) => {
     const at = random.next() * count;
@@ -197,7 +199,7 @@ function soundHistory(random: Random, count: number): Operation<CreditsInput, Cr
 
 type State = (typeof CREDITS)['initial'];
 
-/** Returns the output that the specification allows, with the state after it. */
+/** Returns the only output that the specification allows, and the state after the call. */
 function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOutput] {
   const total = state.cycles.reduce((sum, { left }) => sum + left, 0);
   const held = [...state.holds.values()].flat().reduce((sum, { amount }) => sum + amount, 0);
@@ -227,7 +229,7 @@ function outputOf(state: State, input: CreditsInput): readonly [State, CreditsOu
   throw new Error(`the specification allows no output for ${JSON.stringify(input)}`);
 }
 
-/** Ids are derived from the number of the call. A call may refer to a hold or transaction that does not exist. */
+/** Derives ids from the number of the call. A call may refer to a hold or transaction that does not exist. */
 function someInput(random: Random, number: number): CreditsInput {
   const amount = 1 + random.below(20);
   const id = `${number}`;
@@ -251,14 +253,14 @@ function someInput(random: Random, number: number): CreditsInput {
   }
 }
 
-test('the checker accepts 300 random histories of a correct ledger', () => {
+test('the linearizability checker accepts 300 random histories of a correct ledger', () => {
   for (let seed = 0; seed < 300; seed++) {
     const history = soundHistory(new Random(seed), 60);
     assert(checkLinearizable(CREDITS, history).isLinearizable, `seed ${seed}`);
   }
 });
 
-test('control: the checker rejects random histories with one wrong balance', () => {
+test('control: the linearizability checker rejects random histories with one wrong balance', () => {
   let spoilt = 0;
   for (let seed = 0; seed < 300; seed++) {
     const history = soundHistory(new Random(seed), 60);

@@ -1,6 +1,7 @@
-// Checks linearizability: whether concurrent operations returned what some sequence of the same operations could have
-// returned. Uses the search of Wing and Gong with the cache of Lowe, as Porcupine does. An operation with an unknown
-// outcome may have taken effect at any time after its call, or never.
+// Checks whether a history of concurrent operations is linearizable: whether some sequential order, in which no
+// operation comes before another that had returned before its call, explains all outputs. Uses the search by Wing and
+// Gong with the cache by Lowe, as Porcupine does. An operation with an unknown outcome may have taken effect at any
+// time after its call, or never.
 //
 // https://www.cs.ox.ac.uk/people/gavin.lowe/LinearizabiltyTesting/paper.pdf
 
@@ -22,13 +23,13 @@ export interface Specification<State, Input, Output> {
    * @returns null if the operation cannot have this output in this state
    */
   step(state: State, input: Input, output: Output | null): State | null;
-  /** Returns a text that is the same for two states exactly if they are equal. */
+  /** Returns the same text for two states if and only if they are equal. */
   nameOf(state: State): string;
 }
 
 export type Verdict<Input, Output> =
   | { readonly isLinearizable: true }
-  /** No order explains `stuckAt` together with all operations before it. */
+  /** `stuckAt` is the latest return that the search reached: no order explains the history up to this return. */
   | { readonly isLinearizable: false; readonly stuckAt: Operation<Input, Output> };
 
 /** The call or the return of an operation, as an entry in a linked list ordered by time. */
@@ -42,7 +43,7 @@ interface End<Input, Output> {
   after: End<Input, Output> | null;
 }
 
-/** A search that takes more steps is an error. */
+/** The search fails after this many steps. */
 const STEPS_MAX = 5_000_000;
 
 /** @throws if the search takes too long */
@@ -82,7 +83,7 @@ export function checkLinearizable<State, Input, Output>(
       end = head.after;
       isUnknownsTurn = true;
     } else {
-      // This operation returned before any of the remaining ones was called, so an earlier choice was wrong.
+      // No operation that was called before this return can come next, so an earlier choice was wrong.
       if (end !== null && (stuckAt === null || end.operation.returnedAt > stuckAt.returnedAt)) stuckAt = end.operation;
       const latest = taken.pop();
       if (latest === undefined) return { isLinearizable: false, stuckAt: stuckAt as Operation<Input, Output> };
@@ -103,7 +104,7 @@ function isNew(seen: Set<string>, name: string): boolean {
   return true;
 }
 
-/** @returns a head entry, which precedes the first entry of the list */
+/** @returns a sentinel that precedes the first entry of the list */
 function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): End<Input, Output> {
   const ends: { readonly at: number; readonly end: End<Input, Output> }[] = [];
   history.forEach((operation, index) => {
@@ -116,7 +117,8 @@ function listOf<Input, Output>(history: readonly Operation<Input, Output>[]): En
     }
     ends.push({ at: operation.calledAt, end: { operation, bit, matching, isCall: true, ...links } });
   });
-  // At the same instant, calls come before returns. The operations then count as concurrent, which avoids false alarms.
+  // At the same instant, calls come before returns. The two operations then count as concurrent, which avoids false
+  // alarms.
   ends.sort((a, b) => a.at - b.at || Number(b.end.isCall) - Number(a.end.isCall));
   const none = { input: null, output: null, calledAt: 0, returnedAt: 0 } as unknown as Operation<Input, Output>;
   const head: End<Input, Output> = {

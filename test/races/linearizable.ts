@@ -1,5 +1,6 @@
-// Records histories on a real server and checks them. On SQLite there is one process. On PostgreSQL there are three,
-// and processes and connections are killed at random.
+// Records histories of concurrent clients of a real service, and checks whether they are linearizable. With SQLite, the
+// service is one process. With PostgreSQL, it is three processes, and random processes and database connections are
+// killed.
 
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -16,11 +17,11 @@ export interface Size {
   readonly calls: number;
 }
 
-/** About three concurrent calls per end user. More calls would mostly make the search slower. */
+/** This makes about three concurrent calls per end user. More calls would mainly slow down the search. */
 export const SIZE: Size = { endUsers: 4, clients: 12, calls: 40 };
 
 export interface Findings {
-  /** A sentence for each problem. */
+  /** A description of each problem. */
   readonly faults: readonly string[];
   readonly histories: number;
   readonly operations: number;
@@ -55,7 +56,10 @@ export async function recordOnSqlite(seed: number, rounds: number, size: Size = 
 const PROCESSES = 3;
 const ENVIRONMENT = { DATABASE_ACCEPT_UNSAFE: 'yes' };
 const FAULT_PAUSE_MS_MAX = 120;
-/** On average, one fault in this many kills a process, which takes half a second to restart. */
+/**
+ * On average, one in this many faults kills a process, which takes half a second to restart. The others kill a
+ * connection.
+ */
 const PROCESS_KILLED_ONE_IN = 4;
 
 export async function recordOnPostgres(
@@ -110,7 +114,7 @@ async function rounded(rounds: number, record: () => Promise<RecordedClients>): 
   return { faults, histories, operations, unknown, repeated };
 }
 
-/** Kills processes and connections until it is ended. */
+/** Kills processes and connections until `end` is called. */
 class Faults {
   processesKilled = 0;
   connectionsKilled = 0;
@@ -145,7 +149,7 @@ class Faults {
     }
   }
 
-  /** Kills a random process and starts another, which has another port. */
+  /** Kills a random process and starts another on another port. */
   async #killProcess(): Promise<void> {
     const index = this.#random.below(this.#servers.length);
     await this.#servers[index]?.end('SIGKILL');

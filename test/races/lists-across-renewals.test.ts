@@ -1,5 +1,5 @@
-// The entries of a list never change, even if cycles renew during writes. The control is a server that shows renewals
-// too early.
+// Tests that a listed transaction keeps its position in the list, even if cycles renew during writes. The control is a
+// server that shows renewals too early.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';

@@ -1,5 +1,6 @@
-// Lists the transactions of end users while they are written to. The clock of the real server jumps by half a day many
-// times a second, so that cycles renew during writes. A listed transaction must keep its position.
+// Lists the transactions of end users on a real server during writes to the same end users. The server's clock jumps
+// forward by half a day many times a second, so that cycles renew during writes. Once listed, a transaction must keep
+// its position.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Random } from '../load/random.ts';
@@ -9,7 +10,7 @@ const END_USERS = 8;
 const WRITERS_AN_END_USER = 3;
 const JUMP_MS = 43_200_000;
 const JUMP_EVERY_MS = 60;
-/** How many transactions of a list are compared with the previous list. */
+/** The maximum length of a list. Each list is compared with the previous list. */
 const LISTED = 500;
 
 export interface Renewing {
@@ -83,7 +84,7 @@ async function list(server: Renewing, endUser: string, seen: Lists, { isOver }: 
   }
 }
 
-/** @returns how the later list contradicts the earlier list; null if they agree */
+/** @returns a description of the first contradiction between the two lists; null if they agree */
 export function changed(before: readonly string[], after: readonly string[]): string | null {
   const [head] = before;
   if (head === undefined) return null;

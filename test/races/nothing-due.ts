@@ -1,4 +1,4 @@
-// A replacement for `next-event.ts` that never finds an event due.
+// A replacement for `next-event.ts` in which no event is ever due.
 
 export * from '../../src/ledger/next-event.ts';
 

@@ -1,5 +1,5 @@
-// Concurrent calls for an end user have the effect of some sequence of these calls, and no credit is spent twice. The
-// controls are ledgers that break these rules. `npm run races` runs longer.
+// Tests that concurrent calls for an end user are linearizable, and that no credit is spent twice. The controls are
+// ledgers that break these rules. `npm run races` runs longer tests.
 
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -16,15 +16,15 @@ import { recordOnPostgres, recordOnSqlite, type Size } from './linearizable.ts';
 import { RecordedClients } from './recorded-clients.ts';
 
 const TEST_MS_MAX = 120_000;
-/** The search over a history that is wrong is exhaustive, so the controls have few clients. */
+/** For a history that is not linearizable, the search must try every order, so the controls have few clients. */
 const CONTROL_SIZE: Size = { endUsers: 4, clients: 5, calls: 100 };
-/** By chance, a fault may change no response of a round. */
+/** Several rounds, because the fault may happen to change no response in one round. */
 const HISTORY_ROUNDS = 8;
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000);
 
 let postgres: PostgresServer;
 before(async () => {
-  // The machine does not crash, so writes survive without fsync, which would only cost time.
+  // The machine does not crash, so writes survive without fsync, which would only slow down the test.
   postgres = await PostgresServer.start({ fsync: 'off' });
 });
 after(() => postgres.remove());
@@ -47,8 +47,8 @@ describe(`Concurrent clients (SEED=${SEED})`, () => {
 });
 
 /**
- * Runs clients against a service in this process with some store methods replaced, until they find faults or all rounds
- * are over.
+ * Runs clients against a service in this process, with some methods of its store replaced. Stops at the first round in
+ * which a history is not linearizable.
  */
 async function faultsWith(
   t: test.TestContext,
@@ -68,7 +68,7 @@ async function faultsWith(
   return [];
 }
 
-describe('Controls of the histories of concurrent clients', () => {
+describe('Controls for the linearizability test', () => {
   test('histories of concurrent clients on an unchanged store are linearizable', async (t) => {
     assert.deepEqual(await faultsWith(t, () => ({})), []);
   });
@@ -139,8 +139,8 @@ const SHAPES = [
 ] as const;
 
 for (const [shape, sockets] of SHAPES) {
-  describe(`1,000 requests at once, ${shape}`, () => {
-    test(`on SQLite, 1,000 requests at once, ${shape}, spend, hold or return exactly the available credits`, {
+  describe(`1,000 concurrent requests, ${shape}`, () => {
+    test(`on SQLite, 1,000 concurrent requests (${shape}) spend, hold or return exactly the available credits`, {
       timeout: TEST_MS_MAX,
     }, async (t) => {
       const url = `file:${temporaryFile()}`;
@@ -155,7 +155,7 @@ for (const [shape, sockets] of SHAPES) {
       assert.deepEqual(await auditProblems(url), []);
     });
 
-    test(`on PostgreSQL, 1,000 requests at once, ${shape}, spend, hold or return exactly the available credits`, {
+    test(`on PostgreSQL, 1,000 concurrent requests (${shape}) spend, hold or return exactly the available credits`, {
       timeout: TEST_MS_MAX,
     }, async (t) => {
       const url = await postgres.createDatabase();
@@ -172,7 +172,7 @@ for (const [shape, sockets] of SHAPES) {
       assert.deepEqual(await auditProblems(url), []);
     });
 
-    test(`control: 1,000 requests at once, ${shape}, spend or return too many credits on a service without locks`, {
+    test(`control: on a service without locks, 1,000 concurrent requests (${shape}) spend or return too many credits`, {
       timeout: TEST_MS_MAX,
     }, async (t) => {
       const script = join(import.meta.dirname, 'unlocked-service.ts');
@@ -183,7 +183,7 @@ for (const [shape, sockets] of SHAPES) {
       for (const race of ALL_RACES) {
         const found = await doubleSpends([spenders], CONTROL_ROUNDS, [race]);
         assert(found.overGrants > 0, JSON.stringify(found));
-        t.diagnostic(`${race}: ${found.overGrants} succeeded that should not`);
+        t.diagnostic(`${race}: ${found.overGrants} requests succeeded that should have been refused`);
       }
     });
   });

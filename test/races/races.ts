@@ -1,5 +1,6 @@
-// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long tests of double spending and linearizability, on
-// SQLite and on three processes with PostgreSQL. Also runs the control, which must be caught.
+// `npm run races -- [--rounds N] [--histories N] [--seed N]`: long tests for double spending and linearizability, with
+// one process on SQLite and with three on PostgreSQL. First runs the control, a service without locks, in which the
+// test must find double spending.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -36,7 +37,7 @@ async function spendOn(name: string, url: string, processes: number): Promise<Do
 async function spendAt(servers: readonly ServerProcess[], key: string): Promise<DoubleSpends> {
   const ports = servers.map(({ port }) => port);
   const spenders = [await Spenders.open(ports, FEW_SOCKETS, key), await Spenders.open(ports, MANY_SOCKETS, key)];
-  // Divide the rounds evenly between the two kinds of spenders.
+  // Run half of the rounds on few sockets and half on many.
   const found = await doubleSpends(spenders, Math.ceil(rounds / spenders.length));
   for (const each of spenders) each.close();
   return found;
@@ -70,7 +71,7 @@ try {
   spender.close();
   await control.end('SIGKILL');
   print(lineOf('control without a lock', broken));
-  assert(broken.overGrants > 0, 'the test does not catch the control');
+  assert(broken.overGrants > 0, 'the test found no double spending in the control');
   const spent = [
     await spendOn('SQLite', `file:${join(folder, 'ledger.db')}`, 1),
     await spendOn('PostgreSQL, three processes', await postgres.createDatabase(), 3),

@@ -1,7 +1,7 @@
 // Clients that send concurrent calls for a few end users over HTTP, and record the time and the response of each call.
-// These histories are checked for linearizability. Half of the clients send their writes with an idempotency key and
-// repeat them, to any process, until the outcome is known. For the other clients, calls without a response are looked
-// up at the end in the list of transactions, in which every amount is unique.
+// These histories are checked for linearizability. Half of the clients send their writes with idempotency keys and
+// retry them, on any process, until the outcome is known. The other clients send no keys: at the end, the outcomes of
+// their calls without a response are looked up in the list of transactions, where every amount is unique.
 
 import assert from 'node:assert/strict';
 import { Agent, request } from 'node:http';
@@ -19,7 +19,7 @@ import { checkLinearizable, type Operation } from './linearizability.ts';
 export type History = Operation<CreditsInput, CreditsOutput>[];
 
 export interface RecordedRun {
-  /** Returns the ports of the service; each call goes to a random one. */
+  /** Returns the ports of the service; each call goes to a random port. */
   readonly ports: () => readonly number[];
   readonly key: string;
   readonly random: Random;
@@ -43,15 +43,15 @@ const RETRIES_MAX = 500;
 
 export class RecordedClients {
   readonly histories = new Map<string, History>();
-  /** The number of calls that had no effect according to their response. The histories do not contain these calls. */
+  /** The number of calls whose response says that nothing happened. The histories do not contain these calls. */
   turnedAway = 0;
   /** The number of retries with the same idempotency key. */
   repeated = 0;
   readonly #run: RecordedRun;
   readonly #agent = new Agent({ keepAlive: true });
-  /** The amounts that were used, by end user. */
+  /** The amounts that are already used, by end user. */
   readonly #amounts = new Map<string, Set<number>>();
-  /** By end user: the ids of holds, and of transactions that spent credits, from the responses. */
+  /** The ids in responses, by end user: of holds, and of transactions that spent credits. */
   readonly #holds = new Map<string, string[]>();
   readonly #spent = new Map<string, string[]>();
   #serial = 0;
@@ -82,7 +82,7 @@ export class RecordedClients {
     this.#agent.destroy();
   }
 
-  /** Returns a sentence for each end user whose history is not linearizable. */
+  /** Returns a description of the problem for each end user whose history is not linearizable. */
   faults(): string[] {
     return [...this.histories].flatMap(([user, history]) => {
       const verdict = checkLinearizable(CREDITS, history);
@@ -148,14 +148,14 @@ export class RecordedClients {
     return amount;
   }
 
-  /** Looks up the unknown outcomes. Calls that had no effect are removed from the history. */
+  /** Looks up unknown outcomes in the list of transactions, and removes the calls without effect from the history. */
   async #settle(user: string): Promise<void> {
     const history = this.histories.get(user) as History;
     const happened = [...(await this.#listOf(user, '')), ...(await this.#listOf(user, '&kind=hold'))];
     const returnedAt = performance.now();
     const settled = history.flatMap((operation): History => {
       const { input, output } = operation;
-      // A release or a stop without a response stays unknown.
+      // The outcome of a release or a stop without a response stays unknown.
       if (output !== null || !('amount' in input)) return [operation];
       const { call, amount } = input;
       const kind = call === 'start' ? 'start-cycle' : call;
@@ -238,7 +238,9 @@ const CALLS = [
   ...(['balance', 'balance', 'balance', 'balance'] as const),
 ] as const;
 const AMOUNTS = 400;
-/** Calls choose from this many recent holds and transactions: few, so that several calls often choose the same one. */
+/**
+ * A call chooses from this many recent holds or transactions: so few that concurrent calls often choose the same one.
+ */
 const RECENT = 2;
 /** Longer than any history takes, so that no hold lapses. */
 const HOLD_SECONDS = 86_400;

@@ -1,6 +1,6 @@
-// The control for the double-spending test: a service that stores credits in PostgreSQL the naive way. It reads the
-// balance, checks that it is enough, and writes the rest, without a lock, so credits are spent twice. For the same
-// reason, it closes holds twice and returns credits twice.
+// The control for the double-spending test: a service that stores credits in PostgreSQL the naive way. It takes no lock
+// while it reads the balance, checks that the balance is sufficient, and writes the new balance. Concurrent requests
+// can therefore spend credits twice, close a hold twice, and refund credits twice.
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import pg from 'pg';
@@ -39,7 +39,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   }
 }
 
-/** This end user does not exist. A capture returns the credits to it, so that they are lost. */
+/** An end user that does not exist. A capture moves the held credits here, where they are lost. */
 const NO_END_USER = '00000000-0000-4000-8000-000000000000';
 
 async function creditsOf(user: string): Promise<number> {

@@ -1,6 +1,6 @@
 // Counts the bytes that V8 allocates on the main thread for one request, from reading the request to writing the
-// response. To make the count repeatable, optimization is off and requests are sent one at a time. Optimized code
-// allocates less, and so do requests that share a batch.
+// response. To make the count repeatable, optimization is off and requests are sent one at a time. Both optimized code
+// and requests that share a batch allocate less.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import type { ClientData } from './closed-loop-worker.ts';
 const USERS = 100;
 const WARM_UP_REQUESTS = 200;
 const REQUESTS = 400;
-/** How often the count is repeated. The lowest count is used, because V8 sometimes allocates memory itself. */
+/** The number of measurements. The lowest count is used, because V8 sometimes allocates memory for itself. */
 const STRETCHES = 5;
 
 const BOUNDS: readonly { readonly what: string; readonly workload: Workload; readonly bytesMax: number }[] = [
@@ -30,8 +30,8 @@ const allocated = () => (getHeapStatistics() as HeapInfo & { total_allocated_byt
 
 for (const { what, workload, bytesMax } of BOUNDS) {
   test(`${what} allocates a bounded number of bytes on the main thread`, async (t) => {
-    // Timers are off, because they would start background jobs. A slower machine would count more of the allocations of
-    // these jobs.
+    // Timers are mocked, so that they start no background jobs. On a slower machine, more allocations by these jobs
+    // would be counted.
     t.mock.timers.enable({ apis: ['setInterval', 'setTimeout'] });
     const scrip = await startScrip();
     t.after(() => scrip.stop());

@@ -1,5 +1,5 @@
 // Counts what a batch costs on PostgreSQL: round trips and statements on the wire, and bytes of write-ahead log. Unlike
-// times, counts are the same on every machine.
+// measured times, these counts are the same on every machine.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -14,30 +14,34 @@ import { EndUser } from '../store/temporary-ledger.ts';
 const BATCH = 64;
 const BATCHES = 20;
 
-/** For a batch of 64 subtractions by different end users. */
+/** The round trips for a batch of 64 subtractions, each for a different end user. */
 const ROUND_TRIPS = 2;
-/** Begin: 2. Lock, read the time, read the cycles: 3. Write cycles and postings: 1. Lift the timeout, commit: 2. */
-const STATEMENTS = 2 + 3 + 1 + 2;
 /**
- * A batch that stores a snapshot needs one more statement. By chance, that happens after one of 128 transactions on
- * average.
+ * Two statements begin the transaction. Three lock the rows, read the time and read the cycles. One writes cycles and
+ * postings. Two remove the timeout and commit.
  */
+const STATEMENTS = 2 + 3 + 1 + 2;
+/** A batch that stores a snapshot needs one more statement. On average, one of 128 transactions causes a snapshot. */
 const SNAPSHOT_STATEMENTS = 1;
 /**
- * For one subtraction. `full_page_writes` is off: otherwise, the count would depend on the time of the last checkpoint.
+ * The bytes of log for one subtraction with `full_page_writes` off. With the setting on, the count would depend on the
+ * time of the last checkpoint.
  */
 const LOG_BYTES_MAX = 640;
 
 let server: PostgresServer;
 before(async () => {
-  // Nothing else may write to the log during the count.
+  // Autovacuum is off, because it would write to the log during the count.
   server = await PostgresServer.start({ fsync: 'off', full_page_writes: 'off', autovacuum: 'off' });
 });
 after(() => server.remove());
 
 const MESSAGE_TYPES = { execute: 0x45, sync: 0x53 } as const;
 
-/** The types of the protocol messages in one chunk from the client. A message begins with a type byte and a length. */
+/**
+ * Returns the types of the protocol messages in one chunk from the client. Each message begins with a type byte and a
+ * length.
+ */
 function messagesIn(bytes: Buffer): number[] {
   const types: number[] = [];
   for (let at = 0; at + 5 <= bytes.length; at += 1 + bytes.readUInt32BE(at + 1)) types.push(bytes[at] as number);
@@ -45,7 +49,7 @@ function messagesIn(bytes: Buffer): number[] {
 }
 
 describe('what a batch costs on PostgreSQL', () => {
-  test('a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
+  test('on PostgreSQL, a batch of subtractions takes two round trips, eight statements and a bounded number of log bytes', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
     const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
@@ -120,7 +124,7 @@ function stopCounting(proxy: TcpProxy, counted: Counted): Counted {
 const OPEN_HOLDS = 1_000;
 
 describe('what holds cost on PostgreSQL', () => {
-  test('a subtraction does not load the 1,000 open holds of an end user, and a hold, a release or a refund takes two round trips', async (t) => {
+  test('on PostgreSQL, a subtraction does not load the 1,000 open holds of the end user, and a hold, a release or a refund takes two round trips', async (t) => {
     const direct = await server.createDatabase();
     const proxy = await TcpProxy.to(server.port);
     const options = { lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
@@ -149,8 +153,8 @@ describe('what holds cost on PostgreSQL', () => {
         assert.equal((await costsOf(command)).pieces, ROUND_TRIPS, command.kind);
       assert.equal((await ledger.load(holding.key)).state.holds.length, OPEN_HOLDS);
       const [without, beside] = [await costsOf(free.subtract(1)), await costsOf(holding.subtract(1))];
-      t.diagnostic(`${JSON.stringify(without)} without holds, ${JSON.stringify(beside)} beside ${OPEN_HOLDS}`);
-      // The batch may store a snapshot.
+      t.diagnostic(`${JSON.stringify(without)} without holds, ${JSON.stringify(beside)} with ${OPEN_HOLDS} holds`);
+      // Each batch may also store a snapshot.
       for (const { pieces, statements } of [without, beside])
         assert(pieces === ROUND_TRIPS && statements <= STATEMENTS + SNAPSHOT_STATEMENTS);
       assert(beside.answered < without.answered + 100, `${beside.answered} bytes`);
@@ -162,10 +166,10 @@ describe('what holds cost on PostgreSQL', () => {
 });
 
 describe('a database that was never analyzed', () => {
-  test('a batch finds its end users by index, without a sequential scan', async () => {
+  test('in a PostgreSQL database that was never analyzed, a batch finds its end users by index, without a sequential scan', async () => {
     const url = await server.createDatabase();
     const options = { url, lanes: 1, prepared: true, citus: false, acceptUnsafe: true };
-    // Creates the schema first, so that the scans of the migrations are not counted.
+    // Create the schema first, so that scans by migrations are not counted.
     await (await openPostgresStore(options)).ledger.close();
     const scans = await tableScans(url);
     const { ledger } = await openPostgresStore(options);
@@ -188,7 +192,8 @@ describe('a database that was never analyzed', () => {
 
 /**
  * Returns the number of index scans (`found`) and sequential scans (`read`) of the tables that a batch uses. Waits
- * until all connections are closed, because a connection may report its counts only then.
+ * until all connections are closed, because PostgreSQL may add the counts of a connection only when the connection
+ * closes.
  */
 async function tableScans(url: string): Promise<{ found: number; read: number }> {
   const database = new URL(url).pathname.slice(1);

@@ -1,6 +1,7 @@
-// Counts what a batch costs in a ledger file: commits (each is one fsync), pages and bytes of the log, and growth of
-// the file. Unlike times, counts are the same on every machine. Random ids change them by up to a tenth. Lower a bound when a change allows it; raise a bound
-// only for a change that is worth it.
+// Counts what a batch costs in a ledger file: commits (one fsync each), pages and bytes in the write-ahead log, and
+// growth of the file. Unlike measured times, these counts do not depend on the machine, and random ids change them by
+// at most a tenth. When a change makes writes cheaper, lower the bounds. Raise a bound only for a change that is worth
+// the cost.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -21,16 +22,18 @@ const BATCH = 64;
 const BATCHES = 16;
 const USER_BATCH = 500;
 
-/** The cache is so small that it is flushed as often as in a large ledger. */
+/** The cache is so small that the ledger flushes end users as often as a large ledger would. */
 const CACHE = { ...CACHE_LIMITS, endUsersMax: USERS / 2, postingsMax: USERS };
-/** After this many batches, each batch flushes as many end users as it makes pending. */
+/**
+ * After this many batches, the ledger is in a steady state: each batch flushes as many end users as it makes pending.
+ */
 const BATCHES_BEFORE = (4 * USERS) / BATCH;
 
 interface Counted extends LogCounts {
   readonly keptBytes: number;
 }
 
-/** Per command, in 16 batches of 64 commands, in a ledger of 2,000 end users with one cycle each. */
+/** Bounds per command, for 16 batches of 64 commands in a ledger of 2,000 end users with one cycle each. */
 const BOUNDS: readonly {
   readonly what: string;
   readonly command: (number: number) => Command;
@@ -64,11 +67,11 @@ function add(number: number, amount = 1): Command {
 interface FundedLedger {
   readonly ledger: LedgerStore;
   readonly file: string;
-  /** Advances the clock by a millisecond. The clock does not run by itself. */
+  /** Advances the clock by a millisecond. Otherwise, the clock stands still. */
   readonly tick: () => void;
 }
 
-/** Makes a ledger whose writer runs in this thread. */
+/** Creates a ledger in which every end user has credits. The writer of the ledger runs in this thread. */
 async function fundedLedger(t: TestContext): Promise<FundedLedger> {
   const file = temporaryFile();
   let now = NOON;
@@ -116,7 +119,7 @@ function emptyLog(file: string): void {
 
 describe('A batch in a ledger file', () => {
   for (const { what, command, ...bound } of BOUNDS) {
-    test(`${what} writes a bounded number of log pages and file bytes, with one fsync per batch`, async (t) => {
+    test(`${what} in a ledger file writes a bounded number of log pages and file bytes, with one fsync per batch`, async (t) => {
       const { commits, pages, keptBytes } = await counted(t, command);
       const each = (count: number) => count / (BATCHES * BATCH);
       t.diagnostic(`${each(pages)} pages, ${each(keptBytes)} bytes kept`);
@@ -127,7 +130,7 @@ describe('A batch in a ledger file', () => {
     });
   }
 
-  test('a batch in which every command is refused writes nothing', async (t) => {
+  test('a batch in which every command is refused writes nothing to the ledger file', async (t) => {
     const { ledger, file, tick } = await fundedLedger(t);
     emptyLog(file);
     tick();

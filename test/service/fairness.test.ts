@@ -1,6 +1,6 @@
-// Two accounts on a real server: one floods the server on hundreds of connections, the other sends a few requests at a
-// time. All requests of the second account must succeed. Their times are only printed, because they depend on the
-// machine.
+// Tests fairness between two accounts on a real server: one floods the server on hundreds of connections, the other
+// sends a few requests at a time. All requests of the second account must succeed. Response times are only printed,
+// because they depend on the machine.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, fork } from 'node:child_process';
@@ -25,7 +25,7 @@ async function startServer(t: TestContext): Promise<{ url: string; keys: readonl
   return { url: server.url, keys };
 }
 
-/** Sends one addition and returns its status and its time. */
+/** Sends one addition, and returns the status and the response time. */
 function add(agent: Agent, url: string, key: string): Promise<{ status: number; ms: number }> {
   const started = performance.now();
   const body = JSON.stringify({ end_user_id: randomUUID(), amount: 1 });
@@ -44,9 +44,7 @@ function add(agent: Agent, url: string, key: string): Promise<{ status: number; 
   });
 }
 
-/**
- * Sends additions on a few connections. Each connection waits for the response to its request before it sends the next.
- */
+/** Sends additions on a few connections, one at a time on each connection. */
 async function measure(agent: Agent, url: string, key: string): Promise<{ times: number[]; statuses: number[] }> {
   const times: number[] = [];
   const statuses = new Set<number>();

@@ -1,6 +1,6 @@
 // A load generator that runs as a separate process: it pipelines writes on many connections as fast as the server reads
-// them and counts the responses by status. It sends a message once the flood has begun, and the counts when it gets a
-// message.
+// them, and counts the responses by status. It notifies its parent process when the flood has begun. To any message
+// from the parent, it replies with the counts and exits.
 
 import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
@@ -10,7 +10,7 @@ const [port = '', key = '', connections = '', pipelined = ''] = process.argv.sli
 /** The number of responses by status. */
 const counts: Record<string, number> = {};
 
-/** After this many responses, all connections are open and have requests in the queue. */
+/** By this many responses, all connections are open and have requests in the queue. */
 const FIRST_RESPONSES = 1_000;
 let responses = 0;
 

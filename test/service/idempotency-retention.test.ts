@@ -1,4 +1,5 @@
-// How long the service keeps idempotency records with the default settings. The test moves the clock by hours and days.
+// Tests how long the service keeps idempotency records with the default settings. The test moves the clock by hours and
+// days.
 
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
@@ -15,7 +16,7 @@ async function moveTo(scrip: Scrip, clock: MovableClock, instant: number): Promi
   sweep.mock.restore();
 }
 
-test('with the default settings, repeating an idempotency key has no second effect for 30 days on grants and 24 hours on other writes', async (t) => {
+test('by default, a request that repeats an idempotency key is replayed for 30 days if it is a grant, and for 24 hours if it is another write', async (t) => {
   assert.deepEqual(readConfig({}).idempotency, { grantsMs: 30 * DAY_MS, othersMs: 24 * HOUR_MS });
   const clock = new MovableClock('2026-02-27T22:30:00Z');
   const start = clock.now;

@@ -1,6 +1,6 @@
-// One idempotency key has one effect and one response, even when a server is killed meanwhile: thousands of requests
-// with 100 keys, on SQLite with one server and on PostgreSQL with two. The control sends the same requests without
-// keys.
+// Tests that each idempotency key has one effect and one response, even if a server is killed while clients send
+// thousands of requests with 100 keys: to one server on SQLite, and to two servers on PostgreSQL. The control sends
+// requests without keys.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -9,7 +9,7 @@ import { PostgresServer } from '../store/postgres/postgres-server.ts';
 import { temporaryFile } from '../store/temporary-ledger.ts';
 
 const KEYS = 100;
-/** Requests to each store. By default each key is used thirty times, sometimes concurrently. */
+/** The number of requests to each store. By default, each key is used 30 times, sometimes concurrently. */
 const REQUESTS = Number(process.env.SAME_KEY_REQUESTS ?? 3_000);
 const AT_ONCE = 64;
 const END_USERS = 7;
@@ -44,16 +44,16 @@ async function serviceOn(t: TestContext, database: string, count: number): Promi
 
 interface Sent {
   readonly index: number;
-  /** The status and body; null if there was no response or a status of 500 or more. */
+  /** The status and body; null if there was no response, or if the status was 500 or more. */
   readonly answer: string | null;
 }
 
-/** @param keyed whether requests have an idempotency key */
+/** @param keyed whether the request has an idempotency key */
 async function send({ servers, secret, users }: Service, index: number, keyed: boolean): Promise<Sent> {
   const number = index % KEYS;
   const headers: Record<string, string> = { authorization: `Bearer ${secret}`, 'content-type': 'application/json' };
   if (keyed) headers['idempotency-key'] = `order-${number}`;
-  // Every third key belongs to a subtraction that is refused at first and would succeed after enough additions.
+  // Every third key belongs to a subtraction that exceeds the balance, because refusals are also stored and replayed.
   const path = number % 3 === 0 ? '/subtract' : '/add';
   const amount = number % 3 === 0 ? 1_000_000 : number + 1;
   const body = JSON.stringify({ end_user_id: users[number % END_USERS], amount });
@@ -68,7 +68,7 @@ async function send({ servers, secret, users }: Service, index: number, keyed: b
   }
 }
 
-/** Sends all requests; after half of them, kills a server and starts another. */
+/** Sends all requests. After half of the requests, kills a server and starts another. */
 async function sendAll(service: Service): Promise<Sent[]> {
   const sent: Sent[] = [];
   let next = 0;

@@ -1,5 +1,6 @@
-// Tracing with an OpenTelemetry collector that the test runs: one span per request and batch, linked to each other and
-// part of the caller's trace; no spans unless a collector is configured.
+// Tests tracing with an OpenTelemetry collector that runs in the test: each request and each batch has a span, the two
+// spans are linked, and a request continues the trace of the caller. Without a configured collector, Scrip sends no
+// spans.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -109,7 +110,7 @@ const TRACE = '4bf92f3577b34da6a3ce929d0e0e4736';
 const PARENT = '00f067aa0ba902b7';
 
 describe('tracing', { timeout: 60_000 }, () => {
-  test('each request and each batch is sent as a span, and the span of a request links to its batch', async (t) => {
+  test('Scrip sends a span for each request and each batch, and the span of a request links to the span of its batch', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, {
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
@@ -157,7 +158,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     );
   });
 
-  test('a traceparent header sets the trace and parent of a request, and whether it is sampled', async (t) => {
+  test('a traceparent header determines the trace and the parent of the request span, and whether the span is sampled', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, { OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.url}/` });
     const fields = { end_user_id: someone(), amount: 1 };
@@ -172,7 +173,7 @@ describe('tracing', { timeout: 60_000 }, () => {
     assert.notEqual(requests[0]?.spanId, PARENT);
   });
 
-  test('the spans of a failed batch and its requests have error status', async (t) => {
+  test('the spans of a failed batch and of its requests have the status error', async (t) => {
     const collector = await Collector.start(t);
     const { service, post } = await start(t, { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own` });
     mock.method(service.stores.ledger, 'write', () =>
@@ -295,7 +296,7 @@ const WRONG: readonly (readonly [name: string, value: string])[] = [
   ['OTEL_TRACES_SAMPLER_ARG', '2'],
 ];
 for (const [name, value] of WRONG) {
-  test(`the setting ${name}=${value} is an error that names the variable`, () => {
+  test(`the setting ${name}=${value} is rejected with an error that names the variable`, () => {
     const others = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector:4318', OTEL_TRACES_SAMPLER: 'traceidratio' };
     assert.throws(
       () => readConfig({ ...others, [name]: value }),

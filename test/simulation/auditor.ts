@@ -5,30 +5,20 @@
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
-import { type Command, endUserText, type Outcome } from '../../src/ledger/command.ts';
+import { type Command, endUserOf, endUserText, type Outcome } from '../../src/ledger/command.ts';
 import type { IdempotencyRetention } from '../../src/store/ledger-store.ts';
 import { TotalsSum } from '../../src/store/totals.ts';
-import type { ModelBalance, ModelHistoryEntry, ModelOutcome, ModelUser } from '../model/model-types.ts';
-import { ReferenceLedger } from '../model/reference-model.ts';
+import type { ModelOutcome, ModelUser } from '../model/model-types.ts';
+import { ReferenceLedger, type StartCommand } from '../model/reference-model.ts';
+import { sightsOfTurn } from '../model/sights.ts';
 import { requestText } from './bodies.ts';
 import type { Reply } from './connection.ts';
 import type { Disk } from './disk.ts';
 import { faultsOfDisk } from './disk-audit.ts';
 import { differenceFromModel, faultsOfHolds } from './holds-audit.ts';
 import type { Operation } from './operation.ts';
-import {
-  balanceHistoryText,
-  balanceText,
-  bodyOfSuccess,
-  comparablePage,
-  holdsText,
-  type KnownTexts,
-  listText,
-  pageText,
-  problemOf,
-  transactionTexts,
-  withoutRefundable,
-} from './predicted-replies.ts';
+import { comparableFor, predictedBy, type Read, UNPREDICTED } from './predicted-reads.ts';
+import { bodyOfSuccess, type KnownTexts, problemOf, transactionTexts } from './predicted-replies.ts';
 import type { Witness, WitnessedRead } from './simulated-store.ts';
 
 /** One request of an operation: an operation may need several requests, and the network may duplicate a request. */
@@ -61,33 +51,25 @@ interface Recorded {
   body: string | null;
 }
 
-/** When a batch was decided, in the time of the ledger and in virtual time. */
+/** The time at which a batch was decided, on the clock of the ledger and in virtual time. */
 interface Loaded {
   readonly now: number;
   readonly loadedAt: number;
 }
 
-/** A read and its expected result. */
-type Read =
-  | { readonly kind: 'balance'; readonly balance: ModelBalance }
-  | { readonly kind: 'balances'; readonly instants: readonly number[]; readonly balances: readonly ModelBalance[] }
-  | { readonly kind: 'transactions'; readonly texts: readonly string[] }
-  | { readonly kind: 'history'; readonly entries: readonly ModelHistoryEntry[] };
-
 class Watched {
   readonly ledger = new ReferenceLedger(0);
   readonly reads: Read[] = [];
+  /** The start commands that clients preview. */
+  readonly previewed = new Set<StartCommand>();
   /** The instant of the latest read. */
   readAt = 0;
-  /** The instant of the latest renewal or lapse that a read returned before it was stored. */
+  /** The instant of the latest due event that a read showed, possibly before the event was stored. */
   dueShown = 0;
   latestId = '';
 }
 
-/** The `number` of all operations that read everything at the end. */
-export const AT_REST = 0;
-
-/** A placeholder for the id of a transaction that the store did not make. */
+/** The id that the model gets if the store made no transaction. */
 const NO_TRANSACTION = 'no transaction';
 
 const UUID_VERSION_4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
@@ -97,12 +79,12 @@ export class Auditor implements Witness {
   violation: string | null = null;
   readonly outcomes = new Map<string, number>();
   readonly #users = new Map<string, Watched>();
-  /** The same entries by object, because clients always use the same object for an end user. */
+  /** The entries of `#users` by object, for a fast lookup: clients always use the same object for an end user. */
   readonly #asked = new Map<ModelUser, Watched>();
   readonly #records = new Map<string, Recorded>();
   /** Deleted records, with the virtual time of the deletion. */
   readonly #deleted = new Map<string, { readonly record: Recorded; readonly at: number }>();
-  /** The requests with a command that may still be committed. */
+  /** The requests whose commands may still be committed. */
   readonly #attempts = new Map<Command, Attempt>();
   readonly #texts: KnownTexts = new Map();
   readonly #trace: (line: string) => void;
@@ -117,6 +99,7 @@ export class Auditor implements Witness {
   attempt(operation: Operation): Attempt {
     const watched = this.#asked.get(operation.user) ?? this.#of(operation.user);
     this.#asked.set(operation.user, watched);
+    if (operation.previewed !== undefined) watched.previewed.add(operation.previewed);
     return { operation, watched, command: null, decided: null, isDenied: false, readsBefore: watched.reads.length };
   }
 
@@ -140,7 +123,7 @@ export class Auditor implements Witness {
     }
   }
 
-  /** @param committed the outcome from the store, of which only the id of the transaction is used */
+  /** @param committed the outcome from the store; only its transaction id is used */
   #decide(attempt: Attempt, command: Command, committed: Outcome, { now, loadedAt }: Loaded): void {
     const { operation, watched } = attempt;
     if (attempt.decided !== null) this.#fail(`operation ${operation.number} is committed twice by one request`);
@@ -173,9 +156,26 @@ export class Auditor implements Witness {
       attempt.decided = { outcome, replayOf: null, record: name === null ? null : record };
     }
     const { refused } = attempt.decided.outcome;
-    const what = `${operation.kind}: ${attempt.decided.replayOf ? 'replayed' : (refused ?? 'accepted')}`;
+    this.#count(operation, attempt.decided.replayOf ? 'replayed' : (refused ?? 'accepted'));
+  }
+
+  #count({ kind, number }: Operation, result: string): void {
+    const what = `${kind}: ${result}`;
     this.outcomes.set(what, (this.outcomes.get(what) ?? 0) + 1);
-    this.#trace(`operation ${operation.number} ${what}`);
+    this.#trace(`operation ${number} ${what}`);
+  }
+
+  /**
+   * Counts, for all end users, the renewals with rollover, the changes of plan and the periods whose end depends on the
+   * length of a month.
+   */
+  #countTurns(): void {
+    for (const [name, { ledger }] of this.#users) {
+      const turns = ledger.turnsOf(endUserOf(name));
+      for (const [index, turn] of turns.entries())
+        for (const what of sightsOfTurn(turn, turns[index - 1]))
+          this.outcomes.set(what, (this.outcomes.get(what) ?? 0) + 1);
+    }
   }
 
   #judgeId(watched: Watched, id: string): void {
@@ -186,18 +186,20 @@ export class Auditor implements Witness {
 
   read(read: WitnessedRead, user: ModelUser, now: number): void {
     const watched = this.#of(user);
-    // A read during a write sees the state before the write, but its instant may be later than the instant of the
-    // write.
+    // A read during a write returns the state before the write, but the instant of the read may be later than the
+    // instant of the write.
     watched.readAt = Math.max(watched.readAt, watched.ledger.peek(), now);
     watched.dueShown = Math.max(watched.dueShown, watched.ledger.latestDue(user, watched.readAt));
     watched.reads.push(this.#foundBy(read, user, watched));
   }
 
-  #foundBy(read: WitnessedRead, user: ModelUser, { ledger, readAt }: Watched): Read {
+  #foundBy(read: WitnessedRead, user: ModelUser, { ledger, readAt, previewed }: Watched): Read {
     const { kind } = read;
     switch (kind) {
-      case 'balance':
-        return { kind, balance: ledger.balanceAt(user, readAt) };
+      case 'balance': {
+        const previews = [...previewed].map((command) => [command, ledger.previewAt(command, readAt)] as const);
+        return { kind, balance: ledger.balanceAt(user, readAt), previews: new Map(previews) };
+      }
       case 'balances':
         return { ...read, balances: read.instants.map((at) => ledger.balanceAt(user, at)) };
       case 'transactions':
@@ -217,13 +219,13 @@ export class Auditor implements Witness {
     }
   }
 
-  /** The record of a key at the time at which the batch was loaded. */
+  /** Returns the record of a key as of the time at which the batch was loaded. */
   #recordAt(name: string, loadedAt: number): Recorded | undefined {
     const deleted = this.#deleted.get(name);
     return this.#records.get(name) ?? (deleted !== undefined && deleted.at > loadedAt ? deleted.record : undefined);
   }
 
-  /** Checks a response, whether or not it reaches the client. */
+  /** Checks a response, even if the response never reaches the client. */
   judge(attempt: Attempt, reply: Reply): void {
     const { operation } = attempt;
     const { status, headers, body } = reply;
@@ -236,7 +238,7 @@ export class Auditor implements Witness {
       if (status !== 503 && attempt.command !== null) this.#attempts.delete(attempt.command);
     } catch (error) {
       this.#fail(
-        `operation ${operation.number} (${operation.kind} ${operation.sent.body}) is answered ${status} ${body.slice(0, 600)}: ${(error as Error).message.slice(0, 600)}`,
+        `operation ${operation.number} (${operation.kind} ${operation.sent.body}) got the response ${status} ${body.slice(0, 600)}: ${(error as Error).message.slice(0, 600)}`,
       );
     }
   }
@@ -276,7 +278,8 @@ export class Auditor implements Witness {
   }
 
   #judgeRead({ operation, watched, readsBefore }: Attempt, { status, body }: Reply): void {
-    assert.equal(status, 200);
+    assert.equal(status, (operation.previewed && JSON.parse(body).status) ?? 200);
+    if (operation.previewed !== undefined) this.#count(operation, status === 200 ? 'read' : JSON.parse(body).error);
     const comparable = comparableFor(operation);
     const text = comparable(body);
     let expected: string | null = null;
@@ -299,6 +302,7 @@ export class Auditor implements Witness {
       const difference = differenceFromModel(rows, this.#of(rows.user).ledger.historyAt(rows.user, disk.latest));
       if (difference !== null) this.#fail(difference);
     }
+    this.#countTurns();
     const { records } = disk;
     for (const name of records.keys())
       if (!this.#records.has(name)) this.#fail(`the record of ${name} is stored but was never made`);
@@ -328,7 +332,7 @@ export class Auditor implements Witness {
   }
 }
 
-/** The totals as sorted texts, without hours in which no credits expire. */
+/** Returns the totals as sorted texts, without the hours in which no credits expire. */
 function textsOf(sum: TotalsSum): string[] {
   const { daily, expiries } = sum.totals();
   const texts = [...daily, ...expiries.filter(({ credits }) => credits !== 0n)].map((total) =>
@@ -337,41 +341,13 @@ function textsOf(sum: TotalsSum): string[] {
   return texts.sort();
 }
 
-/** @returns the body that the operation must get if it made this read; null if it cannot have made this read */
-function predictedBy({ kind, user, instants, filter }: Operation, read: Read): string | null {
-  switch (read.kind) {
-    case 'balance':
-      if (kind === 'balance') return balanceText(user, read.balance);
-      return kind === 'holds' ? holdsText(user, read.balance) : null;
-    case 'transactions':
-      return kind === 'transactions' ? listText(user, read.texts) : null;
-    case 'history':
-      return filter === undefined ? null : pageText(user, read.entries, filter);
-    case 'balances':
-      if (!isDeepStrictEqual(instants, read.instants)) return null;
-      return kind === 'balance history'
-        ? balanceHistoryText(user, read.instants, read.balances)
-        : balanceText(user, read.balances[0] as ModelBalance);
-  }
-}
-
 /**
- * Returns a function that removes the members of a body that are not compared. Refunds may happen between two pages of
- * a list, except in the last reads.
+ * Whether the document has exactly the expected members. This check is much faster than an assertion that reports the
+ * difference.
  */
-function comparableFor({ number, filter }: Operation): (body: string) => string {
-  if (filter === undefined) return (body) => body;
-  if (number === AT_REST) return comparablePage;
-  return (body) => withoutRefundable(comparablePage(body));
-}
-
-/** The members of a problem document that are not predicted. */
-const UNPREDICTED_COUNT = ['type', 'title', 'detail', 'message', 'request_id', 'timestamp', 'error_code'].length;
-
-/** Whether the document has exactly the expected members. Much faster than an assertion that reports the difference. */
 function saysJust(document: Record<string, unknown>, expected: Record<string, unknown>): boolean {
   const names = Object.keys(expected);
-  if (names.length + UNPREDICTED_COUNT !== Object.keys(document).length) return false;
+  if (names.length + UNPREDICTED.length !== Object.keys(document).length) return false;
   return names.every((name) => document[name] === expected[name] || textOf(document[name]) === textOf(expected[name]));
 }
 

@@ -1,6 +1,6 @@
 // Valid and invalid bodies of writes in a simulation.
 
-import type { ModelCommand } from '../model/model-types.ts';
+import type { ModelCommand, ModelValidity } from '../model/model-types.ts';
 
 export function bodyOf(command: ModelCommand, inCapitals: boolean): string {
   const shown = (id: string) => (inCapitals ? id.toUpperCase() : id);
@@ -17,19 +17,21 @@ export function bodyOf(command: ModelCommand, inCapitals: boolean): string {
   return text + end;
 }
 
-/** Null stands for the default. The field is then sent as null or omitted. */
+/** A null value stands for the default: the field is sent as null or omitted. */
 function fieldsOf(
   command: ModelCommand,
   shown: (id: string) => string,
 ): Record<string, string | number | null | undefined> {
   switch (command.kind) {
     case 'add':
-      return { amount: command.amount, validity_days: command.validityDays };
+      return { amount: command.amount, ...validityOf(command) };
     case 'subtract':
       return { amount: command.amount };
     case 'start-cycle': {
-      const { amount, validityDays: validity_days, onActive } = command;
-      return { amount, validity_days, on_active: onActive === 'replace' ? 'replace' : undefined };
+      const { amount, rolloverMax, onActive } = command;
+      const rollover_max = rolloverMax > 0 || isOdd(amount) ? rolloverMax : undefined;
+      const on_active = onActive === 'refuse' ? undefined : onActive;
+      return { amount, ...validityOf(command), rollover_max, on_active };
     }
     case 'stop-cycle':
       return {};
@@ -46,6 +48,16 @@ function fieldsOf(
   }
 }
 
+/** The validity is in days or in months; the other field is sent as null or omitted. */
+function validityOf({ amount, validityDays, validityMonths }: ModelValidity & { readonly amount: number }) {
+  const absent = isOdd(amount) ? null : undefined;
+  return { validity_days: validityDays ?? absent, validity_months: validityMonths ?? absent };
+}
+
+function isOdd(amount: number): boolean {
+  return amount % 2 === 1;
+}
+
 /** Bodies that are invalid for every write. */
 export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
   (end_user_id) => JSON.stringify({ end_user_id, amount: 0 }),
@@ -54,10 +66,13 @@ export const INVALID_BODIES: readonly ((endUser: string) => string)[] = [
   (end_user_id) => `{"end_user_id":"${end_user_id}","amount":9007199254740993}`,
   (end_user_id) => `{"end_user_id":"${end_user_id}","amount":1,"amount":1}`,
   (end_user_id) => JSON.stringify({ end_user_id, amount: 5, validity_day: 3 }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 5, validity_days: 3, validity_months: 3 }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 5, validity_months: 121 }),
+  (end_user_id) => JSON.stringify({ end_user_id, amount: 5, rollover_max: -1 }),
   () => JSON.stringify({ amount: 5 }),
 ];
 
-/** Requests with the same key are equal if this text is equal. */
+/** Two requests with the same idempotency key are the same request if their texts are equal. */
 export function requestText(command: ModelCommand): string {
   const { kind, note = null } = command;
   const onActive = kind === 'start-cycle' ? command.onActive : '';

@@ -6,7 +6,7 @@ import type { Instant } from '../../src/ledger/instant.ts';
 import type { EndUserState } from '../../src/ledger/state.ts';
 import { SimulatedStore } from './simulated-store.ts';
 
-/** Ignores holds that have lapsed, but does not return their credits. */
+/** Discards lapsed holds without returning their credits. */
 export class ForgetsLapses extends SimulatedStore {
   protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
     return withStates(super.loadBatch(batch, now), (state) => ({
@@ -49,7 +49,7 @@ export class RefundsTwice extends SimulatedStore {
   }
 }
 
-/** Stores the credits that a capture returns in its postings, but does not add them to the balance. */
+/** When a capture returns credits, stores the correct postings but does not add the credits to the balance. */
 export class KeepsTheRestOfACapture extends SimulatedStore {
   protected override decide(batch: Batch, loaded: LoadedBatch, moment: Moment): DecidedBatch {
     const decided = super.decide(batch, loaded, moment);
@@ -69,6 +69,6 @@ function withoutReturned(change: UserChange): UserChange {
   return { ...change, after: { ...change.after, cycles } };
 }
 
-function withStates(loaded: LoadedBatch, change: (state: EndUserState) => EndUserState): LoadedBatch {
+export function withStates(loaded: LoadedBatch, change: (state: EndUserState) => EndUserState): LoadedBatch {
   return { ...loaded, states: loaded.states.map(change) };
 }

@@ -1,7 +1,10 @@
-// The source of all randomness in a simulation: a generator (sfc32) that starts from the seed.
+// The source of all randomness in a simulation: a random number generator (sfc32) that is initialized with the seed.
 
 export class Chance {
-  /** A signed 32-bit integer like the others: V8 stores a field that once had a larger number as a double. */
+  /**
+   * Converted to a signed 32-bit integer, like the other fields: V8 stores a field as a double if it ever held a larger
+   * number.
+   */
   #a = 0x9e3779b9 | 0;
   #b = 0x243f6a88;
   #c: number;
@@ -12,17 +15,17 @@ export class Chance {
     for (let round = 0; round < 12; round++) this.#next();
   }
 
-  /** A number from 0, included, to 1, excluded. */
+  /** Returns a number from 0 (inclusive) to 1 (exclusive). */
   share(): number {
     return this.#next() / 2 ** 32;
   }
 
-  /** An integer from `least` to `most`, both included. */
+  /** Returns an integer from `least` to `most`, inclusive. */
   between(least: number, most: number): number {
     return least + Math.floor(this.share() * (most - least + 1));
   }
 
-  /** True with the probability `rate`. A rate of 0 draws no random number. */
+  /** Returns true with the probability `rate`. If `rate` is 0, draws no random number. */
   happens(rate: number): boolean {
     return rate > 0 && this.share() < rate;
   }
@@ -31,7 +34,7 @@ export class Chance {
     return items[Math.floor(this.share() * items.length)] as Item;
   }
 
-  /** Exponentially distributed milliseconds: mostly short, rarely long. */
+  /** Returns an exponentially distributed delay in milliseconds: usually short, rarely long. */
   delay(meanMs: number): number {
     return -Math.log(1 - this.share()) * meanMs;
   }
@@ -46,7 +49,7 @@ export class Chance {
     return Uint8Array.from({ length: count }, () => this.#next() >>> 24);
   }
 
-  /** A random selection of about half of the items, in their order. */
+  /** Selects each item with probability one half, and keeps the order of the items. */
   half<Item>(items: readonly Item[]): Item[] {
     return items.filter(() => this.share() < 0.5);
   }

@@ -1,6 +1,7 @@
-// A client that follows the documentation of the service. It repeats a request with a key until it gets a response, and
-// a request without a key only if nothing happened. It waits as long as `Retry-After` says; without a response, it
-// doubles its backoff with each retry. It sends one request at a time.
+// A client that retries as the documentation of the service recommends. It repeats reads, and writes with an
+// idempotency key, until the outcome is known. It repeats other writes only if it knows that nothing happened. Before a
+// retry, it waits as long as `Retry-After` says; without this header, it waits for a backoff that doubles with each
+// retry. It sends one request at a time.
 
 import type { Attempt } from './auditor.ts';
 import type { Chance } from './chance.ts';
@@ -8,7 +9,10 @@ import type { Reply } from './connection.ts';
 import type { Operation } from './operation.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-/** What a client learns about a request: the response, that it never reached a server, or nothing. */
+/**
+ * The result of a request for the client: the response, `refused` if the request never reached a server, or `cut` if no
+ * response arrived.
+ */
 export type Heard = Reply | 'refused' | 'cut';
 
 export interface ClientPorts {
@@ -21,17 +25,17 @@ export interface ClientPorts {
 }
 
 const THINK_MS = 60;
-/** The first backoff; each further one is twice as long. */
+/** The mean of the first backoff. The mean doubles with each retry, up to the maximum. */
 const BACKOFF_MS = 150;
 const BACKOFF_MS_MAX = 2_400;
-/** A random extra delay, so that clients with the same `Retry-After` do not retry at the same time. */
+/** The mean of a random extra delay, so that clients with the same `Retry-After` do not all retry at the same time. */
 const RETURN_SPREAD_MS = 250;
 const PATIENCE_MS = 4_000;
 
 export class Client {
   readonly number: number;
   isDone = false;
-  /** Requests sent, and operations given up with an unknown outcome. */
+  /** The number of requests sent, and the number of operations abandoned with an unknown outcome. */
   readonly counts = { requests: 0, unknown: 0 };
   readonly #ports: ClientPorts;
 

@@ -1,5 +1,5 @@
-// Replacements for the request and response objects of Node.js, so that Fastify runs without sockets, HTTP parsing and
-// the operating system. The router and everything behind it are the real code.
+// Replacements for the request and response objects of Node.js, so that Fastify runs without sockets, HTTP parsing or
+// the operating system. The router and all handlers are the real code.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
@@ -35,7 +35,7 @@ export class ArrivingRequest extends EventEmitter {
   readonly #body: Buffer | null;
   readonly #around: (deliver: () => void) => void;
 
-  /** @param around wraps the delivery of the end of the body, because the handler runs then */
+  /** @param around must call `deliver`, which emits the end of the body; the handler runs during that call */
   constructor(sent: SentRequest, socket: OpenSocket, around: (deliver: () => void) => void) {
     super();
     this.socket = socket;
@@ -43,7 +43,7 @@ export class ArrivingRequest extends EventEmitter {
     this.url = sent.path;
     this.#body = sent.body === null ? null : Buffer.from(sent.body);
     this.#around = around;
-    // Headers are set by literal names, which is several times as fast as names in variables.
+    // Setting headers by literal names is several times as fast as setting them by names in variables.
     const { headers, rawHeaders } = this;
     headers.host = 'scrip';
     rawHeaders.push('host', headers.host);
@@ -68,7 +68,7 @@ export class ArrivingRequest extends EventEmitter {
   }
 
   resume(): this {
-    // Like `process.nextTick`, but much cheaper.
+    // This has the same effect as `process.nextTick`, but is much cheaper.
     void Promise.resolve().then(() => {
       if (this.#body !== null) this.emit('data', this.#body);
       this.#around(() => this.emit('end'));
@@ -77,7 +77,10 @@ export class ArrivingRequest extends EventEmitter {
   }
 }
 
-/** Replaces `ServerResponse`. It is not a `Writable`: the body is collected and delivered as a whole. */
+/**
+ * Replaces `ServerResponse`. Unlike the original, this class is no `Writable`: it collects the body and delivers it as
+ * a whole.
+ */
 export class DepartingResponse extends EventEmitter {
   statusCode = 200;
   headersSent = false;
@@ -115,7 +118,7 @@ export class DepartingResponse extends EventEmitter {
   writeHead(status: number, headers: Record<string, unknown> = {}): this {
     this.statusCode = status;
     this.headersSent = true;
-    // The server sets all header names in lower case already.
+    // The server already sets all header names in lower case.
     this.#headers = { ...this.#headers, ...(headers as Record<string, string>) };
     for (const name in this.#headers) {
       if (typeof this.#headers[name] !== 'string') this.#headers[name] = String(this.#headers[name]);

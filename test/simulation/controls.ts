@@ -16,12 +16,21 @@ import {
   RefundsTwice,
   SpendsHeldCredits,
 } from './broken-holds.ts';
+import {
+  CarriesLeftoversOver,
+  CountsThirtyDays,
+  DriftsAfterShortMonths,
+  ForgetsRollover,
+  ForgetsScheduledPlans,
+  KeepsTheFirstSchedule,
+  RollsHeldCreditsOver,
+} from './broken-plans.ts';
 import type { Lock } from './disk.ts';
 import { SimulatedStore, type Staged, type WitnessedRead } from './simulated-store.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Returns before the commit, which happens a moment later if the process is still alive. */
+/** Returns before it commits. The commit happens a moment later if the process is still alive. */
 class AcknowledgesBeforeCommit extends SimulatedStore {
   protected override async commit(staged: Staged): Promise<Outcomes | null> {
     const { time, chance } = this.options;
@@ -54,7 +63,7 @@ class LosesTheLastCommitInACrash extends SimulatedStore {
   }
 }
 
-/** Repeats a commit as if its reply had been lost. */
+/** Sometimes repeats a commit as if the reply to the commit had been lost. */
 class AppliesTwiceOnALostReply extends SimulatedStore {
   protected override apply(staged: Staged): void {
     super.apply(staged);
@@ -64,7 +73,7 @@ class AppliesTwiceOnALostReply extends SimulatedStore {
   }
 }
 
-/** Stores idempotency records in a separate transaction, a little later. */
+/** Stores idempotency records in a separate transaction, shortly after the postings. */
 class StoresRecordsApart extends SimulatedStore {
   protected override apply(staged: Staged): void {
     const { changes, records, outcomes } = staged.decided;
@@ -75,7 +84,10 @@ class StoresRecordsApart extends SimulatedStore {
   }
 }
 
-/** Does not store the latest instant: a clock that jumps back revives expired credits. */
+/**
+ * Trusts the machine's clock instead of the latest stored instant, so that a clock that jumps back revives expired
+ * credits.
+ */
 class BelievesTheWallClock extends SimulatedStore {
   protected override tick(): Instant {
     return Math.min(Math.floor(this.disk.wall()), super.tick());
@@ -93,8 +105,8 @@ class AnswersInTheWrongOrder extends SimulatedStore {
   override async write(commands: readonly Command[]): Promise<Outcomes> {
     const outcomes = await super.write(commands);
     const reversed = outcomes.toReversed();
-    // The server cannot format every wrong outcome, and an error of the server would not show that the simulation
-    // works.
+    // Reverse only outcomes that the server can still format. An internal error of the server would not show that the
+    // auditor works.
     return commands.every((command, place) => canBeWritten(command, reversed[place])) ? reversed : outcomes;
   }
 }
@@ -103,21 +115,6 @@ function canBeWritten({ kind }: Command, outcome: Outcomes[number] | undefined):
   if (outcome == null || outcome.refused !== null || kind === 'add' || kind === 'subtract') return true;
   if (kind === 'refund') return outcome.refund !== undefined;
   return kind === 'start-cycle' || kind === 'stop-cycle' ? outcome.cycle !== undefined : outcome.hold !== undefined;
-}
-
-/** Carries the remaining credits of a period over to the next. */
-class CarriesLeftoversOver extends SimulatedStore {
-  protected override loadBatch(batch: Batch, now: Instant): LoadedBatch {
-    const loaded = super.loadBatch(batch, now);
-    const withLeftovers = loaded.states.map(({ cycles, holds }) => ({
-      cycles: cycles.map((cycle) => {
-        const isDue = cycle.type === 'recurring' && cycle.status === 'active' && cycle.end <= now;
-        return isDue ? { ...cycle, amount: cycle.amount + cycle.remaining } : cycle;
-      }),
-      holds,
-    }));
-    return { ...loaded, states: withLeftovers };
-  }
 }
 
 /** Spends expired credits if the balance does not cover a subtraction. */
@@ -163,7 +160,7 @@ class CallsTheUnknownUndone extends SimulatedStore {
   }
 }
 
-/** Shows a renewal or a lapse to a reader although a running write is then stored before it. */
+/** Shows a renewal or a lapse to a reader, although a running write may still be stored before the renewal or lapse. */
 class ShowsRenewalsTooEarly extends SimulatedStore {
   protected override async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,
@@ -191,7 +188,13 @@ export const BROKEN_STORES = {
   'stores idempotency records outside the transaction': StoresRecordsApart,
   'revives expired credits if the clock jumps back': BelievesTheWallClock,
   'returns outcomes in the wrong order': AnswersInTheWrongOrder,
-  'carries remaining credits over a renewal': CarriesLeftoversOver,
+  'lets more credits roll over than the maximum': CarriesLeftoversOver,
+  'lets no credits roll over': ForgetsRollover,
+  'lets held credits roll over': RollsHeldCreditsOver,
+  'renews a cycle although another plan is scheduled': ForgetsScheduledPlans,
+  'keeps a scheduled plan when another one replaces it': KeepsTheFirstSchedule,
+  'counts a month as 30 days': CountsThirtyDays,
+  'shows months that drift after a shorter month': DriftsAfterShortMonths,
   'spends expired credits': SpendsExpiredCredits,
   'writes without locks': WritesWithoutLocks,
   'reports an unknown outcome as if nothing happened': CallsTheUnknownUndone,

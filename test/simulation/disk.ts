@@ -1,5 +1,5 @@
-// The stable storage of a simulation: all committed data, independent of the processes. It also does what a database
-// server does for its clients: it manages row locks, and a clock that never goes back.
+// The durable storage of a simulation: all committed data, which survives crashes of the processes. Like a database
+// server, the disk also manages row locks and a clock that never goes back.
 
 import type { ApiKey } from '../../src/accounts/api-key.ts';
 import type { DecidedBatch, UserChange } from '../../src/ledger/batch.ts';
@@ -27,7 +27,7 @@ export interface UserRows {
   liveAt: Instant;
   /** The open holds, in the order in which they lapse. */
   holds: readonly Hold[];
-  /** In the order of the commits. */
+  /** In commit order. */
   readonly postings: Posting[];
 }
 
@@ -37,7 +37,8 @@ export interface Lock {
   readonly owner: Owner;
   readonly granted: (lock: Lock) => void;
   /**
-   * Whether COMMIT was sent. The server then finishes it before it releases the lock, even if the client disconnects.
+   * Whether COMMIT was sent. After that, the server completes the commit before it releases the lock, even if the
+   * client disconnects.
    */
   isCommitting: boolean;
 }
@@ -47,11 +48,11 @@ export class Disk {
   readonly records = new Map<string, IdempotencyRecord>();
   readonly apiKeys = new Map<string, ApiKey>();
   readonly ids: TransactionIds;
-  /** All postings in the order of the commits. The totals count the first `consumed` of them. */
+  /** All postings in commit order. The totals include the first `consumed` postings. */
   readonly feed: FeedPosting[] = [];
   consumed = 0;
   readonly totals = new TotalsSum();
-  /** The clock of the machine; it may jump. */
+  /** The clock of the machine, which may jump. */
   readonly wall: () => number;
   #latest: Instant = 0;
   /** No idempotency record is older than this, so a sweep need not scan all records each second. */
@@ -69,7 +70,7 @@ export class Disk {
     return this.#latest;
   }
 
-  /** Advances the time of the ledger to the present instant and returns it. */
+  /** Advances the time of the ledger to the present instant, and returns this instant. */
   tick(): Instant {
     this.#latest = this.peek();
     return this.#latest;
@@ -123,7 +124,7 @@ export class Disk {
     this.feed.push(...postings.map((posting) => ({ user: rows.user, posting })));
   }
 
-  /** The next postings for the consumer: at most `postingsMax`, and the rest of the last transaction. */
+  /** Returns the next postings for the consumer: at most `postingsMax`, plus the rest of the last transaction. */
   nextPart(postingsMax: number): FeedPosting[] {
     const { feed, consumed } = this;
     let end = Math.min(consumed + postingsMax, feed.length);
@@ -138,7 +139,7 @@ export class Disk {
     this.consumed += count;
   }
 
-  /** End users with a due renewal or lapse, the longest overdue first. */
+  /** Returns end users with a due renewal or lapse, the longest overdue first. */
   due(limit: number): EndUserKey[] {
     const now = this.peek();
     const found: { at: Instant; user: EndUserKey }[] = [];
@@ -170,7 +171,7 @@ export class Disk {
     return false;
   }
 
-  /** The next instant at which a cycle of one of these end users renews or a hold lapses; null when none does. */
+  /** Returns the instant of the next renewal or lapse for these end users; null if there is none. */
   nextEventOf(names: readonly string[]): Instant | null {
     const now = this.peek();
     let next: Instant | null = null;
@@ -182,7 +183,7 @@ export class Disk {
     return next;
   }
 
-  /** The instants after `now` at which a cycle ends or a hold lapses, soonest first. */
+  /** Returns the instants after `now` at which a cycle ends or a hold lapses, soonest first. */
   boundariesAfter(now: Instant): Instant[] {
     const instants = new Set<Instant>();
     for (const { cycles, holds } of this.users.values()) {
@@ -192,7 +193,7 @@ export class Disk {
     return [...instants].sort((a, b) => a - b);
   }
 
-  /** Locks all names together as soon as they are free. Earlier requests come first. */
+  /** Locks all names at once, as soon as all are free and no earlier request waits for any of them. */
   lock(names: readonly string[], owner: Owner): Promise<Lock> {
     if (this.#waiting.length === 0 && names.every((name) => !this.#held.has(name))) {
       const lock = { names, owner, granted: atOnce, isCommitting: false };

@@ -1,5 +1,5 @@
 // The faults of a simulation and their rates. Each seed disables a random half of the faults and draws a rate for each
-// of the others, so that frequent faults do not always hide rare ones.
+// remaining fault, so that frequent faults do not hide rare faults in every seed.
 
 import type { Chance } from './chance.ts';
 

@@ -6,13 +6,13 @@ import type { Posting } from '../../src/ledger/posting.ts';
 import type { ModelHistoryEntry } from '../model/model-types.ts';
 import type { UserRows } from './disk.ts';
 
-/** The sums of the postings of one period of a cycle. */
+/** The sums of all postings to one period of a cycle. */
 interface Sum {
   credits: number;
   held: number;
 }
 
-/** Yields a sentence for each problem. */
+/** Yields a description of each problem. */
 export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Generator<string> {
   const periods = new Map<string, Sum>();
   const open = new Map<string, { readonly parts: Map<string, number>; readonly expiresAt: number }>();
@@ -23,7 +23,7 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
     const period = periodOf(posting);
     const sum = periods.get(period) ?? { credits: 0, held: 0 };
     periods.set(period, sum);
-    // Credits that are refunded to a period that has ended have expired.
+    // Credits that are refunded to a period that has already ended expire immediately, so they are not counted.
     if (kind !== 'refund' || terms !== null || expiresAt > createdAt) sum.credits += amount;
     sum.held += held;
     if (sum.held < 0) yield `${name} returns more credits of ${period} than are held`;
@@ -53,6 +53,9 @@ export function* faultsOfHolds({ postings, holds }: UserRows, now: number): Gene
     if (expiresAt < now - LATE_MS_MAX) yield `the hold ${id} has not lapsed in time`;
 }
 
+/** The kinds of transactions that become due at an instant, without a request. */
+const BY_TIME = ['renew', 'change-plan', 'lapse'];
+
 /** The background job stores lapses about once a second, but the simulated clock may stop for a while. */
 const LATE_MS_MAX = 60_000;
 
@@ -67,7 +70,8 @@ function periodOf({ cycleId, period }: Posting): string {
 }
 
 /**
- * Compares all stored transactions with the reference model. Due renewals and lapses need not be stored yet.
+ * Compares all stored transactions with the reference model. Events that are due may be missing from the stored
+ * transactions.
  *
  * @param history the transactions of the model, newest first
  * @returns a description of the first difference, or null if there is none
@@ -91,7 +95,7 @@ export function differenceFromModel({ postings }: UserRows, history: readonly Mo
   }
   for (const [index, entry] of expected.entries()) {
     const [wanted, stored] = [JSON.stringify(entry), JSON.stringify(found[index])];
-    const isDue = stored === undefined && (entry.kind === 'renew' || entry.kind === 'lapse');
+    const isDue = stored === undefined && BY_TIME.includes(entry.kind);
     if (!isDue && wanted !== stored) return `transaction ${index} is stored as ${stored}; the model has ${wanted}`;
   }
   return found.length > expected.length

@@ -1,29 +1,53 @@
-// The clock of the machine of the store. It advances with virtual time and sometimes jumps.
+// The clock of the machine that runs the store. The clock advances with virtual time and sometimes jumps.
 
 import { DAY_MS, HOUR_MS, type Instant } from '../../src/ledger/instant.ts';
+import { nextDay } from '../model/model-calendar.ts';
 import type { Chance } from './chance.ts';
 import type { Disk } from './disk.ts';
 import type { Faults } from './faults.ts';
 import type { VirtualTime } from './virtual-time.ts';
 
-const BEGIN = Date.UTC(2026, 0, 15, 9, 30, 0, 123);
-/** The maximum sum of all jumps except the last one. It is limited because a daily cycle renews once for each day. */
-const DAYS_MAX = 60;
+/**
+ * The instants at which a simulation may begin. Most are on the last days of a month, so that validities in months pass
+ * through shorter months.
+ */
+export const BEGINNINGS: readonly Instant[] = [
+  Date.UTC(2026, 0, 15, 9, 30, 0, 123),
+  Date.UTC(2026, 0, 31),
+  Date.UTC(2026, 4, 31, 9, 30, 0, 123),
+  Date.UTC(2027, 11, 31, 23, 59, 59, 999),
+  Date.UTC(2028, 0, 30, 23, 59, 30),
+  Date.UTC(2028, 1, 28, 23, 59, 50),
+];
+/**
+ * The clock no longer jumps forward once the jumps have reached this sum, because a daily cycle renews once for each
+ * day.
+ */
+const DAYS_MAX = 130;
 const STANDSTILL_MS = 150;
+/** The share of forward jumps that go to one of the last days of a month. */
+const MONTH_END_SHARE = 0.4;
 const BOUNDARIES_NEAR = 4;
+/**
+ * The share of jumps to a boundary that may skip the nearest boundaries. Without such jumps, no jump would reach the
+ * end of a month while there are daily cycles.
+ */
+const FAR_SHARE = 0.4;
+const FAR_MS = 32 * DAY_MS;
 
 export class MachineClock {
-  /** The sum of all jumps forward, in days. */
+  /** The sum of all forward jumps, in days. */
   days = 0;
   readonly #time: VirtualTime;
   readonly #onJump: (instant: Instant) => void;
   /** The difference between this clock and virtual time. */
-  #offset = BEGIN;
+  #offset: number;
   /** The virtual time until which the clock is frozen. */
   #standsUntil = 0;
 
-  constructor(time: VirtualTime, onJump: (instant: Instant) => void) {
+  constructor(time: VirtualTime, beginning: Instant, onJump: (instant: Instant) => void) {
     this.#time = time;
+    this.#offset = beginning;
     this.#onJump = onJump;
   }
 
@@ -48,18 +72,19 @@ export class MachineClock {
     }
     if (this.days > DAYS_MAX) return;
     if (faults.strikes('the clock jumps forward')) {
-      this.jump(disk, disk.peek() + chance.pick([1_000, HOUR_MS, DAY_MS, 40 * DAY_MS]) * chance.share());
+      const isToMonthEnd = chance.happens(MONTH_END_SHARE);
+      const ms = isToMonthEnd ? 0 : chance.pick([1_000, HOUR_MS, DAY_MS, 40 * DAY_MS]) * chance.share();
+      this.jump(disk, isToMonthEnd ? nextDay(disk.peek(), chance.pick([29, 30, 31, 31]), 0) : disk.peek() + ms);
     }
     if (faults.strikes('the clock jumps to a boundary')) {
-      const ends = disk.boundariesAfter(disk.peek()).slice(0, BOUNDARIES_NEAR);
+      const all = disk.boundariesAfter(disk.peek());
+      const isFar = chance.happens(FAR_SHARE);
+      const ends = isFar ? all.filter((end) => end < disk.peek() + FAR_MS) : all.slice(0, BOUNDARIES_NEAR);
       if (ends.length > 0) this.jump(disk, chance.pick(ends) + chance.between(-1, 1), chance.delay(STANDSTILL_MS));
     }
   }
 
-  /**
-   * Jumps to the next instant at which a cycle of one of these end users renews or a hold lapses, unless the limit on
-   * jumps is reached.
-   */
+  /** Jumps to the next renewal or lapse for these end users, unless the limit on jumps is reached. */
   passTimeOf(names: readonly string[], disk: Disk): void {
     const next = this.days > DAYS_MAX ? null : disk.nextEventOf(names);
     if (next !== null) this.jump(disk, next);

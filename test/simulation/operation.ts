@@ -1,7 +1,7 @@
-// The requests of clients in a simulation: all operations of the interface, and invalid requests.
+// The requests of clients in a simulation: all operations of the API, and invalid requests.
 
-import type { ModelCommand, ModelUser } from '../model/model-types.ts';
-import type { ReferenceLedger } from '../model/reference-model.ts';
+import type { ModelCommand, ModelUser, ModelValidity } from '../model/model-types.ts';
+import type { ReferenceLedger, StartCommand } from '../model/reference-model.ts';
 import { bodyOf, INVALID_BODIES } from './bodies.ts';
 import type { Chance } from './chance.ts';
 import type { SentRequest } from './connection.ts';
@@ -12,6 +12,7 @@ export const KINDS = [
   'subtract',
   'start-cycle',
   'replace-cycle',
+  'schedule-plan',
   'stop-cycle',
   'hold',
   'capture',
@@ -23,6 +24,7 @@ export const KINDS = [
   'holds',
   'transactions',
   'transactions with details',
+  'preview of a change',
   'reuse of a key',
   'invalid request',
   'unknown API key',
@@ -31,12 +33,13 @@ export const KINDS = [
 
 export type Kind = (typeof KINDS)[number];
 
-/** The relative frequency of each kind, unless the seed disables it. */
+/** The relative frequency of each kind that the seed does not disable. */
 const WEIGHTS: Readonly<Record<Kind, number>> = {
   add: 22,
   subtract: 35,
   'start-cycle': 9,
   'replace-cycle': 4,
+  'schedule-plan': 7,
   'stop-cycle': 6,
   hold: 18,
   capture: 12,
@@ -48,6 +51,7 @@ const WEIGHTS: Readonly<Record<Kind, number>> = {
   holds: 2,
   transactions: 1,
   'transactions with details': 2,
+  'preview of a change': 3,
   'reuse of a key': 3,
   'invalid request': 2,
   'unknown API key': 1,
@@ -72,9 +76,9 @@ const UNKNOWN_ID = '019bc0de-0000-4000-8000-000000000000';
 const SECOND = 1_000;
 const HOUR = 3_600 * SECOND;
 const DAY = 24 * HOUR;
-/** Large enough that a list with details fits on one page, unless it contains refunds without effect. */
+/** The maximum `limit` of a list with details. */
 const DETAILS_MAX = 50;
-/** The number of transactions that a client remembers. */
+/** A client chooses among this many recent transactions. */
 const REMEMBERED = 8;
 
 /** One operation of a client, which may take several requests. */
@@ -87,22 +91,24 @@ export interface Operation {
   readonly sent: SentRequest;
   /** The instants for which a read requests balances. */
   readonly instants?: readonly number[];
-  /** The transactions that a list with details requests. */
+  /** The start command that a request previews. */
+  readonly previewed?: StartCommand;
+  /** The filter of a list with details. */
   readonly filter?: DetailsFilter;
   /** The status of the response to a write that never reaches the ledger; null for other requests. */
   readonly refusedWith: number | null;
 }
 
-/** API keys, as values of the header `Authorization`. */
+/** API keys, as values of the `Authorization` header. */
 export interface Secrets {
   readonly write: string;
   readonly read: string;
   readonly unknown: string;
-  /** The actor of transactions with the API key `write`. */
+  /** The actor of transactions that are made with the API key `write`. */
   readonly actor: string;
 }
 
-/** The information about the ledger that clients use. */
+/** The state of the ledger, from which clients choose plausible requests. */
 export interface KnownLedger {
   /** The committed data of the end user. */
   ledgerOf(user: ModelUser): ReferenceLedger;
@@ -128,9 +134,28 @@ export class Operations {
   draw(number: number, secrets: Secrets): Operation {
     let kind = this.#chance.pick(this.#drawn);
     if (kind === 'reuse of a key' && this.#last === null) kind = 'balance';
-    const operation = isRead(kind) ? this.#read(number, kind, secrets) : this.#write(number, kind, secrets);
+    const operation = this.#operation(number, kind, secrets);
     if (operation.command !== null && operation.sent.idempotencyKey !== null) this.#last = operation;
     return operation;
+  }
+
+  #operation(number: number, kind: Kind, secrets: Secrets): Operation {
+    if (kind === 'preview of a change') return this.#preview(number, kind, secrets);
+    return isRead(kind) ? this.#read(number, kind, secrets) : this.#write(number, kind, secrets);
+  }
+
+  #preview(number: number, kind: Kind, secrets: Secrets): Operation {
+    const user = this.#chance.pick(this.#users);
+    const onActive = this.#chance.pick(['refuse', 'replace', 'at_period_end', 'at_period_end'] as const);
+    const previewed = { ...user, actor: secrets.actor, note: null, ...this.#start(onActive) };
+    const sent: SentRequest = {
+      method: 'POST',
+      path: '/preview-change',
+      body: bodyOf(previewed, this.#chance.happens(0.1)),
+      authorization: secrets.read,
+      idempotencyKey: null,
+    };
+    return { number, kind, user, command: null, sent, previewed, refusedWith: null };
   }
 
   #read(number: number, kind: ReadKind, secrets: Secrets): Operation {
@@ -177,7 +202,18 @@ export class Operations {
     const { between, happens, pick } = bound(this.#chance);
     const limit = between(1, DETAILS_MAX);
     const kind = happens(0.5)
-      ? pick(['hold', 'capture', 'release', 'lapse', 'refund', 'stop-cycle', 'renew', 'add'])
+      ? pick([
+          'hold',
+          'capture',
+          'release',
+          'lapse',
+          'refund',
+          'stop-cycle',
+          'renew',
+          'schedule-plan',
+          'change-plan',
+          'add',
+        ])
       : null;
     const notePrefix = happens(0.2) ? pick(['job', 'job 12', 'Zoë']) : null;
     const fields = { limit, details: true, ...(kind && { kind }), ...(notePrefix && { note: notePrefix }) };
@@ -222,18 +258,16 @@ export class Operations {
   }
 
   #wish(kind: Kind, user: ModelUser) {
-    const { chance, days } = { chance: this.#chance, days: this.#chance.pick([1, 1, 2, 2, 3, 7, 31, 365]) };
+    const chance = this.#chance;
     switch (kind) {
       case 'stop-cycle':
         return { kind: 'stop-cycle' };
       case 'start-cycle':
+        return this.#start('refuse');
       case 'replace-cycle':
-        return {
-          kind: 'start-cycle',
-          amount: this.#amount(),
-          validityDays: days,
-          onActive: kind === 'replace-cycle' ? 'replace' : 'refuse',
-        };
+        return this.#start('replace');
+      case 'schedule-plan':
+        return this.#start('at_period_end');
       case 'subtract':
         return { kind: 'subtract', amount: chance.happens(0.15) ? this.#nearBalance(user) : chance.between(1, 40) };
       case 'hold': {
@@ -247,8 +281,21 @@ export class Operations {
       case 'refund':
         return { kind: 'refund', ...this.#refund(user) };
       default:
-        return { kind: 'add', amount: this.#amount(), validityDays: days };
+        return { kind: 'add', amount: this.#amount(), ...this.#validity(0.15) };
     }
+  }
+
+  #start(onActive: StartCommand['onActive']) {
+    const { between, happens, pick } = bound(this.#chance);
+    const rolloverMax = happens(0.4) ? 0 : happens(0.01) ? MOST - between(0, 100) : pick([1, 5, 20, 100, 1_000]);
+    return { kind: 'start-cycle', amount: this.#amount(), ...this.#validity(0.4), rolloverMax, onActive } as const;
+  }
+
+  /** @param inMonths the probability of a validity in months */
+  #validity(inMonths: number): ModelValidity {
+    const { happens, pick } = bound(this.#chance);
+    if (happens(inMonths)) return { validityDays: null, validityMonths: pick([1, 1, 1, 2, 3, 12, 120]) };
+    return { validityDays: pick([1, 1, 2, 2, 3, 7, 31, 365]), validityMonths: null };
   }
 
   #amount(): number {
@@ -256,7 +303,7 @@ export class Operations {
     return this.#chance.between(1, 60);
   }
 
-  /** The whole balance or one credit more, to find off-by-one errors. */
+  /** Returns the whole balance or one credit more, to find off-by-one errors. */
   #nearBalance(user: ModelUser): number {
     return atLeastOne(this.#known.ledgerOf(user).peekBalance(user).balance + this.#chance.between(0, 1));
   }
@@ -291,9 +338,7 @@ export class Operations {
     return this.#pickId(open, user);
   }
 
-  /**
-   * Usually picks one of `fitting`. Sometimes picks another id: of this end user, of another one, or an unknown one.
-   */
+  /** Usually picks one of `fitting`. Sometimes picks an unknown id, or another id of this or another end user. */
   #pickId(fitting: readonly string[], user: ModelUser): string {
     const { happens, pick } = bound(this.#chance);
     if (fitting.length > 0 && happens(0.85)) return pick(fitting.slice(-REMEMBERED));
@@ -304,7 +349,7 @@ export class Operations {
 
 const HOLD_SECONDS = [1, 1, 2, 5, 60, 900, 3_600, 86_400, 2 * 86_400, 7 * 86_400, 2_592_000];
 
-/** The reads of each end user at the end. */
+/** The final reads for each end user, at the end of a simulation. */
 export const LAST_READS: readonly (Pick<Operation, 'kind' | 'filter'> & { readonly path: string })[] = [
   { kind: 'balance', path: '/get-active-balance?' },
   { kind: 'holds', path: '/get-holds?' },

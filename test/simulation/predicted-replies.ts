@@ -1,4 +1,5 @@
-// The response bodies that the interface describes, computed from the reference model without any code of the service.
+// The response bodies that the API documentation describes, computed from the reference model without any code of the
+// service.
 
 import type { Happened } from '../model/model-end-user.ts';
 import type {
@@ -7,6 +8,7 @@ import type {
   ModelCycle,
   ModelHistoryEntry,
   ModelHoldResult,
+  ModelPreview,
   ModelRefused,
   ModelUser,
 } from '../model/model-types.ts';
@@ -40,7 +42,7 @@ function openMembers({ id, amount, createdAt, expiresAt }: ModelBalance['holds']
   return `"hold_id":"${id}","amount":${amount},"created_at":"${timestamp(createdAt)}","expires_at":"${timestamp(expiresAt)}","status":"open"`;
 }
 
-/** A problem document without its texts for people and without its request id. */
+/** Returns the predicted members of a problem document. */
 export function problemOf(
   user: ModelUser,
   outcome: ModelRefused | { readonly refused: 'IdempotencyKeyReused' },
@@ -81,14 +83,41 @@ const STATUSES = {
 } as const;
 
 export function balanceText(user: ModelUser, { balance, held, entries }: ModelBalance): string {
-  const cycles = entries.map(
-    ({ start, end, spendable, amount, status, type }) =>
-      `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable},"starting_amount":${amount},"status":"${status}","cycle_type":"${type}"}`,
-  );
-  return `{"end_user_id":"${user.endUser}","active_balance_by_cycle":[${cycles.join(',')}],${balanceMembers(balance, held)}}`;
+  return `{"end_user_id":"${user.endUser}","active_balance_by_cycle":[${entries.map(entryText).join(',')}],${balanceMembers(balance, held)}}`;
 }
 
-/** Held credits are shown only if there are any. */
+function entryText(cycle: ModelCycle): string {
+  const { start, end, spendable, amount, status, type } = cycle;
+  const more = JSON.stringify(planMembers(cycle)).slice(1, -1);
+  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable},"starting_amount":${amount},"status":"${status}","cycle_type":"${type}"${more && `,${more}`}}`;
+}
+
+/** The members of a cycle that are present only if the cycle has a validity in months, rollover or a scheduled plan. */
+function planMembers({ validityMonths, rolloverMax, next }: ModelCycle) {
+  return {
+    ...(validityMonths !== null && { validity_months: validityMonths }),
+    ...(rolloverMax > 0 && { rollover_max: rolloverMax }),
+    ...(next !== null && { next_cycle: nextCycle(next) }),
+  };
+}
+
+function nextCycle({ startsAt, amount, validityDays, validityMonths, rolloverMax }: NonNullable<ModelCycle['next']>) {
+  return {
+    starts_at: timestamp(startsAt),
+    amount,
+    ...(validityMonths === null ? { validity_days: validityDays } : { validity_months: validityMonths }),
+    ...(rolloverMax > 0 && { rollover_max: rolloverMax }),
+  };
+}
+
+export function previewText(user: ModelUser, preview: ModelPreview): string {
+  const { startsAt, entries, balance, balanceAtStart, expiring } = preview;
+  const credits = `"active_balance":${balance},"active_balance_at_start":${balanceAtStart},"expiring":${expiring}`;
+  const cycles = entries.map(entryText).join(',');
+  return `{"end_user_id":"${user.endUser}","starts_at":"${timestamp(startsAt)}",${credits},"active_balance_by_cycle":[${cycles}]}`;
+}
+
+/** The member `held` is present only if credits are held. */
 function balanceMembers(balance: number, held: number): string {
   return held === 0 ? `"active_balance":${balance}` : `"active_balance":${balance},"held":${held}`;
 }
@@ -108,7 +137,7 @@ export function balanceHistoryText(
   return `{"end_user_id":"${user.endUser}","points":[${points.join(',')}]}`;
 }
 
-/** A cache of the text of each transaction. The text of a transaction never changes. */
+/** A cache for the text of each transaction, which never changes. */
 export type KnownTexts = Map<Happened, string>;
 
 export function transactionTexts(transactions: readonly Happened[], known: KnownTexts): string[] {
@@ -129,7 +158,7 @@ export function listText(user: ModelUser, transactions: readonly string[]): stri
   return `{"end_user_id":"${user.endUser}","transactions":[${transactions.join(',')}]}`;
 }
 
-/** The transactions that a list with details contains. */
+/** The page size and the filter of a list with details. */
 export interface DetailsFilter {
   readonly limit: number;
   readonly kind: string | null;
@@ -137,7 +166,7 @@ export interface DetailsFilter {
 }
 
 /**
- * A page of the list with details, in the form that `comparablePage` returns.
+ * Returns a page of the list with details, in the form that `comparablePage` returns.
  *
  * @param history all transactions, newest first
  */
@@ -194,7 +223,8 @@ export function withoutRefundable(text: string): string {
   return text.replaceAll(/,"refundable":\d+/g, '');
 }
 
-function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, status }: ModelCycle) {
+function cycleObject(user: ModelUser, cycle: ModelCycle) {
+  const { amount, createdAt, start, end, type, status } = cycle;
   return {
     end_user_id: user.endUser,
     amount,
@@ -203,12 +233,13 @@ function cycleObject(user: ModelUser, { amount, createdAt, start, end, type, sta
     current_cycle_end: timestamp(end),
     cycle_type: type,
     status,
+    ...planMembers(cycle),
   };
 }
 
 const SECOND = 1_000;
 const SECONDS_KNOWN = 4_096;
-/** The keys are seconds: V8 finds a small number far faster than an instant in milliseconds. */
+/** The keys are in seconds, because V8 looks up a small number far faster than an instant in milliseconds. */
 const seconds = new Map<number, string>();
 
 /** Formats an instant with a cache, because the same few seconds occur again and again. */

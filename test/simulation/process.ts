@@ -1,6 +1,6 @@
 // A process of the service: the real HTTP server, group commit, background jobs and authenticator on a simulated store.
-// A crash discards everything except the routes of the server, which have no state. Building them takes longer than a
-// whole seed, so they are built once. A route uses the process that owns the running event.
+// A crash discards everything except the routes of the server, which have no state. Building the routes takes longer
+// than running a whole seed, so they are built once. A route uses the process that owns the running event.
 
 import assert from 'node:assert/strict';
 import { EventEmitter } from 'node:events';
@@ -30,7 +30,7 @@ export interface ProcessOptions {
   readonly onTrouble: (what: string) => void;
 }
 
-/** Everything that a crash discards. */
+/** The part of a process that a crash discards. */
 export class Process implements Owner {
   isAlive = true;
   store!: LedgerStore;
@@ -38,7 +38,7 @@ export class Process implements Owner {
   jobs: readonly { start(): void; stop(): Promise<void> }[] = [];
   authenticator!: Authenticator;
   readonly pages = new PageQueue();
-  /** Callbacks for the requests and reads that a crash interrupts. */
+  /** Callbacks of pending commands and reads. A crash calls them with a fault. */
   readonly pending = new Set<(fault: StoreFault) => void>();
   readonly #sockets = new Map<string | null, OpenSocket>();
 
@@ -77,7 +77,7 @@ export class Process implements Owner {
 
 const CUT = new StoreFault('StoreUnavailable', 'the process has crashed');
 
-/** A place for a process; empty between a crash and the next start. */
+/** A slot for a process, which is empty between a crash and the next start. */
 export class Slot {
   process: Process | null = null;
 
@@ -93,14 +93,14 @@ export class Slot {
 }
 
 /**
- * The routes, shared by all processes. With a separate server for each process, V8 compiled shared code for three
- * object shapes, and a seed took 73 and 79 ms of processor time instead of 70 and 71 (November 2026).
+ * The routes, shared by all processes. When each process had its own server, V8 compiled shared code for three object
+ * shapes: in two measurements, a seed took 73 and 79 ms of CPU time instead of 70 and 71 ms (November 2026).
  */
 export class Routes {
-  /** The virtual time of the running seed. Routes use the process that owns its running event. */
+  /** The virtual time of the running seed. The process that owns the running event handles the request. */
   time: VirtualTime | null = null;
   #server!: HttpServer;
-  /** Called with the command of a request; set while the handler of the request runs. */
+  /** Called with the command of a request. It is set only while the handler of the request runs. */
   #onSubmit: ((command: Command) => void) | null = null;
 
   static async build(): Promise<Routes> {
@@ -188,7 +188,7 @@ export class Routes {
   }
 }
 
-/** The result of `ask`. Rejects if the process crashes first. */
+/** Returns the result of `ask`, or rejects if the process crashes first. */
 function waitIn<Value>(process: Process, ask: (process: Process) => Promise<Value>): Promise<Value> {
   const { pending } = process;
   const wanted = ask(process);

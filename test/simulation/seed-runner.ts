@@ -1,10 +1,10 @@
-// Runs seeds one after another, with routes that are built once.
+// Runs seeds one after another. All seeds use the same routes, which are built once.
 
 import type { Control } from './controls.ts';
 import { Routes } from './process.ts';
 import { type SeedOptions, type SeedResult, World } from './world.ts';
 
-/** A broken store must be caught within this number of seeds of `CONTROL_OPERATIONS` operations. */
+/** A broken store must be caught within this many seeds, each with `CONTROL_OPERATIONS` operations. */
 export const CONTROL_SEEDS_MAX = 100;
 export const CONTROL_OPERATIONS = 300;
 
@@ -38,7 +38,7 @@ export class SeedRunner {
     }
   }
 
-  /** Runs a broken store with the seeds from `from` on until a seed fails. */
+  /** Runs a broken store with consecutive seeds, starting with `from`, until a seed fails. */
   async catch(control: Control, from: number): Promise<Caught> {
     for (let seeds = 1; seeds <= CONTROL_SEEDS_MAX; seeds++) {
       const seed = from + seeds - 1;

@@ -16,7 +16,9 @@ import { type Caught, CONTROL_OPERATIONS, CONTROL_SEEDS_MAX, SeedRunner } from '
 import type { Report, Task } from './seed-worker.ts';
 import { commandFor, failureText, Tally } from './tally.ts';
 
-/** Seeds per task. Tasks are short because, at the end, the other threads wait for the last task. */
+/**
+ * Seeds per task. Tasks are short, because at the end of a run, all other threads are idle until the last task is done.
+ */
 const SEEDS_A_TASK = 2;
 const SEED_SPAN = 2 ** 31;
 
@@ -65,7 +67,7 @@ async function runMany(count: number, threads: number): Promise<number> {
   );
   const tally = new Tally();
   let inFlight = 0;
-  // The time in which the threads start is not measured.
+  // Wait until the threads have started, so that their start is not measured.
   await hand(workers, [], () => {});
   const started = performance.now();
   const used = process.cpuUsage();
@@ -128,7 +130,7 @@ function tell(
   );
   say('faults:');
   for (const fault of FAULTS) say(`${String(tally.faults.get(fault) ?? 0).padStart(10)}  ${fault}`);
-  say('decided operations:');
+  say('decided operations, and renewals and changes of plan by case:');
   for (const [outcome, count] of [...tally.outcomes].sort()) say(`${String(count).padStart(10)}  ${outcome}`);
   say(`stores broken on purpose, to be caught within ${CONTROL_SEEDS_MAX} seeds of ${CONTROL_OPERATIONS} operations:`);
   for (const { control, result, seeds } of caught) {

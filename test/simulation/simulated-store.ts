@@ -42,7 +42,7 @@ import type { Owner, VirtualTime } from './virtual-time.ts';
 
 type Outcomes = readonly (Outcome | null)[];
 
-/** Is notified of every commit, read and deletion at the moment at which it happens. */
+/** Gets a call for every commit, read and deletion at the moment at which it happens. */
 export interface Witness {
   committed(commands: readonly Command[], outcomes: Outcomes, loaded: Staged): void;
   read(read: WitnessedRead, user: EndUserKey, now: Instant): void;
@@ -64,7 +64,7 @@ export interface StoreOptions {
   /** The maximum number of due events that a batch stores. */
   readonly eventsMax: number;
   readonly pageMax: number;
-  /** Whether a batch loads all holds of an end user, although its commands need only those that are due. */
+  /** Whether a batch loads all holds of an end user even if its commands need only the due holds. */
   readonly loadsAllHolds: boolean;
   /** Moves the clock forward to the next renewal or lapse of one of these end users. */
   readonly passTimeOf: (names: readonly string[]) => void;
@@ -266,7 +266,10 @@ export class SimulatedStore implements LedgerStore {
     return found;
   }
 
-  /** Later pages fail less often. Otherwise, few long lists could be read to their end. */
+  /**
+   * Reads of later pages fail less often than reads of the first page. Otherwise, clients could rarely read a long list
+   * to its end.
+   */
   async #beginPage({ from }: Pick<PageRequest, 'from'>): Promise<void> {
     if (from === null || this.options.chance.happens(LATER_PAGE_SHARE)) await this.#beginRead();
     else await this.pause(0.3);
@@ -279,7 +282,7 @@ export class SimulatedStore implements LedgerStore {
 
   /**
    * Waits for all running writes of the end user before it shows a renewal or a lapse that is not stored yet, because
-   * such a write may be stored before it.
+   * these writes may be stored before the renewal or lapse.
    */
   protected async readSettled<Result extends LoadedEndUser>(
     user: EndUserKey,

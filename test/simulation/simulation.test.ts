@@ -1,5 +1,5 @@
-// A short simulation with the same seeds each time, so that changes are comparable, and with the broken stores. `SEED`
-// and `SEEDS` select other seeds; `npm run simulate` runs longer simulations.
+// Runs a short simulation of the product, with the same seeds each time, so that changes are comparable, and then of
+// the broken stores. `SEED` and `SEEDS` select other seeds; `npm run simulate` runs longer simulations.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => runner.close());
 
-test('every response is as the reference model predicts, even with faults, stalls, crashes and clock jumps', async (t) => {
+test('in a simulation, every response matches the reference model, even with faults, stalls, crashes and clock jumps', async (t) => {
   const tally = new Tally();
   for (let seed = SEED; seed < SEED + SEEDS; seed++) {
     const result = await runner.run({ seed, operations: OPERATIONS, control: null, onTrace: null });
@@ -33,11 +33,11 @@ test('every response is as the reference model predicts, even with faults, stall
   }
   const mean = tally.faultCount / tally.seeds;
   t.diagnostic(`${SEEDS} seeds from ${SEED} on: ${tally.operations} operations, ${mean.toFixed(1)} faults a seed`);
-  if (SEEDS >= SEEDS_JUDGED) assert(mean >= FAULTS_MEAN_MIN, `${mean} faults a seed test next to nothing`);
+  if (SEEDS >= SEEDS_JUDGED) assert(mean >= FAULTS_MEAN_MIN, `${mean} faults a seed are too few`);
   assert.equal(await runner.requestsInFlight(), 0, 'all requests are finished');
 });
 
-test('the same seed gives the same trace in any process, regardless of which seeds ran before', async () => {
+test('a simulation with the same seed gives the same trace in any process, regardless of which seeds ran before', async () => {
   const options = { operations: 300, control: null, onTrace: null };
   const first = await runner.run({ seed: 7, ...options });
   const other = await runner.run({ seed: 8, ...options });
@@ -59,7 +59,7 @@ for (const control of CONTROLS) {
   });
 }
 
-test('the report of a failed seed shows the command that repeats it', async () => {
+test('the report of a failed simulation shows the command that repeats the seed', async () => {
   const control = 'returns outcomes in the wrong order';
   const { result } = await runner.catch(control, SEED);
   assert(result !== null);

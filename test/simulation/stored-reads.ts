@@ -4,7 +4,7 @@
 import { applyAll } from '../../src/ledger/apply.ts';
 import type { Referenced } from '../../src/ledger/decide-refund.ts';
 import type { Instant } from '../../src/ledger/instant.ts';
-import { isListed, type Posting, transactionOf } from '../../src/ledger/posting.ts';
+import { type CycleTerms, isListed, isOpening, type Posting, transactionOf } from '../../src/ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState, liveState } from '../../src/ledger/state.ts';
 import type { TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { PageRequest, TransactionPage } from '../../src/store/ledger-store.ts';
@@ -15,12 +15,11 @@ import {
   type HistoryRequest,
   type HistoryTransaction,
   historyTransactionOf,
-  type Opening,
   passes,
   wholeTransactions,
 } from '../../src/store/transaction-history.ts';
 
-/** All postings of an end user, in the order of the commits. */
+/** All postings of an end user, in commit order. */
 type Postings = readonly Posting[];
 
 /** Whether a transaction comes after the cursor and is within the range of ids. */
@@ -48,7 +47,7 @@ export function historyPageOf(postings: Postings, loaded: LoadedEndUser, request
     if (passes(transaction, request) && found.push(transaction) > request.limit) break;
   }
   const page = pageOf(found, request.limit);
-  return { ...loaded, ...page, openings: openingsOf(postings, cyclesToName(page.transactions)) };
+  return { ...loaded, ...page, terms: termsOf(postings, cyclesToName(page.transactions)) };
 }
 
 function pageOf<Row extends { readonly id: TransactionId }>(found: readonly Row[], limit: number) {
@@ -63,11 +62,13 @@ function* backwards(postings: Postings, wanted: Parameters<typeof isWanted>[1]):
   }
 }
 
-function openingsOf(postings: Postings, cycles: readonly TransactionId[]): Map<TransactionId, Opening> {
-  const openings = new Map<TransactionId, Opening>();
-  for (const { cycleId, period, amount, terms } of postings)
-    if (terms !== null && period === 0 && cycles.includes(cycleId)) openings.set(cycleId, { ...terms, amount });
-  return openings;
+function termsOf(postings: Postings, cycles: readonly TransactionId[]): Map<TransactionId, CycleTerms> {
+  const found = new Map<TransactionId, CycleTerms>();
+  for (const posting of postings) {
+    const { cycleId, period, terms } = posting;
+    if (terms !== null && isOpening(posting) && period === 0 && cycles.includes(cycleId)) found.set(cycleId, terms);
+  }
+  return found;
 }
 
 export function referencedOf(postings: Postings, id: TransactionId): Referenced | null {

@@ -1,4 +1,4 @@
-// Adds up the results of many seeds to the figures that a run prints.
+// Adds up the results of many seeds for the figures that a run prints.
 
 import { createHash } from 'node:crypto';
 import type { SeedResult } from './world.ts';
@@ -28,7 +28,10 @@ export class Tally {
     return [...this.faults.values()].reduce((sum, count) => sum + count, 0);
   }
 
-  /** A hash of all traces in the order of their seeds, which does not depend on the order in which threads ran them. */
+  /**
+   * A hash of all traces in the order of their seeds. The hash does not depend on the order in which threads ran the
+   * seeds.
+   */
   get traceHash(): string {
     const hash = createHash('sha256');
     for (const [, one] of this.#hashes.toSorted(([a], [b]) => a - b)) hash.update(one);
@@ -40,7 +43,7 @@ function increase(counts: Map<string, number>, name: string, by: number): void {
   counts.set(name, (counts.get(name) ?? 0) + by);
 }
 
-/** The command that repeats one seed. */
+/** Returns the command that repeats one seed. */
 export function commandFor({
   seed,
   operations,
@@ -53,7 +56,7 @@ export function commandFor({
   return `npm run simulate -- --seed ${seed} --operations ${operations}${control === null ? '' : ` --control '${control}'`}`;
 }
 
-/** The violation, the command that repeats it, and the last lines of the trace. */
+/** Returns the violation, the command that repeats the seed, and the last lines of the trace. */
 export function failureText(failure: SeedResult, repeat: string): string {
   const tail = failure.traceTail.slice(-TAIL_SHOWN).map((line) => `    ${line}`);
   return [`seed ${failure.seed}: ${failure.violation}`, `  repeat it with: ${repeat}`, ...tail].join('\n');

@@ -1,4 +1,4 @@
-// The trace of a simulation: the hash of all lines, to compare two runs, and the last lines.
+// The trace of a simulation. Keeps a hash of all lines, to compare runs, and the last lines.
 
 import { createHash } from 'node:crypto';
 
@@ -6,7 +6,7 @@ const TAIL_LINES = 60;
 const TAIL_CHARACTERS = 400;
 const HASHED_AT_ONCE_BYTES = 65_536;
 
-/** A line in two parts, because joining them would copy a long document. */
+/** A line in two parts, because joining the parts would copy a long document. */
 type Line = readonly [begin: string, document: string];
 
 export class Trace {
@@ -18,7 +18,7 @@ export class Trace {
   readonly #tail: Line[] = [];
   #lines = 0;
 
-  /** @param onLine called with each line, unless it is null */
+  /** @param onLine called with each line; may be null */
   constructor(onLine: ((line: string) => void) | null) {
     this.#onLine = onLine;
   }
@@ -45,7 +45,7 @@ export class Trace {
     return lines.map(([begin, document]) => (begin + document.slice(0, TAIL_CHARACTERS)).slice(0, TAIL_CHARACTERS));
   }
 
-  /** Hashes one byte for each character. The few characters beyond the first 256 need no exact code. */
+  /** Hashes only the low byte of each character, which is enough: few characters have a code above 255. */
   #add(text: string): void {
     if (text.length > HASHED_AT_ONCE_BYTES - this.#unhashedBytes) this.#hashBytes();
     if (text.length > HASHED_AT_ONCE_BYTES) this.#hash.update(text, 'latin1');

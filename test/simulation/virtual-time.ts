@@ -1,14 +1,14 @@
-// Virtual time passes only when the simulation advances it. Everything that waits is an event in one queue. Between two
-// events, all promises that can continue do so; the order of everything therefore follows from the seed. During a
-// simulation, virtual time replaces the timers, clocks and random numbers of JavaScript.
+// Virtual time passes only when the simulation advances it. All pending work is in one queue of events. After each
+// event, all promise callbacks that are ready run, so the seed determines the order of every step. During a simulation,
+// virtual time replaces the timers, clocks and random numbers of JavaScript.
 
 import assert from 'node:assert/strict';
 
 const realImmediate = globalThis.setImmediate;
 
 /**
- * Runs everything that `process.nextTick` and promises have queued, as Node.js does between two turns of its event
- * loop. A real turn of the event loop costs several times as much as the work in it.
+ * Runs all queued callbacks of `process.nextTick` and promises, as Node.js does between two turns of its event loop.
+ * Waiting for a real turn of the event loop would cost several times as much as the callbacks.
  */
 const { _tickCallback: letGoOn } = process as unknown as { _tickCallback: () => void };
 
@@ -30,7 +30,7 @@ const TURN_MS = 0.05;
 export class VirtualTime {
   /** Milliseconds since the beginning of the simulation. Unlike the wall clock, virtual time never jumps. */
   now = 0;
-  /** The owner of the running event, and so of everything that it begins. */
+  /** The owner of the running event, and therefore of every event that it schedules. */
   owner: Owner | null = null;
   readonly #share: () => number;
   readonly #heap: Event[] = [];
@@ -57,8 +57,8 @@ export class VirtualTime {
 
   every(ms: number, act: () => void): Event {
     const event: Event = { at: this.now + ms, order: this.#order++, owner: this.owner, act: null };
-    // Assigned to a variable first: V8 treats a function that is written directly into a property as a method and keeps
-    // it.
+    // Assign the function to a variable first: V8 treats a function that is assigned directly to a property as a method
+    // and keeps it in memory.
     const again = () => {
       event.at = this.now + ms;
       this.#push(event);
@@ -69,11 +69,11 @@ export class VirtualTime {
     return event;
   }
 
-  /** Advances time until `isOver`, or until no event is left. */
+  /** Advances time until `isOver` returns true or no event is left. */
   passUntil(isOver: () => boolean): Promise<void> {
     return new Promise((resolve, reject) => {
-      // Runs in a separate turn of the real event loop, because promises cannot continue inside the callback of a
-      // promise.
+      // Run in a separate turn of the real event loop, because no promise callback can run inside another promise
+      // callback.
       realImmediate(() => {
         try {
           this.#pass(isOver);
@@ -157,8 +157,8 @@ interface InPlace {
 }
 
 /**
- * The replacement functions are the same for every seed, so that nothing refers to a seed after its end. Otherwise a
- * minor garbage collection could not free its memory.
+ * The replacement functions are the same for every seed and read this variable, so that no function refers to a seed
+ * after its end. Otherwise, a minor garbage collection could not free the memory of the seed.
  */
 let inPlace: InPlace | null = null;
 

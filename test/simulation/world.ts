@@ -9,15 +9,16 @@ import type { QueueLimits } from '../../src/batching/queue-space.ts';
 import { DAY_MS, HOUR_MS } from '../../src/ledger/instant.ts';
 import type { IdempotencyRetention, Lanes } from '../../src/store/ledger-store.ts';
 import type { ModelUser } from '../model/model-types.ts';
-import { AT_REST, type Attempt, Auditor } from './auditor.ts';
+import { type Attempt, Auditor } from './auditor.ts';
 import { Chance } from './chance.ts';
 import { Client, type Heard } from './client.ts';
 import type { Reply } from './connection.ts';
 import { BROKEN_STORES, type Control } from './controls.ts';
 import { Disk } from './disk.ts';
 import { type Fault, Faults } from './faults.ts';
-import { MachineClock } from './machine-clock.ts';
+import { BEGINNINGS, MachineClock } from './machine-clock.ts';
 import { KINDS, LAST_READS, type Operation, Operations, type Secrets } from './operation.ts';
+import { AT_REST } from './predicted-reads.ts';
 import { Process, type Routes, Slot } from './process.ts';
 import type { StoreOptions } from './simulated-store.ts';
 import { Trace } from './trace.ts';
@@ -37,7 +38,7 @@ export interface SeedResult {
   readonly violation: string | null;
   readonly operations: number;
   readonly requests: number;
-  /** The sum of all jumps forward of the clock of the machine, in days. */
+  /** The sum of all forward jumps of the machine's clock, in days. */
   readonly days: number;
   readonly faults: ReadonlyMap<Fault, number>;
   readonly outcomes: ReadonlyMap<string, number>;
@@ -57,6 +58,8 @@ const RESTART_MS = 300;
 /** The time limit for finishing all work: longer than all stalls and the retries after them. */
 const REST_MS_MAX = 120_000;
 const REST_LOOK_MS = 500;
+/** The clock jumps by one of these durations after the last operation. */
+const ABSENCES_MS = [0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS, 40 * DAY_MS, 400 * DAY_MS];
 /** The time limit for a whole seed: far longer than all retries take. */
 const LIFE_MS_MAX = 3_600_000;
 
@@ -77,7 +80,7 @@ export class World {
   readonly #clients: Client[] = [];
   #issued = 0;
   readonly #trace: Trace;
-  /** Request ids differ from run to run, so the trace shows their numbers in the order of appearance. */
+  /** Request ids differ between runs, so the trace numbers them in the order in which they appear. */
   readonly #requestIds = new Map<string, string>();
 
   constructor(routes: Routes, options: SeedOptions) {
@@ -89,7 +92,9 @@ export class World {
     this.#routes = routes;
     this.#slots = Array.from({ length: chance.between(1, SLOTS_MAX) }, () => new Slot());
     this.#faults = new Faults(chance);
-    this.#clock = new MachineClock(this.#time, (instant) => this.#note(`the clock jumps to ${instant}`));
+    this.#clock = new MachineClock(this.#time, chance.pick(BEGINNINGS), (instant) =>
+      this.#note(`the clock jumps to ${instant}`),
+    );
     this.#disk = new Disk(
       () => this.#clock.now(),
       () => chance.tail(),
@@ -128,7 +133,7 @@ export class World {
       this.#auditor.fail(`the simulation failed: ${(error as Error).stack}`);
     } finally {
       for (const slot of this.#slots) if (slot.process !== null) slot.crash();
-      // Interrupted requests end here, so that they cannot affect the next seed.
+      // Let interrupted requests end here, so that they cannot affect the next seed.
       await new Promise<void>((resolve) => process.nextTick(() => queueMicrotask(resolve)));
       giveBack();
       this.#routes.time = null;
@@ -145,14 +150,13 @@ export class World {
     const isOver = () => this.violation !== null;
     this.#time.after(LIFE_MS_MAX, () => this.#auditor.fail(`clients make no progress: ${this.#unrest()}`));
     await this.#time.passUntil(() => isOver() || this.#faults.isOver);
-    // Time continues for a while without requests, so that the background jobs have something to do.
-    this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick([0, HOUR_MS, 2 * DAY_MS, 40 * DAY_MS]));
+    // The clock jumps and time continues without requests, so that the background jobs must store all due events.
+    this.#clock.jump(this.#disk, this.#disk.peek() + this.#chance.pick(ABSENCES_MS));
     const restBy = this.#time.now + REST_MS_MAX;
     let isAtRest = false;
     this.#time.every(REST_LOOK_MS, () => {
       isAtRest = this.#isAtRest();
-      if (!isAtRest && this.#time.now > restBy)
-        this.#auditor.fail(`the system does not come to rest: ${this.#unrest()}`);
+      if (!isAtRest && this.#time.now > restBy) this.#auditor.fail(`work remains unfinished: ${this.#unrest()}`);
     });
     await this.#time.passUntil(() => isOver() || isAtRest);
     await this.#readAll(isOver);
@@ -246,7 +250,7 @@ export class World {
     );
   }
 
-  /** The open requests. A crash of their process cuts their connections. */
+  /** The open requests. If a process crashes, the connections of its requests are cut. */
   readonly #cuts = new Map<Attempt, { process: Process; cut: () => void }>();
 
   #start(slot: Slot): void {
@@ -288,11 +292,11 @@ export class World {
     return this.#unrest() === null;
   }
 
-  /** Describes work that is not finished yet; null if everything is. */
+  /** Describes the work that is not finished yet; null if all work is finished. */
   #unrest(): string | null {
     const waiting = this.#clients.filter(({ isDone }) => !isDone);
     if (waiting.length > 0) return `${waiting.length} clients wait for a response`;
-    if (this.#cuts.size > 0) return `${this.#cuts.size} requests are not answered`;
+    if (this.#cuts.size > 0) return `${this.#cuts.size} requests have no response`;
     for (const { process } of this.#slots) {
       if (process === null) return 'a process has not restarted';
       if (process.commit.queued > 0) return `${process.commit.queued} commands are queued`;
@@ -330,7 +334,7 @@ export class World {
         const hear = (heard: Heard) => {
           open -= 1;
           if (typeof heard === 'string' || heard.status !== 200)
-            this.#auditor.fail('a read after the faults does not succeed');
+            this.#auditor.fail('a read failed although there are no more faults');
         };
         this.#time.after(0, () => this.#arrive(this.#auditor.attempt(asked), hear), null);
       }
@@ -347,7 +351,7 @@ export class World {
     }
     this.#time.after(REST_MS_MAX + 1, () => {}, null);
     await this.#time.passUntil(() => isOver() || running === 0 || this.#time.now > by);
-    if (running > 0 && !isOver()) this.#auditor.fail('a process at rest does not stop');
+    if (running > 0 && !isOver()) this.#auditor.fail('an idle process does not stop');
   }
 
   #noteReply({ operation }: Attempt, { status, headers, body }: Reply): void {
@@ -355,7 +359,7 @@ export class World {
     this.#note(`response to ${operation.number}: ${status} ${headers['idempotent-replayed'] ?? ''} `, known);
   }
 
-  /** Replaces the request id of a problem document by its number. */
+  /** Replaces the request id in a problem document with its number. */
   #withKnownId(body: string): string {
     const begin = body.indexOf(BEFORE_ID) + BEFORE_ID.length;
     const end = body.indexOf('"', begin);

@@ -1,4 +1,4 @@
-// Which series the soak test judges to be flat. The series have known shapes and random noise.
+// Tests which series the soak test judges to be flat, using series with known shapes and random noise.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,9 +13,9 @@ const SERIES = 300;
 
 type Shape = (secondsOfLife: number, noise: () => number) => number;
 
-/** @param lifeMinutes how long each process lives */
+/** @param lifeMinutes how long each process runs */
 function measured(shape: Shape, random: Random, lifeMinutes = MINUTES): Flatness {
-  // The sum of three random numbers is nearly normal: from -1 to 1, mostly near 0.
+  // The sum of three random numbers has nearly a normal distribution. The noise is between -1 and 1, usually near 0.
   const noise = () => (2 * (random.next() + random.next() + random.next())) / 3 - 1;
   const readings: Reading[] = [];
   for (let seconds = 0; seconds < MINUTES * 60; seconds += EVERY_SECONDS) {
@@ -53,14 +53,14 @@ for (const [name, shape] of Object.entries(FLAT)) {
 }
 
 for (const [name, shape] of Object.entries(RISING)) {
-  test(`the soak test judges ${name} not to be flat`, () => {
+  test(`the soak test does not judge ${name} to be flat`, () => {
     const random = new Random(SEED);
     const wrong = Array.from({ length: SERIES }, () => measured(shape, random)).filter(({ isFlat }) => isFlat);
     assert.equal(wrong.length, 0, `SEED=${SEED}: ${JSON.stringify(wrong[0])}`);
   });
 }
 
-test('the soak test finds a leak even if kills reset the memory every four minutes', () => {
+test('the soak test finds a leak even if the server is killed every four minutes, which frees the leaked memory', () => {
   const leak: Shape = (seconds, noise) => 150 + seconds / 6 + 5 * noise();
   const found = measured(leak, new Random(SEED), 4);
   assert.equal(found.isFlat, false, JSON.stringify(found));

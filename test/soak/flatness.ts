@@ -1,20 +1,22 @@
-// Decides whether a series stays flat over a long time. A killed server loses the memory that it has accumulated, so
-// each life of a process is judged separately. The first half of a life is ignored, because caches fill then.
+// Decides whether a series stays flat over a long time. When a server is killed, it frees its memory, so the readings
+// of each process (a "life") are judged separately. The first half of each life is ignored, because caches are still
+// filling.
 //
-// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). Its significance is
-// computed from the number of rising pairs (Mann and Kendall), summed over the lives (as Hirsch and Slack do over
-// seasons). Both tolerate a few outliers. A series is not flat if its rise is significant and larger than a bound.
+// The slope is the median of the slopes between all pairs of points of a life (Theil and Sen). The significance of the
+// slope is computed from the number of rising pairs minus the number of falling pairs (Mann and Kendall), summed over
+// all lives, as Hirsch and Slack do with seasons. Both methods tolerate a few outliers. A series is not flat if its
+// rise is significant and larger than a bound.
 
 import assert from 'node:assert/strict';
 
 export interface Reading {
-  /** The number of the process, counted from the start of the test. */
+  /** The sequence number of the process in the test. */
   readonly life: number;
   readonly seconds: number;
   readonly value: number;
 }
 
-/** The rise that still counts as flat: a share of the level, or `least` in the unit of the series if that is larger. */
+/** The largest rise that counts as flat: `share` of the level or, if larger, `least` in the unit of the series. */
 export interface Allowance {
   readonly share: number;
   readonly least: number;
@@ -28,18 +30,18 @@ export interface Flatness {
   /** The slope multiplied by the length of the longest judged life. */
   readonly rise: number;
   readonly risePermitted: number;
-  /** By how many standard deviations the rising pairs exceed the falling ones. */
+  /** The number of rising pairs minus the number of falling pairs, in standard deviations. */
   readonly sigmas: number;
   readonly points: number;
   readonly judgedSeconds: number;
 }
 
-/** The share of a life that is not judged, because caches fill in it. */
+/** The share of each life that is ignored at its beginning, because caches are still filling. */
 const BEGINNING = 0.5;
 const BLOCKS_MAX = 30;
 /** A life with fewer points is not judged. */
 const BLOCKS_MIN = 6;
-/** One of 44 flat series exceeds this by chance. Far fewer of them also rise by more than the bound. */
+/** By chance, one of 44 flat series exceeds this. Far fewer flat series also rise by more than the bound. */
 const SIGMAS_MAX = 2;
 
 export function judgeFlatness(readings: readonly Reading[], allowance: Allowance): Flatness {
@@ -75,7 +77,7 @@ function settled(life: readonly Point[]): readonly Point[] {
   return life.filter(({ seconds }) => seconds >= from + BEGINNING * (to - from));
 }
 
-/** Replaces each block of neighbouring points with its median, so that a single outlier has no effect. */
+/** Replaces each block of consecutive points with its median, so that a single outlier has no effect. */
 function blocksOf(life: readonly Point[]): readonly Point[] {
   const size = Math.max(1, Math.ceil(life.length / BLOCKS_MAX));
   return Array.from({ length: Math.floor(life.length / size) }, (_, index) => {
@@ -98,7 +100,10 @@ function trendOf(lives: readonly (readonly Point[])[]): number {
   return variance === 0 ? 0 : (rising - Math.sign(rising)) / Math.sqrt(variance);
 }
 
-/** The variance of the number of rising pairs in a series without a trend; equal values reduce it. */
+/**
+ * The variance of the number of rising pairs minus falling pairs in a series without a trend. Equal values reduce the
+ * variance.
+ */
 function varianceOf(life: readonly Point[]): number {
   const ofTies = [...Map.groupBy(life, ({ value }) => value).values()].map(({ length }) => kendall(length));
   return kendall(life.length) - sum(ofTies);

@@ -6,7 +6,7 @@ import { verdictText } from './soak-plot.ts';
 import type { Soak } from './soaking.ts';
 
 export interface Verdict {
-  /** Whether no acknowledged write is missing and there is no other problem. */
+  /** Whether all acknowledged writes are stored and there is no other problem. */
   readonly isWhole: boolean;
   readonly isFlat: boolean;
   readonly series: Readonly<Record<SeriesName, Flatness>>;
@@ -43,7 +43,7 @@ export function sayings(run: Soak, { isWhole, series }: Verdict): string[] {
   return [
     `${Math.round(run.seconds)} s: ${requests} requests, ${reads} of them reads, of ${run.endUsers} end users; ${cut} without a response, ${sentAgain} retried; by status ${JSON.stringify(statuses)}`,
     `${down.length} kills, running again after ${down.join(', ')} ms; ${of('jump').length} jumps of the clock, ${run.days.toFixed(1)} days forward; ${of('backup').length} backups`,
-    `${isWhole ? 'ok' : 'NOT OK'}  ${run.acknowledged} writes acknowledged, ${run.lost} lost; ${run.lostInBackup} of the ${run.checkedInBackup} before the last backup are missing in it; ${run.refused} refused, ${run.unknown} unknown; ${run.wrong.length} other problems`,
+    `${isWhole ? 'ok' : 'NOT OK'}  ${run.acknowledged} writes acknowledged, ${run.lost} lost; ${run.lostInBackup} of the ${run.checkedInBackup} before the last backup are missing from the backup; ${run.refused} refused, ${run.unknown} unknown; ${run.wrong.length} other problems`,
     ...run.wrong.slice(0, SHOWN).map((sentence) => `        ${sentence}`),
     ...NAMES.map((name) => {
       const { title, unit } = SERIES[name];

@@ -6,8 +6,8 @@ import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { isMainThread } from 'node:worker_threads';
 
 /**
- * Up to this time after a jump, one thread may see the new time and another the old time, as if the system clock were
- * set between their calls.
+ * How often each thread reads the file. For this long after a jump, one thread may see the new time and another the
+ * old time.
  */
 const LOOK_MS = 20;
 
@@ -29,7 +29,7 @@ function read(file: string, thread: string): number {
   return aheadMs;
 }
 
-/** Moves the clock of all processes that read `file`, atomically. */
+/** Sets how far the clocks of all processes that read `file` are ahead. Replaces the file atomically. */
 export function setClock(file: string, aheadMs: number): void {
   writeFileSync(`${file}.new`, String(aheadMs));
   renameSync(`${file}.new`, file);

@@ -1,4 +1,4 @@
-// The measurements of a running server: memory, file descriptors, the size of the log, and latencies.
+// Measures a running server: memory, file descriptors, the size of the write-ahead log, and latencies.
 
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import type { Allowance, Reading } from './flatness.ts';
@@ -15,10 +15,10 @@ export type SeriesName = keyof typeof SERIES;
 
 export type Readings = Record<SeriesName, Reading[]>;
 
-/** With fewer responses, the 99th percentile would be meaningless. */
+/** With fewer responses since the previous reading, a 99th percentile would be meaningless. */
 const ANSWERS_MIN = 20;
 
-/** Whether the system provides these measurements. */
+/** Whether the operating system provides these measurements. */
 export function canMeasure(): boolean {
   return process.platform === 'linux';
 }

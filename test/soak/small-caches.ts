@@ -1,5 +1,6 @@
-// Makes SQLite's page caches small. Loaded before all other modules (`NODE_OPTIONS=--import=…`). With large caches, the
-// memory of a server would grow with its file for a long time, which would look like a leak.
+// Limits the size of SQLite's page caches. With large caches, the memory of a server would grow with its database file
+// for a long time, which would look like a leak. This module must be loaded before all others
+// (`NODE_OPTIONS=--import=…`).
 
 import { DatabaseSync } from 'node:sqlite';
 

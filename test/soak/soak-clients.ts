@@ -1,6 +1,7 @@
-// The load of a soak test: requests at a fixed rate for a changing set of end users, so that no history grows without
-// bound. Every write has a number as its note, and all responses are recorded: at the end, all acknowledged writes must
-// be stored. A request with a key that got no response is retried, as clients do.
+// Generates the load of a soak test: requests at a fixed rate. The set of end users changes, so that no history grows
+// without bound. Each write carries its number as its note, and its response is recorded, so that the test can check at
+// the end that every acknowledged write is stored. A write with an idempotency key is retried if it gets no response or
+// a 5xx response.
 
 import { connect, type Socket } from 'node:net';
 import { answered, KnownTransactions, requestText, type Sent } from '../crash/requests.ts';
@@ -8,16 +9,16 @@ import { type Answer, AnswerReader } from '../load/answer-reader.ts';
 import type { Random } from '../load/random.ts';
 
 const END_USERS = 200;
-/** After this many requests, the cycle of an end user is stopped and another end user replaces it. */
+/** The number of requests for each end user. The last request stops its cycle, and a new end user then replaces it. */
 const REQUESTS_AN_END_USER = 60;
 /** All connections are opened at the start, because connections opened later would look like a leak. */
 const CONNECTIONS = 32;
 const TICK_MS = 5;
-/** The pause before a client reconnects or retries while a server is stopping or failing. */
+/** The pause before a closed connection is reopened, and before a request that got a 5xx response is retried. */
 const RECONNECT_MS = 50;
 const REST_MS_MAX = 30_000;
 
-/** The share of each kind of write in all requests. The rest are reads. */
+/** Each kind of write as a share of all requests. All other requests are reads. */
 const WRITES: readonly (readonly [Sent['kind'], number])[] = [
   ['add', 0.3],
   ['subtract', 0.22],
@@ -49,7 +50,7 @@ interface Line {
 export interface Counts {
   requests: number;
   reads: number;
-  /** Requests that got no response because the server was killed. */
+  /** The number of requests that got no response because the server was killed. */
   cut: number;
   sentAgain: number;
   readonly statuses: Record<number, number>;
@@ -60,7 +61,10 @@ export class SoakClients {
   readonly #known = new KnownTransactions();
   readonly endUsers: string[] = [];
   readonly counts: Counts = { requests: 0, reads: 0, cut: 0, sentAgain: 0, statuses: {} };
-  /** Latencies in milliseconds since the last report, each measured from the time at which the request was due. */
+  /**
+   * The latencies in milliseconds since the previous `takeLatencies`, each measured from the time at which its request
+   * was due.
+   */
   #latencies: number[] = [];
   readonly #random: Random;
   readonly #rate: number;
@@ -85,7 +89,10 @@ export class SoakClients {
     this.#ticking = setInterval(() => this.#tick(), TICK_MS);
   }
 
-  /** Sets the server; null while there is none. Requests that are due while there is no server are not sent. */
+  /**
+   * Sets the address of the server, or null while no server is running. Requests that become due without a server are
+   * never sent.
+   */
   setServer(address: { readonly port: number; readonly secret: string } | null): void {
     this.#address = address;
     this.#waiting.length = 0;
@@ -98,7 +105,7 @@ export class SoakClients {
     return taken.sort((a, b) => a - b);
   }
 
-  /** Stops sending new requests, and resolves when all requests have a response. */
+  /** Stops creating requests, and resolves when all requests have a response, at the latest after `REST_MS_MAX`. */
   async stop(): Promise<void> {
     if (this.#ticking) clearInterval(this.#ticking);
     const by = performance.now() + REST_MS_MAX;
@@ -121,7 +128,7 @@ export class SoakClients {
 
   #pump(): void {
     while (this.#address !== null && this.#again.length + this.#waiting.length > 0) {
-      // Use the connections in turn, so that none is closed for being idle.
+      // Use the connections in turn, so that the server closes none of them as idle.
       const line = this.#idle.shift();
       if (line === undefined) return;
       const due = (this.#again.shift() ?? this.#waiting.shift()) as Due;
@@ -163,7 +170,7 @@ export class SoakClients {
 
   #answered(line: Line, answer: Answer): void {
     const due = line.under;
-    // A response without a request: the server closes an idle connection.
+    // A response without a request means that the server is closing an idle connection.
     if (due === null) return void line.socket.destroy();
     line.under = null;
     this.#idle.push(line);
@@ -176,7 +183,7 @@ export class SoakClients {
     else this.#pump();
   }
 
-  /** Repeats a request that has a key. Without a key, the outcome remains unknown. */
+  /** Repeats a write if it has an idempotency key. The outcome of a write without a key remains unknown. */
   #sendAgain(due: Due): void {
     if (due.sent?.key) this.#again.push({ ...due, isAgain: true });
   }
@@ -215,7 +222,7 @@ export class SoakClients {
     return { text: requestText(sent, String(this.#address?.secret)), at, sent, isAgain: false };
   }
 
-  /** Does not record the text of the response, because there are hundreds of thousands of responses. */
+  /** Drops the text of the response to save memory, because a soak test gets hundreds of thousands of responses. */
   #learn(sent: Sent, { head, body }: Answer): void {
     sent.answer = { ...answered(head, body), text: '' };
     this.#known.learn(sent);

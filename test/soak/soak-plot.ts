@@ -1,5 +1,5 @@
-// Plots a soak test: each series with a separate scale above a common time axis, and the events. The plot is one SVG
-// file without scripts, style sheets or fonts.
+// Plots a soak test. Each series has a panel with its own scale. All panels share one time axis, and each shows the
+// events. The plot is one SVG file without scripts, style sheets or fonts.
 
 import { scaleLinear } from 'd3-scale';
 import { type Flatness, median } from './flatness.ts';
@@ -15,7 +15,7 @@ const PANEL_HEIGHT = 70;
 const TICKS = 3;
 /** Durations below this are shown in seconds. */
 const SHORT_SECONDS = 120;
-/** The axis ends at this multiple of the median; points above it are cut off. */
+/** The vertical axis ends at about this multiple of the median. Larger values are drawn at its end. */
 const CEILING_OF_MEDIAN = 8;
 
 const COLOURS: Record<SoakEvent['kind'], string> = { kill: '#c0392b', jump: '#b9c4cf', backup: '#d9e8d2' };
@@ -34,7 +34,7 @@ export function plotOf(run: Soak, verdicts: Readonly<Record<SeriesName, Flatness
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="12" fill="#2c3e50">
 <title>Soak of Scrip, ${timeText(run.seconds)}</title>
 <rect width="${WIDTH}" height="${height}" fill="#ffffff"/>
-${text(LEFT, 20, `${timeText(run.seconds)} at ${run.plan.rate} requests a second: ${run.counts.requests.toLocaleString('en')} requests, the clock ${Math.round(run.days)} days on`, 'start', 15)}
+${text(LEFT, 20, `${timeText(run.seconds)} at ${run.plan.rate} requests a second: ${run.counts.requests.toLocaleString('en')} requests, clock moved forward ${Math.round(run.days)} days`, 'start', 15)}
 ${legend()}
 ${panels.join('\n')}
 ${minutes.join('\n')}
@@ -88,7 +88,7 @@ function mark({ kind, seconds, ms }: SoakEvent, x: Scale, top: number): string {
   return `<rect x="${x(seconds).toFixed(1)}" y="${top + 8}" width="${width.toFixed(1)}" height="${PANEL_HEIGHT - 8}" fill="${COLOURS[kind]}"/>`;
 }
 
-/** Describes whether a series is flat, with its level and slope. */
+/** Says whether a series is flat, and states its level and slope. */
 export function verdictText({ isFlat, level, slopePerHour, risePermitted, rise }: Flatness, unit: string): string {
   const name = unit === '' ? '' : ` ${unit}`;
   const slope = `${slopePerHour < 0 ? '−' : '+'}${figure(Math.abs(slopePerHour))}${name} an hour`;

@@ -1,5 +1,6 @@
-// A soak test of a few seconds: long enough to show that a kill, jumps of the clock and backups lose nothing, and that
-// the test catches a leaking server. `npm run soak` runs long enough to show whether memory and latency stay flat.
+// Runs a soak test for a few seconds: long enough to show that no write is lost despite a kill, clock jumps and
+// backups, and that the test detects a leaking server. `npm run soak` runs long enough to show whether memory and
+// latency stay flat.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -24,7 +25,7 @@ const PLAN: SoakPlan = {
 const options = { skip: canMeasure() ? false : 'memory and open files of a process can be read only on Linux' };
 
 test(
-  'a server under load with a kill, jumps of the clock and backups loses no acknowledged write and leaks no open files',
+  'despite a kill, clock jumps and backups, a server under load loses no acknowledged write and leaks no file descriptors',
   options,
   async (t) => {
     const run = await soak(PLAN);
@@ -46,7 +47,7 @@ test(
   },
 );
 
-test('control: the soak test catches a server that leaks memory and files', options, async (t) => {
+test('control: the soak test detects a server that leaks memory and file descriptors', options, async (t) => {
   const run = await soak({ ...PLAN, kills: 0, isLeaking: true });
   const verdict = judged(run);
   for (const line of [`SEED=${SEED}`, ...sayings(run, verdict)]) t.diagnostic(line);

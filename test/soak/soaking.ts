@@ -1,5 +1,5 @@
-// A soak test: the real server under constant load, killed several times in the first sixth of the time, with a clock
-// that jumps and backups throughout. Memory, file descriptors, the size of the log and latencies are measured every few
+// A soak test: the real server runs under constant load. Clock jumps and backups happen throughout the run, kills only
+// in its first sixth. Memory, file descriptors, the size of the write-ahead log and latencies are measured every few
 // seconds. At the end, every acknowledged write is looked up in the ledger and in the restored last backup.
 
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -32,7 +32,7 @@ export interface SoakPlan {
 export interface SoakEvent {
   readonly seconds: number;
   readonly kind: 'kill' | 'jump' | 'backup';
-  /** Milliseconds: how long the server was down, how far the clock moved, or how long the backup took. */
+  /** In milliseconds: the downtime after a kill, the distance of a clock jump, or the duration of a backup. */
   readonly ms: number;
 }
 
@@ -46,12 +46,12 @@ export interface Soak {
   /** The number of writes whose outcome remained unknown. */
   readonly unknown: number;
   readonly lost: number;
-  /** The number of writes that were acknowledged before the last backup began and are missing in it. */
+  /** The number of writes that were acknowledged before the last backup began and are missing from that backup. */
   readonly lostInBackup: number;
   readonly checkedInBackup: number;
-  /** A sentence for each other problem. */
+  /** All other problems, one sentence each. */
   readonly wrong: readonly string[];
-  /** The sum of all forward jumps of the clock. */
+  /** The sum of all forward clock jumps, in days. */
   readonly days: number;
   readonly events: readonly SoakEvent[];
   readonly readings: Readings;
@@ -62,12 +62,17 @@ const PRELOADS = ['movable-clock.ts', 'leaking-server.ts', 'small-caches.ts'].ma
 );
 const HOUR_MS = 3_600_000;
 const JUMP_HOURS_MAX = 48;
-/** Shorter than the time by which the clock moves forward in a long soak, so that idempotency records expire too. */
+/**
+ * Less than the sum of the forward clock jumps in a long soak test, so that idempotency records expire during the test.
+ */
 const KEEP_KEYS_HOURS = '240';
-/** Every fourth jump goes backwards. */
+/** Every fourth clock jump goes back. */
 const BACK_EVERY = 4;
 const BACK_HOURS_MAX = 6;
-/** The share of the time in which kills happen. The last process runs for the rest, long enough to show a slope. */
+/**
+ * The share of the run in which kills happen. After the last kill, one process runs until the end, long enough to show
+ * a slope.
+ */
 const KILLING = 1 / 6;
 const LOG_LINE_OF_AN_ERROR = /"level":(?:50|60)|^\s+at /m;
 
@@ -84,7 +89,7 @@ export async function soak(plan: SoakPlan): Promise<Soak> {
 
 interface Backup {
   readonly file: string;
-  /** The writes that were acknowledged when the backup began. */
+  /** The writes that had been acknowledged when the backup began. */
   readonly before: readonly Sent[];
 }
 
@@ -129,7 +134,7 @@ class Soaked {
     };
   }
 
-  /** Kills the server when this process exits, because the server would outlive it. */
+  /** Kills the server when this process exits, because the server would otherwise keep running. */
   readonly #killServer = () => void this.#server?.kill('SIGKILL');
 
   async run(): Promise<Soak> {
@@ -172,7 +177,7 @@ class Soaked {
     await this.#server?.ended;
   }
 
-  /** Runs until the end of the plan, and starts each event at its time. */
+  /** Runs for the planned time, and triggers each event when it is due. */
   async #live(): Promise<void> {
     const { seconds, kills, readEverySeconds, jumpEverySeconds, backupEverySeconds } = this.#plan;
     const killAt = Array.from({ length: kills }, (_, index) => {
@@ -267,7 +272,7 @@ class Soaked {
     this.#backup = { file, before };
   }
 
-  /** Restores the last backup and counts the acknowledged writes that are missing in it. */
+  /** Restores the last backup, and counts the writes that were acknowledged before it began and are missing from it. */
   async #lostInBackup(): Promise<number> {
     if (this.#backup === null) return 0;
     const restored = ledgerAt(join(this.#folder, 'restored.db'));
@@ -279,7 +284,7 @@ class Soaked {
     const server = new Running(['serve'], { ...this.#environment, ...restored });
     try {
       const effects = await this.#effects(`http://127.0.0.1:${await portOf(server)}`);
-      // The backup may contain writes that were acknowledged after it began, so only missing writes count.
+      // Only missing writes are faults: the backup may also contain writes that were acknowledged after it began.
       this.#wrong.push(...effects.unread.values());
       return compared(effects, this.#backup.before).lost;
     } finally {

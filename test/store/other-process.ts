@@ -1,5 +1,5 @@
-// The program of another process that works on a ledger and that a test can kill: `node other-process.ts WORK FILE`.
-// Prints lines of JSON to standard output.
+// A program that a test runs in another process, which the test can kill: `node other-process.ts WORK FILE`. It works
+// on the ledger in FILE, and prints lines of JSON to standard output.
 
 import { createApiKey } from '../../src/store/key-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
@@ -17,7 +17,7 @@ const [work, file] = process.argv.slice(2) as [string, string];
 const works: Record<string, () => Promise<void>> = { hold, write, fill, audit, createKeys };
 await works[work]?.();
 
-/** Opens the ledger, reports that, and keeps it open until this process is killed. */
+/** Opens the ledger, reports whether that succeeded, and keeps the ledger open until this process is killed. */
 async function hold(): Promise<void> {
   const started = performance.now();
   try {
@@ -30,7 +30,7 @@ async function hold(): Promise<void> {
   }
 }
 
-/** Adds 3 credits to each end user and subtracts 1, again and again, and reports each round when it is durable. */
+/** Repeatedly adds 3 credits to each end user and subtracts 1, and reports each round once it is durable. */
 async function write(): Promise<void> {
   const { ledger } = await openSqliteStore(file);
   const people = Array.from({ length: END_USERS }, (_, index) => new EndUser(1, index));
@@ -73,7 +73,7 @@ async function audit(): Promise<void> {
   say(await auditBeside(file).catch((error: Error) => error.message));
 }
 
-/** Creates an API key in each of several new ledgers, at the same instant at which the test opens the ledger. */
+/** Creates an API key in each of several new ledgers, at the instant at which the test opens the same ledger. */
 async function createKeys(): Promise<void> {
   const firstAt = Date.now() + FIRST_ROUND_MS;
   say({ firstAt });

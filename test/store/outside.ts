@@ -1,4 +1,5 @@
-// Accesses a ledger file without its store: other processes open it, other programs write to it, or it is damaged.
+// Accesses a ledger file from outside its store: opens it in another process, edits it with SQL, or damages copies of
+// it.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -14,13 +15,13 @@ export const PAGE_BYTES = 2_048;
 interface OtherProcess {
   /** Shell commands to run before the process starts. */
   readonly shell?: string;
-  /** The id of the system user and group of the process. */
+  /** A number that is both the user id and the group id of the process. */
   readonly user?: number;
 }
 
 /**
- * Starts another process that works on the file. `answer` returns its next line of output. The process is killed at the
- * end of the test.
+ * Starts another process that works on the file. `answer` returns the next line that the process prints. The process
+ * is killed at the end of the test.
  */
 export function otherProcess(t: TestContext, work: string, file: string, { shell, user }: OtherProcess = {}) {
   const script = join(import.meta.dirname, 'other-process.ts');
@@ -42,7 +43,7 @@ export function otherProcess(t: TestContext, work: string, file: string, { shell
   return { answer, kill };
 }
 
-/** Changes the file as another program would. */
+/** Runs SQL on the file as another program would, without CHECK constraints. */
 export function byHand(file: string, sql: string): void {
   const db = new DatabaseSync(file, { timeout: 5_000 });
   db.exec(`PRAGMA ignore_check_constraints = ON; ${sql}`);
@@ -59,13 +60,13 @@ export function readByHand(file: string, sql: string) {
   }
 }
 
-/** Makes a copy of the ledger for each page, with 64 flipped bytes in that page. */
+/** For each page of a ledger, makes a copy in which 64 bytes of that page are inverted. */
 export async function damaged(whole: string, offset: number) {
   await makeHistory(whole);
   const bytes = readFileSync(whole);
   return Array.from({ length: bytes.length / PAGE_BYTES }, (_, page) => {
     const copy = Buffer.from(bytes);
-    // The first page begins with the header of the file, which has 100 bytes.
+    // The first page begins with the 100-byte header of the file.
     const from = page * PAGE_BYTES + (page === 0 && offset === 0 ? 100 : offset);
     for (let at = from; at < from + 64; at++) copy[at] = ~(copy[at] as number);
     const file = `${whole}.${page}`;

@@ -1,14 +1,15 @@
-// Two processes begin rounds at the same instants, to find faults that occur only when both do the same at once.
+// Two processes start rounds of work at the same instants, to find faults that occur only if both do the same thing at
+// once.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export const ROUNDS = 40;
-/** Opening a new ledger takes less time than a round. */
+/** The time between the starts of two rounds. Opening a new ledger takes less time. */
 const ROUND_MS = 120;
-/** The first round begins after this time, when both processes are ready. */
+/** The delay before the first round. It is long enough for both processes to get ready. */
 export const FIRST_ROUND_MS = 300;
 
-/** Waits for the beginning of a round, exact to a fraction of a millisecond. */
+/** Waits for the start of a round, plus `laterMs`, with an error of less than a millisecond. */
 export async function untilRound(firstAt: number, round: number, laterMs = 0): Promise<void> {
   const at = firstAt + round * ROUND_MS + laterMs;
   await sleep(Math.max(0, at - now() - 5));

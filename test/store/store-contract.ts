@@ -1,6 +1,6 @@
-// The contract: the tests that every store must pass. A store runs them with a function that makes a ledger of its
-// kind. Each test gets a new ledger. After each test, the ledger is audited twice: before and after its totals catch
-// up.
+// The store contract is the set of tests that every store must pass. A test file of a store calls `storeContract` with
+// a function that makes a ledger in this store. Each test gets a new ledger. After the test, this ledger is audited
+// twice: before and after its totals catch up.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -19,6 +19,8 @@ import { listContract } from './contract/lists.ts';
 import { manyCyclesContract } from './contract/many-cycles.ts';
 import { overviewContract } from './contract/overview.ts';
 import { pageContract } from './contract/pages.ts';
+import { planReadContract } from './contract/plan-reads.ts';
+import { planContract } from './contract/plans.ts';
 import { refundContract } from './contract/refunds.ts';
 import { statesAtContract } from './contract/states-at.ts';
 import { stopContract } from './contract/stops.ts';
@@ -30,20 +32,20 @@ import { type NewLedger, TestLedger } from './test-ledger.ts';
 /** A ledger with two accounts. */
 export type ContractLedger = TestLedger & { readonly account: number; readonly other: number };
 
-/** The two ways to add a test to the contract. */
+/** The ways to add a test to the contract. */
 export interface Contract {
   it(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
-  /** For tests that move the clock. */
+  /** Adds a test that moves the clock. */
   itInTime(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
-  /** For tests in which time passes. */
+  /** Adds a test that lets real time pass. */
   itOnRealClock(sentence: string, work: (ledger: ContractLedger) => Promise<void>): void;
 }
 
-/** If a store never answers, its test fails and the other tests continue. */
+/** If a store never responds, only the current test fails, and the other tests continue. */
 const TEST_MS_MAX = 60_000;
 
 /**
- * @param clock with `real`, tests that move the clock are left out; with `movable`, tests in which time passes
+ * @param clock `real` leaves out the tests that move the clock; `movable` leaves out those that let real time pass
  * @param concurrency how many tests run at the same time; more than one if the store spends its time waiting
  */
 export function storeContract(name: string, make: NewLedger, clock: 'movable' | 'real', concurrency = 1): void {
@@ -59,6 +61,8 @@ export function storeContract(name: string, make: NewLedger, clock: 'movable' | 
     describe('holds', () => holdContract(contract));
     describe('refunds', () => refundContract(contract));
     describe('time', () => timeContract(contract));
+    describe('plans', () => planContract(contract));
+    describe('reads of plans', () => planReadContract(contract));
     describe('pages of transactions', () => pageContract(contract));
     describe('lists across renewals', () => listContract(contract));
     describe('lists by cursors', () => cursorContract(contract));

@@ -1,5 +1,5 @@
-// Helpers for the tests of stores: temporary folders, short forms of commands, the balance and the transactions of an
-// end user, and a ledger with all kinds of history.
+// Helpers for the tests of stores: they make temporary folders, commands and a ledger with all kinds of history, and
+// read the balance and the transactions of an end user.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,19 +12,21 @@ import type {
   Accepted,
   Command,
   EndUserKey,
+  OnActive,
   Outcome,
   Refusal,
   Settle,
   WriteCommand,
 } from '../../src/ledger/command.ts';
 import { DAY_MS, INSTANT_MAX, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
+import type { Plan } from '../../src/ledger/plan.ts';
 import type { Transaction } from '../../src/ledger/posting.ts';
 import { type IdRange, idsBetween, type TransactionId } from '../../src/ledger/transaction-id.ts';
 import type { LedgerStore } from '../../src/store/ledger-store.ts';
 import { openSqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import type { AuditReport, LedgerTools } from '../../src/store/tools/ledger-tools.ts';
 
-/** A Saturday at noon and the last day of a month, because the ledger must not depend on weekdays or months. */
+/** Noon on a Saturday that is the last day of a month, because the ledger must not depend on weekdays or months. */
 export const NOON = Date.UTC(2026, 0, 31, 12);
 
 /** The range of all ids. */
@@ -47,7 +49,7 @@ export function temporaryFile(): string {
   return join(temporaryFolder(), 'scrip.db');
 }
 
-/** An end user, identified by a number or a UUID, with methods that create its commands. */
+/** An end user that is identified by a number or a UUID. The methods create commands for this end user. */
 export class EndUser {
   readonly key: EndUserKey;
   readonly #actor: string;
@@ -68,6 +70,11 @@ export class EndUser {
 
   startCycle(amount: number, validityDays = 31, onActive: 'refuse' | 'replace' = 'refuse'): WriteCommand {
     return { kind: 'start-cycle', ...this.key, actor: this.#actor, amount, validityDays, onActive };
+  }
+
+  /** Starts a cycle with this plan, or schedules the plan to begin when the current period ends. */
+  startPlan(plan: Plan, onActive: OnActive = 'refuse'): WriteCommand {
+    return { kind: 'start-cycle', ...this.key, actor: this.#actor, ...plan, onActive };
   }
 
   stopCycle(): WriteCommand {
@@ -95,6 +102,14 @@ export class EndUser {
   }
 }
 
+export function daysPlan(amount: number, validityDays: number, rolloverMax = 0): Plan {
+  return { amount, validityDays, validityMonths: null, rolloverMax };
+}
+
+export function monthsPlan(amount: number, validityMonths: number, rolloverMax = 0): Plan {
+  return { amount, validityDays: null, validityMonths, rolloverMax };
+}
+
 /** The same command with a note. */
 export function noted(command: WriteCommand, note: string | null): WriteCommand {
   return { ...command, note };
@@ -117,7 +132,7 @@ export function resultOf(outcome: Outcome | null): Result | null {
   return result;
 }
 
-/** The same outcome, replayed for a later request. */
+/** The same outcome, as a replay of the outcome of the request `replayOf`. */
 export function replayed<Replayed extends Result>(
   outcome: Replayed,
   replayOf: string,
@@ -153,7 +168,7 @@ export interface Audited extends AuditReport {
   readonly findings: readonly Finding[];
 }
 
-/** If an audit of a small ledger has more findings than this, it would probably never end. */
+/** If an audit of a small ledger reports more findings than this, the audit will probably never end. */
 const FINDINGS_MAX = 1_000;
 export const ENDLESS = 'the audit does not end';
 
@@ -172,12 +187,12 @@ export function problemsOf({ findings, store }: Audited): readonly string[] {
 
 const DAY_S = DAY_MS / 1_000;
 
-/** The transaction ids in outcomes. */
+/** The transaction id of each outcome, or null if the outcome has none. */
 export function idsOf(outcomes: readonly (Outcome | null)[]): (TransactionId | null)[] {
   return outcomes.map((outcome) => (outcome?.refused === null ? outcome.transactionId : null));
 }
 
-/** Two accounts and seven end users; the first and the last are the same UUID in different accounts. */
+/** Eight end users of two accounts. The first and the last have the same UUID in different accounts. */
 export const PEOPLE = {
   oneTime: new EndUser(1, 1),
   renewing: new EndUser(1, 2),
@@ -185,17 +200,18 @@ export const PEOPLE = {
   rich: new EndUser(1, 4),
   eternal: new EndUser(1, 5),
   holding: new EndUser(1, 6),
+  planning: new EndUser(1, 7),
   namesake: new EndUser(2, 1),
 } as const;
 
 /**
- * Makes a ledger with all kinds of history: ended and current additions, subtractions from one cycle and from several,
- * started, renewed, stopped and replaced cycles, and the largest amounts and validities. The totals include all
- * postings.
+ * Makes a ledger with all kinds of history: expired and current additions, subtractions from one cycle and from several
+ * cycles, cycles that were started, renewed, stopped and replaced, changes of plan, holds, refunds, credits that rolled
+ * over, and the largest amounts and validities. The totals include all postings.
  */
 export async function makeHistory(file: string): Promise<void> {
   let now = NOON;
-  const { oneTime, renewing, replacing, rich, eternal, holding, namesake } = PEOPLE;
+  const { oneTime, renewing, replacing, rich, eternal, holding, planning, namesake } = PEOPLE;
   const { ledger, summaries } = await openSqliteStore(file, () => now);
   const write = async (commands: readonly Command[]) => idsOf(await ledger.write(commands, () => {}));
   await write([oneTime.add(100, 3), renewing.startCycle(30, 7), namesake.add(7, 1_000), rich.add(AMOUNT_MAX, 40)]);
@@ -204,7 +220,9 @@ export async function makeHistory(file: string): Promise<void> {
   const held = await write([holding.add(80, 10), holding.hold(31), holding.hold(20, 30 * DAY_S), holding.hold(8)]);
   const [captured] = await write([noted(holding.capture(held[1] as string, 12), 'job 8'), holding.hold(5, 60)]);
   await write([holding.release(held[3] as string)]);
+  await write([planning.startPlan(daysPlan(200, 3, 150)), planning.subtract(90)]);
   now += 5 * DAY_MS;
+  await write([planning.startPlan(monthsPlan(700, 1), 'at_period_end'), planning.subtract(45)]);
   const [spent, all] = await write([holding.subtract(7), holding.hold(4)]);
   await write([holding.refund(spent as string, 3), holding.capture(all as string, 6)]);
   await write([
@@ -218,6 +236,7 @@ export async function makeHistory(file: string): Promise<void> {
   await write([renewing.subtract(5), renewing.stopCycle(), eternal.startCycle(9, 365), replacing.settle()]);
   await write([holding.add(9, 100), holding.refund(spent as string, 2, 20), holding.refund(captured as string, 10)]);
   await write([holding.hold(5, 9 * DAY_S)]);
+  await write([planning.subtract(1), planning.startPlan(monthsPlan(900, 12, 50), 'at_period_end')]);
   await write([renewing.startCycle(60, 31), namesake.subtract(2), eternal.subtract(6)]);
   while (await ledger.feed.consume(TOTALS));
   while (await summaries.catchUp());

@@ -1,5 +1,5 @@
-// A ledger in a test: all ports in one object, and a clock that the test sets. Each store implements `PluggedLedger` to
-// make, open and remove its ledgers.
+// A ledger for tests: one object with all interfaces of a store, and a clock that the test sets. Each store implements
+// `NewLedger` and `PluggedLedger` to make, open and remove its ledgers.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../src/events/totals.ts';
@@ -18,15 +18,15 @@ import { type HistoryPage, type HistoryRequest, PAGE_ROWS_MAX } from '../../src/
 import { type Audited, auditOf, EVERYTHING, NOON, type Result, resultOf } from './temporary-ledger.ts';
 
 export interface PluggedLedger {
-  /** Opens the ledger for serving. May be called again after the ledger was closed. */
+  /** Opens the ledger as a server does. May be called again after the ledger was closed. */
   open(): Promise<Stores>;
-  /** Opens the tools of the ledger. The ledger may be open for serving at the same time. */
+  /** Opens the tools of the ledger. A server may have the ledger open at the same time. */
   openTools(): Promise<LedgerTools>;
   /**
-   * Replaces the ledger by the state that a crash at this moment would leave. Absent if a crash would change nothing.
+   * Replaces the ledger with the state that a crash at this moment would leave. Absent if a crash would change nothing.
    */
   crash?(): void;
-  /** Makes every COMMIT of credits fail without effect, or succeed again. Absent if a test cannot do that. */
+  /** Makes every COMMIT of a write fail without effect, or succeed again. Absent if the store does not support this. */
   failCommits?(isFailing: boolean): Promise<void>;
   remove(): Promise<void>;
 }
@@ -34,7 +34,7 @@ export interface PluggedLedger {
 /** Makes a new ledger. A store with a real clock ignores `wall`. */
 export type NewLedger = (wall: () => Instant) => Promise<PluggedLedger>;
 
-/** More steps than any test needs, so that an endless loop fails its test. */
+/** More steps than any test needs, so that an endless loop makes its test fail. */
 const STEPS_MAX = 10_000;
 
 export class TestLedger {
@@ -54,7 +54,7 @@ export class TestLedger {
     this.#stores = stores;
   }
 
-  /** The time of the clock of the machine. */
+  /** The time of the clock that the test sets. */
   get wall(): Instant {
     return this.#clock.wall;
   }
@@ -96,7 +96,7 @@ export class TestLedger {
     return this.store.transactions(user, { from, limit, within });
   }
 
-  /** A page of the history: the first page of all transactions, unless `request` changes that. */
+  /** Returns a page of the history, by default the first page of all transactions. */
   history(user: EndUserKey, request: Partial<HistoryRequest> = {}): Promise<HistoryPage> {
     return this.store.history(user, { from: null, limit: PAGE_ROWS_MAX, ...request });
   }
@@ -146,7 +146,7 @@ export class TestLedger {
     this.#stores = await this.#plugged.open();
   }
 
-  /** @param end stops the old process; anything that it still writes is lost */
+  /** @param end stops the old process; anything that this process still writes is lost */
   async crash(end: () => Promise<void> = async () => {}): Promise<void> {
     this.#plugged.crash?.();
     await end();

@@ -1,5 +1,5 @@
-// Builds the demo ledger in memory: the rules of the ledger decide the generated requests in order, each at its own
-// instant. `scrip demo` then copies this ledger into the new one, as `scrip copy` would, and verifies the copy.
+// Builds the demo ledger in memory: applies the rules of the ledger to the generated requests, in order and each at its
+// own instant. `scrip demo` then copies this ledger to the new one and verifies the copy, as `scrip copy` does.
 
 import { apiKeySecret, hashOf, hintOf, type Scope } from '../../accounts/api-key.ts';
 import { batchOf, decideBatch, type Reference, referenceName } from '../../ledger/batch.ts';
@@ -26,7 +26,7 @@ export const ACCOUNT_NAME = 'demo';
 const ACCOUNT = 1;
 const TAIL_DIGITS = 12;
 
-/** The postings of one end user, and the state after them. */
+/** The postings of one end user and the resulting state. */
 interface History {
   readonly user: EndUserKey;
   readonly postings: Posting[];
@@ -35,7 +35,7 @@ interface History {
 
 export interface DemoOptions {
   readonly seed: number;
-  /** The end of the generated history. */
+  /** The instant at which the generated history ends. */
   readonly until: Instant;
   /** Random bytes for the secret of the API key. */
   readonly randomness: Uint8Array;
@@ -43,6 +43,7 @@ export interface DemoOptions {
 
 export class DemoLedger implements CopySource {
   readonly name = 'the demo';
+  readonly hasTestClock = null;
   /** The secret of the API key that made the requests. */
   readonly secret: string;
   readonly #until: Instant;
@@ -59,7 +60,7 @@ export class DemoLedger implements CopySource {
     for (const { user } of this.#histories.values()) this.#decide({ kind: 'settle', ...user }, until);
   }
 
-  /** @param requests in chronological order; each follow-up is decided among them at its own instant */
+  /** @param requests in chronological order; each follow-up is inserted at its own instant */
   #decideAll(requests: readonly DemoRequest[]): void {
     const waiting: DemoRequest[] = [];
     const run = ({ at, command, followUp }: DemoRequest) => {
@@ -146,7 +147,7 @@ export class DemoLedger implements CopySource {
     ];
   }
 
-  /** Reports no problems: the finished copy is audited instead. */
+  /** Reports no problems, since the finished copy is audited instead. */
   async audit(): Promise<AuditReport> {
     return { ...(await this.counts()), store: [] };
   }

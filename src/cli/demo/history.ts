@@ -1,9 +1,10 @@
-// Generates the requests of the demo: two months of a product that sells credits to 200 end users. They start with a
-// trial, then buy bundles, take out a monthly subscription, or leave. They spend more on weekdays than at weekends, and
-// more by day than at night. Some run long jobs, for which credits are held, and a few subtractions are refunded.
+// Generates the requests of the demo: two months of a product that sells credits to 200 end users. Each end user starts
+// with a trial, then buys bundles, takes out a monthly subscription, or leaves. End users spend more on weekdays than
+// at weekends, and more by day than at night. Some end users run long jobs, which hold credits. A few subtractions are
+// refunded.
 //
-// Requests are generated without regard to balances. As in production, the ledger refuses subtractions that exceed the
-// balance and stores nothing for them.
+// The generator ignores balances. As in production, the ledger refuses subtractions that exceed the balance and stores
+// nothing for them.
 
 import type { WriteCommand } from '../../ledger/command.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
@@ -16,7 +17,10 @@ export const DAYS = 61;
 export interface DemoRequest {
   readonly at: Instant;
   readonly command: WriteCommand;
-  /** Returns the request that follows if this request is accepted and records this transaction. */
+  /**
+   * Returns the follow-up to the transaction that this request recorded. Called only if the request records a
+   * transaction.
+   */
   readonly followUp?: (transactionId: TransactionId) => DemoRequest;
 }
 
@@ -32,9 +36,9 @@ const BUNDLES: readonly [Credits, ...Credits[]] = [
 const PLANS = [300, 300, 1_000] as const;
 const MONTH_DAYS = 30;
 
-/** Relative spending on each day of the week, from Sunday. */
+/** Relative spending on each day of the week, starting with Sunday. */
 const WEEKDAYS = [0.3, 1.1, 1.2, 1.15, 1.1, 0.95, 0.35] as const;
-/** Relative spending in each hour of the day, UTC. */
+/** Relative spending in each hour of the day (UTC). */
 const HOURS: readonly number[] = [1, 1, 0, 0, 0, 1, 2, 4, 8, 10, 11, 10, 7, 9, 11, 11, 9, 6, 4, 3, 3, 3, 2, 1];
 const HOURS_SUM = HOURS.reduce((sum, share) => sum + share, 0);
 
@@ -48,13 +52,13 @@ const UPGRADES = 0.1;
 const REFUNDED = 0.004;
 /** The share of end users with long jobs. The cost of a long job is known only when it ends. */
 const RUNS_JOBS = 0.25;
-/** Average number of long jobs per day of each of these end users. */
+/** The average number of long jobs that each of these end users runs per day. */
 const JOBS_A_DAY = 0.4;
 const JOB_SECONDS_MAX = 900;
-/** The shares of holds that are captured and released. All other holds lapse. */
+/** The share of holds that are captured, and the share that are released. All other holds lapse. */
 const CAPTURED = 0.88;
 const RELEASED = 0.07;
-/** The share of end users with long jobs who have a job that is still running at the end of the demo. */
+/** Among the end users with long jobs, the share with a job that is still running when the demo ends. */
 const RUNNING = 0.3;
 const RUNNING_SECONDS = 24 * 3_600;
 
@@ -84,7 +88,7 @@ class Customer {
     this.#signedUp = this.#byDay(from + DAY_MS * Math.floor(random.between(weeks[0] as number, weeks[1] as number)));
   }
 
-  /** Returns the customer's requests before the end of the demo, in any order. */
+  /** Returns the requests that the customer makes before the end of the demo, in no particular order. */
   requests(): readonly DemoRequest[] {
     const random = this.#random;
     this.#grant(this.#signedUp, TRIAL);
@@ -131,7 +135,7 @@ class Customer {
   }
 
   /**
-   * @param timesADay subtractions per day, before the factor for the weekday
+   * @param timesADay average number of subtractions per day, which is multiplied by the factor for the weekday
    * @param mean average amount of a subtraction
    */
   #spend(from: Instant, until: Instant, timesADay: number, mean: number): void {
@@ -171,7 +175,9 @@ class Customer {
       this.#requests.push(this.#hold(this.#until - HOUR_MS * random.between(0.05, 1), 20, RUNNING_SECONDS));
   }
 
-  /** Holds the estimated cost of a job. Most holds are captured for the actual cost, or released if the job failed. */
+  /**
+   * Holds the estimated cost of a job. Most holds are later captured for the actual cost, or released if the job fails.
+   */
   #runJob(at: Instant): void {
     const random = this.#random;
     const amount = Math.ceil(random.between(5, 40));
@@ -198,7 +204,7 @@ class Customer {
     return { at: Math.floor(at), command: { kind: 'hold', ...this.#request, amount, expiresInSeconds, note } };
   }
 
-  /** Returns a random instant on the day of `at`, more likely during working hours. */
+  /** Returns a random instant on the day of `at`, most likely during working hours. */
   #byDay(at: Instant): Instant {
     let share = this.#random.next() * HOURS_SUM;
     let hour = 0;

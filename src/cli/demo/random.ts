@@ -29,7 +29,7 @@ export class Random {
     return values[Math.floor(this.next() * values.length)] as Value;
   }
 
-  /** Returns a count with a Poisson distribution: the number of independent events when `mean` are expected. */
+  /** Returns a random count with a Poisson distribution and this mean. */
   poisson(mean: number): number {
     const limit = Math.exp(-mean);
     let count = 0;

@@ -1,5 +1,5 @@
-// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the content, so that browsers cache
-// the file indefinitely and still load a new version after an upgrade.
+// The files that pages load: stylesheet, script, icon. Each URL contains a hash of the file's content, so browsers can
+// cache the file for a year and still load a new version after an upgrade.
 
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ export interface AssetFile {
   readonly body: Buffer;
 }
 
-/** `immutable` is from RFC 8246. */
+/** RFC 8246 defines `immutable`. */
 export const ASSET_CACHING = 'public, max-age=31536000, immutable';
 
 const HASH_DIGITS = 12;

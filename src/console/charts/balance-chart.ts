@@ -1,5 +1,5 @@
-// Draws the balance of an end user as a step line: solid up to now, then dashed, projected from expiries, renewals and
-// lapses of holds.
+// Draws the balance of an end user as a step line. The solid part shows the past. The dashed part is a projection from
+// expiries, renewals, changes of plan and lapses of holds.
 
 import assert from 'node:assert/strict';
 import { scaleUtc } from 'd3-scale';
@@ -21,17 +21,17 @@ import {
 
 const PAST_DAYS = 30;
 const FUTURE_DAYS = 31;
-/** About one point per pixel. More points would only take longer to read. */
+/** Gives about one point per pixel. More points would take longer to compute and show no more detail. */
 const INTERVAL_MS = 3 * HOUR_MS;
 
 export interface BalanceOverTime {
-  /** Oldest first. The last point is the balance now. */
+  /** Oldest first. The last point is the current balance. */
   readonly past: readonly BalancePoint[];
-  /** The first point is the balance now. */
+  /** Oldest first. The first point is the current balance. */
   readonly future: readonly BalancePoint[];
 }
 
-/** Returns the instants of a chart except for `now`, in ascending order. They include the start of each day in UTC. */
+/** Returns the instants of a chart except `now`, in ascending order, including the start of each UTC day. */
 export function chartInstants(now: Instant): {
   readonly past: readonly Instant[];
   readonly future: readonly Instant[];
@@ -54,11 +54,11 @@ export function balanceChart({ past, future }: BalanceOverTime): string {
   return chartFigure({
     id: 'balance',
     title: 'Balance over time',
-    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, at most ${numberText(most)}, ${numberText(now.balance)} now. Projected for ${shortDayText(last.at)} from expiries, renewals and lapses of holds: ${numberText(last.balance)}.`,
+    description: `${numberText(first.balance)} on ${shortDayText(first.at)}, at most ${numberText(most)}, ${numberText(now.balance)} now. Projected for ${shortDayText(last.at)} from expiries, renewals, changes of plan and lapses of holds: ${numberText(last.balance)}.`,
     legend: legendOf(
       [
         { mark: 'line-past', label: 'Balance' },
-        { mark: 'line-future', label: 'Projected: expiries, renewals, lapses of holds' },
+        { mark: 'line-future', label: 'Projected: expiries, renewals, changes of plan, lapses of holds' },
       ],
       isLogarithmic,
     ),

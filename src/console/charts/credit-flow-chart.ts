@@ -23,9 +23,12 @@ const LABELS: Readonly<Record<Flow, string>> = {
 export interface CreditFlow {
   readonly title: string;
   readonly unit: 'day' | 'month';
-  /** The sums of each day or month, oldest first. `day` is the start of the day or month. */
+  /** The totals of each day or month, oldest first. `day` is the start of the day or month. */
   readonly bars: readonly OverviewDay[];
-  /** Whether the bars show one API key or member. Neither renews nor expires credits, so the chart leaves these out. */
+  /**
+   * Whether the bars show the credits of one API key or member. Keys and members do not renew or expire credits, so the
+   * chart then leaves out renewed and expired credits.
+   */
   readonly isOfActor: boolean;
 }
 
@@ -47,7 +50,7 @@ export function creditFlowChart(flow: CreditFlow): string {
   });
 }
 
-/** Adds up days to months (UTC). */
+/** Sums days into months (UTC). */
 export function monthsOf(days: readonly OverviewDay[]): readonly OverviewDay[] {
   const months = Map.groupBy(days, ({ day }) => monthText(day));
   return [...months.values()].map((those) =>

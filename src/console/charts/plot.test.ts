@@ -15,14 +15,14 @@ const SIZE: PlotSize = {
   bottom: 186,
   dayTicks: 7,
 };
-/** Two marks that are closer than this look the same. */
+/** Two marks that are closer together than this look the same. */
 const VISIBLE = 4;
 
 function ticksIn(axis: string): string[] {
   return [...axis.matchAll(/>([^<>]+)<\/text>/g)].map(([, text]) => text as string);
 }
 
-test('amounts of similar size get a linear axis with whole, round, compact numbers', () => {
+test('a chart of amounts of similar size has a linear axis with round whole numbers in compact notation', () => {
   const amounts = [900, 1_200, 2_650, 0, 1_000];
   assert.equal(needsLogarithm(amounts), false);
   const { axis, size } = creditPlot(SIZE, amounts, false);
@@ -30,7 +30,7 @@ test('amounts of similar size get a linear axis with whole, round, compact numbe
   assert.equal(size.left, SIZE.left);
 });
 
-test('one huge amount makes the axis logarithmic, so that the other amounts stay visible', () => {
+test('one huge amount makes the axis of a chart logarithmic, so that the other amounts stay visible', () => {
   const amounts = [100, 250, 180, 40, 220, AMOUNT_MAX];
   assert.equal(needsLogarithm(amounts), true);
   const { y, axis, size } = creditPlot(SIZE, [-90, ...amounts], true);
@@ -40,7 +40,7 @@ test('one huge amount makes the axis logarithmic, so that the other amounts stay
   for (const tick of ticksIn(axis)) assert(size.left - 8 >= 7 * tick.length, `${tick} fits to the left of the plot`);
 });
 
-test('amounts that are all huge get a linear axis, with enough room for the numbers', () => {
+test('a chart of only huge amounts has a linear axis with enough room for the numbers', () => {
   const amounts = [AMOUNT_MAX, AMOUNT_MAX / 2, AMOUNT_MAX / 3];
   assert.equal(needsLogarithm(amounts), false);
   const { axis, size } = creditPlot(SIZE, amounts, false);

@@ -1,14 +1,17 @@
 // Shared parts of all charts: sizes, the credit axis, day ticks, the legend, and the figure with title, description and
 // table. Drawings use only attributes and classes, since the Content-Security-Policy forbids inline styles.
 //
-// Text scales with its SVG, so each chart is drawn twice, for wide and for narrow containers. The stylesheet hides one
-// of the two drawings, also from screen readers.
+// Text scales with its SVG, so each chart is drawn twice: once for wide and once for narrow containers. The stylesheet
+// hides one of the two drawings, also from screen readers.
 
 import { scaleLinear, scaleSymlog } from 'd3-scale';
 import { html } from 'ghtml';
 import { compactText } from '../figures.ts';
 
-/** One of the two sizes of a drawing. Marks are inside left, right, top and bottom; the text of ticks is outside. */
+/**
+ * One of the two sizes of a drawing. Marks are drawn between `left` and `right` and between `top` and `bottom`; tick
+ * labels are drawn outside.
+ */
 export interface PlotSize {
   readonly name: 'wide' | 'narrow';
   readonly width: number;
@@ -42,24 +45,22 @@ const NARROW = {
 } as const;
 
 const CREDIT_TICKS = 5;
-/** The gap between a number on the axis and the drawing, and the width of a character, both in units of the drawing. */
+/** The gap between a number on the axis and the drawing, and the width of a character, both in units of the SVG. */
 const TICK_GAP = 8;
 const TICK_CHARACTER_WIDTH = 7;
 
-/**
- * If the largest value exceeds this multiple of the lower quartile, a linear scale would make most values look flat.
- */
+/** If the largest value exceeds this multiple of the lower quartile, a linear scale would flatten most values. */
 const LINEAR_RATIO_MAX = 500;
-/** A logarithmic scale ends at this multiple of the largest value, since it is not extended to a round tick. */
+/** A logarithmic scale is not extended to a round tick, so it ends at this multiple of the largest value instead. */
 const HEADROOM = 10;
 
-/** The frame of a drawing with credits on its vertical axis. */
+/** The size, scale and axis of a drawing with credits on its vertical axis. */
 export interface CreditPlot {
-  /** The size of the drawing, with room for the numbers at the left. */
+  /** The size of the drawing, with room for the numbers on the left. */
   readonly size: PlotSize;
-  /** Returns the vertical position of an amount, from the top. */
+  /** Returns the vertical position of an amount, measured from the top. */
   readonly y: (credits: number) => number;
-  /** Trusted SVG: horizontal lines, each with its amount at the left. */
+  /** Trusted SVG: horizontal lines, each with its amount on the left. */
   readonly axis: string;
 }
 
@@ -96,7 +97,7 @@ export interface LegendEntry {
   readonly total?: string;
 }
 
-/** @param isLogarithmic whether the legend says that the axis is logarithmic */
+/** @param isLogarithmic whether to state that the scale is logarithmic */
 export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean): string {
   const items = entries.map(({ mark, label, total }) => {
     const sample = mark.startsWith('line')
@@ -108,7 +109,7 @@ export function legendOf(entries: readonly LegendEntry[], isLogarithmic: boolean
 }
 
 /**
- * Creates an axis that includes 0 and all ends of marks, and never has height 0. A linear axis is extended to round
+ * Creates an axis that covers 0 and the ends of all marks. Its range is never empty. A linear axis is extended to round
  * ticks.
  *
  * @param ends the upper and lower ends of all marks, in credits
@@ -150,16 +151,16 @@ function powersOfTen(least: number, most: number): number[] {
   return [...powers.map((power) => -power).reverse(), 0, ...powers].filter((tick) => tick >= least && tick <= most);
 }
 
-/** Half the width of the text of a day. */
+/** Half the width of a day label. */
 export const DAY_TICK_HALF_WIDTH = 20;
 
-/** A day below the drawing. A day at the right edge is shifted to the left, so that it is not cut off. */
+/** Draws a day label below the drawing. A label at the right edge is shifted to the left, so that it is not cut off. */
 export function dayTick(size: PlotSize, x: number, text: string): string {
   const anchor = x > size.width - DAY_TICK_HALF_WIDTH ? 'end' : 'middle';
   return html`<text class="tick" x="${anchor === 'end' ? size.right : x}" y="${size.height - 8}" text-anchor="${anchor}">${text}</text>`;
 }
 
-/** Rounds to two decimals, which is finer than a pixel. */
+/** Rounds to two decimal places, which is more precise than a pixel. */
 export function round(value: number): number {
   return Math.round(value * 100) / 100;
 }

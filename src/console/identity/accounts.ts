@@ -14,14 +14,17 @@ export async function firstAccount(queries: ConsoleQueries): Promise<{ account: 
   return row ?? null;
 }
 
-/** @param account checks all accounts if absent */
+/** @param account the account to check; all accounts if absent */
 export async function hasMembers(queries: ConsoleQueries, account?: number): Promise<boolean> {
   let members = queries.selectFrom('console_members').select('user_id').limit(1);
   if (account !== undefined) members = members.where('account', '=', account);
   return (await members.executeTakeFirst()) !== undefined;
 }
 
-/** If the name is taken, appends random digits: an error would reveal that another account has this name. */
+/**
+ * Creates an account. If the name is taken, appends random digits: an error would reveal that another account has this
+ * name.
+ */
 export async function createAccount(queries: ConsoleQueries, name: string, now: number): Promise<number> {
   const { latest } = await queries
     .selectFrom('accounts')
@@ -35,7 +38,7 @@ export async function createAccount(queries: ConsoleQueries, name: string, now: 
   return account;
 }
 
-/** If the name is taken, appends random digits, as for a new account. */
+/** Renames an account. If the name is taken, appends random digits, as for a new account. */
 export async function renameAccount(queries: ConsoleQueries, account: number, name: string): Promise<void> {
   await queries
     .updateTable('accounts')

@@ -1,10 +1,11 @@
 // Limits how often users can try to sign in, sign up or reset a password, in windows of 15 minutes that begin with the
 // first attempt. Sign-in attempts are limited per pair of email address and client, so that an attacker cannot lock an
-// owner out. Attempts that send mail are limited per email address. All attempts are also limited per client.
+// owner out. Sign-up and reset attempts are limited per email address, since they may send mail. All attempts are also
+// limited per client.
 //
-// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. A successful attempt no
-// longer counts. Counts are in the database, so all processes share them. Their keys are stored as hashes, since people
-// type passwords into email fields.
+// An attempt is counted before it is made, so that parallel attempts cannot exceed the limit. A successful attempt does
+// not count. The counts are in the database, so all processes share them. The table of counts contains only hashes of
+// email addresses, since people sometimes type passwords into email fields.
 
 import { sql } from 'kysely';
 import type { ConsoleDatabase } from '../../store/console-database.ts';
@@ -32,9 +33,11 @@ export class AttemptLimiter {
   }
 
   /**
-   * Counts an attempt for its subject and for its client.
+   * Counts an attempt for its client and for its subject: the email address or, for a sign-in, the pair of email
+   * address and client.
    *
-   * @returns 0 if the attempt is within both limits, otherwise the milliseconds until the end of the exceeded window
+   * @returns 0 if the attempt is within both limits, otherwise the milliseconds until the window of the exceeded limit
+   * ends
    */
   async consume(attempt: Attempt): Promise<number> {
     await this.#sweep();

@@ -1,4 +1,4 @@
-// Rules for email addresses and passwords. An email address must have a form that people use and mail servers accept. A
+// Rules for email addresses and passwords. An email address must have a common form that mail servers accept. A
 // password must not be short, common, or made up of obvious parts. As NIST SP 800-63B, section 3.1.1.2, recommends, no
 // rule requires certain kinds of characters.
 
@@ -10,7 +10,7 @@ const EMAIL = /^[a-z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:
 const PASSWORD_CHARACTERS_MIN = 15;
 const PASSWORD_CHARACTERS_MAX = 128;
 
-/** The minimum length of a password when each run and each obvious word counts as one character. */
+/** The minimum length of a password if each run and each obvious word counts as one character. */
 const UNITS_MIN = 6;
 
 const WORDS = ['password', 'passwort', 'passphrase', 'letmein', 'welcome', 'admin', 'secret', 'iloveyou', 'changeme'];
@@ -19,7 +19,7 @@ const SUBSTITUTED: Readonly<Record<string, string>> = { '@': 'a', 4: 'a', 0: 'o'
 const ROWS = ['abcdefghijklmnopqrstuvwxyz', '01234567890', 'qwertyuiop', 'asdfghjkl', 'zxcvbnm', '1qaz2wsx3edc4rfv'];
 const RUN_MIN = 3;
 
-/** Shorter words from the email address or account name occur in many good passwords. */
+/** Shorter words from the email address or account name are not checked, since many good passwords contain them. */
 const CONTEXT_WORD_CHARACTERS_MIN = 4;
 
 export interface PasswordContext {
@@ -30,7 +30,9 @@ export interface PasswordContext {
 
 export const EMAIL_ERROR = 'Enter an email address, such as ada@example.com.';
 
-/** Returns the address as it is stored, in lower case and without surrounding spaces; null if it is invalid. */
+/**
+ * Returns the address as it is stored, in lower case and without surrounding spaces; null if the address is invalid.
+ */
 export function normalizedEmail(text: string): string | null {
   const email = text.trim().toLowerCase();
   return email.length <= EMAIL_CHARACTERS_MAX && EMAIL.test(email) ? email : null;
@@ -53,18 +55,18 @@ export function passwordError(password: string, { email, accountName }: Password
   return 'This password is easy to guess: it is mostly common words or keyboard patterns. Choose a different one.';
 }
 
-/** Turns `P@ssw0rd` into `password`. */
+/** Reverts common substitutions: `P@ssw0rd` becomes `password`. */
 function withoutSubstitutions(password: string): string {
   return password.toLowerCase().replaceAll(/[@40135$]/g, (sign) => SUBSTITUTED[sign] as string);
 }
 
-/** Whether the text repeats one part, such as `abcabcab`. */
+/** Whether the text consists of one repeated part, as `abcabcab` does. */
 function isRepetition(text: string): boolean {
   for (let period = 1; period <= text.length / 2; period++) if (text.startsWith(text.slice(period))) return true;
   return false;
 }
 
-/** Returns the length when each word, with or without substitutions, and each run counts as one character. */
+/** Returns the length of the text if each run and each word, with or without substitutions, counts as one character. */
 function unitsOf(text: string, plain: string, words: readonly string[]): number {
   let units = 0;
   for (let at = 0; at < text.length; units++) {
@@ -75,7 +77,8 @@ function unitsOf(text: string, plain: string, words: readonly string[]): number 
 }
 
 /**
- * Returns the length of the run at the start of the text: a repeated character, or part of a row. 0 if there is none.
+ * Returns the length of the run at the start of the text: a repeated character, or part of a row. Returns 0 if the text
+ * does not start with a run.
  */
 function runLength(text: string): number {
   let same = 1;

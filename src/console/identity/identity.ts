@@ -21,13 +21,13 @@ export interface Identity {
 }
 
 export interface IdentityOptions {
-  /** Closed by `close` of the returned object. */
+  /** `close` of the returned object closes this database. */
   readonly database: ConsoleDatabase;
   readonly signUp: SignUpPolicy;
   /** Null if no mail server is configured. */
   readonly mailer: Mailer | null;
   readonly now: () => number;
-  /** Called when mail cannot be sent. */
+  /** Called if an email cannot be sent. */
   readonly onMailError: (error: unknown) => void;
 }
 

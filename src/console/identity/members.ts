@@ -22,7 +22,7 @@ export interface Member {
 }
 
 export interface PendingInvitation {
-  /** The SHA-256 of the invitation's token. The link cannot be computed from it. */
+  /** The SHA-256 of the invitation's token. The link cannot be computed from this hash. */
   readonly id: string;
   readonly role: Role;
   readonly createdAt: number;
@@ -70,7 +70,7 @@ export class Members {
     return hasMembers(this.#database.queries, account);
   }
 
-  /** @returns the token of the link; only its hash is stored */
+  /** @returns the token of the invitation link; only the hash of the token is stored */
   async invite(account: number, role: Role): Promise<string> {
     const token = newToken();
     const now = this.#now();
@@ -114,7 +114,7 @@ export class Members {
       .execute();
   }
 
-  /** Invalidates one unused invitation, or all of them. @param id of the invitation; null for all */
+  /** Invalidates one or all unused invitations of an account. @param id of the invitation; null for all */
   async withdrawInvitations(account: number, id: string | null): Promise<void> {
     const unused = this.#database.queries
       .deleteFrom('console_invitations')
@@ -124,8 +124,8 @@ export class Members {
   }
 
   /**
-   * Changes the role of a member, or removes the member. Removing deletes the user with all sessions and mailed links,
-   * so that the address can sign up or join again.
+   * Changes the role of a member, or removes the member. Removal deletes the user with all sessions and mailed links,
+   * so that the person can sign up or join again with the same address.
    *
    * @param role null to remove the member
    */

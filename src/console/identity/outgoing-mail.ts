@@ -1,4 +1,4 @@
-// Sends mail after the response, so that the response time does not reveal what mail was sent, or whether any was sent.
+// Sends mail after the response, so that the response time does not reveal whether an email was sent, or which one.
 
 export interface Mailer {
   sendConfirmation(email: string, token: string): Promise<void>;

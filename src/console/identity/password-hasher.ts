@@ -1,12 +1,12 @@
 // Hashes passwords with argon2id and the parameters of the OWASP Password Storage Cheat Sheet. A hash is stored as a
-// PHC string with its parameters, so that older hashes still verify after the parameters change. Node computes hashes
-// in its thread pool. Each hash takes 19 MiB and a thread that other work also needs, so only a few are computed at a
-// time.
+// PHC string with its parameters, so that older hashes can still be verified after the parameters change. Node computes
+// hashes in its thread pool. Each computation uses 19 MiB and a thread that other work also needs, so only a few hashes
+// are computed at a time.
 
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
 
-/** A hash takes 24 to 27 ms, 40 ms at the 95th percentile, measured in three runs of 60 hashes on two busy cores. */
+/** A hash takes 24 to 27 ms (95th percentile: 40 ms), measured in three runs of 60 hashes on two busy cores. */
 const PARAMETERS = { memory: 19_456, passes: 2, parallelism: 1 };
 const NONCE_BYTES = 16;
 const TAG_BYTES = 32;
@@ -34,7 +34,8 @@ export class PasswordHasher {
   }
 
   /**
-   * @param stored a PHC string; if undefined, a hash is still computed, so that an unknown user takes the same time
+   * @param stored a PHC string; undefined for an unknown user, for whom a hash is also computed so that the response
+   * takes the same time
    * @throws {PasswordHasherBusy}
    */
   async verify(password: string, stored: string | undefined): Promise<boolean> {
@@ -53,7 +54,7 @@ export class PasswordHasher {
   async #compute(password: string, nonce: Buffer, parameters: typeof PARAMETERS, tagLength: number): Promise<Buffer> {
     await this.#acquire();
     try {
-      // Normalized, since keyboards differ in how they compose letters such as é.
+      // Normalize the password, since keyboards encode letters such as é in different ways.
       const message = Buffer.from(password.normalize('NFKC'));
       return await promisify(argon2)('argon2id', { ...parameters, message, nonce, tagLength });
     } finally {
@@ -73,7 +74,7 @@ export class PasswordHasher {
   }
 }
 
-/** PHC strings have no padding. */
+/** PHC strings use Base64 without padding. */
 function base64(bytes: Buffer): string {
   return bytes.toString('base64').replace(/=+$/, '');
 }

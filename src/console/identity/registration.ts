@@ -5,8 +5,8 @@
 //                                       └── 24 hours ──▶ expired
 //
 // A pending registration reserves nothing: the address, the account and the invitation stay available to others, and
-// the form can be sent again. Confirming requires the password as well as the link. With the link alone, an attacker
-// could sign up with your address, and you would confirm a user with a password that the attacker knows.
+// the form can be sent again. Confirmation requires both the link and the password. If the link were enough, an
+// attacker could sign up with your address, and you would confirm a user whose password the attacker knows.
 
 import { randomUUID } from 'node:crypto';
 import type { Role, SignUpPolicy } from '../../accounts/membership.ts';
@@ -23,24 +23,27 @@ const PENDING_MS = DAY_MS;
 
 type Pending = ConsoleTables['console_pending_users'];
 
-/** The result that signing up would have. */
+/** The kind of sign-up that a person is offered. */
 export type SignUpOffer =
   | { readonly kind: 'new-account' }
-  /** The first account of the ledger, which has no member yet. */
+  /** The person can become the owner of the ledger's first account, which has no members yet. */
   | { readonly kind: 'first-account'; readonly account: number; readonly name: string }
-  /** The first account has no member yet. Its first owner must use an invitation link from the operator. */
+  /** The ledger's first account has no members yet. The first owner must use an invitation link from the operator. */
   | { readonly kind: 'link-only' }
   | { readonly kind: 'closed' };
 
-/** How a person wants to become a member of an account. */
+/** The way in which a person wants to become a member of an account. */
 export type Entry =
-  /** @property claimed the account that gets this name and its first owner; null to create a new account */
+  /**
+   * @property claimed the existing account that gets this name and this person as its first owner; null to create a new
+   * account
+   */
   | { readonly by: 'sign-up'; readonly accountName: string; readonly claimed: number | null }
   | { readonly by: 'invitation'; readonly tokenSha256: string };
 
 export type Registration =
   | { readonly result: 'user'; readonly userId: string }
-  /** A confirmation link is sent, or an email that says that the address already has an account. */
+  /** Scrip sends an email with a confirmation link or, if the address already has an account, an email that says so. */
   | { readonly result: 'mailed' }
   | { readonly result: 'address-taken' }
   /** Sign-up is closed, or the invitation is not valid. */
@@ -85,7 +88,8 @@ export class Registrations {
   }
 
   /**
-   * Computes one hash in any case. With a mail server, the result does not reveal whether the address has a user.
+   * Always computes exactly one password hash. With a mail server, the result does not reveal whether the address
+   * already belongs to a user.
    */
   async register(credentials: Credentials, entry: Entry): Promise<Registration> {
     const { database, passwords, mail } = this.#options;
@@ -105,7 +109,7 @@ export class Registrations {
     return (await this.#pendingOf(token))?.email ?? null;
   }
 
-  /** @returns null for a wrong password; after any other result the link no longer works */
+  /** @returns null if the password is wrong; after any other result, the link no longer works */
   async confirm(token: string, password: string): Promise<Registration | null> {
     const { database, passwords } = this.#options;
     const pending = await this.#pendingOf(token);
@@ -121,7 +125,7 @@ export class Registrations {
     });
   }
 
-  /** Requires a transaction. A refused registration does not use up its invitation. */
+  /** Call this in a transaction. A refused registration does not use up its invitation. */
   async #create(queries: ConsoleQueries, { email, passwordHash }: NewUser, entry: Entry): Promise<Registration> {
     if ((await userByEmail(queries, email)) !== undefined) return { result: 'address-taken' };
     const membership = await this.#admit(queries, entry);
@@ -151,7 +155,7 @@ export class Registrations {
     return { account: claimed, role: 'owner' };
   }
 
-  /** @returns the token of the link; only its hash is stored */
+  /** @returns the token of the confirmation link; only the hash of the token is stored */
   async #newLink({ email, passwordHash }: NewUser, entry: Entry): Promise<string> {
     const { database, now } = this.#options;
     const token = newToken();

@@ -1,5 +1,5 @@
 // Random tokens for session cookies, invitations and mailed links. The database stores only the SHA-256 of a token. A
-// token has 256 random bits, so its hash needs no salt and need not be slow.
+// token has 256 random bits, so a fast hash without a salt is enough.
 
 import { hash, randomBytes } from 'node:crypto';
 

@@ -9,11 +9,11 @@ import { newToken, sha256Of } from './secret-token.ts';
 
 const IDLE_MS = 12 * HOUR_MS;
 const LIFETIME_MS = 7 * DAY_MS;
-/** A session is extended at most this often, so that viewing a page usually writes nothing. */
+/** The minimum time between two extensions of a session, so that most page views write nothing to the database. */
 const EXTENSION_INTERVAL_MS = 5 * 60_000;
 
 export interface ListedSession {
-  /** The SHA-256 of the session's token. The token cannot be computed from it. */
+  /** The SHA-256 of the session's token. The token cannot be computed from this hash. */
   readonly id: string;
   readonly browser: string;
   readonly createdAt: number;
@@ -22,7 +22,7 @@ export interface ListedSession {
   readonly isCurrent: boolean;
 }
 
-/** Tried in this order, since a user agent also names browsers that it is compatible with, as Edge names Chrome. */
+/** The order matters, since the user agent of a browser also names compatible browsers: that of Edge names Chrome. */
 const BROWSERS = [
   ['Edg', 'Edge'],
   ['OPR', 'Opera'],
@@ -55,7 +55,7 @@ export class Sessions {
     this.#now = now;
   }
 
-  /** @param browser description for the list of sessions @returns the token for the cookie */
+  /** @param browser the description in the list of sessions @returns the token for the cookie */
   async begin(userId: string, browser: string): Promise<string> {
     const token = newToken();
     const now = this.#now();
@@ -75,7 +75,7 @@ export class Sessions {
     return token;
   }
 
-  /** Reads the membership every time, so that a changed role or a removal takes effect immediately. */
+  /** Reads the membership on every call, so that a removal or a changed role takes effect immediately. */
   async viewer(token: string): Promise<Viewer | null> {
     const { queries } = this.#database;
     const tokenSha256 = sha256Of(token);

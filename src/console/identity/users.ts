@@ -1,4 +1,4 @@
-// Users of the console and their passwords. Users reset a forgotten password by a mailed link, which works once and
+// Users of the console and their passwords. Users reset a forgotten password with a mailed link, which works once and
 // expires. `registration.ts` creates users.
 
 import { HOUR_MS } from '../../ledger/instant.ts';
@@ -31,7 +31,7 @@ export class Users {
     this.#options = options;
   }
 
-  /** @returns the ID of the user; null for a wrong password or an unknown address; both cases compute one hash */
+  /** @returns the ID of the user; null for a wrong password or an unknown address, which take the same time */
   async authenticate({ email, password }: Credentials): Promise<string | null> {
     const { database, passwords } = this.#options;
     const user = await userByEmail(database.queries, email);
@@ -88,7 +88,7 @@ export class Users {
     return (await userByEmail(this.#options.database.queries, email))?.id ?? null;
   }
 
-  /** @returns the token of the link; only its hash is stored */
+  /** @returns the token of the reset link; only the hash of the token is stored */
   async #newResetLink(userId: string): Promise<string> {
     const { database, now } = this.#options;
     const token = newToken();

@@ -25,7 +25,7 @@ export interface ApiKeysView {
   /** Active keys first, then revoked keys, each newest first. */
   readonly keys: readonly KeyView[];
   readonly usedDays: number;
-  /** The state of a refused form for a new key. */
+  /** The values and errors of a refused form for a new key. */
   readonly state: FormState | null;
   readonly idempotencyKey: string;
 }
@@ -59,7 +59,7 @@ function newKeyForm({ state, idempotencyKey }: ApiKeysView): string {
   return html`<section class="card">
 <form class="form inline" method="post" action="/console/api-keys">
 !${formError(state)}
-!${field({ ...name, hint: 'Where you use it, such as Production backend.' }, state)}
+!${field({ ...name, hint: 'Where you use the key, such as Production backend.' }, state)}
 <div class="field"><label for="key-scope">Scope</label>
 <select class="input" id="key-scope" name="scope">!${options}</select>
 !${state?.errors.scope ? html`<p class="error">${state.errors.scope}</p>` : ''}</div>
@@ -127,7 +127,7 @@ function keyLog({ keys }: ApiKeysView): string {
 
 function statusOf({ id, revokedAt }: KeyView): string {
   if (revokedAt !== null) return 'Revoked';
-  // All links have the same text, so screen readers also read the name of the key.
+  // All links have the same text, so screen readers also announce the name of the key.
   return html`<a class="button secondary small" href="/console/api-keys/${id}/revoke" aria-describedby="key-${id}">Revoke</a>`;
 }
 

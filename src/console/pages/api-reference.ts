@@ -136,7 +136,7 @@ function fieldsOf({ parameters = [], requestBody }: Operation, document: OpenApi
   return [...ofBody, ...ofParameters];
 }
 
-/** Returns the fields of a response. The fields of a list's entries follow the field of the list. */
+/** Returns the fields of a response. The field of a list comes first, then the fields of its entries. */
 function responseFieldsOf(schema: Schema | undefined, document: OpenApiDocument): readonly FieldRow[] {
   return propertiesOf(schema, document).flatMap((row) => {
     const entries = row.schema.items === undefined ? [] : responseFieldsOf(row.schema.items, document);
@@ -165,7 +165,7 @@ function exampleIn(body: Body | undefined): unknown {
   return exampleOf(contentOf(body) ?? {});
 }
 
-/** The example, or the first of several. */
+/** Returns the example, or the first of several examples. */
 function exampleOf({ example, examples = {} }: { readonly example?: unknown; readonly examples?: Examples }): unknown {
   return example ?? Object.values(examples)[0]?.value;
 }

@@ -1,4 +1,5 @@
-// The pages on which users enter an email address or a password, and the pages that explain why they cannot.
+// The pages on which users enter an email address or a password, and the pages that explain why a user cannot sign in,
+// sign up or join.
 
 import { html } from 'ghtml';
 import type { Invitation } from '../identity/members.ts';

@@ -1,4 +1,5 @@
-// The search for end users by UUID, and the lists of end users. Each list has its own order, and some have a filter.
+// The search for end users by UUID, and the lists of end users. Each list has its own order, and some lists have a
+// filter.
 
 import { html } from 'ghtml';
 import type { EndUserPage } from '../../store/end-user-lists.ts';
@@ -24,7 +25,7 @@ const LIST_TEXTS: Readonly<Record<ListName, { readonly link: string; readonly he
 /** The list and its filters, as the user entered them. */
 export interface EndUserFilter {
   readonly list: ListName;
-  /** The prefix of the listed UUIDs; empty for all end users. */
+  /** The prefix that all listed UUIDs share; empty for all end users. */
   readonly search: string;
   /** The maximum balance in the list `low-balance`. */
   readonly atMost: string;

@@ -1,5 +1,5 @@
-// Form fields with a label, error and hint, linked for screen readers. A refused form is shown again with the entered
-// values, except passwords.
+// Form fields with a label, an error and a hint, which screen readers associate with the input. A refused form is shown
+// again with the entered values, except passwords.
 
 import { html } from 'ghtml';
 
@@ -14,7 +14,7 @@ export interface Field {
   readonly id: string;
   readonly name: string;
   readonly label: string;
-  readonly type?: 'text' | 'email' | 'password' | 'date';
+  readonly type?: 'text' | 'email' | 'password' | 'date' | 'datetime-local';
   readonly autocomplete?: string;
   readonly hint?: string;
   /** The value in a form that has not been sent. */
@@ -25,6 +25,19 @@ export interface Field {
   readonly isWholeNumber?: boolean;
   readonly charactersMax?: number;
   readonly hasFocus?: boolean;
+  /** Shown beside the input, in the same field. */
+  readonly unit?: Select;
+}
+
+/** A list from which the user chooses one value. */
+export interface Select {
+  readonly id: string;
+  readonly name: string;
+  readonly label: string;
+  readonly choices: readonly (readonly [value: string, label: string])[];
+  readonly hint?: string;
+  /** The value in a form that has not been sent; the first choice if absent. */
+  readonly initial?: string;
 }
 
 /** The key of an error that concerns the form as a whole. */
@@ -35,15 +48,39 @@ export function field(options: Field, state: FormState | null): string {
   const { id, name, label, type = 'text', hint, initial = '', isOptional, isOptionalSaid = true } = options;
   const error = state?.errors[name];
   const value = type === 'password' ? '' : (state?.values[name] ?? initial);
+  const input = html`<input class="input" id="${id}" name="${name}" type="${type}" value="${value}"!${attributesOf(options, error)}>`;
+  const { unit } = options;
   return html`<div class="field">
 <label for="${id}">${label}!${isOptional && isOptionalSaid ? ' <span class="muted">(optional)</span>' : ''}</label>
-<input class="input" id="${id}" name="${name}" type="${type}" value="${value}"!${attributesOf(options, error)}>
-!${error ? html`<p class="error" id="${id}-error">${error}</p>` : ''}
-!${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ''}
+!${unit === undefined ? input : html`<div class="with-unit">!${input}!${select(unit, state, html` aria-label="${unit.label}"`)}</div>`}
+!${messages(id, error, hint)}
 </div>`;
 }
 
-function attributesOf(options: Field, error: string | null | undefined): string {
+export function selectField(options: Select, state: FormState | null): string {
+  const { id, name, label, hint } = options;
+  const error = state?.errors[name];
+  return html`<div class="field">
+<label for="${id}">${label}</label>
+!${select(options, state, attributesOf({ ...options, isOptional: true, autocomplete: 'off' }, error))}
+!${messages(id, error, hint)}
+</div>`;
+}
+
+function select({ id, name, choices, initial }: Select, state: FormState | null, attributes: string): string {
+  const chosen = state?.values[name] || initial;
+  const options = choices.map(
+    ([value, label]) => html`<option value="${value}"!${value === chosen ? ' selected' : ''}>${label}</option>`,
+  );
+  return html`<select class="input" id="${id}" name="${name}"!${attributes}>!${options}</select>`;
+}
+
+function messages(id: string, error: string | null | undefined, hint: string | undefined): string {
+  return html`!${error ? html`<p class="error" id="${id}-error">${error}</p>` : ''}
+!${hint ? html`<p class="hint" id="${id}-hint">${hint}</p>` : ''}`;
+}
+
+function attributesOf(options: Omit<Field, 'unit'>, error: string | null | undefined): string {
   const { id, autocomplete = 'off', hint, isOptional, isWholeNumber, charactersMax, hasFocus } = options;
   const describedBy = [hint && `${id}-hint`, error && `${id}-error`].filter(Boolean).join(' ');
   return [
@@ -80,7 +117,7 @@ export function formError(state: FormState | null): string {
   return error ? html`<p class="error" role="alert">${error}</p>` : '';
 }
 
-/** With this key, a form that is sent twice takes effect once. */
+/** With this key, a form that is sent twice takes effect only once. */
 export function idempotencyKeyInput(key: string): string {
   return html`<input type="hidden" name="idempotency_key" value="${key}">`;
 }

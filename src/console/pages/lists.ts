@@ -8,7 +8,7 @@ import { signedText, UTC_MARK, wrappable } from '../figures.ts';
 export type ActorView =
   | { readonly kind: 'api-key'; readonly name: string; readonly hint: string }
   | { readonly kind: 'member'; readonly email: string }
-  /** The actor of renewals, and of lapses of holds. */
+  /** The actor of renewals, changes of plan, and lapses of holds. */
   | { readonly kind: 'time' }
   | { readonly kind: 'operator' }
   /** A removed member, an import, or any other actor that the console cannot name. */
@@ -22,6 +22,8 @@ const KIND_LABELS: Readonly<Record<PostingKind, string>> = {
   add: 'Added',
   'start-cycle': 'Cycle started',
   renew: 'Cycle renewed',
+  'schedule-plan': 'Plan scheduled',
+  'change-plan': 'Plan changed',
   subtract: 'Subtracted',
   'stop-cycle': 'Cycle stopped',
   hold: 'Held',
@@ -41,7 +43,7 @@ export function kindBadge(kind: PostingKind): string {
   return html`<span class="badge kind-${kind}">${KIND_LABELS[kind]}</span>`;
 }
 
-/** Returns an empty text for kinds that neither spend nor grant credits. */
+/** Returns an empty string for kinds that neither spend nor grant credits. */
 export function amountLabel({ kind, amount }: Pick<Activity, 'kind' | 'amount'>): string {
   return isListed(kind) ? wrappable(signedText(amount)) : '';
 }
@@ -94,11 +96,11 @@ export interface Table {
   /** Trusted HTML. Each cell names its column in `data-label`, which narrow screens show. */
   readonly rows: readonly string[];
   readonly classes?: string;
-  /** Whether a long table scrolls within its card. */
+  /** Whether the table is so long that it scrolls within its card. */
   readonly isTall?: boolean;
 }
 
-/** On a narrow screen, CSS stacks the cells of a row. The roles keep the result a table for screen readers. */
+/** On a narrow screen, CSS stacks the cells of a row. The ARIA roles tell screen readers that it is still a table. */
 export function table({ label, columns, rows, classes = '', isTall = false }: Table): string {
   const headings = columns.map(
     ([heading, cells]) =>
@@ -116,7 +118,7 @@ function headingOf(heading: string): string {
 
 export interface PagerLink {
   readonly label: string;
-  /** Null if the page does not exist; then the link is left out. */
+  /** Null if there is no such page; the link is then left out. */
   readonly path: string | null;
   readonly isNext?: boolean;
 }

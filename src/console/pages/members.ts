@@ -8,10 +8,10 @@ import { table } from './lists.ts';
 
 export interface MembersView {
   readonly viewerId: string;
-  /** In the order in which they joined. */
+  /** In the order in which the members joined. */
   readonly members: readonly Member[];
   readonly pendingInvitations: readonly PendingInvitation[];
-  /** The link of a new invitation. It is never shown again. */
+  /** The link of a new invitation. The link is never shown again. */
   readonly newInvitationUrl: string | null;
   readonly error: string | null;
 }
@@ -49,7 +49,7 @@ function newInvitation(url: string): string {
 </section>`;
 }
 
-/** All rows have the same buttons, so screen readers also read the email address. */
+/** All rows have the same buttons, so screen readers also announce the email address. */
 function memberRow({ userId, email, role, joinedAt }: Member, id: string, isViewer: boolean): string {
   const otherRole = role === 'owner' ? 'member' : 'owner';
   return html`<tr role="row">

@@ -1,5 +1,5 @@
-// The start page of an account: outstanding credits, credits per day or month, and recent activity. For an unused
-// account, the page shows how to add the first credits instead.
+// The start page of an account: outstanding credits, credits per day or month, and recent activity. If the account has
+// never been used, the page instead shows how to add the first credits.
 
 import { html } from 'ghtml';
 import type { Overview, OverviewDay } from '../../store/console-store.ts';

@@ -16,7 +16,7 @@ const PATH = '/console/account';
 const NOTICES = {
   renamed: 'Account renamed.',
   password: 'Password changed. You have been signed out everywhere else.',
-  ended: 'You have been signed out everywhere else.',
+  ended: 'Signed out elsewhere. You are still signed in here.',
   theme: 'Appearance changed.',
 } as const;
 

@@ -1,13 +1,14 @@
-// Display names for the actors that the ledger records: `key:7`, `user:…`, `renewal`, `lapse` or `operator`.
+// Display names for the actors that the ledger records: `key:7`, `user:…`, `renewal`, `change`, `lapse` or
+// `operator`.
 
-import { type Actor, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
+import { type Actor, CHANGE_ACTOR, LAPSE_ACTOR, RENEWAL_ACTOR } from '../../ledger/posting.ts';
 import { OPERATOR } from '../../store/key-store.ts';
 import type { ConsoleContext } from '../console-context.ts';
 import type { Viewer } from '../layout.ts';
 import type { ActorView } from '../pages/lists.ts';
 import type { ActorChoice } from '../pages/overview.ts';
 
-/** Returns the actor that the ledger records for changes by a user of the console. */
+/** Returns the actor that the ledger records for changes that a user of the console makes. */
 export function actorOf({ userId }: Viewer): Actor {
   return `user:${userId}`;
 }
@@ -24,6 +25,7 @@ export async function accountActors(context: ConsoleContext, account: number): P
   const [keys, users] = await Promise.all([context.options.stores.keys.list(account), members.list(account)]);
   const views = new Map<Actor, ActorView>([
     [RENEWAL_ACTOR, { kind: 'time' }],
+    [CHANGE_ACTOR, { kind: 'time' }],
     [LAPSE_ACTOR, { kind: 'time' }],
     [OPERATOR, { kind: 'operator' }],
     ...keys.map(({ id, name, hint }) => [`key:${id}`, { kind: 'api-key', name: name || 'API key', hint }] as const),
@@ -40,7 +42,7 @@ export async function accountActors(context: ConsoleContext, account: number): P
   };
 }
 
-/** @returns a function that names the actors on a page */
+/** @returns a function that returns the display name of an actor */
 export async function actorNames(context: ConsoleContext, account: number): Promise<AccountActors['nameOf']> {
   return (await accountActors(context, account)).nameOf;
 }

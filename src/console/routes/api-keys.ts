@@ -16,16 +16,16 @@ import { readLine } from './form-input.ts';
 
 const LIST = '/console/api-keys';
 
-/** For how many days, including today, the list shows the use of each key. */
+/** The list shows the use of each key over this number of days, including today. */
 const USED_DAYS = 30;
 
 /**
- * How many sent forms are remembered, so that a form that is sent twice, for example by a double click, creates one
- * key.
+ * The maximum number of sent forms that are remembered. A form that is sent twice, for example by a double click,
+ * creates only one key.
  */
 const SENT_FORMS_MAX = 10_000;
 
-/** Maps each form to the promise of its key's creation. Secrets are never kept. */
+/** Maps each sent form to the promise that its key is created. Never contains secrets. */
 type SentForms = Map<string, Promise<unknown>>;
 
 const NOTICES: Readonly<Record<string, string>> = {
@@ -115,7 +115,7 @@ async function createKey(
 
 function remember(sentForms: SentForms, form: string, creation: Promise<unknown>): void {
   sentForms.set(form, creation);
-  // If the creation fails, the form can be sent again.
+  // If the creation fails, the user can send the form again.
   creation.catch(() => sentForms.delete(form));
   const [oldest] = sentForms.keys();
   if (sentForms.size > SENT_FORMS_MAX) sentForms.delete(oldest as string);

@@ -1,5 +1,5 @@
-// Routes for the lists of end users and the search. Searching for a whole UUID opens its page even if it never had
-// credits.
+// Routes for the lists of end users and the search. A search for a whole UUID opens the page of this end user, even if
+// the end user never had credits.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { DAY_MS } from '../../ledger/instant.ts';
@@ -28,7 +28,7 @@ export function endUserListRoutes(on: On, context: ConsoleContext): void {
     const endUser = normalizedUuid(filter.search);
     if (endUser !== null) return redirectTo(reply, `${LIST}/${endUser}`);
     const after = queryField(request, 'after') || null;
-    const { list, error } = readList(filter, context.options.now());
+    const { list, error } = readList(filter, context.ledgerNow(request));
     const counts = await reads.endUserCounts(viewer.account);
     const view = { filter, counts, error, page: null, isFirstPage: after === null };
     if (list === null) return sendPage(reply, endUsersPage(view, viewer));
@@ -46,10 +46,11 @@ export function endUserListRoutes(on: On, context: ConsoleContext): void {
 
 /** Sends all pages of a list as one CSV file. */
 function sendList(context: ConsoleContext, request: FastifyRequest, reply: FastifyReply, viewer: Viewer): FastifyReply {
-  const { stores, now } = context.options;
-  const { list } = readList(filterOf(request), now());
+  const { stores } = context.options;
+  const now = context.ledgerNow(request);
+  const { list } = readList(filterOf(request), now);
   if (list === null) return redirectTo(reply, LIST);
-  return sendCsv(reply, `end-users-${dateText(now())}`, linesOf(stores.console, viewer.account, list));
+  return sendCsv(reply, `end-users-${dateText(now)}`, linesOf(stores.console, viewer.account, list));
 }
 
 async function* linesOf(reads: ConsoleStore, account: number, list: EndUserList): AsyncGenerator<string> {

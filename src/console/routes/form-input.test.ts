@@ -1,10 +1,18 @@
-// Tests which input of form fields is accepted, and which error message is shown for other input.
+// The input that form fields accept, and the error messages for other input.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AMOUNT_MAX } from '../../ledger/amount.ts';
 import { VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
-import { readAmount, readLine, readOptional, readValidityDays } from './form-input.ts';
+import {
+  readAmount,
+  readLine,
+  readOptional,
+  readRolloverMax,
+  readValidity,
+  readValidityDays,
+  readValidityMonths,
+} from './form-input.ts';
 
 const AMOUNTS: readonly (readonly [entered: string, value: number | null, error: RegExp | null])[] = [
   ['1', 1, null],
@@ -47,6 +55,26 @@ test('an empty validity field of a form means 31 days, a long validity is accept
   assert.equal(readValidityDays('99999999999999999999').value, VALIDITY_DAYS_MAX);
   assert.equal(readValidityDays('0').error, 'Must be at least 1 day.');
   assert.match(readValidityDays('a month').error ?? '', /whole number of days/);
+});
+
+test('a form accepts a validity of 1 to 120 calendar months, and refuses a validity in months without a number', () => {
+  assert.equal(readValidityMonths('1').value, 1);
+  assert.equal(readValidityMonths('120').value, 120);
+  assert.equal(readValidityMonths('121').error, 'Must be at most 120 months.');
+  assert.equal(readValidityMonths('9'.repeat(400)).error, 'Must be at most 120 months.');
+  assert.equal(readValidityMonths('0').error, 'Must be at least 1 month.');
+  assert.match(readValidityMonths('').error ?? '', /^Enter a number of months/);
+  assert.match(readValidityMonths('a year').error ?? '', /whole number of months/);
+  assert.deepEqual(readValidity('2', 'months').value, { validityDays: null, validityMonths: 2 });
+  assert.deepEqual(readValidity('2', 'days').value, { validityDays: 2, validityMonths: null });
+  assert.deepEqual(readValidity('', '').value, { validityDays: 31, validityMonths: null });
+});
+
+test('in a form, a rollover maximum that is empty or 0 means that no credits roll over, and any other text must be an amount', () => {
+  for (const text of ['', ' ', '0', ' 00 ']) assert.equal(readRolloverMax(text).value, 0);
+  assert.equal(readRolloverMax('50').value, 50);
+  assert.match(readRolloverMax('1,000').error ?? '', /: 1000\.$/);
+  assert.match(readRolloverMax('-1').error ?? '', /without a sign/);
 });
 
 test('an optional form field is read as null if it is empty, and is validated otherwise', () => {

@@ -3,6 +3,7 @@
 
 import { AMOUNT_MAX, type Amount } from '../../ledger/amount.ts';
 import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
+import { VALIDITY_MONTHS_MAX, type Validity } from '../../ledger/plan.ts';
 import { numberText } from '../figures.ts';
 
 export type FieldReading<Value> =
@@ -22,18 +23,47 @@ export function readAmount(text: string): FieldReading<Amount> {
   return amount > AMOUNT_MAX ? refused(`Must be at most ${numberText(AMOUNT_MAX)}.`) : accepted(amount);
 }
 
-/** An empty field means the default, as a missing field does in the API. */
+/** An empty field means the default validity, like a missing field in the API. */
 export function readValidityDays(text: string): FieldReading<number> {
+  return text.trim() === '' ? accepted(VALIDITY_DAYS_DEFAULT) : readDays(text);
+}
+
+export function readDays(text: string): FieldReading<number> {
   const entered = text.trim();
-  if (entered === '') return accepted(VALIDITY_DAYS_DEFAULT);
   const error = numberError(entered, 'Enter a whole number of days, such as 31.');
   if (error !== null) return refused(error);
   const days = Number(entered);
-  // A longer validity would also end at the last instant that the ledger can store.
+  // The maximum already reaches the last instant that the ledger can store, so a longer validity makes no difference.
   return days === 0 ? refused('Must be at least 1 day.') : accepted(Math.min(days, VALIDITY_DAYS_MAX));
 }
 
-/** Returns null if the field is empty, else what `read` returns. */
+export function readValidityMonths(text: string): FieldReading<number> {
+  const entered = text.trim();
+  if (entered === '') return refused('Enter a number of months, such as 1.');
+  const error = numberError(entered, 'Enter a whole number of months, such as 1.');
+  if (error !== null) return refused(error);
+  const months = Number(entered);
+  if (months === 0) return refused('Must be at least 1 month.');
+  return months > VALIDITY_MONTHS_MAX ? refused(`Must be at most ${VALIDITY_MONTHS_MAX} months.`) : accepted(months);
+}
+
+/** @param unit `months`, or any other text for days */
+export function readValidity(text: string, unit: string): FieldReading<Validity> {
+  const isMonths = unit === 'months';
+  const reading = isMonths ? readValidityMonths(text) : readValidityDays(text);
+  if (reading.error !== null) return reading;
+  const { value } = reading;
+  return accepted(
+    isMonths ? { validityDays: null, validityMonths: value } : { validityDays: value, validityMonths: null },
+  );
+}
+
+/** An empty field means that no credits roll over. */
+export function readRolloverMax(text: string): FieldReading<Amount | 0> {
+  return /^\s*0*\s*$/.test(text) ? accepted(0) : readAmount(text);
+}
+
+/** Returns null if the field is empty, and otherwise the result of `read`. */
 export function readOptional<Value>(
   text: string,
   read: (text: string) => FieldReading<Value>,
@@ -41,7 +71,7 @@ export function readOptional<Value>(
   return text.trim() === '' ? accepted(null) : read(text);
 }
 
-/** Returns the text on one line; null if the field is empty. */
+/** Replaces line breaks and other control characters with spaces. An empty field means null. */
 export function readLine(text: string, charactersMax: number): FieldReading<string | null> {
   const line = text.replaceAll(/\p{Cc}+/gu, ' ').trim();
   if ([...line].length > charactersMax) return refused(`Must be at most ${numberText(charactersMax)} characters.`);

@@ -1,4 +1,4 @@
-// Routes on which owners manage members and invitations. Changes apply only to the viewer's own account.
+// Routes with which owners manage the members and invitations of their own account.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { ROLES, type Role } from '../../accounts/membership.ts';

@@ -1,4 +1,5 @@
-// The overview of a period, for all actors or one. Its reads run in parallel and do not slow down with more end users.
+// The overview page: the credits of a period, for all actors or for one of them. Its database queries run in parallel,
+// and do not take longer if the account has more end users.
 
 import { DAY_MS, type Instant } from '../../ledger/instant.ts';
 import type { ConsoleContext } from '../console-context.ts';
@@ -20,7 +21,7 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
     const { nameOf, keys, members } = await accountActors(context, account);
     const by = [...keys, ...members].find(({ actor }) => actor === queryField(request, 'by')) ?? null;
     const [totals, counts, transactions] = await Promise.all([
-      reads.overview(account, { days: daysOf(period, context.options.now()), actor: by?.actor }),
+      reads.overview(account, { days: daysOf(period, context.ledgerNow(request)), actor: by?.actor }),
       reads.endUserCounts(account),
       reads.recent(account, RECENT_MAX),
     ]);
@@ -30,7 +31,10 @@ export function overviewRoutes(on: On, context: ConsoleContext): void {
   });
 }
 
-/** Returns the length of a period in days. A period includes today, and 12 months include the current month. */
+/**
+ * Returns the length of a period in days. Today is the last day of each period, and the current month is the last of 12
+ * months.
+ */
 function daysOf(period: Period, now: Instant): number {
   if (period !== '12m') return Number(period);
   const today = new Date(now);

@@ -1,4 +1,4 @@
-// Routes that reset a forgotten password by a mailed link. A reset ends all sessions of the user.
+// Routes that reset a forgotten password with a link that is sent by email. A reset ends all sessions of the user.
 
 import type { ConsoleContext } from '../console-context.ts';
 import { EMAIL_ERROR, normalizedEmail, passwordError } from '../identity/credential-rules.ts';

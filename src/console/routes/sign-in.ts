@@ -1,5 +1,5 @@
-// Routes for signing in and out. A wrong password and an unknown address both cost one password hash, and get the same
-// response.
+// Routes for signing in and out. A wrong password and an unknown address take the same time, one password hash, and get
+// the same response.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { ConsoleContext } from '../console-context.ts';
@@ -10,12 +10,15 @@ import type { On } from '../permissions.ts';
 import { formField, noticeOf, redirectTo, sendPage } from '../request-reply.ts';
 import { clearCookie, setCookie } from '../session-cookie.ts';
 
-/** Longer input is refused without being hashed, since no valid address and password are this long. */
+/**
+ * Maximum length of an address and a password together. Longer input cannot be valid, and is refused without hashing
+ * it.
+ */
 export const CREDENTIALS_CHARACTERS_MAX = 1_000;
 
 const NOTICES: Readonly<Record<string, string>> = {
   'check-inbox':
-    'Check your inbox: we sent you an email with the next step. If it does not arrive within a few minutes, send the form again.',
+    'Check your inbox: we sent you an email with the next step. If it does not arrive within a few minutes, submit the form again.',
   'reset-sent': 'If this address has an account, we sent a password reset link to it.',
   'password-set': 'Password reset. Sign in with your new password.',
   'signed-out': 'You have signed out.',
@@ -49,10 +52,10 @@ export function signInRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * Checks the password of a user within the rate limits.
+ * Checks the password of a user, unless there were too many attempts to sign in.
  *
  * @param attempt resolves to null for a wrong password
- * @returns undefined if there were too many attempts; then this function has sent the response
+ * @returns undefined if there were too many attempts; this function has then sent the response
  */
 export async function attemptPassword<Result>(
   context: ConsoleContext,

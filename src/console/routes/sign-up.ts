@@ -1,9 +1,9 @@
-// Routes that create a user: signing up, which creates an account or claims the first account, and joining an account
-// by invitation.
+// Routes that create a user, by sign-up or by invitation. A sign-up creates an account or claims the first account; an
+// invitation adds the user to an existing account.
 //
 // With a mail server, the response is the same whether or not the address has a user. The new user is signed in after
-// confirming the address with a mailed link. Without a mail server, the new user is signed in immediately, so the
-// response reveals whether the address already has a user.
+// confirming the address with a link that is sent by email. Without a mail server, the new user is signed in
+// immediately, so the response reveals whether the address already has a user.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -26,7 +26,10 @@ import type { On } from '../permissions.ts';
 import { formField, pathField, redirectTo, sendPage } from '../request-reply.ts';
 import { attemptPassword, CREDENTIALS_CHARACTERS_MAX, sendHttpsRequired, sendInvalidLink, signIn } from './sign-in.ts';
 
-/** The minimum response time. It is longer than any outcome takes, so that the time does not reveal the outcome. */
+/**
+ * The minimum response time. It is longer than any result takes to compute, so that the response time does not reveal
+ * the result.
+ */
 const REGISTRATION_MS_MIN = 300;
 
 const ADDRESS_TAKEN = 'This address already has an account. Sign in, or use another address.';
@@ -115,7 +118,7 @@ export function confirmEmailRoutes(on: On, context: ConsoleContext): void {
 }
 
 /**
- * If a user is signed in, explains why the invitation cannot be used.
+ * If a user is signed in, sends a page that explains why this user cannot use the invitation.
  *
  * @returns true if this function has sent the response
  */
@@ -171,7 +174,7 @@ export function accountNameError(name: string): string | null {
   return /\p{Cc}/u.test(name) ? 'Use only printable characters.' : null;
 }
 
-/** With a mail server, delays every result to the same time, so that the response time does not reveal the result. */
+/** With a mail server, waits until the minimum response time has passed. */
 async function inConstantTime<Result>({ hasMail }: ConsoleContext, work: Promise<Result>): Promise<Result> {
   const [result] = await Promise.all([work, hasMail ? sleep(REGISTRATION_MS_MIN) : null]);
   return result;

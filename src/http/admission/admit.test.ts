@@ -13,7 +13,7 @@ function beginAll(inFlight: FairShare, account: number, perMs: number | null): n
   return begun;
 }
 
-/** The throughput of the store in commands per millisecond, and the concurrency limit of a single account. */
+/** For each throughput of the store, in commands per millisecond: the concurrency limit of a single active account. */
 const THROUGHPUTS: readonly (readonly [what: string, perMs: number | null, alone: number])[] = [
   ['with an unknown throughput', null, SERVER_LIMITS.inFlightMax / 2],
   ['with a throughput of 30 commands per millisecond', 30, SERVER_LIMITS.inFlightMax / 2],
@@ -26,7 +26,7 @@ for (const [what, perMs, alone] of THROUGHPUTS) {
     const inFlight = new FairShare(SERVER_LIMITS.inFlightMax);
     assert.equal(beginAll(inFlight, 1, perMs), alone);
     inFlight.release(1, 1);
-    assert(mayBegin(inFlight, 1, perMs), 'a released place can be taken again');
-    assert(beginAll(inFlight, 2, perMs) >= 1, 'another account has room');
+    assert(mayBegin(inFlight, 1, perMs), 'after a request ends, another one may begin');
+    assert(beginAll(inFlight, 2, perMs) >= 1, 'another account may begin a request');
   });
 }

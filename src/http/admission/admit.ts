@@ -1,5 +1,5 @@
-// The first step of every API call. Authenticates the caller, checks the rate limit and the scope of its key, and
-// whether the account may have one more request in flight.
+// The first step of every API call. It authenticates the caller, and checks the rate limit of the key, the scope of the
+// key, and the number of requests that the account has in flight.
 
 import type { FastifyReply, FastifyRequest, onRequestHookHandler } from 'fastify';
 import type { Scope } from '../../accounts/api-key.ts';
@@ -18,7 +18,10 @@ declare module 'fastify' {
   interface FastifyRequest {
     /** The caller. Set before any handler of the API runs. */
     caller: Caller;
-    /** Whether the request currently counts as in flight for its account. */
+    /**
+     * Whether the request stops counting as in flight when its response is sent. A streamed list counts until its
+     * stream is closed.
+     */
     isInFlight: boolean;
   }
 }
@@ -32,7 +35,7 @@ export interface Admission {
   readonly throughput: ThroughputEstimate;
 }
 
-/** A hook that answers requests that are not admitted. */
+/** Returns a hook that admits a request or sends a problem. */
 export function admission(options: Admission, scope: Scope): onRequestHookHandler {
   return (request, reply, done) => {
     reply.header('cache-control', 'no-store');
@@ -48,12 +51,12 @@ export function admission(options: Admission, scope: Scope): onRequestHookHandle
   };
 }
 
-/** The end user of a call. The account comes only from the API key. UUIDs are converted to lower case. */
+/** The end user of a call. The account is always that of the API key. The UUID is converted to lower case. */
 export function endUserOf({ caller }: FastifyRequest, { end_user_id }: { end_user_id: string }): EndUserKey {
   return { account: caller.account, endUser: end_user_id.toLowerCase() };
 }
 
-/** @returns the problem if the request is not admitted, else null */
+/** @returns the problem that the request gets; null if it is admitted */
 function admit(
   { rateLimit, inFlight, throughput }: Admission,
   scope: Scope,
@@ -74,13 +77,13 @@ function admit(
 const RATE_POLICY = '"key"';
 
 /**
- * Counts a request against the rate limit of its key, and adds the limit to the headers of the response, as in
+ * Counts a request against the rate limit of its key, and sets the response headers of
  * https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-ratelimit-headers-11
  */
 function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boolean {
   const { retryAfterSeconds, remaining, resetSeconds } = limit.take(key, performance.now());
   const { perSecond, burst } = limit.settings;
-  // Rounded up, so that a client that follows the policy is never refused.
+  // The window is rounded up, so that the policy never promises more requests than the limit allows.
   reply.header('ratelimit-policy', `${RATE_POLICY};q=${burst};w=${Math.ceil(burst / perSecond)}`);
   reply.header('ratelimit', `${RATE_POLICY};r=${remaining};t=${resetSeconds}`);
   if (retryAfterSeconds !== null) reply.header('retry-after', retryAfterSeconds);
@@ -88,8 +91,9 @@ function isWithinRate(limit: RateLimit, key: number, reply: FastifyReply): boole
 }
 
 /**
- * Whether an account may have one more request in flight. It may have as many as it leaves free for others, but no more
- * than the store completes in half a second: refusing a request at once is better than letting its client wait longer.
+ * Whether an account may have one more request in flight. An account may have as many as it leaves free for other
+ * accounts, but no more than one batch or than the store completes in half a second, whichever is more: it is better to
+ * refuse a request at once than to let the client wait longer.
  *
  * @param perMs commands that the store completes per millisecond; null if unknown
  */

@@ -4,8 +4,8 @@
 // Requests of one connection are processed one at a time. Therefore a pipelined read sees the write before it, a write
 // does not overtake the read before it (RFC 9112, section 9.3.2), and one socket cannot start thousands of handlers:
 //
-//   arrives ──▶ begun ──▶ answered ──▶ the next one is begun, in the next turn of the event loop
-//      └── the previous request is not answered yet: pipelined; the socket is not read until all requests are begun
+//   arrives ──▶ begun ──▶ answered ──▶ the next one begins, in the next turn of the event loop
+//      └── the previous request is not answered yet: pipelined; the socket is not read until all requests have begun
 
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,7 +17,7 @@ import { type PausableConnection, Reading } from './reading.ts';
 /** How many times unread responses are checked within `unreadAnswerMs`. */
 const UNREAD_LOOKS = 30;
 
-/** A process has one instance. */
+/** Each process has one instance. */
 export class Connections {
   readonly #open = new Set<Connection>();
   readonly #reading = new Reading(this.#open);
@@ -27,7 +27,7 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** Called for each server: Fastify has one for each address of `localhost`. */
+  /** Must be called for each server: for `localhost`, Fastify starts a server for each address of the name. */
   attach(server: Server, handle: RequestListener): void {
     const { connectionsMax, unreadAnswerMs } = this.#limits;
     const enter: RequestListener = (request, response) => this.#enter({ request, response, handle });
@@ -48,7 +48,7 @@ export class Connections {
   #enter(arrived: ArrivedRequest): void {
     const connection = connectionOf(arrived.request.socket);
     if (connection.isClosing) return;
-    // Node assigns the socket to a response once all earlier responses are sent.
+    // Node assigns the socket to a response only after all earlier responses are sent.
     if (arrived.response.socket !== null) {
       begin(connection, arrived);
       return;
@@ -59,8 +59,8 @@ export class Connections {
   }
 
   /**
-   * Answers bytes that are not HTTP, after all earlier requests are answered. Only the first such error on a connection
-   * is answered.
+   * Calls `answer` for malformed bytes, once all earlier requests are answered. Only the first malformed bytes of a
+   * connection get a response.
    */
   endMalformed(connection: Connection, answer: () => void): void {
     if (connection.isClosing || connection.answerMalformed !== null) return;
@@ -128,31 +128,32 @@ interface ArrivedRequest {
 const CONNECTION = Symbol('connection');
 
 /**
- * The state of a connection, stored on its socket in a few plain fields, so that a request that is not pipelined costs
- * nothing to track.
+ * The state of a connection. It consists of a few plain fields and is stored on the socket, so that it costs nothing to
+ * track requests that are not pipelined.
  */
 export class Connection implements LatestKey, Requester, PausableConnection {
   readonly socket: Socket;
   /**
-   * Whether the connection was opened beyond `MAX_CONNECTIONS`: its first request is refused, and then it is closed.
+   * Whether the connection exceeds `MAX_CONNECTIONS`: its first request is refused, and then the connection is closed.
    */
   isSurplus = false;
   /** The latest valid key of the connection. */
   authorization = '';
   hash = '';
   account = 0;
-  /** The response to the request that was begun last. */
+  /** The response to the latest request that has begun. */
   begun: ServerResponse | null = null;
-  /** Whether reading is paused, because this or other connections pipeline. */
+  /** Whether the socket is not read for now, because this connection or others pipeline requests. */
   isPaused = false;
-  /** Pipelined requests that are not begun, in order. */
+  /** Pipelined requests that have not begun, in order. */
   readonly pipelined: ArrivedRequest[] = [];
-  /** Answers bytes after the requests that are not HTTP; null if there are no such bytes. */
+  /** Sends the response to malformed bytes that follow the requests; null if there are no malformed bytes. */
   answerMalformed: (() => void) | null = null;
-  /** Whether a response closes the connection. Later requests are not processed (RFC 9112, section 9.6). */
+  /** Whether the latest response closes the connection: later requests are not processed (RFC 9112, section 9.6). */
   isClosing = false;
-  /** Bytes that the client had read at the latest check, and since when it has read nothing more. */
+  /** Bytes that the client had accepted at the latest check. */
   sentBytes = 0;
+  /** Since when the client has accepted no more bytes; null if no bytes are waiting. */
   unreadSinceMs: number | null = null;
 
   constructor(socket: Socket) {

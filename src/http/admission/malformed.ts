@@ -1,4 +1,4 @@
-// Answers bytes that are not an HTTP request.
+// Sends the response to bytes that are not a valid HTTP request.
 
 import type { Socket } from 'node:net';
 import { PROBLEM_TYPE, problemDocument } from '../problem-reply.ts';
@@ -10,7 +10,9 @@ const MALFORMED: Readonly<Record<string, PlainProblem>> = {
   HPE_HEADER_OVERFLOW: 'HeadersTooLarge',
 };
 
-/** Answers an error of the HTTP parser, which reaches no route, and closes the connection. */
+/**
+ * Sends the response to an error of the HTTP parser, and closes the connection. Fastify sees no request in this case.
+ */
 export function answerMalformed(
   connections: Connections,
   error: NodeJS.ErrnoException,

@@ -7,7 +7,10 @@ import { NotBegun } from '../../batching/group-commit.ts';
 import { PAGES_AT_ONCE } from '../limits.ts';
 import { PageQueue } from './page-queue.ts';
 
-/** Page reads that last until the next turn of the event loop. `began` lists their accounts in order. */
+/**
+ * Returns a page queue whose reads last until the next turn of the event loop. `began` lists the accounts of the reads
+ * that have begun, in order.
+ */
 function recorded() {
   const pages = new PageQueue();
   const began: number[] = [];
@@ -20,7 +23,7 @@ function recorded() {
   return { pages, began, read };
 }
 
-test('the number of pages read in one turn of the event loop is bounded, and all pages are read in the end', async () => {
+test('the number of pages read in one turn of the event loop is bounded, and all pages are read eventually', async () => {
   const { began, read } = recorded();
   const all = Promise.all(Array.from({ length: 50 }, () => read(1)));
   let before = 0;
@@ -32,7 +35,7 @@ test('the number of pages read in one turn of the event loop is bounded, and all
   assert.equal((await all).length, 50);
 });
 
-test('the event loop can run between pages even if reading them takes no time', async () => {
+test('other work can run between pages even if reading a page takes no time', async () => {
   const pages = new PageQueue();
   let isDone = false;
   const reading = (async () => {
@@ -69,7 +72,7 @@ test('a queued page is not read if its client has disconnected', async () => {
   assert.deepEqual(began, Array(PAGES_AT_ONCE).fill(1));
 });
 
-test('if reading a page fails, only its own request is rejected, and the next pages are read', async () => {
+test('if a page cannot be read, only the request for this page fails, and the next pages are read', async () => {
   const { pages, read } = recorded();
   const failing = Array.from({ length: 2 * PAGES_AT_ONCE }, () =>
     pages.read(1, null, () => Promise.reject(new Error('the disk is gone'))),

@@ -1,6 +1,6 @@
-// A fair queue for reading the pages of long lists: a few pages are read at a time, accounts in turn. Without it, 500
-// lists that are requested together would be read in one turn of the event loop and block every other request
-// meanwhile. When a read completes, the next read begins only in the next turn.
+// A fair queue for reading the pages of long lists: a few pages are read at a time, and accounts take turns. Without
+// the queue, 500 lists that are requested together would all be read in one turn of the event loop, and every other
+// request would wait. When a read completes, the next read begins only in the next turn of the event loop.
 
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { CANCELED, type Requester } from '../../batching/group-commit.ts';
@@ -20,7 +20,7 @@ export class PageQueue {
    * Reads a page once the account is next in the queue.
    *
    * @param requester null if the page must be read even if the client disconnects
-   * @throws CANCELED if the client has disconnected by then, or the error of `read`
+   * @throws CANCELED if the client disconnects before the read begins, or the error of `read`
    */
   async read<Page>(account: number, requester: Requester | null, read: () => Promise<Page>): Promise<Page> {
     if (this.#reading >= PAGES_AT_ONCE || this.#waiting.length > 0)

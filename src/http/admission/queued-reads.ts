@@ -1,13 +1,13 @@
-// Sends the console's reads through the queue for pages of lists: the console page of an end user makes about twenty
-// reads, and each is as much work as one page of a list.
+// Puts the reads of the console into the queue for pages of lists: the console page of an end user makes about twenty
+// reads, and each of them is as much work as one page of a list.
 
 import type { ConsoleStore } from '../../store/console-store.ts';
 import type { LedgerStore } from '../../store/ledger-store.ts';
 import type { PageQueue } from './page-queue.ts';
 
 /**
- * The console's reads of an account are queued under a separate number, so that they do not wait for the queued lists
- * of the account.
+ * The queue treats the console of an account as a separate account, so that the console does not wait for lists that
+ * the account requests through the API.
  */
 const consoleOf = (account: number) => -account;
 

@@ -1,33 +1,35 @@
-// Decides which connections are read. Node parses everything that has arrived on a connection, up to 64 KiB or hundreds
-// of pipelined requests, before it continues with the next connection. Connections that pipeline are therefore paused
-// until their requests are begun, and then resumed, one per turn of the event loop. If too many requests are pipelined
-// in the same turn, all connections are paused, and resumed one per turn. Accounts take turns in both queues.
+// Decides which connections Scrip reads from. Node parses everything that has arrived on a connection, up to 64 KiB or
+// hundreds of pipelined requests, before it continues with the next connection. A connection that pipelines is
+// therefore paused until all its requests have begun. If too many requests are pipelined in one turn of the event loop,
+// all connections are paused. The two kinds of paused connections have a queue each. In each turn of the event loop, at
+// most one connection of each queue resumes; accounts take turns.
 
 import type { Socket } from 'node:net';
 import { FairQueue } from '../../batching/fair-queue.ts';
 import { PIPELINED_MAX, PIPELINED_READ_MAX } from '../limits.ts';
 
 /**
- * If this many requests are pipelined in one turn, all connections are paused. Four connections can send this many;
- * they take some 10 ms.
+ * If this many requests are pipelined in one turn, all connections are paused. Four connections can send this many,
+ * which takes about 10 ms to process.
  */
 const TURN_PIPELINED_MAX = 1_024;
 
 export interface PausableConnection {
   readonly socket: Socket;
-  /** The account of the connection, since sockets are read in an order that is fair to accounts. */
+  /** The account of the connection: accounts take turns when paused connections resume. */
   readonly account: number;
-  /** Pipelined requests that are not begun. */
+  /** Pipelined requests that have not begun. */
   readonly pipelined: readonly unknown[];
   isPaused: boolean;
 }
 
 export class Reading {
   readonly #open: ReadonlySet<PausableConnection>;
-  /** Connections that pipelined and have no more requests to begin. */
+  /** Connections that pipelined, and whose requests have all begun. */
   readonly #emptied = new FairQueue<PausableConnection>();
+  /** Connections that were paused because others pipelined too many requests. */
   readonly #held = new FairQueue<PausableConnection>();
-  /** Pipelined requests that are not begun, and how many requests were pipelined in this turn. */
+  /** The number of pipelined requests that have not begun, and of those that arrived in this turn of the event loop. */
   #pipelined = 0;
   #pipelinedInTurn = 0;
   #isScheduled = false;
@@ -50,7 +52,11 @@ export class Reading {
     if (this.#pipelinedInTurn === TURN_PIPELINED_MAX) for (const other of this.#open) this.#hold(other);
   }
 
-  /** Must be called when pipelined requests of the connection are begun or dropped, with their number. */
+  /**
+   * Must be called when pipelined requests of the connection have begun or were dropped.
+   *
+   * @param requests the number of these requests
+   */
   unpipeline(connection: PausableConnection, requests: number): void {
     this.#pipelined -= requests;
     if (connection.pipelined.length === 0 && connection.isPaused) this.#emptied.push(connection.account, connection);
@@ -83,7 +89,7 @@ export class Reading {
 function pause(connection: PausableConnection): void {
   if (connection.isPaused) return;
   connection.isPaused = true;
-  // Node resumes a socket whenever the body of one of its requests is read.
+  // Node resumes a socket whenever the body of a request is read.
   connection.socket.on('resume', pauseAgain).pause();
 }
 

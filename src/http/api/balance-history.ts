@@ -10,10 +10,10 @@ import type { BalanceHistoryQuery } from './calls/balances.ts';
 import { balanceMembers, timestamp } from './replies.ts';
 import type { InTurn } from './transaction-list.ts';
 
-/** After adding up this many cycles and holds, which takes 0.2 ms, other work can run. */
+/** Other work can run whenever this many cycles and holds have been added up, which takes 0.2 ms. */
 const ADDED_A_TURN = 5_000;
 
-/** @throws InvalidRequest if valid fields contradict each other */
+/** @throws InvalidRequest if the fields are valid one by one but contradict each other */
 export async function balanceHistory(
   ledger: Pick<LedgerStore, 'load' | 'statesAt'>,
   user: EndUserKey,
@@ -24,7 +24,7 @@ export async function balanceHistory(
   const to = query.to === undefined ? (await ledger.load(user)).now : Date.parse(query.to);
   const from = query.from === undefined ? defaultFrom(to, interval) : Date.parse(query.from);
   if (from > to) {
-    const message = `must not be later than \`to\`${query.to === undefined ? ', which is now by default' : ''}`;
+    const message = `must not be later than \`to\`${query.to === undefined ? ', which defaults to now' : ''}`;
     throw invalidFields([{ path: '/from', message }]);
   }
   const instants = pointsBetween(from, to, interval);

@@ -3,8 +3,9 @@
 //   version 1 byte · transaction 16 bytes · from 6 bytes · to 6 bytes · checksum 8 bytes
 //
 // It identifies the last transaction of the page, so it stays valid on every store, after a restart, and once a
-// computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. It
-// detects mistakes, not forgery: a forged cursor gives access to nothing outside the account of the API key.
+// computed renewal is stored. The checksum also covers the account, the end user and the filters of the list. The
+// checksum detects mistakes. It does not prevent forgery, since a forged cursor gives no access to anything outside the
+// account of the API key.
 
 import { createHash } from 'node:crypto';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -28,7 +29,7 @@ const TO_AT = 23;
 const CHECKSUM_AT = 29;
 const LENGTH = 37;
 const INSTANT_BYTES = 6;
-/** Encodes null. It is later than every instant. */
+/** Encodes null, since this number is later than every instant. */
 const NO_INSTANT = 2 ** 48 - 1;
 
 /** @param filters of the list, as one text; empty if the list has none */
@@ -42,7 +43,7 @@ export function writeCursor({ last, from, to }: PageCursor, user: EndUserKey, fi
   return bytes.toString('base64url');
 }
 
-/** @throws InvalidRequest if it is not a cursor that was written for this end user and these filters */
+/** @throws InvalidRequest if `text` is not a cursor for this end user and these filters */
 export function readCursor(text: string, user: EndUserKey, filters = ''): PageCursor {
   const bytes = Buffer.from(text, 'base64url');
   // The text is compared with its re-encoding, since the decoder skips characters that are not base64url.

@@ -1,4 +1,4 @@
-// The routes about holds: convert requests to commands and outcomes to responses, and list the open holds.
+// The routes for holds. They convert requests to commands and outcomes to responses, and list the open holds.
 
 import type { FastifyInstance, FastifySchema } from 'fastify';
 import type { GroupCommit } from '../../batching/group-commit.ts';
@@ -69,7 +69,7 @@ function releasedText({ endUser, holdId }: Release, { hold }: Accepted): string 
   return `{"end_user_id":"${endUser}","hold_id":"${holdId}","amount":${amount},"returned":${returned},"expired":${expired},"status":"released"}`;
 }
 
-/** An end user has at most 1,000 open holds, so their list is written at once. */
+/** An end user has at most 1,000 open holds, so the list is short enough to write in one piece. */
 function holdListText({ endUser }: EndUserKey, { now, state }: LoadedEndUser): string {
   const open = state.holds.filter(({ expiresAt }) => expiresAt > now).sort(byCreation);
   const entries = open.map((hold) => `{${openMembers(hold.id, heldBy(hold), instantOf(hold.id), hold.expiresAt)}}`);

@@ -1,5 +1,5 @@
-// Converts Fastify's errors about a request to problems: for bodies that it cannot parse, and fields that do not match
-// the schema.
+// Converts Fastify's errors about invalid requests to problems, such as for a body that Fastify cannot parse or a field
+// that does not match the schema.
 
 import type { FastifyError, FastifyRequest } from 'fastify';
 import { FIELD_ERRORS_MAX } from '../limits.ts';

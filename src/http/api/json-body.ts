@@ -1,13 +1,14 @@
 // Parses a JSON body, and refuses input that JSON.parse would silently change: long numbers that lose digits, duplicate
-// members, and bytes that are not UTF-8. Almost every body passes a quick check and needs no further checks.
+// members, and bytes that are not UTF-8. Almost every body passes a quick check; only the others are checked token by
+// token.
 
 import { isUtf8 } from 'node:buffer';
 import { type FieldError, InvalidRequest, invalidFields, PROBLEMS, pointerTo } from '../problems.ts';
 
-/** Fields without an upper limit: integers beyond 2^53−1 mean the same as 2^53−1. */
+/** Fields without an upper limit: a larger integer means the same as 2^53−1. */
 const UNBOUNDED_FIELDS: ReadonlySet<string> = new Set(['validity_days']);
 
-/** A number that is not a plain integer of at most 15 digits. */
+/** Matches a number that is not a plain integer of at most 15 digits. */
 const UNUSUAL_NUMBER = /[:[,]\s*-?(?:0\d|\d{16,}|\d+[.eE])|[:[,]\s*-0/;
 const NUMBER = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/;
 const TOKEN = /"(?:[^"\\]|\\.)*"|[{}[\]:,]|[^\s{}[\]:,"]+/g;
@@ -36,8 +37,8 @@ function parse(text: string): unknown {
 }
 
 /**
- * Whether the text has as many colons as members. If it has more, they are in strings, in nested values, or belong to a
- * duplicate member.
+ * Whether the body needs no further checks: it has no escape, no unusual number, and as many colons as members. A
+ * further colon is in a string or in a nested value, or belongs to a duplicate member.
  */
 function isPlain(text: string, value: unknown): boolean {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return true;

@@ -17,7 +17,7 @@ export interface ListRequest {
   readonly to: Instant | null;
   /** Null for the whole list. */
   readonly page: PageAsked | null;
-  /** Absent for the plain list. */
+  /** Absent for a plain list, which has neither details nor filters. */
   readonly recorded?: Recorded;
 }
 
@@ -27,7 +27,7 @@ export interface PageAsked {
   readonly after: TransactionId | null;
 }
 
-/** The details and filters, which the plain list does not have. */
+/** The details and filters of a list that is not plain. */
 export interface Recorded {
   readonly isDetailed: boolean;
   /** Only transactions of this kind; undefined for all transactions that added or spent credits. */
@@ -36,7 +36,7 @@ export interface Recorded {
   readonly notePrefix: string | undefined;
 }
 
-/** @throws InvalidRequest if valid fields contradict each other */
+/** @throws InvalidRequest if the fields are valid one by one but contradict each other */
 export function listRequestOf(user: EndUserKey, query: TransactionListQuery): ListRequest {
   const [from, to] = [parsed(query.from), parsed(query.to)];
   if (from !== null && to !== null && from > to) {
@@ -62,7 +62,7 @@ export function filtersOf({ recorded }: Pick<ListRequest, 'recorded'>): string {
   return kind === undefined && notePrefix === undefined ? '' : `${kind ?? ''}/${notePrefix ?? ''}`;
 }
 
-/** Null for the plain list. */
+/** Null for a plain list. */
 function recordedOf({ details: isDetailed = false, kind, note: notePrefix }: TransactionListQuery): Recorded | null {
   if (notePrefix !== undefined && !isNote(notePrefix)) throw invalidNote();
   return isDetailed || kind !== undefined || notePrefix !== undefined ? { isDetailed, kind, notePrefix } : null;

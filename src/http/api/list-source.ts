@@ -1,4 +1,4 @@
-// The source of a list of transactions: reads them from the store, and writes each as JSON.
+// The source of a list of transactions: reads the transactions from the store, and writes each of them as JSON.
 
 import type { EndUserKey } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -23,10 +23,10 @@ export interface SourcePage<Entry extends Transaction> extends LoadedEndUser {
 }
 
 export interface ListSource<Entry extends Transaction> {
-  /** Maximum number of transactions of one read. */
+  /** Maximum number of transactions in one read. */
   readonly readMax: number;
   /**
-   * Reads a page. If few transactions pass the filter, the page may be shorter than the limit although more pages
+   * Reads a page. If few transactions pass the filter, the page may be shorter than the limit even though more pages
    * follow.
    */
   read(page: PageRequest): Promise<SourcePage<Entry>>;

@@ -6,7 +6,10 @@ import { COMPONENTS } from './calls/components.ts';
 
 export interface Described {
   readonly version: string;
-  /** The origin at which clients reach Scrip; if null, the servers in the document are relative to its own URL. */
+  /**
+   * The origin at which clients reach Scrip; if null, the server URLs in the document are relative to the URL of the
+   * document.
+   */
   readonly publicUrl?: string | null;
 }
 
@@ -20,7 +23,7 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         title: 'Scrip',
         version,
         description:
-          'A credit ledger: it keeps the credits of each end user: adds, holds, spends and refunds them, and renews them in cycles.',
+          'A credit ledger: it adds, holds, spends and refunds the credits of each end user, and renews them in cycles.',
         license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
       },
       servers: [
@@ -31,6 +34,10 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
         { name: 'Credits', description: 'Add, subtract and refund credits; read balances and transactions.' },
         { name: 'Cycles', description: 'Credits that renew.' },
         { name: 'Holds', description: 'Credits that are set aside until the cost of some work is known.' },
+        {
+          name: 'Test clock',
+          description: 'A clock for tests. The time of the ledger changes only when you move this clock.',
+        },
       ],
       components: { securitySchemes: { apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' } } },
       security: [{ apiKey: [] }],
@@ -40,8 +47,8 @@ export async function describe(app: FastifyInstance, { version, publicUrl }: Des
 }
 
 /**
- * Leaves the routes of a scope out of the document. The routes below `/v1` are the same, and the document lists `/v1`
- * as a server.
+ * Leaves the routes of a scope out of the document. The routes under `/v1` need not be listed: they equal the other
+ * routes, and the document lists `/v1` as a server.
  */
 export function hidden(scope: FastifyInstance): FastifyInstance {
   scope.addHook('onRoute', (route) => {

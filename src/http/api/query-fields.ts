@@ -1,5 +1,5 @@
-// The fields of a GET request: in the query string, in a JSON body, or in both if they are the same. The strings of a
-// query string are converted to numbers, booleans and instants before they are validated.
+// The fields of a GET request: in the query string, in a JSON body, or in both with equal values. The strings of a
+// query string are converted to numbers, booleans and instants before validation.
 
 import type { preValidationHookHandler } from 'fastify';
 import { instantIn, type Rounding } from '../../ledger/instant-text.ts';
@@ -17,7 +17,7 @@ interface Typed {
   readonly rounding?: Rounding;
 }
 
-/** Merges the fields of requests whose fields are all plain text. */
+/** Merges the body into the query, for calls whose fields are all plain text. */
 export const mergeBodyIntoQuery: preValidationHookHandler = fieldsReader({});
 
 /** Returns a hook that puts the converted fields, with instants in UTC, into `request.query` for validation. */
@@ -32,7 +32,10 @@ export function fieldsReader(typed: Typed): preValidationHookHandler {
 const DIGITS = /^(?:0|[1-9]\d*)$/;
 const TRUTH: Readonly<Record<string, boolean>> = { true: true, false: false };
 
-/** Converts numbers and booleans. Other strings stay unchanged, and the validation refuses them. */
+/**
+ * Converts the fields that are numbers and booleans. A string that cannot be converted stays unchanged, and the
+ * validation refuses it.
+ */
 function readQuery(query: Fields, { integers = [], booleans = [] }: Typed): Fields {
   if (integers.length + booleans.length === 0) return query;
   const read: Record<string, unknown> = { ...query };
@@ -71,7 +74,7 @@ function mergedFields(query: Fields, body: unknown): Fields {
   return { ...query, ...body };
 }
 
-/** UUIDs are compared without regard to case. */
+/** Returns a value for comparison: the case of a UUID is ignored. */
 function comparable(name: string, value: unknown): unknown {
   return name === 'end_user_id' && typeof value === 'string' ? value.toLowerCase() : value;
 }
@@ -84,7 +87,7 @@ const LOST_PLUS = / \d\d:?\d\d$/;
  *
  * @throws InvalidRequest for a string that is not an instant. The validation refuses values that are not strings.
  */
-function readInstants(fields: Fields, names: readonly string[], rounding?: Rounding): Fields {
+export function readInstants(fields: Fields, names: readonly string[], rounding?: Rounding): Fields {
   const errors = [];
   const read: Record<string, unknown> = { ...fields };
   for (const name of names) {
@@ -100,5 +103,5 @@ function readInstants(fields: Fields, names: readonly string[], rounding?: Round
 
 function messageFor(text: string): string {
   const message = 'must be an ISO 8601 instant with a zone, such as 2026-11-20T08:00:00.123Z';
-  return LOST_PLUS.test(text) ? `${message}; in a query string, + is written %2B` : message;
+  return LOST_PLUS.test(text) ? `${message}; in a query string, write + as %2B` : message;
 }

@@ -1,9 +1,9 @@
 // The source of a list of transactions with details or with filters.
 
 import type { EndUserKey } from '../../ledger/command.ts';
-import { endOf } from '../../ledger/cycle.ts';
-import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import type { Instant } from '../../ledger/instant.ts';
 import { lapseOf } from '../../ledger/next-event.ts';
+import { endOf } from '../../ledger/plan.ts';
 import { isListed, type Posting, type PostingKind } from '../../ledger/posting.ts';
 import { dueRenewals } from '../../ledger/settle.ts';
 import type { EndUserState } from '../../ledger/state.ts';
@@ -22,7 +22,7 @@ import type { ListSource } from './list-source.ts';
 import { timestamp, transactionText } from './replies.ts';
 
 interface RecordedEntry extends HistoryTransaction {
-  readonly openings: HistoryPage['openings'];
+  readonly terms: HistoryPage['terms'];
 }
 
 const LISTED_KINDS: readonly PostingKind[] = KINDS.filter(isListed);
@@ -36,26 +36,31 @@ export function recordedSource(
   return {
     readMax: PAGE_ROWS_MAX,
     async read(page) {
-      const { transactions, openings, ...rest } = await store.history(user, { ...page, kinds, notePrefix });
+      const { transactions, terms, ...rest } = await store.history(user, { ...page, kinds, notePrefix });
       // As in the plain list, a transaction that moved no credits is left out unless its kind is requested.
       const shown = kind === undefined ? transactions.filter(({ amount }) => amount !== 0) : transactions;
-      return { ...rest, transactions: shown.map((transaction) => ({ ...transaction, openings })) };
+      return { ...rest, transactions: shown.map((transaction) => ({ ...transaction, terms })) };
     },
     due: (state, now) => (notePrefix === undefined ? dueEntries(state, now, kinds) : []),
     text: isDetailed ? detailedText : transactionText,
   };
 }
 
-/** Yields due renewals or lapses. Never both: lapses are listed only if their kind is requested. */
+/**
+ * Yields due renewals and changes of plan, or due lapses. It never yields both, since lapses are listed only if their
+ * kind is requested.
+ */
 function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingKind[]): Generator<RecordedEntry> {
-  const openings = new Map(
-    state.cycles.map(({ id, type, amount, validityDays }) => [id, { type, amount, validityDays }]),
-  );
+  const terms = new Map(state.cycles.map(({ id, type, plan }) => [id, { type, plan }]));
   const entryOf = (postings: readonly Posting[]) => ({
     ...historyTransactionOf(postings as [Posting, ...Posting[]]),
-    openings,
+    terms,
   });
-  if (kinds.includes('renew')) for (const renewal of dueRenewals(state, now)) yield entryOf([renewal]);
+  for (const posting of dueRenewals(state, now)) {
+    // The cycle of a scheduled plan is not in the state yet.
+    if (posting.terms !== null) terms.set(posting.cycleId, posting.terms);
+    if (kinds.includes(posting.kind)) yield entryOf([posting]);
+  }
   if (kinds.includes('lapse')) {
     const lapsed = state.holds.filter(({ expiresAt }) => expiresAt <= now);
     for (const hold of lapsed.toReversed()) yield entryOf(lapseOf(hold));
@@ -63,9 +68,9 @@ function* dueEntries(state: EndUserState, now: Instant, kinds: readonly PostingK
 }
 
 function detailedText(entry: RecordedEntry): string {
-  const { kind, note, actor, reference, refundable, postings, openings } = entry;
+  const { kind, note, actor, reference, refundable, postings, terms } = entry;
   const held = postings.reduce((sum, posting) => sum + posting.held, 0);
-  const cycles = postings.map((posting, index) => cycleText(posting, index < NAMED_CYCLES_MAX ? openings : null));
+  const cycles = postings.map((posting, index) => cycleText(posting, index < NAMED_CYCLES_MAX ? terms : null));
   return (
     `${transactionText(entry).slice(0, -1)},"kind":"${kind}","note":${JSON.stringify(note)},"actor":${JSON.stringify(actor)}` +
     (reference === null ? '' : `,"reference":"${reference}"`) +
@@ -78,16 +83,16 @@ function heldMember(held: number): string {
   return held === 0 ? '' : `,"held":${held}`;
 }
 
-/** @param openings null to leave out how the cycle began */
+/** @param terms null to leave out the type, the starting amount, the start and the end of the cycle */
 function cycleText(
   { cycleId, period, amount, held }: RecordedEntry['postings'][number],
-  openings: RecordedEntry['openings'] | null,
+  terms: RecordedEntry['terms'] | null,
 ): string {
   const touched = `{"cycle_id":"${cycleId}","period":${period},"amount":${amount}${heldMember(held)}`;
-  const opening = openings?.get(cycleId);
+  const opening = terms?.get(cycleId);
   if (opening === undefined) return `${touched}}`;
-  const { type, amount: starting, validityDays } = opening;
-  const start = instantOf(cycleId) + period * validityDays * DAY_MS;
-  const end = endOf(start, validityDays);
-  return `${touched},"cycle_type":"${type}","starting_amount":${starting},"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}"}`;
+  const { type, plan } = opening;
+  const start = endOf(instantOf(cycleId), plan, period);
+  const end = endOf(instantOf(cycleId), plan, period + 1);
+  return `${touched},"cycle_type":"${type}","starting_amount":${plan.amount},"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}"}`;
 }

@@ -1,7 +1,8 @@
 // Builds the objects of responses and sends them. Timestamps are in UTC with milliseconds and end in `Z`, except
 // `created_at` of a cycle object, which has no suffix. The most frequent objects are written as text: a serializer
-// would escape each string, and UUIDs and timestamps contain nothing to escape. Large documents are sent in pieces: few
-// pieces are in memory at a time, and Scrip can distinguish slow clients from clients that read nothing.
+// would escape each string, and UUIDs and timestamps contain nothing to escape. Large documents are sent in pieces, so
+// that only a few pieces are in memory at a time, and Scrip can distinguish slow clients from clients that read
+// nothing.
 
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
@@ -11,13 +12,14 @@ import type { Add, Subtract } from '../../ledger/command.ts';
 import { type Cycle, createdAt, spendable } from '../../ledger/cycle.ts';
 import type { BalancePoint } from '../../ledger/history.ts';
 import { DAY_MS, HOUR_MS, type Instant } from '../../ledger/instant.ts';
+import type { Plan } from '../../ledger/plan.ts';
 import type { Transaction } from '../../ledger/posting.ts';
 import { connectionOf } from '../admission/connections.ts';
 import { LARGE_ANSWER_BYTES } from '../limits.ts';
 import { sendProblem } from '../problem-reply.ts';
 import type { CycleObject } from './calls/cycles.ts';
 
-/** Memory of a list that is being streamed: one page, and the buffer of the socket. */
+/** The memory that a streamed list takes: one page, and the buffer of the socket. */
 export const STREAM_BYTES = 2 * LARGE_ANSWER_BYTES;
 
 export function sendJson(reply: FastifyReply, document: string | Readable): void {
@@ -36,7 +38,7 @@ export function sendPieces(unsent: FairShare, reply: FastifyReply, pieces: reado
   else sendProblem(reply, 'Overloaded');
 }
 
-/** UTF-8 takes at most three bytes for a UTF-16 code unit. */
+/** UTF-8 takes at most three bytes per UTF-16 code unit. */
 const UNIT_BYTES_MAX = 3;
 
 /**
@@ -49,7 +51,7 @@ function bytesOf(pieces: readonly string[]): number {
   return pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0);
 }
 
-/** Streams a document. Its request counts as in flight until the whole document is sent. */
+/** Streams a document. The request counts as in flight until the whole document is sent. */
 export function sendStream(
   { unsent, inFlight }: { readonly unsent: FairShare; readonly inFlight: FairShare },
   reply: FastifyReply,
@@ -73,7 +75,7 @@ export function sendStream(
 /**
  * Counts a large response until it is sent or its client disconnects. Small responses fit into the kernel's buffers.
  *
- * @returns false if there is no room for it. A response of any size has room while no other response is unsent.
+ * @returns false if there is no room for the response. If no other response is unsent, there is room for any size.
  */
 function hold(unsent: FairShare, bytes: number, { raw: response, request }: FastifyReply): boolean {
   if (connectionOf(request.raw.socket).isDisconnected) return true;
@@ -94,6 +96,29 @@ export function cycleObject(endUserId: string, cycle: Cycle): CycleObject {
     current_cycle_end: timestamp(cycle.end),
     cycle_type: cycle.type,
     status: shownStatus(cycle),
+    ...planMembers(cycle),
+  };
+}
+
+type PlanMembers = Pick<CycleObject, 'validity_months' | 'rollover_max' | 'next_cycle'>;
+
+/** The members that a cycle has only if it is valid for months, rolls credits over, or has a scheduled plan. */
+function planMembers({ plan, next, end }: Cycle): PlanMembers {
+  const { validityMonths, rolloverMax } = plan;
+  return {
+    ...(validityMonths === null ? {} : { validity_months: validityMonths }),
+    ...(rolloverMax === 0 ? {} : { rollover_max: rolloverMax }),
+    ...(next === null ? {} : { next_cycle: nextCycle(next.plan, end) }),
+  };
+}
+
+function nextCycle({ amount, validityDays, validityMonths, rolloverMax }: Plan, startsAt: Instant) {
+  return {
+    starts_at: timestamp(startsAt),
+    amount,
+    ...(validityDays === null ? {} : { validity_days: validityDays }),
+    ...(validityMonths === null ? {} : { validity_months: validityMonths }),
+    ...(rolloverMax === 0 ? {} : { rollover_max: rolloverMax }),
   };
 }
 
@@ -105,7 +130,7 @@ export function movedText({ endUser, amount }: Add | Subtract): string {
 const CYCLES_A_PIECE = 256;
 
 /**
- * Writes a balance as the pieces of one document. If it has many cycles, other requests are processed between
+ * Writes a balance as the pieces of one document. If the balance has many cycles, other requests are processed between
  * pieces.
  *
  * @param cycles all cycles that have not ended, in burn order
@@ -145,9 +170,11 @@ function shownStatus({ status }: Cycle): 'active' | 'canceled' {
   return status === 'active' ? 'active' : 'canceled';
 }
 
-function cycleEntryText(cycle: Cycle): string {
-  const { start, end, amount, type } = cycle;
-  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable(cycle)},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"}`;
+export function cycleEntryText(cycle: Cycle): string {
+  const { start, end, amount, type, plan, next } = cycle;
+  const isPlain = plan.validityMonths === null && plan.rolloverMax === 0 && next === null;
+  const more = isPlain ? '' : `,${JSON.stringify(planMembers(cycle)).slice(1, -1)}`;
+  return `{"cycle_start":"${timestamp(start)}","cycle_end":"${timestamp(end)}","amount":${spendable(cycle)},"starting_amount":${amount},"status":"${shownStatus(cycle)}","cycle_type":"${type}"${more}}`;
 }
 
 /** A transaction in a list. */
@@ -156,8 +183,8 @@ export function transactionText({ id, amount, createdAt, expiresAt }: Transactio
 }
 
 /**
- * Cached beginnings of timestamps by day. A list has many transactions on few days, and `toISOString` takes six times
- * as long.
+ * The cached dates of timestamps, by day. The transactions of a list share a few days, and `toISOString` takes six
+ * times as long as a timestamp with a cached date.
  */
 const dates = new Map<number, string>();
 const DATES_MAX = 4_096;

@@ -1,4 +1,4 @@
-// Submits a command of a request, and sends its outcome. Contains no rules of the ledger.
+// Submits the command of a request, and sends the outcome as the response. The rules of the ledger are elsewhere.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type CommitResult, type GroupCommit, NotBegun } from '../../batching/group-commit.ts';
@@ -12,7 +12,7 @@ import { type Particulars, sendNotBegun, sendProblem } from '../problem-reply.ts
 import { type InvalidRequest, invalidFields, refusalDetail } from '../problems.ts';
 import { cycleObject, sendJson } from './replies.ts';
 
-/** The fields of every write. */
+/** The fields that every write has. */
 interface WriteBody {
   readonly end_user_id: string;
   readonly note?: string | null;
@@ -30,23 +30,26 @@ function noteOf({ note = null }: WriteBody): Note | null {
   return note;
 }
 
-/** Returns the error for a note, or the beginning of one, with forbidden characters. The schema limits the length. */
+/**
+ * Returns the error for a note, or for the beginning of a note, that contains forbidden characters. The schema limits
+ * the length.
+ */
 export function invalidNote(): InvalidRequest {
   const message = `must have 1 to ${NOTE_LENGTH_MAX} characters, none of them U+0000 or half of a surrogate pair`;
   return invalidFields([{ path: '/note', message }]);
 }
 
-/** Printable ASCII. If a client sends the key in quotes, as the draft requires, the quotes are part of the key. */
+/** Printable ASCII. If a client sends the key in quotes, as the IETF draft requires, the quotes are part of the key. */
 const IDEMPOTENCY_KEY = /^[\x20-\x7e]+$/;
 
 /**
- * Node joins two `Idempotency-Key` headers with this separator. `headersDistinct` copies all headers, so it is read
+ * Node joins two `Idempotency-Key` headers with this separator. `headersDistinct` copies all headers, so Scrip reads it
  * only if the separator occurs.
  */
 const JOINED_BY = ', ';
 
 /**
- * Reads https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header
+ * Reads the header of https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header
  *
  * @returns null if the request has no key
  * @throws InvalidRequest
@@ -65,7 +68,10 @@ function invalidKey(message: string): InvalidRequest {
   return invalidFields([{ path: 'Idempotency-Key', message }]);
 }
 
-/** Submits a command and sends the response. The command is canceled if the client disconnects before it is begun. */
+/**
+ * Submits a command and sends the response. If the client disconnects before the command has begun, the command is
+ * canceled.
+ */
 export function submit<Asked extends WriteCommand>(
   commit: GroupCommit,
   request: FastifyRequest,
@@ -85,7 +91,7 @@ export function submit<Asked extends WriteCommand>(
   commit.submit(command, answer, connectionOf(request.raw.socket));
 }
 
-function particularsOf({ kind, endUser }: WriteCommand, refusal: Refusal): Particulars {
+export function particularsOf({ kind, endUser }: WriteCommand, refusal: Refusal): Particulars {
   const detail = refusalDetail(refusal, kind);
   switch (refusal.refused) {
     case 'InsufficientFunds': {

@@ -1,5 +1,6 @@
 // Writes the transactions of an end user as a JSON document: a page or the whole list. A long list is read and written
-// in bounded pieces as the client reads, so memory use stays constant. The caller schedules the read of each piece.
+// in bounded pieces, no faster than the client receives them, so memory use stays constant. The caller schedules the
+// read of each piece.
 
 import { Readable } from 'node:stream';
 import { INSTANT_MAX, type Instant } from '../../ledger/instant.ts';
@@ -13,7 +14,7 @@ import { filtersOf, type ListRequest, type PageAsked } from './list-request.ts';
 import { type ListSource, plainSource, READ_TRANSACTIONS, type SourcePage } from './list-source.ts';
 import { recordedSource } from './recorded-source.ts';
 
-/** Runs a read, immediately or once the reads queued before it are done. */
+/** Runs a read, either immediately or after the reads that were queued earlier. */
 export type InTurn = <Page>(read: () => Promise<Page>) => Promise<Page>;
 
 /** Which transactions to list: a time range, and the range of ids that it implies. */
@@ -30,7 +31,7 @@ interface Writing<Entry extends Transaction> extends Bounds {
   readonly inTurn: InTurn;
 }
 
-/** @returns the pieces of the document for a page or a short list, else a stream */
+/** @returns the pieces of the document for a page or a short list, and a stream for a long list */
 export function transactionList(
   store: Pick<LedgerStore, 'transactions' | 'history'>,
   request: ListRequest,
@@ -125,7 +126,7 @@ async function* documentOf<Entry extends Transaction>(
  * Yields the transactions, newest first. Transactions that are due but not stored yet come first: they are newer than
  * all stored transactions, since a write stores everything that is due before it.
  *
- * @param wanted the minimum number of transactions to yield, if there are as many
+ * @param wanted the minimum number of transactions to yield, if there are that many
  */
 async function* transactionsOf<Entry extends Transaction>(
   writing: Writing<Entry>,

@@ -1,12 +1,14 @@
-// The routes that add, subtract and refund credits and that start and stop cycles: convert requests to commands, and
-// outcomes to responses.
+// The routes that add, subtract and refund credits, and that start and stop cycles. They convert requests to commands,
+// and outcomes to responses.
 
-import type { FastifyInstance, FastifySchema } from 'fastify';
+import type { FastifyInstance, FastifyRequest, FastifySchema } from 'fastify';
 import type { GroupCommit } from '../../batching/group-commit.ts';
 import type { Accepted, Refund, RefundResult, StartCycle, StopCycle } from '../../ledger/command.ts';
 import type { Cycle } from '../../ledger/cycle.ts';
 import { VALIDITY_DAYS_DEFAULT, VALIDITY_DAYS_MAX } from '../../ledger/instant.ts';
+import type { Validity } from '../../ledger/plan.ts';
 import { type Admission, admission } from '../admission/admit.ts';
+import { invalidFields } from '../problems.ts';
 import * as credits from './calls/credits.ts';
 import * as cycles from './calls/cycles.ts';
 import { cycleObject, movedText } from './replies.ts';
@@ -22,9 +24,9 @@ export function writeRoutes(app: FastifyInstance, options: WriteRoutesOptions): 
   const route = (schema: FastifySchema) => ({ onRequest, schema });
 
   app.post<{ Body: credits.AddRequest }>('/add', route(credits.add), (request, reply) => {
-    const { amount, validity_days } = request.body;
-    const validityDays = validityDaysOf(validity_days);
-    submit(commit, request, reply, { kind: 'add', ...issuedBy(request), amount, validityDays }, movedText);
+    const { amount } = request.body;
+    const validity = validityOf(request.body);
+    submit(commit, request, reply, { kind: 'add', ...issuedBy(request), amount, ...validity }, movedText);
   });
 
   app.post<{ Body: credits.SubtractRequest }>('/subtract', route(credits.subtract), (request, reply) => {
@@ -40,14 +42,30 @@ export function writeRoutes(app: FastifyInstance, options: WriteRoutesOptions): 
   });
 
   app.post<{ Body: cycles.StartCycleRequest }>('/start-cycle', route(cycles.startCycle), (request, reply) => {
-    const { amount, validity_days, on_active } = request.body;
-    const terms = { amount, validityDays: validityDaysOf(validity_days), onActive: on_active ?? 'refuse' } as const;
-    submit(commit, request, reply, { kind: 'start-cycle', ...issuedBy(request), ...terms }, cycleText);
+    submit(commit, request, reply, startCycleOf(request), cycleText);
   });
 
   app.post<{ Body: cycles.StopCycleRequest }>('/stop-cycle', route(cycles.stopCycle), (request, reply) =>
     submit(commit, request, reply, { kind: 'stop-cycle', ...issuedBy(request) }, cycleText),
   );
+}
+
+/** The command of a request to start a cycle. */
+export function startCycleOf(request: FastifyRequest<{ Body: cycles.StartCycleRequest }>): StartCycle {
+  const { amount, rollover_max: rolloverMax = 0, on_active: onActive = 'refuse' } = request.body;
+  return { kind: 'start-cycle', ...issuedBy(request), amount, ...validityOf(request.body), rolloverMax, onActive };
+}
+
+interface ValidityFields {
+  readonly validity_days?: number | null;
+  readonly validity_months?: number | null;
+}
+
+function validityOf({ validity_days: days = null, validity_months: months = null }: ValidityFields): Validity {
+  if (months === null) return { validityDays: validityDaysOf(days), validityMonths: null };
+  if (days === null) return { validityDays: null, validityMonths: months };
+  const message = 'must not be sent together with validity_days: credits are valid for days or for months';
+  throw invalidFields([{ path: '/validity_months', message }]);
 }
 
 function validityDaysOf(days: number | null | undefined): number {

@@ -41,7 +41,7 @@ function setUp(t: TestContext) {
   return { authenticator, store, use, pass };
 }
 
-test('uses of API keys are stored together within a second, and further uses of a key only after a minute', async (t) => {
+test('uses of API keys are stored together within a second, and a further use of the same key is stored only after a minute', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
   for (let times = 0; times < 5; times++) await Promise.all([use(0), use(1)]);
   assert.deepEqual(store.noted, [], 'uses are not stored during the request');
@@ -67,7 +67,7 @@ test('uses of invalid API keys are not stored', async (t) => {
   assert.deepEqual(store.noted, []);
 });
 
-test('a use that cannot be stored does not fail a request, and the next use is stored', async (t) => {
+test('if a use of an API key cannot be stored, the request still succeeds, and the next use is stored', async (t) => {
   const { authenticator, store, use, pass } = setUp(t);
   assert.equal((await use(0))?.id, 1);
   store.fails = true;
@@ -81,14 +81,14 @@ test('a use that cannot be stored does not fail a request, and the next use is s
   await authenticator.stop();
 });
 
-test('the last uses of API keys are stored when the authenticator stops', async (t) => {
+test('when the authenticator stops, it stores the remaining uses of API keys', async (t) => {
   const { authenticator, store, use } = setUp(t);
   await use(1);
   await authenticator.stop();
   assert.deepEqual(store.noted, [[2]]);
 });
 
-test('requests that arrive while their API key is looked up share the look-up', async (t) => {
+test('requests that arrive while their API key is being looked up share the look-up', async (t) => {
   const { store, use, pass } = setUp(t);
   const answers = await Promise.all([use(0), use(1), use(0), use(2), use(0), use(2)]);
   assert.deepEqual(
@@ -103,7 +103,7 @@ test('requests that arrive while their API key is looked up share the look-up', 
   assert.equal(store.lookUps, 4, 'one look-up for all requests after the result has expired');
 });
 
-test('a request does not wait for a look-up of its API key that has already taken longer than the result would be valid', async (t) => {
+test('a request does not wait for a look-up of its API key that has already taken more than half a second', async (t) => {
   const { store, use, pass } = setUp(t);
   const { promise, resolve } = Promise.withResolvers<void>();
   store.waitFor = promise;
@@ -119,7 +119,7 @@ test('a request does not wait for a look-up of its API key that has already take
   );
 });
 
-test('a failed look-up fails the requests that share it and no later requests', async (t) => {
+test('if the look-up of an API key fails, the requests that share the look-up fail, and later requests succeed', async (t) => {
   const { store, use } = setUp(t);
   store.fails = true;
   const results = await Promise.allSettled([use(0), use(0)]);

@@ -1,6 +1,6 @@
-// Authentication: finds the API key of `Authorization: Bearer <API key>`. A key is looked up in the store when it is
-// first seen and again every half second, so that revoking it in any process takes effect within a second. Uses of keys
-// are collected here and stored in the background, at most once a minute for each key.
+// Authenticates requests by the API key in the header `Authorization: Bearer <API key>`. A look-up of a key in the
+// store is valid for half a second, so that a key that any process revokes stops working within a second. Uses of keys
+// are collected in memory and stored in the background, at most once a minute for each key.
 
 import { type ApiKey, hashOf, isWellFormed } from '../../accounts/api-key.ts';
 import { IntervalJob } from '../../batching/interval-job.ts';
@@ -9,7 +9,10 @@ import type { KeyStore } from '../../store/key-store.ts';
 
 export const FRESH_MS = 500;
 
-/** Maximum number of cached keys. If more are in use, the oldest entries are dropped and looked up again. */
+/**
+ * Maximum number of cached keys. If more are in use, the oldest entries are dropped, and looked up again on their next
+ * use.
+ */
 export const REMEMBERED_MAX = 10_000;
 
 /** Minimum time between two stored uses of a key. */
@@ -45,11 +48,11 @@ export class Authenticator {
   readonly #apiKeys: KeyStore;
   /** Cached keys by hash. */
   readonly #known = new Map<string, KnownKey>();
-  /** Look-ups in progress, by hash: requests with the same key share one. */
+  /** Look-ups in progress, by hash: requests with the same key share a look-up. */
   readonly #lookUps = new Map<string, LookUp>();
-  /** When a use of each key was last collected, by the id of the key. */
+  /** The time at which a use of a key was last collected, by the id of the key. */
   readonly #notedAtMs = new Map<number, number>();
-  /** Keys with a use that is not stored yet. */
+  /** Ids of the keys that have a use that is not stored yet. */
   readonly #used = new Set<number>();
   readonly #storing = new IntervalJob(
     () => this.#storeUses(),
@@ -72,10 +75,10 @@ export class Authenticator {
   }
 
   /**
-   * Returns the key of a request, without a promise if it is cached; null if it is missing, malformed, unknown or
-   * revoked. All four must get the same response, so that an attacker cannot tell them apart.
+   * Returns the key of a request, without a promise if the key is cached; null if the key is missing, malformed,
+   * unknown or revoked. The response must be the same in these four cases, so that an attacker cannot tell them apart.
    *
-   * @param latest the latest key of the same connection, which is updated
+   * @param latest the latest key of the same connection; if the key of the request is cached, `latest` is updated
    * @throws StoreFault (rejects) when the key cannot be looked up
    */
   authenticate(authorization: string | undefined, latest: LatestKey): Caller | null | Promise<Caller | null> {
@@ -91,7 +94,7 @@ export class Authenticator {
     return this.#noted(known);
   }
 
-  /** Requests share a look-up, unless it has already taken longer than its result is valid. */
+  /** Requests share a look-up, unless the look-up has already taken longer than its result would be valid. */
   #lookUp(hash: string, nowMs: number): Promise<Caller | null> {
     const underWay = this.#lookUps.get(hash);
     if (underWay !== undefined && nowMs - underWay.startedMs < FRESH_MS) return underWay.caller;
@@ -130,7 +133,7 @@ export class Authenticator {
     try {
       await this.#apiKeys.recordUses(ids);
     } catch {
-      // The last use of a key is only displayed, to the minute; no request depends on it.
+      // The console shows the last use of a key, to the minute. No request depends on this time.
       for (const id of ids) this.#notedAtMs.delete(id);
     }
   }

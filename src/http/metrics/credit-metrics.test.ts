@@ -32,7 +32,7 @@ function setUp() {
 const GRANTS = ['add', 'start-cycle', 'refund'];
 const SERIES = [...GRANTS, 'subtract', 'capture'];
 
-/** All series of an account and a key. */
+/** Returns the expected values of all series of an account and a key. */
 function seriesOf(account: string, key: string, credits: Readonly<Record<string, number>>): Record<string, number> {
   const entries = SERIES.map((kind) => {
     const name = GRANTS.includes(kind) ? 'scrip_credits_granted_total' : 'scrip_credits_spent_total';
@@ -60,7 +60,7 @@ test('credits are counted by account, API key and kind, and all console users of
   assert.deepEqual(await samplesOf(registry), expected, 'a scrape does not change the counts');
 });
 
-test('captures are counted with the credits that they spent and refunds with the credits that they restored; holds and releases are not counted', async () => {
+test('a capture is counted with the credits that it spent, and a refund with the credits that it restored; holds and releases are not counted', async () => {
   const { registry, count } = setUp();
   const hold = {
     id: '',

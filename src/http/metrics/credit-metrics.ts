@@ -1,12 +1,15 @@
 // Counts the credits that accepted requests granted and spent, by account, API key and kind of request. The labels are
 // numbers that Scrip assigned, and the number of series is bounded. A request is counted when its write is durable;
-// replays and renewals are not counted. A refund is counted as granted, since a counter never falls. The counters start
-// at 0 with the process, so an account's balance cannot be computed from them.
+// replays and renewals are not counted. Refunded credits are counted as granted, since a counter never decreases. All
+// counters are 0 when the process starts, so they do not show the balance of an account.
 
 import { Counter, type Registry } from 'prom-client';
 import type { Accepted, HoldResult, RefundResult, WriteCommand } from '../../ledger/command.ts';
 
-/** Actors with their own counts, in at most 5,000 series. The credits of all further actors are counted together. */
+/**
+ * Maximum number of actors that are counted separately, in at most 5,000 series. The credits of all further actors are
+ * counted together.
+ */
 export const COUNTED_CALLERS_MAX = 1_000;
 
 const OTHERS = 'other';
@@ -68,7 +71,7 @@ export class CreditMetrics {
       registers: [registry],
       collect: () => {
         metric.reset();
-        // All console users of an account share their series.
+        // All console users of an account share the same series.
         for (const { labels, credits } of [...this.#sums.values(), this.#others]) {
           if (Object.values(credits).every((sum) => sum === 0)) continue;
           for (const kind of kinds) metric.inc({ ...labels, kind }, credits[kind]);

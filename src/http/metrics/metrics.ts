@@ -1,5 +1,5 @@
-// The metrics of the ledger, group commit and the renewal job. These count in plain numbers, which are read when the
-// metrics are scraped. Labels never contain client input, and the number of series is bounded.
+// The metrics of the ledger, group commit and the renewal job. These components count in plain numbers, which each
+// scrape reads. Labels never contain client input, and the number of series is bounded.
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, type Registry } from 'prom-client';
 import type { FairShare } from '../../batching/fair-share.ts';
@@ -52,7 +52,7 @@ export function collectMetrics(registry: Registry, { version, ledger, commit, re
   );
   gauge(
     'scrip_renewal_lag_seconds',
-    'Seconds since a check last found nothing due; nothing has been due for longer',
+    'Seconds since a check last found no due renewals or lapses of holds',
     () => renewalJob.lateMs() / 1_000,
   );
   gauge('scrip_store_ready', '1 if the store accepts writes, else 0', () => (ledger.trouble() === null ? 1 : 0));

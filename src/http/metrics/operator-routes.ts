@@ -1,6 +1,6 @@
 // The routes for operators and tools: health, readiness, metrics, the OpenAPI document and the descriptions of
-// problems. They need no API key. The metrics identify accounts and keys by number; no other route reveals anything
-// about an account.
+// problems. They need no API key. The metrics identify accounts and keys by number; none of the other routes in this
+// file reveals anything about an account.
 
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';

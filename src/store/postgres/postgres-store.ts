@@ -3,6 +3,7 @@
 
 import type { Stores } from '../stores.ts';
 import { type PostgresOptions, servingPool } from './pool/connection-pool.ts';
+import { DatabaseTestClock } from './pool/database-test-clock.ts';
 import { Heartbeat } from './pool/heartbeat.ts';
 import { postgresKeyStore } from './reads/api-keys.ts';
 import { PostgresConsoleStore } from './reads/console-reads.ts';
@@ -14,30 +15,37 @@ import { BatchWriter } from './writer/batch-writer.ts';
 const READERS = 8;
 
 /**
- * A lane usually needs one connection. It needs two when it retries a failed batch together with the batch that
- * followed it.
+ * A lane usually needs one connection. It needs two while it retries both a failed batch and the batch that followed on
+ * the same connection.
  */
 const CONNECTIONS_PER_LANE = 2;
 
 /**
- * Opens the ledger in a database, creating or migrating it where needed.
+ * Opens the ledger in a database, and creates or migrates the ledger if needed.
  *
  * @throws CannotOpen if the server cannot be reached, its settings are unsafe, or this version cannot use the schema
  */
-export function openPostgresStore(options: PostgresOptions): Promise<Stores> {
-  return openLedger(servingPool(options, READERS), { ...options, create: true }, async (database) => {
-    const { pool, clock } = database;
-    await refuseUnfinishedCopy(pool);
-    const heartbeat = new Heartbeat(pool, clock, (trouble) => ledger.onTrouble(trouble));
-    const writers = servingPool(options, options.lanes * CONNECTIONS_PER_LANE);
-    const writer = new BatchWriter(writers, database, heartbeat, options.lanes);
-    const ledger = new PostgresLedgerStore(database, writer, async () => {
-      await heartbeat.stop();
-      await Promise.all([writers.end(), pool.end()]);
-    });
-    await heartbeat.start();
-    const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
-    const console = new PostgresConsoleStore(ledger);
-    return { ledger, keys, console, summaries: new PostgresSummaryKeeper(ledger), imports: null };
-  });
+export function openPostgresStore({ testClock: isTest = false, ...options }: PostgresOptions): Promise<Stores> {
+  return openLedger(
+    servingPool(options, READERS),
+    { ...options, testClock: isTest, create: true },
+    async (database) => {
+      const { pool, clock } = database;
+      await refuseUnfinishedCopy(pool);
+      const testClock = clock.isTest ? new DatabaseTestClock(pool, clock) : null;
+      await testClock?.begin();
+      const heartbeat = new Heartbeat(pool, clock, (trouble) => ledger.onTrouble(trouble));
+      const writers = servingPool(options, options.lanes * CONNECTIONS_PER_LANE);
+      const writer = new BatchWriter(writers, database, heartbeat, options.lanes);
+      const ledger = new PostgresLedgerStore(database, writer, async () => {
+        await heartbeat.stop();
+        await Promise.all([writers.end(), pool.end()]);
+      });
+      await heartbeat.start();
+      const keys = postgresKeyStore(database, (work) => ledger.attempt(work));
+      const console = new PostgresConsoleStore(ledger);
+      const summaries = new PostgresSummaryKeeper(ledger);
+      return { ledger, keys, console, summaries, imports: null, testClock };
+    },
+  );
 }

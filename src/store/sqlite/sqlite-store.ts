@@ -18,25 +18,31 @@ import { LedgerClock, type WallClock } from './writer/ledger-clock.ts';
 import { ThreadedWriter, type WriterEvents, WriterInPlace } from './writer/ledger-writer.ts';
 import type { WriterOptions } from './writer/writer.ts';
 
+export interface SqliteStoreOptions extends Partial<WriterOptions> {
+  /** Whether an existing ledger must have a test clock, and a new ledger gets a test clock. */
+  readonly testClock?: boolean;
+}
+
 /**
  * Opens the ledger in `file` for this process only, and creates it if it does not exist.
  *
  * @param wall replaces the system clock; the writer then runs in the caller's thread
- * @throws CannotOpen if another process has the file open, or the file is from a newer release, foreign, damaged or on
- * a disk without durable writes
+ * @throws CannotOpen if another process has the file open, or if the file was written by a newer release, is not a
+ * ledger, is damaged, or is on a disk without durable writes
  */
 export async function openSqliteStore(
   file: string,
   wall?: WallClock,
-  options: Partial<WriterOptions> = {},
+  { testClock = false, ...options }: SqliteStoreOptions = {},
 ): Promise<Stores> {
   const lock = lockLedgerFile(file);
   let db: DatabaseSync | null = null;
   try {
-    db = openLedgerFile(file, true);
+    db = openLedgerFile(file, true, testClock);
     checkPages(db, file);
     refuseUnfinishedCopy(db, file);
-    const clock = new LedgerClock(wall ?? Date.now);
+    const clock = new LedgerClock(wall ?? Date.now, { isTest: testClock });
+    if (testClock && isUnused(db)) clock.notBefore(clock.machineTime(0));
     const events: WriterEvents = {
       onTrouble: (fault) => ledger.onTrouble(fault),
       onRotations: (count) => ledger.onRotations(count),
@@ -44,7 +50,7 @@ export async function openSqliteStore(
     const opening = wall
       ? new WriterInPlace(file, clock, options, events)
       : ThreadedWriter.open(file, clock, options, events);
-    // Meanwhile the writer's thread opens the file: both threads read the end of the journal at the same time.
+    // The writer's thread opens the file meanwhile: both threads read the end of the journal at the same time.
     const pending = pendingPostingsOf(db);
     const writer = await opening;
     const keys = connect(file);
@@ -55,10 +61,16 @@ export async function openSqliteStore(
       console: new SqliteConsoleStore(ledger),
       summaries: new SqliteSummaryKeeper(ledger),
       imports: ledger,
+      testClock: testClock ? { now: async () => clock.now(), move: (to) => writer.moveClock(to) } : null,
     };
   } catch (error) {
     db?.close();
     lock.close();
     throw explained(file, error);
   }
+}
+
+/** Whether no server has run on the ledger yet. If so, a test clock starts at the machine's time. */
+function isUnused(db: DatabaseSync): boolean {
+  return Number(db.prepare('SELECT at FROM clock').get()?.at ?? 0) === 0;
 }

@@ -13,11 +13,11 @@ export interface ExportedPosting {
   readonly posting: Posting;
 }
 
-/** The postings of an account in one snapshot, until `close`. */
+/** The postings of an account in one snapshot, which stays open until `close`. */
 export interface AccountPostings {
   /** The number of postings. */
   readonly total: number;
-  /** Sorted by end user, and oldest first for each. */
+  /** Sorted by end user; oldest first within each end user. */
   batches(): AsyncIterable<readonly ExportedPosting[]>;
   close(): Promise<void>;
 }
@@ -56,7 +56,7 @@ const COLUMNS = {
     at === null ? null : new Date(at).toISOString(),
 };
 
-/** @returns the document in pieces, one for each batch; a CSV without postings has only its header */
+/** @returns the document in pieces, one for each batch; a CSV document without postings contains only the header */
 export async function* exportedText(
   batches: AsyncIterable<readonly ExportedPosting[]>,
   format: ExportFormat,

@@ -1,5 +1,5 @@
-// A digest over all rows of a ledger in one order, independent of the store: two ledgers are equal if their digests
-// are. Balances are not included: they follow from the postings, and `scrip verify` checks them.
+// A digest over all rows of a ledger in a fixed order, independent of the store: two ledgers are equal if their digests
+// are equal. Balances are not included: they are computed from the postings, and `scrip verify` checks them.
 
 import { createHash, hash } from 'node:crypto';
 import { type ChainHash, emptyHashChain, extendHashChain } from '../../ledger/hash-chain.ts';
@@ -50,7 +50,7 @@ export function accountsDigest(tableRows: readonly TableRow[]): string {
   return hash('sha256', linesOf(rows).join('\n'), 'hex');
 }
 
-/** Leaves out `last_used_at`, which changes without a change of the ledger. */
+/** Leaves out `last_used_at`, which changes even if nothing else in the ledger does. */
 function linesOf(tableRows: readonly TableRow[]): string[] {
   const lines = tableRows.map(({ table, values }) => {
     const kept = values.filter((_, index) => COPIED_TABLES[table][index] !== 'last_used_at');

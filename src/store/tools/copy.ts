@@ -1,5 +1,5 @@
-// Copies a whole ledger exactly from one store to another. Copies one end user after the other in the order of their
-// keys, then compares all rows on both sides.
+// Copies a whole ledger exactly from one store to another. Copies the end users one after another, sorted by account
+// and id, and then compares all rows of both ledgers.
 //
 //   empty ──begin──▶ marked ──commit──▶ mark updated ──rows equal, both verified──▶ finished, mark removed
 //                      └──── killed or failed: the same command resumes after the last complete end user
@@ -13,16 +13,16 @@ import { accountsDigest, type CopyDigest, digestOf } from './copy-digest.ts';
 import type { CopyDestination, CopySource } from './ledger-copy.ts';
 import { auditSummary, type ReportProgress } from './ledger-tools.ts';
 
-/** The number of rows between two commits. An end user with more rows is committed as a whole. */
+/** Commits after a complete end user, once at least this many rows are uncommitted. */
 const ROWS_PER_COMMIT = 5_000;
 
-/** Thrown if a copy stops before its end. The message says why, and what to do. */
+/** Thrown if a copy stops before it is complete. The message says why, and what to do. */
 export class CopyStopped extends Error {
   override readonly name = 'CopyStopped';
 }
 
 export interface CopyReport extends CopyDigest {
-  /** The number of end users that an earlier run of the same copy has copied. */
+  /** The number of end users that earlier runs of the same copy had copied. */
   readonly resumedAfter: number;
 }
 
@@ -44,8 +44,8 @@ export async function copyLedger(
 }
 
 /**
- * Whether an error has an external cause, such as a full disk or a lost database connection, which has no code. A
- * failed assertion is a bug, and keeps its stack.
+ * Whether an error has an external cause, such as a full disk or a lost database connection. The error of a lost
+ * connection has no code. A failed assertion is a bug, and must keep its stack.
  */
 function isFromOutside(error: unknown): error is Error {
   if (!(error instanceof Error) || error instanceof AssertionError || error instanceof StoreFault) return false;
@@ -108,8 +108,8 @@ async function copyEndUsers(
 }
 
 /**
- * A text that changes whenever the ledger changes. Each change adds a posting, an account or a key, or revokes a key.
- * Nothing is ever deleted.
+ * A text that changes whenever the ledger changes. Each change adds a posting, an account or a key, or revokes a key;
+ * none of these is ever deleted.
  */
 async function stateOf(source: CopySource): Promise<string> {
   const { endUsers, postings } = await source.counts();
@@ -117,8 +117,8 @@ async function stateOf(source: CopySource): Promise<string> {
 }
 
 /**
- * The clock for the copy: not before the clock of the source or any copied transaction, so that the next id sorts after
- * all of them.
+ * The clock for the copy: not before the clock of the source, and not before any copied transaction, so that the next
+ * transaction id sorts after all copied ids.
  */
 function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
   if (latest === null) return kept;
@@ -130,7 +130,7 @@ function clockOf(kept: IdPosition, { latest }: CopyDigest): IdPosition {
 function refuseDifferent(source: CopySource, from: CopyDigest, destination: CopySource, to: CopyDigest): void {
   if (from.sha256 === to.sha256) return;
   throw new CopyStopped(
-    `${destination.name} differs from ${source.name} (${contents(to)} there, ${contents(from)} here): something else changed it; delete the copy and start again.`,
+    `${destination.name} differs from ${source.name} (the copy has ${contents(to)}, the source has ${contents(from)}): something else changed it; delete the copy and start again.`,
   );
 }
 

@@ -10,7 +10,7 @@ import { StoreFault } from '../store-fault.ts';
 import type { ImportTarget, LedgerImport } from './ledger-import.ts';
 import type { ReportProgress } from './ledger-tools.ts';
 
-/** Requests to a running server may have to wait for a batch, which takes about 20 ms. */
+/** A batch takes about 20 ms. Requests to a running server may have to wait that long. */
 const ROWS_PER_BATCH = 256;
 
 export interface ImportRow {
@@ -26,7 +26,7 @@ export interface ImportRow {
 /** Why a row was not granted. */
 export type NotGranted = 'expired' | 'BalanceTooLarge';
 
-/** Thrown if an import stops before its end. The message says why, and what to do. */
+/** Thrown if an import stops before it is complete. The message says why, and what to do. */
 export class ImportStopped extends Error {
   override readonly name = 'ImportStopped';
 }
@@ -86,7 +86,7 @@ async function grant(
   );
   for (const row of batch) if (daysLeft(row, now) <= 0) onNotGranted(row, 'expired');
   const refused = valid.filter((_, index) => (outcomes[index] as Outcome).refused !== null);
-  // This is the only reason for which an addition can be refused.
+  // An addition can be refused only because the balance would become too large.
   for (const row of refused) onNotGranted(row, 'BalanceTooLarge');
   const granted = valid.length - refused.length;
   return { ...one, done: one.done + batch.length, granted: one.granted + granted };

@@ -1,5 +1,6 @@
-// The ports for copying a whole ledger: read its rows in a fixed order, and load them into another ledger. No server
-// runs on a ledger while it is copied. Balances are not copied: the destination folds them from the postings.
+// The ports for copying a whole ledger: the source reads the rows in a fixed order, and the destination loads them. No
+// server may run on either ledger during the copy. Balances are not copied: the destination computes them from the
+// postings.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { EndUserKey } from '../../ledger/command.ts';
@@ -8,7 +9,7 @@ import type { Posting } from '../../ledger/posting.ts';
 import type { IdPosition } from '../transaction-ids.ts';
 import type { AuditReport } from './ledger-tools.ts';
 
-/** The postings of an end user, oldest first, and then a row that marks the end user as complete. */
+/** A row of an end user. The postings come first, oldest first, and then a row that marks the end user as complete. */
 export type LedgerRow =
   | { readonly kind: 'posting'; readonly user: EndUserKey; readonly posting: Posting }
   | { readonly kind: 'end-user'; readonly user: EndUserKey };
@@ -19,8 +20,8 @@ export interface RowCounts {
 }
 
 /**
- * The other tables that are copied, and the columns of each, key first. A table comes after the tables that it refers
- * to. Sessions, mailed links and rate limits are not copied: console users sign in again at the copy.
+ * The other tables that are copied, and the columns of each, key first. Each table comes after the tables that it
+ * refers to. Sessions, mailed links and rate limits are not copied: console users must sign in to the copy again.
  */
 export const COPIED_TABLES = {
   accounts: ['account', 'name', 'created_at'],
@@ -59,32 +60,37 @@ export const COPIED_TABLE_NAMES = Object.keys(COPIED_TABLES) as readonly CopiedT
 
 export interface TableRow {
   readonly table: CopiedTable;
-  /** In the order of the columns. */
+  /** In the order of the columns in `COPIED_TABLES`. */
   readonly values: readonly (string | number | null)[];
 }
 
-/** The most rows of a batch. An end user with more rows continues in the next batch. */
+/** The maximum number of rows in a batch. An end user with more rows continues in the next batch. */
 export const ROWS_PER_BATCH = 1_000;
 
 export interface CopySource {
   /** The name of the ledger in messages, without a password. */
   readonly name: string;
-  /** The latest instant that the ledger has used, and the last sequence in it. */
+  /**
+   * Whether the ledger has a test clock; if so, its copy must have a test clock, too. Null if the copy may have either
+   * clock.
+   */
+  readonly hasTestClock: boolean | null;
+  /** The latest instant that the ledger has used, and the last sequence number of that instant. */
   clock(): Promise<IdPosition>;
   counts(): Promise<RowCounts>;
   /** The rows of the end users after `after`, sorted by account and end user, from one snapshot. */
   rows(after: EndUserKey | null): AsyncIterable<readonly LedgerRow[]>;
   /** Sorted by the bytes of account, end user and key. */
   idempotencyRecords(): AsyncIterable<readonly IdempotencyRecord[]>;
-  /** The rows of all copied tables, in any order. They are few enough for memory. */
+  /** The rows of all copied tables, in any order. They are few enough to be read into memory at once. */
   tableRows(): Promise<readonly TableRow[]>;
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   close(): Promise<void>;
 }
 
 /**
- * The ledger that a copy creates. Until the copy is finished, the ledger has a mark with the source and the last copied
- * end user, and no store opens a ledger with this mark.
+ * The ledger that a copy creates. Until the copy is finished, the ledger contains a mark with the source and the last
+ * copied end user, and no store opens a ledger that contains such a mark.
  */
 export interface CopyDestination extends CopySource {
   /**
@@ -92,10 +98,10 @@ export interface CopyDestination extends CopySource {
    *
    * @param source a text that identifies the source and changes whenever the source changes
    * @returns the last end user that was copied completely; null if there is none
-   * @throws CannotOpen if the destination is neither empty nor a copy of this source
+   * @throws CannotOpen if the destination is neither empty nor an unfinished copy of this source
    */
   begin(source: string): Promise<EndUserKey | null>;
-  /** Writes further rows. All rows until `commit` are in one transaction. */
+  /** Writes further rows. All rows up to the next `commit` are in one transaction. */
   load(rows: readonly LedgerRow[]): Promise<void>;
   /** Commits the loaded rows, and updates the mark to `last`. */
   commit(last: EndUserKey): Promise<void>;

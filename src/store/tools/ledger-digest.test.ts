@@ -1,4 +1,4 @@
-// The text format of digests: one line for each digest. A file with anything else is not a file of digests.
+// The text format of digests: one line for each digest. Scrip rejects a file that contains anything else.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const AT = Date.UTC(2026, 1, 21, 12);
 const [digest] = new LedgerDigester([throughPosition({ at: AT, sequence: 5 })]).digests();
 assert(digest);
 
-test('Digests are read back from a file with one line or several', () => {
+test('Digests can be read back from a file with one or several lines', () => {
   const line = lineOf(digest);
   assert.match(
     line,
@@ -21,7 +21,7 @@ test('Digests are read back from a file with one line or several', () => {
   assert.deepEqual(digestsIn(`${line}\n\n${lineOf(other)}\r\n`), [digest, other]);
 });
 
-test('A text with anything other than valid digests is not a file of digests', () => {
+test('A file of digests is rejected if it is empty, too long, or contains anything other than valid digests', () => {
   const line = lineOf(digest);
   const texts = [
     '',
@@ -39,7 +39,7 @@ test('A text with anything other than valid digests is not a file of digests', (
   for (const text of texts) assert.equal(digestsIn(text), null, text.slice(0, 80));
 });
 
-test('The position of a digest sorts after all ids issued up to it, and before all later ids', () => {
+test('The position of a digest sorts after all transaction ids that the digest covers, and before all later ids', () => {
   const through = throughPosition({ at: AT, sequence: 5 });
   assert(through < throughPosition({ at: AT, sequence: 6 }));
   assert(through < lastIdAt(AT) && lastIdAt(AT) < throughPosition({ at: AT + 1, sequence: 0 }));

@@ -1,9 +1,9 @@
-// Digests of a ledger: one line that covers all postings up to some transaction, computed from the hash chains of all
-// end users. With a digest that was kept elsewhere, `scrip verify` can detect whether any of these postings has
-// changed.
+// Digests of a ledger. A digest covers all postings up to some transaction, and is computed from the hash chains of all
+// end users. If an operator keeps a digest outside of the ledger, `scrip verify` can detect whether any of these
+// postings has changed.
 //
-// A digest includes the renewals and lapses that were due and not stored yet. Their ids and instants do not depend on
-// when they are stored, so neither does the digest.
+// A digest also covers the renewals and lapses that were due but not stored yet. Their ids and instants do not depend
+// on when they are stored, so neither does the digest.
 
 import { createHash, type Hash } from 'node:crypto';
 import { applyAll } from '../../ledger/apply.ts';
@@ -16,7 +16,7 @@ import { instantOf, type TransactionId } from '../../ledger/transaction-id.ts';
 
 /** The digest of all postings up to a transaction. */
 export interface PostingsDigest {
-  /** All later transaction ids sort after this one. */
+  /** The ids of all later transactions sort after this id. */
   readonly through: TransactionId;
   /** The number of end users with postings. */
   readonly endUsers: number;
@@ -24,7 +24,10 @@ export interface PostingsDigest {
   readonly sha256: string;
 }
 
-/** Computes digests from the postings of a whole ledger, which must be sorted by end user and oldest first for each. */
+/**
+ * Computes digests from the postings of a whole ledger, which must be added in the order of end users, oldest first
+ * within each end user.
+ */
 export class LedgerDigester {
   readonly #cuts: readonly Cut[];
   readonly #ascending: readonly Cut[];
@@ -82,7 +85,7 @@ class Cut {
   }
 }
 
-/** The fold of the postings of one end user. */
+/** Computes the hash chain and the state of one end user from the postings. */
 class EndUserFold {
   readonly user: EndUserKey;
   readonly #cuts: readonly Cut[];
@@ -118,7 +121,7 @@ class EndUserFold {
     this.#transaction = [];
   }
 
-  /** Adds the end user to the cuts before a transaction, or to all remaining cuts if `id` is null. */
+  /** Adds the end user to the cuts before the transaction `id`, or to all remaining cuts if `id` is null. */
   #passBefore(id: TransactionId | null): void {
     for (let cut = this.#cuts[this.#passed]; cut && (id === null || id > cut.through); cut = this.#cuts[this.#passed]) {
       cut.add(this.user, this.#chain, this.#count, this.#state);
@@ -133,7 +136,7 @@ const LINE =
 /** Enough for one digest an hour for a year. */
 const LINES_MAX = 10_000;
 
-/** The line in which an operator stores a digest. */
+/** A digest as a line of text, which an operator can store. */
 export function lineOf({ through, endUsers, postings, sha256 }: PostingsDigest): string {
   const at = instantText(through);
   return `scrip-digest-1 at=${at} end_users=${endUsers} postings=${postings} through=${through} sha256=${sha256}`;
@@ -143,7 +146,7 @@ export function instantText(through: string): string {
   return new Date(instantOf(through)).toISOString();
 }
 
-/** @returns the digests of a text with one digest a line; null for any other text */
+/** @returns the digests in a text with one digest per line; null for any other text */
 export function digestsIn(text: string): readonly PostingsDigest[] | null {
   const lines = text.split(/\r?\n/).filter((line) => line.trim() !== '');
   if (lines.length === 0 || lines.length > LINES_MAX) return null;

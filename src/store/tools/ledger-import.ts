@@ -1,6 +1,6 @@
 // The port for importing a file of grants into an account. The progress of an import is stored in the same transaction
-// as the grants, so that no row is granted twice, however often the import is interrupted. The table is the same in
-// both stores.
+// as the grants, so that no row is granted twice, however often the import is interrupted. Both stores have the same
+// table of imports.
 
 import type { Add, Command, Outcome } from '../../ledger/command.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -16,7 +16,7 @@ export interface LedgerImport {
   /** The hash of the rows: the same rows under another file name are the same import. */
   readonly sha256: string;
   readonly rows: number;
-  /** Rows that were processed: granted, refused, or expired before they could be granted. */
+  /** The number of rows that were processed: granted, refused, or expired before they could be granted. */
   readonly done: number;
   readonly granted: number;
   readonly startedAt: Instant;
@@ -32,13 +32,13 @@ export interface ImportTarget {
   accountNamed(name: string): Promise<number | null>;
   /** The imports of an account, oldest first. */
   imports(account: number): Promise<readonly LedgerImport[]>;
-  /** Starts an import. If it was started before, returns it unchanged. */
+  /** Starts an import. If an import of the same rows was started before, returns that import unchanged. */
   start(file: NewImport): Promise<LedgerImport>;
   /**
    * Decides the grants of some rows and advances the import by these rows, in one transaction.
    *
-   * @param commands the grants; none for rows that have expired meanwhile
-   * @param rows the number of rows, which follow the rows already done
+   * @param commands the grants, without those of rows that have expired
+   * @param rows the number of rows, including expired rows; they follow the rows that are already done
    * @returns an outcome for each of the commands
    * @throws StoreFault; CannotOpen if another process has advanced the import
    */
@@ -54,7 +54,7 @@ export interface ImportPart {
   readonly at: Instant;
 }
 
-/** The progress of an import by one batch. */
+/** The progress that an import makes with one batch. */
 export interface ImportStep extends ImportPart {
   /** How many of the rows were granted. */
   readonly granted: number;
@@ -63,9 +63,9 @@ export interface ImportStep extends ImportPart {
 /** Grants the rows of imports that run in other processes. */
 export interface ImportGranter {
   /**
-   * Grants one batch.
+   * Grants the next queued batch.
    *
-   * @returns false if there was none
+   * @returns false if no batch was queued
    * @throws StoreFault
    */
   grantNext(): Promise<boolean>;
@@ -109,8 +109,8 @@ export class ImportTable {
 }
 
 /**
- * SQL that advances an import, with the parameters from `stepValues`. Changes one row, or none if another process has
- * advanced the import.
+ * SQL that advances an import, with the parameters from `stepValues`. Updates no row if another process has advanced
+ * the import.
  */
 export function moveImport(schema: string): string {
   return `UPDATE ${schema}.imports SET rows_done = $3, rows_granted = rows_granted + $4, updated_at = $5
@@ -119,7 +119,7 @@ export function moveImport(schema: string): string {
 
 /** The error if another process has advanced the same import. */
 export function importedByAnother(): CannotOpen {
-  return new CannotOpen('Another process has moved this import on; if none is running, run the same command again.');
+  return new CannotOpen('Another process has advanced this import; if none is running, run the same command again.');
 }
 
 /** Commands that store the due renewals of the end users of `commands`. */

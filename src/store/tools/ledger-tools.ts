@@ -1,5 +1,5 @@
-// The port for operating a ledger while servers may be running on it: verify, digest, rebuild. Servers do not use it.
-// The ports for copying a whole ledger are in `ledger-copy.ts`.
+// The port for commands of the operator that can run while servers run on the ledger: verify, digest and rebuild.
+// Servers do not use this port. The ports for copying a whole ledger are in `ledger-copy.ts`.
 
 import type { Finding } from '../../ledger/audit.ts';
 import type { Instant } from '../../ledger/instant.ts';
@@ -28,7 +28,7 @@ export interface AuditReport {
 }
 
 export interface LedgerTools {
-  /** Folds all postings again in one snapshot, and compares the result with the stored rows. */
+  /** Applies all postings again in one snapshot, and compares the result with the stored rows. */
   audit(report: (finding: Finding) => void): Promise<AuditReport>;
   /**
    * Digests of all postings, in one snapshot.
@@ -41,14 +41,24 @@ export interface LedgerTools {
   close(): Promise<void>;
 }
 
-/** The ports of one ledger for a command of the operator. Closed with `tools`. */
+export interface ToolsOptions {
+  /** Whether to create a missing ledger, instead of reporting an error. */
+  readonly create: boolean;
+  /**
+   * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
+   * new ledger has a test clock only if this is true.
+   */
+  readonly testClock?: boolean | null;
+}
+
+/** The ports of one ledger for a command of the operator. `tools.close` closes both. */
 export interface OperatorStores {
   readonly tools: LedgerTools;
   readonly keys: KeyStore;
 }
 
 export interface AuditSummary extends AuditReport {
-  /** The number of faults, and one of them as an example. */
+  /** The number of faults and findings, and one of them as an example. */
   readonly broken: number;
   readonly example: string;
 }
@@ -66,7 +76,7 @@ export async function auditSummary(
   return { ...report, broken: findings + report.store.length, example: report.store[0] ?? example };
 }
 
-/** The content of a backup, as verified. */
+/** The content of a verified backup. */
 export interface BackupReport {
   readonly endUsers: number;
   readonly postings: number;

@@ -8,7 +8,7 @@ import { CannotOpen } from '../store-fault.ts';
 /** Readable only by the owner: the file contains hashes of keys and the purchases of customers. */
 export const OWNER_ONLY = 0o600;
 
-/** The errors of file systems that do not support hard links. */
+/** The error codes of file systems that do not support hard links. */
 const NO_LINKS = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS', 'EMLINK']);
 
 export class NewFile implements Disposable {
@@ -33,7 +33,7 @@ export class NewFile implements Disposable {
     } catch (error) {
       this.#letSignalsEnd();
       throw new CannotOpen(
-        `${file} cannot be written (${(error as Error).message}); choose a folder in which you may write.`,
+        `${file} cannot be written (${(error as Error).message}); choose a folder that you can write to.`,
       );
     }
   }

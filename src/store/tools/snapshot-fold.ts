@@ -8,7 +8,7 @@ import type { TransactionId } from '../../ledger/transaction-id.ts';
 import { stateText } from '../state-text.ts';
 
 export class SnapshotFold {
-  /** The snapshots that are not checked yet. Once there are none, further postings are not folded. */
+  /** The snapshots that are not checked yet. Once all are checked, further postings are ignored. */
   readonly #unchecked: Map<TransactionId, string>;
   readonly #wrong: TransactionId[] = [];
   #state = EMPTY_STATE;
@@ -26,7 +26,7 @@ export class SnapshotFold {
     this.#transaction.push(posting);
   }
 
-  /** @returns the transactions with snapshots that do not match the postings */
+  /** @returns the transactions whose snapshots do not match the postings */
   end(): readonly TransactionId[] {
     this.#endTransaction();
     return [...this.#wrong, ...this.#unchecked.keys()];

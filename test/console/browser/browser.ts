@@ -1,5 +1,5 @@
-// A real browser for tests: Chromium from npm, pages that collect all errors, and axe, which finds accessibility
-// problems.
+// A real browser for tests: starts Chromium from npm, collects the errors of each page, and finds accessibility
+// problems with axe.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import sparticuz from '@sparticuz/chromium';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 
-/** Long enough for a busy machine, and short enough that a test that hangs fails at the right step. */
+/** Long enough for a busy machine, and short enough that the step that hangs fails, not the whole test. */
 const STEP_TIMEOUT_MS = 15_000;
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -20,9 +20,9 @@ export interface Visit {
 }
 
 /**
- * Flags that this build of Chromium sets for serverless functions and that the tests remove. With a single process,
- * closing a page would close the browser. GPU emulation, which our pages do not need, took 6.5 of 16.3 seconds of
- * processor time for 38 pages with axe.
+ * This build of Chromium sets these flags for serverless functions, and the tests remove them. With a single process,
+ * closing a page would close the browser. The pages do not need GPU emulation, which took 6.5 of 16.3 seconds of
+ * processor time when axe checked 38 pages.
  */
 const SERVERLESS_FLAGS =
   /^--(?:single-process|in-process-gpu|ignore-gpu-blocklist|use-gl|use-angle|enable-unsafe-swiftshader)\b/;
@@ -32,7 +32,7 @@ export async function launchBrowser(): Promise<Browser> {
   return chromium.launch({ executablePath: await sparticuz.executablePath(), args, headless: true });
 }
 
-/** Opens a page that shares nothing with other pages, not even cookies. */
+/** Opens a page that shares no data with other pages, not even cookies. */
 export async function visit(browser: Browser, options: BrowserContextOptions = {}): Promise<Visit> {
   const context = await browser.newContext(options);
   context.setDefaultTimeout(STEP_TIMEOUT_MS);
@@ -41,7 +41,7 @@ export async function visit(browser: Browser, options: BrowserContextOptions = {
   page.on('pageerror', (error) => errors.push(`thrown: ${error.message}`));
   page.on('requestfailed', (request) => {
     const reason = request.failure()?.errorText;
-    // Navigating away from a page that is still loading aborts its requests, which browsers do not log.
+    // If a page is left while it loads, its navigation request is aborted. Browsers do not log that.
     if (!(request.isNavigationRequest() && reason === 'net::ERR_ABORTED'))
       errors.push(`failed: ${request.url()} ${reason}`);
   });

@@ -88,7 +88,7 @@ export class ConsoleVisitor {
   }
 }
 
-/** Sends a request to the API, outside the browser. @returns its status */
+/** Sends a request to the API, outside the browser. @returns the status of the response */
 export async function callApi(url: string, key: string, path: string, fields: object): Promise<number> {
   const response = await fetch(`${url}${path}`, {
     method: 'POST',

@@ -1,5 +1,5 @@
-// The console end to end: the real service on each store, used in a real browser with the mouse, with the keyboard, on
-// a phone, and without JavaScript.
+// The console end to end: uses the real service on each store in a real browser, with the mouse, with only the
+// keyboard, on a phone, and without JavaScript.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -44,7 +44,7 @@ for (const [name, store] of Object.entries(STORES)) {
   describe(`Console in a browser (${name})`, () => {
     const { arrive, url } = consoleOn(store);
 
-    test('a user signs up, creates an API key, finds the credits added with it, adjusts them, revokes the key and signs out', async () => {
+    test('a user signs up, creates an API key, finds credits that were added with the key, adjusts them, revokes the key and signs out', async () => {
       const visitor = await arrive();
       const person = newPerson();
       await visitor.signUp(person);
@@ -125,7 +125,10 @@ for (const [name, store] of Object.entries(STORES)) {
       await assertSound(visitor.visited, 'the page of a subtraction');
       await visitor.fill('Amount', '31');
       await visitor.press('Refund');
-      assert.match(await visitor.text(), /30 credits can still be refunded, less than the 31 requested/);
+      assert.match(
+        await visitor.text(),
+        /Only 30 credits of this transaction can still be refunded, less than the 31 requested/,
+      );
       await visitor.fill('Amount', '12');
       await visitor.fill('Note', 'Ticket 4711');
       await visitor.press('Refund');
@@ -138,6 +141,48 @@ for (const [name, store] of Object.entries(STORES)) {
       const filtered = await visitor.text();
       assert.match(filtered, /Render 8812[\s\S]*Render 8790/);
       assert.doesNotMatch(filtered, /Ticket 4711/);
+      await visitor.leave();
+    });
+
+    test('a user previews and schedules a change of plan, and then cancels the change by stopping the cycle', async () => {
+      const visitor = await arrive();
+      await visitor.signUp(newPerson());
+      const secret = await visitor.createKey('Backend');
+      const endUser = randomUUID();
+      const cycle = { end_user_id: endUser, amount: 1_000, validity_months: 1, rollover_max: 500 };
+      assert.equal(await callApi(url(), secret, '/start-cycle', cycle), 200);
+      await visitor.open(`/console/end-users/${endUser}`);
+      assert.match(
+        await visitor.text(),
+        /1,000 credits every month\.[\s\S]*Renews to 1,000 plus up to 500 unused credits on/,
+      );
+
+      await visitor.page.getByText('Change the plan').click();
+      await visitor.fill('Amount', '200');
+      await visitor.fill('Renews every', '2');
+      await visitor.fill('Unused credits that roll over', '');
+      await visitor.page.getByLabel('Starts').selectOption('When the period ends');
+      await visitor.fill('Note', 'Ticket 4733');
+      await visitor.press('Preview change');
+      await assertSound(visitor.visited, 'the preview of a change of plan');
+      const preview = await visitor.text();
+      assert.match(preview, /New plan\s+200 credits every 2 months\s+Starts[\s\S]*Balance after this\s+1,000 credits/);
+      assert.match(preview, /Balance at the start\s+200 credits[\s\S]*Expires unused\s+1,000 credits/);
+      await visitor.press('Schedule change');
+      const scheduled = await visitor.text();
+      assert.match(scheduled, /Change of plan scheduled for[\s\S]*Changes to 200 credits every 2 months on/);
+      assert.match(scheduled, /Plan scheduled[\s\S]*“Ticket 4733”/);
+      await visitor.page.getByRole('link', { name: /^Scheduled on/ }).click();
+      await visitor.page.waitForURL(/\/transactions\//);
+      await assertSound(visitor.visited, 'the page of a scheduled change of plan');
+      await visitor.page.goBack();
+
+      await visitor.page.getByText('Stop the cycle').first().click();
+      assert.match(await visitor.text(), /The scheduled change to 200 credits every 2 months is canceled, too\./);
+      await visitor.press('Stop cycle');
+      const stopped = await visitor.text();
+      assert.match(stopped, /Recurring, stopped/);
+      assert.doesNotMatch(stopped, /Changes to 200/);
       await visitor.leave();
     });
 
@@ -208,7 +253,7 @@ for (const [name, store] of Object.entries(STORES)) {
   });
 }
 
-// How pages look and work does not depend on the store, so testing on one store is enough.
+// The look and the controls of pages do not depend on the store, so these tests run on only one store.
 describe('Pages of the console in a browser', () => {
   const { arrive, url } = consoleOn(STORES.SQLite);
 
@@ -288,7 +333,7 @@ describe('Pages of the console in a browser', () => {
     await visitor.leave();
   });
 
-  test('without JavaScript, a user creates a key and starts and stops a cycle', async () => {
+  test('without JavaScript, a user creates a key and starts, changes and stops a cycle', async () => {
     const visitor = await arrive({ javaScriptEnabled: false });
     const person = newPerson();
     await visitor.signUp(person);
@@ -300,14 +345,20 @@ describe('Pages of the console in a browser', () => {
     await visitor.fill('Amount', '1000');
     await visitor.press('Start cycle');
     assert.match(await visitor.text(), /1,010 credits[\s\S]*Renews to 1,000/);
+    await visitor.page.getByText('Change the plan').click();
+    await visitor.fill('Amount', '2000');
+    await visitor.page.getByLabel('Starts').selectOption('Now');
+    await visitor.press('Preview change');
+    await visitor.press('Change plan');
+    assert.match(await visitor.text(), /3,010 credits[\s\S]*2,000 credits every 31 days/);
     await visitor.page.getByText('Stop the cycle').first().click();
     await visitor.press('Stop cycle');
-    assert.match(await visitor.text(), /Cycle stopped[\s\S]*1,010 credits[\s\S]*Recurring, stopped/);
+    assert.match(await visitor.text(), /Cycle stopped[\s\S]*3,010 credits[\s\S]*Recurring, stopped/);
     await visitor.leave();
   });
 });
 
-/** Runs a console on the store for the tests of the current suite. */
+/** Starts a service on the store before the tests of the current suite, and stops it after them. */
 function consoleOn(store: StoreUnderTest) {
   let scrip: Scrip;
   before(async () => {
@@ -327,7 +378,7 @@ function newPerson(): Person {
   return { email: `${id}@example.com`, accountName: `Account ${id.slice(0, 8)}` };
 }
 
-/** Follows the first link with this name in the list of transactions. The link opens a form. */
+/** Follows the first link with this name in the list of transactions. The link opens the page of the transaction. */
 async function followInHistory({ page }: ConsoleVisitor, name: string): Promise<void> {
   await page.locator('.history').getByRole('link', { name, exact: true }).first().click();
   await page.waitForURL(/\/transactions\//);

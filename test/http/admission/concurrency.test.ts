@@ -73,7 +73,7 @@ test('concurrent subtractions of different amounts never spend more than the bal
   await scrip.assertConsistent();
 });
 
-test('200 concurrent additions all add their credits', async () => {
+test('each of 200 concurrent additions adds its credits', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(200, (index) => scrip.post('/add', { end_user_id: user, amount: index + 1 })),
@@ -98,7 +98,7 @@ test('exactly one of 100 concurrent starts creates a cycle, and the responses to
   assert.equal(active_balance_by_cycle.length, 1);
 });
 
-test('each of 50 concurrent replacements grants its credits once, and one active cycle remains', async () => {
+test('each of 50 concurrent replacements grants its credits once, and afterwards exactly one cycle is active', async () => {
   const user = someone();
   const replies = await Promise.all(
     times(50, () => scrip.post('/start-cycle', { end_user_id: user, amount: 10, on_active: 'replace' })),
@@ -121,7 +121,7 @@ test('concurrent stops return the same canceled cycle', async () => {
   assert.equal(replies[0]?.body.status, 'canceled');
 });
 
-test('a read that is sent after the response to a write sees the write', async () => {
+test('a read that is sent after the response to a write returns the state after the write', async () => {
   const user = someone();
   for (let amount = 1; amount <= 30; amount++) {
     await scrip.post('/add', { end_user_id: user, amount: 1 });

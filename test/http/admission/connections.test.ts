@@ -1,6 +1,6 @@
 // The limits for connections: how many there may be, how long a request may take to arrive, how long a response may
-// stay unread, how many headers a request may have, and how long a stop waits. The tests use shorter times than the
-// service.
+// stay unread, how many headers a request may have, and how long a stop waits. The tests set shorter timeouts than the
+// defaults.
 
 import assert from 'node:assert/strict';
 import { subscribe } from 'node:diagnostics_channel';
@@ -25,7 +25,7 @@ function withHeaders(count: number): string {
   return `GET /healthz HTTP/1.1\r\nHost: scrip\r\n${others}\r\n`;
 }
 
-/** Opens a connection and waits for a first response on it. */
+/** Opens a connection, sends a request on it, and waits for the response. */
 async function served(scrip: Scrip): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(HEALTH);
@@ -33,7 +33,7 @@ async function served(scrip: Scrip): Promise<RawConnection> {
   return connection;
 }
 
-test('the first request on a connection beyond MAX_CONNECTIONS gets Overloaded, with the name of the setting, and the connection is closed', async (t) => {
+test('the first request on a connection beyond MAX_CONNECTIONS gets Overloaded, the error names the setting, and the connection is closed', async (t) => {
   const scrip = await start(t, { connectionsMax: 10 });
   const open = await Promise.all(Array.from({ length: 10 }, () => served(scrip)));
   const user = someone();
@@ -53,7 +53,7 @@ test('the first request on a connection beyond MAX_CONNECTIONS gets Overloaded, 
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('beyond MAX_CONNECTIONS, /healthz, /readyz and /metrics still respond, and the connection is closed', async (t) => {
+test('a connection beyond MAX_CONNECTIONS still gets a response from /healthz, /readyz or /metrics, and is then closed', async (t) => {
   const scrip = await start(t, { connectionsMax: 1 });
   await served(scrip);
   for (const path of ['/healthz', '/readyz', '/metrics']) {
@@ -62,7 +62,7 @@ test('beyond MAX_CONNECTIONS, /healthz, /readyz and /metrics still respond, and 
   }
 });
 
-test('far beyond MAX_CONNECTIONS, a connection is closed without a response', async (t) => {
+test('a connection far beyond MAX_CONNECTIONS is closed without a response', async (t) => {
   const scrip = await start(t, { connectionsMax: 1 });
   await served(scrip);
   await Promise.all(Array.from({ length: SURPLUS_CONNECTIONS_MAX }, () => RawConnection.open(scrip)));
@@ -122,7 +122,7 @@ test('a request with 100 headers is accepted, and a request with 101 short heade
   }
 });
 
-test('a request with thousands of headers before its idempotency key is refused, and not executed without the key', async (t) => {
+test('a request with thousands of headers before its idempotency key is refused, rather than executed without the key', async (t) => {
   const scrip = await start(t);
   const user = someone();
   const many = 'a:\r\n'.repeat(2_100);
@@ -133,7 +133,7 @@ test('a request with thousands of headers before its idempotency key is refused,
 });
 
 for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
-  test(`a request with two Host headers, the second as ${second}, gets BadRequest and changes nothing`, async (t) => {
+  test(`a request with "${second}" as a second Host header gets BadRequest and changes nothing`, async (t) => {
     const scrip = await start(t);
     const user = someone();
     const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -143,7 +143,7 @@ for (const second of ['Host: scrip', 'host: elsewhere', 'HOST:']) {
   });
 }
 
-/** Maps the port of each client to the socket of the server, which runs in this process. */
+/** Maps the port of each client to the socket on the side of the server. The server runs in this process. */
 const serverEnds = new Map<number | undefined, Socket>();
 subscribe('net.server.socket', (message) => {
   const { socket } = message as { socket: Socket };
@@ -171,7 +171,7 @@ test('a client that reads none of its responses is disconnected after a timeout'
   await scrip.call('GET', '/healthz');
   const connection = await askAndNotRead(scrip);
   const started = performance.now();
-  // The client does not notice, because it reads nothing.
+  // The client reads nothing, so it does not notice that the server closes the connection.
   await eventually(() => otherEndOf(connection)?.destroyed === true, 'the server closes the connection');
   const tookMs = performance.now() - started;
   assert(tookMs >= 0.9 * unreadAnswerMs && tookMs < 2 * unreadAnswerMs, `${tookMs} ms`);
@@ -193,7 +193,7 @@ test('a client that reads slowly gets all of its responses', async (t) => {
   assert.equal((await connection.answers(ASKED)).length, ASKED);
 });
 
-test('a client that waits for its response is not disconnected, even if the store takes long', async (t) => {
+test('a client that waits for its response is not disconnected, even if the store is slow', async (t) => {
   const scrip = await start(t, { unreadAnswerMs: 200 });
   const { resume, waiting } = stallWrites(t, scrip);
   const connection = await RawConnection.open(scrip);
@@ -228,7 +228,7 @@ test('if invalid bytes arrive in many pieces after a request, the request gets i
   assert.deepEqual(warnings, [], 'no warning about too many listeners');
 });
 
-test('a stop waits for an incomplete request until its deadline, and no longer', async (t) => {
+test('a stop waits for an incomplete request until the shutdown deadline, and no longer', async (t) => {
   const scrip = await start(t, { drainMs: 500 });
   const connection = await RawConnection.open(scrip);
   connection.send(postText(scrip, '/add', { end_user_id: someone(), amount: 5 }).slice(0, -1));

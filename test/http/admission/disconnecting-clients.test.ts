@@ -1,4 +1,4 @@
-// Clients that disconnect before they get a response: commands that have not begun are canceled.
+// Clients that disconnect before they get a response. Scrip cancels their commands that have not begun.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -46,9 +46,9 @@ test('a client that half-closes its connection without a request, or after a res
 for (const [how, leave] of [
   ['close', ({ socket }: RawConnection) => void socket.destroy()],
   ['reset', ({ socket }: RawConnection) => void socket.resetAndDestroy()],
-  ['half close', ({ socket }: RawConnection) => void socket.end()],
+  ['half-close', ({ socket }: RawConnection) => void socket.end()],
 ] as const) {
-  test(`queued commands of clients that ${how} their connection are canceled and no longer count as in flight`, async (t) => {
+  test(`queued commands of clients that ${how} their connections are canceled and no longer count as in flight`, async (t) => {
     const [first, user] = [someone(), someone()];
     const { resume, waiting } = stallWrites(t, scrip);
     const writing = scrip.post('/add', { end_user_id: first, amount: 1 });

@@ -7,7 +7,10 @@ import { postText, RawConnection, sendRaw } from '../raw-connection.ts';
 import { assertProblem, eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 import { stallWrites } from '../stalled-writes.ts';
 
-/** The limit of the service. An account may have half of it if no other account has requests in flight. */
+/**
+ * The limit for all accounts together. An account may use half of this limit if no other account has requests in
+ * flight.
+ */
 const IN_FLIGHT_MAX = 60;
 const ALONE = IN_FLIGHT_MAX / 2;
 
@@ -58,7 +61,7 @@ test('while an account has its full share of requests in flight, further request
   assert.equal((await balance(scrip)).status, 200);
 });
 
-test('while one account uses half of the limit of requests in flight, a second account may use a quarter, and a third is served', async (t) => {
+test('while one account uses half of the limit of requests in flight, a second account may use a quarter of the limit, and a third account is served', async (t) => {
   const scrip = await start(t);
   const [secondKey, thirdKey] = [await scrip.createKey('Second', 'write'), await scrip.createKey('Third', 'write')];
   const { resume, waiting } = stallWrites(t, scrip);

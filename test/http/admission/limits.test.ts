@@ -48,7 +48,7 @@ test('a chunked body of 64 KiB without a Content-Length is accepted', async () =
   assert.equal((await scrip.balance(user)).active_balance, 5);
 });
 
-test('a request with a Content-Length beyond the limit is refused before its body arrives', async () => {
+test('a request whose Content-Length exceeds the limit is refused before its body arrives', async () => {
   const head = postText(scrip, '/add', {}).replace(/Content-Length: 2[\s\S]*/, 'Content-Length: 10000000000\r\n\r\n');
   const reply = await sendRaw(scrip, head);
   assert.deepEqual([reply.status, reply.body.error], [413, 'PayloadTooLarge']);
@@ -61,7 +61,7 @@ test('a GET with a body of 64 KiB is accepted', async () => {
   assertProblem(tooLarge, 'PayloadTooLarge', 413);
 });
 
-test('a request with headers beyond 16 KiB gets HeadersTooLarge, and the connection is closed', async () => {
+test('a request with more than 16 KiB of headers gets HeadersTooLarge, and the connection is closed', async () => {
   const connection = await RawConnection.open(scrip);
   connection.send(`GET /healthz HTTP/1.1\r\nHost: scrip\r\nX-Long: ${'x'.repeat(17_000)}\r\n\r\n`);
   const reply = await connection.answer();
@@ -76,7 +76,7 @@ test('a request with headers beyond 16 KiB gets HeadersTooLarge, and the connect
 const PIPELINED = 3_000;
 
 for (const store of ['a running store', 'a store that stalls for a while']) {
-  test(`${PIPELINED} requests that are pipelined on one connection to ${store} all get responses, in bounded memory`, async (t) => {
+  test(`${PIPELINED} requests pipelined on one connection all get responses, in bounded memory, if the server has ${store}`, async (t) => {
     const user = someone();
     const credits = PIPELINED / 3;
     await scrip.post('/add', { end_user_id: user, amount: credits });
@@ -95,7 +95,9 @@ for (const store of ['a running store', 'a store that stalls for a while']) {
   });
 }
 
-/** The memory growth of this process in MiB. Server and client both run in it. Measured: under 60. */
+/**
+ * The maximum memory growth in MiB of this process, in which both the server and the client run. Measured: under 60.
+ */
 const MEMORY_GROWTH_MAX = 160;
 
 /** @returns a function that stops the measurement and returns the largest memory growth of this process in MiB */

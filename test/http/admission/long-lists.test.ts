@@ -1,5 +1,6 @@
-// Many clients read long lists while other requests wait. The tests count the waits in pages, not in milliseconds. They
-// also check that the boundaries of the pages that the server reads do not change the response.
+// Many clients read long lists while other requests wait. The tests measure a wait in pages that the server reads
+// meanwhile, not in milliseconds. They also check that the response does not depend on how the server divides a list
+// into pages.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -13,11 +14,11 @@ import { EVERYTHING } from '../../store/temporary-ledger.ts';
 import { RawConnection } from '../raw-connection.ts';
 import { eventually, type Scrip, someone, startScrip } from '../running-service.ts';
 
-/** The number of pages after the first. */
+/** The number of pages of a list, not counting the first page. */
 const PAGES = 5;
 const TRANSACTIONS = (1 + PAGES) * READ_TRANSACTIONS;
 const READERS = 40;
-/** Small batches, because each read of an end user replays the postings of a batch until they are flushed. */
+/** Small batches, because each read of an end user replays the postings of a batch until these postings are flushed. */
 const PER_BATCH = 50;
 
 let scrip: Scrip;
@@ -74,7 +75,7 @@ function watchPages(t: TestContext): string[] {
   return pages;
 }
 
-test('while many clients read long lists, a balance request waits only for a few pages', async (t) => {
+test('while many clients read long lists, a balance request waits for only a few pages of these lists', async (t) => {
   const [asking, ...readers] = await connections(1 + READERS);
   assert(asking);
   const pages = watchPages(t);
@@ -109,7 +110,7 @@ test('if a client pipelines several list requests, each list is read only after 
   assert.deepEqual(pages, [once, once, once, once, once].flat());
 });
 
-test('no more pages are read for clients that have disconnected, and no error is logged', async (t) => {
+test('Scrip reads no more pages for clients that have disconnected, and logs no error', async (t) => {
   const pages = watchPages(t);
   const readers = await connections(READERS);
   for (const reader of readers) reader.send(list());
@@ -122,7 +123,7 @@ test('no more pages are read for clients that have disconnected, and no error is
   assert.deepEqual(complaints, []);
 });
 
-test('the response to a list request does not depend on the boundaries of the pages that the server reads', async () => {
+test('the response to a list request does not depend on how the server divides the list into pages', async () => {
   const ends = [1, 2, 3].map((pages) => pages * READ_TRANSACTIONS);
   for (const count of [1, ...ends.flatMap((end) => [end - 1, end, end + 1])]) {
     const endUser = someone();

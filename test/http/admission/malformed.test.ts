@@ -12,19 +12,22 @@ before(async () => {
 after(() => scrip.stop());
 
 const BAD_REQUESTS: readonly (readonly [name: string, bytes: string])[] = [
-  ['words', 'hello there\r\n\r\n'],
+  ['text that is not HTTP', 'hello there\r\n\r\n'],
   ['a TLS handshake', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
-  ['another version of HTTP', 'GET /healthz HTTP/9.9\r\nHost: scrip\r\n\r\n'],
+  ['an unknown version of HTTP', 'GET /healthz HTTP/9.9\r\nHost: scrip\r\n\r\n'],
   ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
   ['a path with a space', 'GET /health z HTTP/1.1\r\nHost: scrip\r\n\r\n'],
   ['a method that does not exist', 'SPEND /add HTTP/1.1\r\nHost: scrip\r\n\r\n'],
   ['a header without a name', 'GET /healthz HTTP/1.1\r\nHost: scrip\r\n: x\r\n\r\n'],
   ['a null byte in a header', 'GET /healthz HTTP/1.1\r\nHost: scrip\r\nX: a\0b\r\n\r\n'],
-  ['a length that is not a number', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: x\r\n\r\n'],
-  ['a negative length', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: -1\r\n\r\n'],
-  ['two lengths', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}'],
+  ['a Content-Length that is not a number', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: x\r\n\r\n'],
+  ['a negative Content-Length', 'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: -1\r\n\r\n'],
   [
-    'a length and chunks',
+    'two different Content-Length headers',
+    'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}',
+  ],
+  [
+    'both a Content-Length and a Transfer-Encoding',
     'POST /add HTTP/1.1\r\nHost: scrip\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
   ['an unknown transfer encoding', 'POST /add HTTP/1.1\r\nHost: scrip\r\nTransfer-Encoding: x\r\n\r\n{}'],
@@ -90,18 +93,18 @@ test('a request for a very long path gets a short problem document', async () =>
   }
 });
 
-test('a valid request does not get the problem document for invalid bytes after it', async () => {
+test('if invalid bytes follow a valid request, the request does not get the problem document for these bytes', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   connection.send(`${postText(scrip, '/add', { end_user_id: user, amount: 5 })}this is no request\r\n\r\n`);
-  // The request may get its own response or none. A 400 would mean that it changed nothing.
+  // The request may get its own response, or none. A 400 would wrongly say that the request changed nothing.
   const reply = await connection.answer();
   await connection.untilClosed();
   const { active_balance } = await scrip.balance(user);
   assert.deepEqual([reply?.status ?? 200, active_balance], [200, 5], reply?.text ?? 'no response');
 });
 
-test('valid requests get their responses before the problem document for a broken body after them', async () => {
+test('if a broken body follows valid requests, these requests get their responses before the problem document', async () => {
   const user = someone();
   const connection = await RawConnection.open(scrip);
   const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });
@@ -142,10 +145,10 @@ test('after a request with a body that is not JSON, the next request on the conn
 });
 
 /**
- * Requests after which the server closes the connection. It must not process the requests that have already arrived.
+ * Requests after which the server closes the connection, without processing further requests that have already arrived.
  */
 const CLOSING: readonly (readonly [name: string, change: (request: string) => string, status: number])[] = [
-  ['a missing host', (request) => request.replace(/Host.*\r\n/, ''), 400],
+  ['no Host header', (request) => request.replace(/Host.*\r\n/, ''), 400],
   [
     'a body that is too large',
     (request) => `${request.replace(/Length: \d+/, 'Length: 70000').replace(/{.*/, '')}${' '.repeat(70_000)}`,
@@ -154,7 +157,7 @@ const CLOSING: readonly (readonly [name: string, change: (request: string) => st
 ];
 
 for (const [name, change, status] of CLOSING) {
-  test(`after the response to ${name}, which closes the connection, no pipelined request is processed`, async () => {
+  test(`after a request with ${name}, the server closes the connection and processes no further pipelined request`, async () => {
     const user = someone();
     const connection = await RawConnection.open(scrip);
     const addition = postText(scrip, '/add', { end_user_id: user, amount: 5 });

@@ -1,5 +1,5 @@
-// Requests that a client sends on one connection without waiting for the responses. They are processed one after the
-// other, and delay other clients no more than if the client had waited.
+// Requests that a client sends on one connection without waiting for the responses. The server processes these requests
+// one after the other, so they delay other clients no more than if the client waited for each response.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -32,7 +32,7 @@ test('a read that is pipelined after a write returns the state after the write',
   }
 });
 
-test('a write that is pipelined after a read does not overtake the read, even if the read takes long', async () => {
+test('a write that is pipelined after a read does not overtake the read, even if the read is slow', async () => {
   const user = someone();
   const { ledger } = scrip.service.stores;
   const load = ledger.load.bind(ledger);
@@ -99,7 +99,7 @@ test('while 20 connections pipeline 2,000 requests, another account waits no lon
   assert(between > 20, `only ${between} responses while 2,000 requests were processed`);
 });
 
-test('while 300 new connections pipeline hundreds of requests each, another client gets responses in between', async () => {
+test('while each of 300 new connections pipelines hundreds of requests, another client still gets responses', async () => {
   assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
   const loud = await Promise.all(Array.from({ length: 300 }, () => RawConnection.open(scrip)));
   const requests = 'GET /nothing HTTP/1.1\r\nHost: scrip\r\n\r\n'.repeat(300);

@@ -31,7 +31,7 @@ beforeEach(async () => {
 afterEach(() => scrip.stop());
 after(() => rm(folder, { recursive: true }));
 
-/** Stops the service and returns how many milliseconds that takes. */
+/** Stops the service and returns how many milliseconds the stop takes. */
 async function stopTime(): Promise<number> {
   const started = performance.now();
   await scrip.service.stop();
@@ -46,7 +46,7 @@ async function balanceAfterRestart(user: string): Promise<number> {
   return active_balance;
 }
 
-test('when the service stops, requests in flight get responses with Connection: close and are in the ledger afterwards', async (t) => {
+test('when the service stops, requests in flight get responses with Connection: close, and their transactions are in the ledger afterwards', async (t) => {
   const user = someone();
   const stalled = stallWrites(t, scrip);
   const connections = await Promise.all(Array.from({ length: 20 }, () => RawConnection.open(scrip)));
@@ -78,7 +78,7 @@ test('a stopping service accepts no connections', async (t) => {
   await stopping;
 });
 
-test('idle and silent connections do not delay a stop', async () => {
+test('connections that are idle or have never sent a request do not delay a stop', async () => {
   await scrip.post('/add', { end_user_id: someone(), amount: 5 });
   const silent = await Promise.all(Array.from({ length: 10 }, () => RawConnection.open(scrip)));
   const idle = await Promise.all(Array.from({ length: 10 }, () => RawConnection.open(scrip)));
@@ -122,7 +122,7 @@ test('a request that has partly arrived when the service stops gets a response o
   assert.equal(await balanceAfterRestart(user), 5);
 });
 
-test('a stopping service is alive but not ready', async () => {
+test('a stopping service returns 200 for /healthz and 503 for /readyz', async () => {
   const [alive, ready] = [await RawConnection.open(scrip), await RawConnection.open(scrip)];
   alive.send('GET /healthz HTTP/1.1\r\nHost: scrip\r\n');
   ready.send('GET /readyz HTTP/1.1\r\nHost: scrip\r\n');

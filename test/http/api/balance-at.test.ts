@@ -22,7 +22,7 @@ async function balanceAt(user: string, at: number): Promise<readonly [balance: n
   return [body.active_balance, body.held];
 }
 
-test('a past balance includes a write from exactly the millisecond of the write on', async () => {
+test('a past balance includes a write from exactly the millisecond of the write onwards', async () => {
   const user = someone();
   const expected: (readonly [at: number, balance: number, held: number | undefined])[] = [];
   const note = async (balance: number, held?: number) => {
@@ -50,7 +50,7 @@ test('a past balance includes a write from exactly the millisecond of the write 
   }
 });
 
-test('a past balance shows its cycles with their amounts and statuses at that instant', async () => {
+test('a past balance shows the cycles with their amounts and statuses at that instant', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 1_000, validity_days: 31 });
   const before = await scrip.balance(user);
@@ -97,7 +97,7 @@ test('a future balance includes renewals, and excludes cycles and holds that wil
   );
 });
 
-test('a balance that Scrip returned at an instant is also the past balance at that instant, even after later writes', async () => {
+test('the past balance at an instant is the balance that Scrip returned at that instant, even after later writes', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 100, validity_days: 1 });
   const seen: (readonly [at: number, text: string])[] = [];
@@ -121,7 +121,7 @@ test('a balance that Scrip returned at an instant is also the past balance at th
   }
 });
 
-test('an instant may have any UTC offset, and digits after the milliseconds are cut off', async () => {
+test('an instant may have any UTC offset, and Scrip ignores digits after the milliseconds', async () => {
   const user = someone();
   clock.set('2026-12-24T08:00:00.500Z');
   await scrip.post('/add', { end_user_id: user, amount: 7 });
@@ -149,10 +149,10 @@ test('an `at` that is not an instant with a time zone is refused, and the respon
     assertFieldRefused(await scrip.call('GET', '/get-active-balance', { body: { end_user_id: user, at } }), '/at');
   const lost = await scrip.call('GET', `/get-active-balance?end_user_id=${user}&at=2026-12-24T10:00:00+02:00`);
   assertFieldRefused(lost, '/at');
-  assert.match(lost.body.detail, /\+ is written %2B/);
+  assert.match(lost.body.detail, /write \+ as %2B/);
 });
 
-test('an unknown end user has no credits in the past, now and in the future', async () => {
+test('an unknown end user has no credits in the past, now or in the future', async () => {
   const user = someone();
   for (const at of [0, clock.now, clock.now + DAY_MS]) {
     const { body } = await scrip.get('/get-active-balance', { end_user_id: user, at: textOf(at) });

@@ -72,7 +72,7 @@ test('the points of a history begin at `from`, are one interval apart, and end a
   assert.deepEqual(await instantsOf({ from: instant, to: instant }), [instant]);
 });
 
-test('by default, a history has one point for each of the last 30 days and one for now', async () => {
+test('by default, a history has one point for each of the last 30 days and one point for now', async () => {
   const now = clock.now;
   const points = await history(someone());
   assert.deepEqual(
@@ -112,7 +112,7 @@ test('a history is refused if `from` is later than `to`, a bound is not an insta
   assertFieldRefused(await ask({ from: '2026-03-02T00:00:00Z', to: '2026-03-01T00:00:00Z' }), '/from');
   const inFuture = await ask({ from: textOf(clock.now + 1) });
   assertFieldRefused(inFuture, '/from');
-  assert.match(inFuture.body.detail, /which is now by default/);
+  assert.match(inFuture.body.detail, /which defaults to now/);
   for (const interval of ['', 'week', 'Day', 'days']) assertFieldRefused(await ask({ interval }), '/interval');
   for (const name of ['from', 'to']) assertFieldRefused(await ask({ [name]: 'yesterday' }), `/${name}`);
 });

@@ -1,5 +1,5 @@
 // Adding, spending and reading credits as a client does: fields, formats, defaults and burn order. Cycles that renew
-// are in cycles.test.ts and renewal.test.ts.
+// are tested in cycles.test.ts and renewal.test.ts.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -82,7 +82,7 @@ test('the list of transactions has positive amounts for additions and negative a
   assert.equal(reply.body.end_user_id, user);
 });
 
-test('transaction IDs are version 4 UUIDs that sort by creation, even within one millisecond', async () => {
+test('transaction IDs are version 4 UUIDs that sort in order of creation, even within one millisecond', async () => {
   const user = someone();
   for (let count = 0; count < 10; count++) {
     await scrip.post('/add', { end_user_id: user, amount: 10 });
@@ -107,12 +107,12 @@ test('credits are valid for 31 days when validity_days is absent or null', async
 });
 
 for (const [name, days] of [
-  ['a validity past the year 9999', '2912400'],
+  ['a validity beyond the year 9999', '2912400'],
   ['2^53 days', '9007199254740992'],
   ['10^30 days', `1${'0'.repeat(30)}`],
   ['a number of 400 digits', '9'.repeat(400)],
 ] as const) {
-  test(`validity has no upper limit: with ${name}, credits end at the last instant that can be written`, async () => {
+  test(`validity_days has no upper limit: with ${name}, credits expire at the last instant that a timestamp can express`, async () => {
     const user = someone();
     const reply = await scrip.call('POST', '/add', {
       body: `{"end_user_id":"${user}","amount":5,"validity_days":${days}}`,
@@ -125,7 +125,7 @@ for (const [name, days] of [
   });
 }
 
-test('the longest validity that ends before the year 10000 ends exactly after that number of days', async () => {
+test('credits with the longest validity that ends before the year 10000 expire after exactly that number of days', async () => {
   const user = someone();
   const days = Math.floor((Date.parse(LAST_INSTANT) - clock.now) / DAY_MS);
   await scrip.post('/add', { end_user_id: user, amount: 5, validity_days: days });
@@ -159,7 +159,7 @@ test('all endpoints also work under /v1, on the same ledger', async () => {
   assert.equal(points.at(-1)?.active_balance, 21);
 });
 
-test('a UUID in upper case is the same end user as in lower case', async () => {
+test('a UUID in upper case identifies the same end user as the UUID in lower case', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user.toUpperCase(), amount: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 4 });
@@ -172,7 +172,7 @@ test('a UUID in upper case is the same end user as in lower case', async () => {
   );
 });
 
-test('a UUID of any version can be an end user', async () => {
+test('the ID of an end user may be a UUID of any version', async () => {
   for (const user of ['00000000-0000-0000-0000-000000000000', 'ffffffff-ffff-ffff-ffff-ffffffffffff']) {
     assert.equal((await scrip.post('/add', { end_user_id: user, amount: 3 })).status, 200);
     assert.equal((await scrip.balance(user)).active_balance, 3);
@@ -255,7 +255,7 @@ test('a subtraction from several cycles is one transaction, which expires with t
   assert.equal(spent?.expire_at, timestamp(start + 1 + 30 * DAY_MS));
 });
 
-test('a subtraction of the whole balance is accepted, and one credit more is refused and changes nothing', async () => {
+test('a subtraction of the whole balance is accepted, and a subtraction of one credit more is refused and changes nothing', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   await scrip.post('/add', { end_user_id: user, amount: 5 });

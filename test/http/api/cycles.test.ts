@@ -57,7 +57,7 @@ test('a cycle is valid for 31 days when validity_days is absent or null', async 
   }
 });
 
-test('a cycle of 10^30 days ends at the last instant that can be written and can be stopped', async () => {
+test('a cycle with a validity of 10^30 days ends at the last instant that a timestamp can express, and can be stopped', async () => {
   const user = someone();
   const reply = await scrip.call('POST', '/start-cycle', {
     body: `{"end_user_id":"${user}","amount":5,"validity_days":1${'0'.repeat(30)}}`,
@@ -82,7 +82,7 @@ test('a balance shows an active cycle as recurring and active', async () => {
   ]);
 });
 
-test('a second start is refused with the active cycle in the response and grants nothing', async () => {
+test('a start while a cycle is active is refused, grants no credits, and returns the active cycle', async () => {
   const user = someone();
   const first = await start(user, 50);
   clock.advance(5);
@@ -93,7 +93,7 @@ test('a second start is refused with the active cycle in the response and grants
   assert.equal((await scrip.transactions(user)).length, 1);
 });
 
-test('a stop returns the current cycle as canceled, and its credits stay usable until its end', async () => {
+test('a stop returns the current cycle as canceled, and the credits of the cycle stay usable until its end', async () => {
   const user = someone();
   const started = await start(user, 50, { validity_days: 1 });
   clock.advance(1_000);
@@ -119,7 +119,7 @@ test('a stop moves no credits and is not listed as a transaction', async () => {
   assert.deepEqual(await scrip.transactions(user), before);
 });
 
-test('stopping a cycle twice returns the same response until the end of the cycle', async () => {
+test('stopping a cycle again returns the same response until the cycle ends', async () => {
   const user = someone();
   const { body } = await start(user, 50, { validity_days: 1 });
   const first = await stop(user);
@@ -132,7 +132,7 @@ test('stopping a cycle twice returns the same response until the end of the cycl
   assertProblem(await stop(user), 'CycleNotFound', 404);
 });
 
-test('credits from /add are not a cycle that can be stopped', async () => {
+test('credits from /add cannot be stopped, because they do not renew', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   assertProblem(await stop(user), 'CycleNotFound', 404);
@@ -153,7 +153,7 @@ test('after a stop, a new cycle can start at once, and the remaining credits of 
   assert.deepEqual(await cyclesOf(user), ['0 recurring canceled', '60 recurring active']);
 });
 
-test('a start with on_active: replace cancels the old cycle and starts the new one in one request', async () => {
+test('a start with on_active: replace cancels the old cycle and starts the new cycle in one request', async () => {
   const user = someone();
   const old = await start(user, 50, { validity_days: 10 });
   await scrip.post('/subtract', { end_user_id: user, amount: 20 });
@@ -178,13 +178,13 @@ test('a start with on_active: replace cancels the old cycle and starts the new o
   assert.deepEqual(await cyclesOf(user), ['70 recurring active'], 'the old cycle has ended and is not renewed');
 });
 
-test('on_active: replace starts a cycle when there is none to replace', async () => {
+test('a start with on_active: replace also starts a cycle if no cycle is active', async () => {
   const user = someone();
   assert.equal((await start(user, 50, { on_active: 'replace' })).status, 200);
   assert.deepEqual(await cyclesOf(user), ['50 recurring active']);
 });
 
-test('a replacement that is refused leaves the old cycle running', async () => {
+test('a replacement that is refused leaves the old cycle active', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: Number.MAX_SAFE_INTEGER - 50 });
   await start(user, 50);
@@ -192,7 +192,7 @@ test('a replacement that is refused leaves the old cycle running', async () => {
   assert.deepEqual((await cyclesOf(user)).at(-1), '50 recurring active');
 });
 
-test('a stop stops the active cycle, not a cycle that was stopped before', async () => {
+test('a stop cancels the active cycle, not an older cycle that is already canceled', async () => {
   const user = someone();
   await start(user, 50);
   await start(user, 70, { on_active: 'replace' });
@@ -202,7 +202,7 @@ test('a stop stops the active cycle, not a cycle that was stopped before', async
   assert.deepEqual((await stop(user)).body, stopped.body);
 });
 
-test('the balance shows a status for each type of cycle', async () => {
+test('a balance shows the type and the status of each cycle', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 10 });
   await start(user, 50);

@@ -57,7 +57,7 @@ test('an addition gets BalanceTooLarge if the next renewal would then exceed the
   assert.equal((await scrip.post('/add', { end_user_id: user, amount: 11, validity_days: 1 })).status, 200);
 });
 
-test('HEAD on a read returns the same status and content type as GET, without the body', async () => {
+test('a HEAD request for a read returns the same status and content type as a GET request, without the body', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 30 });
   for (const path of READS) {
@@ -69,11 +69,11 @@ test('HEAD on a read returns the same status and content type as GET, without th
   }
 });
 
-test('stopping without an active cycle gets 404 CycleNotFound', async () => {
+test('a stop without an active cycle gets 404 CycleNotFound', async () => {
   assertProblem(await scrip.post('/stop-cycle', { end_user_id: someone() }), 'CycleNotFound', 404);
 });
 
-test('starting a second cycle gets 409 CycleAlreadyActive with the active cycle', async () => {
+test('a start while a cycle is active gets 409 CycleAlreadyActive with the active cycle', async () => {
   const user = someone();
   const { body } = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   const reply = await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
@@ -90,7 +90,7 @@ for (const path of ['/v1', '/v2/add', '/nothing', '/add/more', '/problems/Nothin
 
 for (const prefix of ['', '/v1']) {
   for (const path of [...WRITES, ...READS]) {
-    test(`another method on ${prefix}${path} gets 405 MethodNotAllowed with the allowed methods`, async () => {
+    test(`a request for ${prefix}${path} with a wrong method gets 405 MethodNotAllowed with the allowed methods`, async () => {
       const taken = WRITES.includes(path) ? 'POST' : 'GET';
       for (const method of ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'TRACE']) {
         if (method === taken) continue;
@@ -105,7 +105,7 @@ for (const prefix of ['', '/v1']) {
   }
 }
 
-test('DELETE on a path for operators gets 405 MethodNotAllowed', async () => {
+test('a DELETE request for a path for operators gets 405 MethodNotAllowed', async () => {
   for (const path of ['/healthz', '/readyz', '/metrics', '/openapi.json']) {
     const reply = await scrip.call('DELETE', path);
     assertProblem(reply, 'MethodNotAllowed', 405);
@@ -202,7 +202,7 @@ test('a compressed body gets 415 UnsupportedMediaType', async () => {
   assert.equal(identity.status, 200, 'identity means no compression');
 });
 
-test('application/json may be written in any case and with parameters', async () => {
+test('the content type application/json may be in any case and have parameters', async () => {
   const user = someone();
   for (const type of ['application/json; charset=utf-8', 'APPLICATION/JSON', 'application/json;charset="UTF-8"']) {
     const call = { body: JSON.stringify({ end_user_id: user, amount: 5 }), headers: { 'content-type': type } };
@@ -235,7 +235,7 @@ test('the type of each problem is the URL of a page that explains the problem an
   }
 });
 
-test('every error in the published list has a page', async () => {
+test('every published error has a page', async () => {
   const published = {
     InvalidJson: 400,
     Unauthorized: 401,
@@ -277,7 +277,7 @@ const FAULTS: readonly (readonly [code: FaultCode, status: number])[] = [
 ];
 
 for (const [code, status] of FAULTS) {
-  test(`a store fault ${code} returns ${status} on every write, and its reason is logged once and not in the response`, async () => {
+  test(`if the store fails with ${code}, every write returns ${status}, and the reason is logged once but not returned`, async () => {
     const reason = `disk 7 of ${someone()} is on fire`;
     const write = mock.method(scrip.service.stores.ledger, 'write', () => Promise.reject(new StoreFault(code, reason)));
     try {

@@ -23,7 +23,7 @@ for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-h
     const head = (more: string) =>
       `GET ${path}?end_user_id=${user} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n${more}`;
 
-    test('a read with the end user in the query string, in the body and in both gets the same response', async () => {
+    test('a read gets the same response with the end user in the query string, in the body or in both', async () => {
       const byQuery = await read(`?end_user_id=${user}`);
       assert.equal(byQuery.status, 200);
       assert.match(byQuery.text, /"amount":12/);
@@ -36,7 +36,7 @@ for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-h
       }
     });
 
-    test('a chunked body of a read is accepted', async () => {
+    test('a read with a chunked body is accepted', async () => {
       const body = JSON.stringify({ end_user_id: user });
       const reply = await sendRaw(
         scrip,
@@ -78,7 +78,7 @@ for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-h
         assertFieldRefused(await read('', { end_user_id }), '/end_user_id');
     });
 
-    test('an unknown field of a read is refused and named, in the query string and in the body', async () => {
+    test('a read with an unknown field in the query string or in the body is refused, and the response names the field', async () => {
       for (const field of ['end_user', 'amount', 'page']) {
         assertFieldRefused(await read(`?end_user_id=${user}&${field}=1`), `/${field}`);
         assertFieldRefused(await read('', { end_user_id: user, [field]: 1 }), `/${field}`);
@@ -97,7 +97,7 @@ for (const path of ['/get-active-balance', '/get-all-user-transactions', '/get-h
       assertFieldRefused(await read('', twice), '/end_user_id');
     });
 
-    test('a read with a body of another content type, or of none, is refused', async () => {
+    test('a read with a body whose content type is missing or not application/json is refused', async () => {
       const call = { body: JSON.stringify({ end_user_id: user }), headers: { 'content-type': 'text/plain' } };
       assertProblem(await scrip.call('GET', path, call), 'UnsupportedMediaType', 415);
       const reply = await sendRaw(scrip, head('Content-Length: 2\r\n\r\n{}'));

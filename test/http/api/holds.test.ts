@@ -88,7 +88,7 @@ test('a capture without an amount spends all credits of the hold', async () => {
   assert.deepEqual(await openHolds(user), []);
 });
 
-test('a capture of less than the hold returns the rest, and a capture of more draws the difference from the balance', async () => {
+test('a capture of less than the hold returns the rest to the balance, and a capture of more draws the difference from the balance', async () => {
   const user = await userWith(100);
   const less = await capture(user, (await hold(user, 30)).body.hold_id, { amount: 12 });
   assert.deepEqual([less.body.amount, less.body.returned, less.body.expired], [12, 18, 0]);
@@ -157,7 +157,7 @@ test('a hold can be captured after its cycle has ended, and credits that are not
   assert.deepEqual(await balanceOf(user), [5, undefined]);
 });
 
-test('capturing or releasing a hold that is closed, unknown, or of another end user or account gets 404 HoldNotFound', async () => {
+test('capturing or releasing a hold that is closed or unknown, or belongs to another end user or account, gets 404 HoldNotFound', async () => {
   const user = await userWith(100);
   const captured = (await hold(user, 1)).body.hold_id;
   await capture(user, captured);

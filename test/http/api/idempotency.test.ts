@@ -37,7 +37,7 @@ const ACCEPTED: readonly (readonly [path: string, fields: Record<string, unknown
   ['/refund', { amount: 2 }],
 ];
 
-/** Creates the hold or subtraction that the request needs. Returns the fields of the request with its ID. */
+/** Creates the hold or subtraction that the request needs. Returns the field that refers to it, if any. */
 async function referencesOf(path: string, user: string): Promise<Record<string, unknown>> {
   const { body, headers } = await scrip.post(path === '/refund' ? '/subtract' : '/hold', {
     end_user_id: user,
@@ -65,7 +65,7 @@ for (const prefix of ['', '/v1']) {
   }
 }
 
-test('repeating a refused request returns the same refusal and request_id, even if it would now be accepted', async () => {
+test('repeating a refused request returns the same refusal and request_id, even if the request would now be accepted', async () => {
   const user = someone();
   const first = await send('/subtract', 'k', { end_user_id: user, amount: 5 });
   assertProblem(first, 'InsufficientFunds', 402);
@@ -98,7 +98,7 @@ test('reusing an idempotency key for a different request is refused and changes 
     ['/add', { amount: 10, note: 'another' }],
   ] as const)
     assertProblem(await send(path, 'k', { end_user_id: user, ...fields }), 'IdempotencyKeyReused', 422);
-  // These are the same request, because 31 days is the default.
+  // These requests are the same as the first one, because 31 days is the default.
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: 31 }), first);
   assertReplayed(await send('/add', 'k', { end_user_id: user, amount: 10, validity_days: null }), first);
   assert.equal((await scrip.transactions(user)).length, 1);
@@ -163,7 +163,7 @@ test('a request with two Idempotency-Key headers is refused, even if the case of
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('100 requests at once with one idempotency key have one effect and get the same response', async () => {
+test('100 concurrent requests with the same idempotency key take effect once and get the same response', async () => {
   const user = someone();
   await scrip.post('/add', { end_user_id: user, amount: 1000 });
   const replies = await Promise.all(

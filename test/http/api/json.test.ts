@@ -1,5 +1,5 @@
-// Which request bodies are valid. Scrip never coerces, rounds, drops or guesses values: every other body is refused and
-// moves no credits.
+// Which request bodies are valid. Scrip refuses every other body, and never coerces, rounds, drops or guesses values. A
+// refused body moves no credits.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -70,7 +70,7 @@ for (const amount of ['1', '2', '999999999999999', '1000000000000000', '90071992
 const NOT_DAYS = ['"31"', 'true', '1.5', '1e-1', '0', '-0', '-1', `-1${'0'.repeat(30)}`, '[]', '{}', '[31]'];
 
 for (const path of ['/add', '/start-cycle']) {
-  test(`${path} accepts only null and whole numbers of days from 1 as a validity`, async () => {
+  test(`${path} accepts only null and whole numbers from 1 as validity_days`, async () => {
     const user = someone();
     for (const days of NOT_DAYS) {
       const body = `{"end_user_id":"${user}","amount":5,"validity_days":${days}}`;
@@ -82,7 +82,7 @@ for (const path of ['/add', '/start-cycle']) {
   });
 }
 
-test('on_active is refused unless it is "replace" or absent', async () => {
+test('on_active is refused unless it is "replace", "at_period_end" or absent', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   for (const on_active of ['refuse', 'Replace', '', true, null, 1, ['replace']]) {

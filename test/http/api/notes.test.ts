@@ -37,7 +37,7 @@ async function prepared(): Promise<{ user: string; fieldsOf: (path: string) => R
 const listOf = async (user: string, query: Record<string, string>) =>
   (await scrip.get('/get-all-user-transactions', { end_user_id: user, ...query })).body.transactions;
 
-/** Returns the kind of the transaction that a write makes. */
+/** Returns the kind of the transaction that a write to this path makes. */
 const kindOf = (path: string) => path.slice(1);
 
 test('every write accepts a note and records it with its transaction', async () => {

@@ -1,4 +1,5 @@
-// The OpenAPI document compared with the service: its routes exist, and the responses match its schemas.
+// Compares the OpenAPI document with the service: the service has every route in the document, and its responses match
+// the schemas.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, test } from 'node:test';
@@ -50,6 +51,7 @@ const METHODS: Readonly<Record<string, string>> = {
   '/refund': 'post',
   '/start-cycle': 'post',
   '/stop-cycle': 'post',
+  '/preview-change': 'post',
   '/hold': 'post',
   '/get-holds': 'get',
   '/capture': 'post',
@@ -103,12 +105,12 @@ function* refsIn(value: unknown): Generator<string> {
   }
 }
 
-test('the OpenAPI document has version 3.1 and describes each endpoint with one method', () => {
+test('the OpenAPI document has version 3.1 and describes one method for each endpoint, except for the test clock', () => {
   assert.match(document.openapi, /^3\.1\.\d+$/);
   assert.equal(document.info.title, 'Scrip');
   assert.match(document.info.version, /^\d+\.\d+\.\d+/);
   const methods = Object.entries(document.paths).map(([path, operations]) => [path, Object.keys(operations).join()]);
-  assert.deepEqual(Object.fromEntries(methods), METHODS);
+  assert.deepEqual(Object.fromEntries(methods), { ...METHODS, '/test-clock': 'get,post' });
 });
 
 test('each operation in the OpenAPI document has a unique ID and a summary, and requires an API key as a bearer token', () => {
@@ -146,11 +148,11 @@ const ON_SOME: readonly (readonly [error: string, status: number, paths: readonl
   ['CycleNotFound', 404, ['/stop-cycle']],
   ['HoldNotFound', 404, ['/capture', '/release']],
   ['TransactionNotFound', 404, ['/refund']],
-  ['CycleAlreadyActive', 409, ['/start-cycle']],
+  ['CycleAlreadyActive', 409, ['/start-cycle', '/preview-change']],
   ['TooManyHolds', 409, ['/hold']],
   ['NotRefundable', 409, ['/refund']],
   ['RefundTooLarge', 409, ['/refund']],
-  ['BalanceTooLarge', 422, ['/add', '/start-cycle', '/hold', '/refund']],
+  ['BalanceTooLarge', 422, ['/add', '/start-cycle', '/preview-change', '/hold', '/refund']],
   ['OutcomeUnknown', 503, WRITES],
 ];
 
@@ -169,7 +171,9 @@ test('each operation in the OpenAPI document lists the errors that it returns, b
   }
 });
 
-/** Asserts that the document describes the response, and that it matches its schema and has no other members. */
+/**
+ * Asserts that the document describes the response, and that the response matches its schema and has no other members.
+ */
 function assertAsDescribed(path: string, reply: Reply): void {
   const [type = ''] = (reply.headers['content-type'] ?? '').split(';');
   const schema = operation(path).responses[reply.status]?.content[type]?.schema;
@@ -339,7 +343,7 @@ test('the OpenAPI document describes the fields of the reads as query parameters
   }
 });
 
-test('the OpenAPI document describes the list of transactions with and without pages, and responses match both', async () => {
+test('the OpenAPI document has examples of the list of transactions with and without pages, and responses match its schema', async () => {
   const { examples } = operation('/get-all-user-transactions').responses[200]?.content['application/json'] ?? {};
   assert.deepEqual(Object.keys(examples ?? {}), ['page', 'all', 'details']);
   const validate = ajv.compile({ $ref: 'openapi#/components/schemas/TransactionList' });

@@ -1,4 +1,4 @@
-// Listing transactions in pages and in a range of time.
+// Tests the list of transactions in pages and in a time range.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -19,7 +19,7 @@ const DAY = 86_400_000;
 
 const clock = new MovableClock(BEGIN);
 let scrip: Scrip;
-/** An end user with ten transactions, an hour apart. */
+/** An end user with ten transactions, each an hour after the previous one. */
 const user = someone();
 let all: readonly TransactionBody[];
 
@@ -63,12 +63,12 @@ async function walk(fields: Readonly<Record<string, string>>): Promise<Transacti
 
 describe('limit', () => {
   for (const limit of [1, 3, 5, 9, 10, 11, 1_000]) {
-    test(`pages of ${limit} transactions together are the whole list`, async () => {
+    test(`with a limit of ${limit}, the pages of transactions together contain the whole list`, async () => {
       assert.deepEqual(await walk({ limit: String(limit) }), all);
     });
   }
 
-  test('each page has next_cursor, which is null on the last page, and a list without paging has no next_cursor', async () => {
+  test('each page of transactions has next_cursor, which is null on the last page, and a list without pages has no next_cursor', async () => {
     assert.deepEqual(Object.keys(await page({ limit: '9' })), ['end_user_id', 'transactions', 'next_cursor']);
     assert.equal(typeof (await page({ limit: '9' })).next_cursor, 'string');
     for (const limit of ['10', '11']) assert.equal((await page({ limit })).next_cursor, null);
@@ -76,19 +76,19 @@ describe('limit', () => {
       assert.deepEqual(Object.keys(await page(fields)), ['end_user_id', 'transactions']);
   });
 
-  test('the first page of an unknown end user is empty and has no next page', async () => {
+  test('the first page of transactions of an unknown end user is empty and has no next page', async () => {
     const end_user_id = someone();
     const { body } = await scrip.get(PATH, { end_user_id, limit: '5' });
     assert.deepEqual(body, { end_user_id, transactions: [], next_cursor: null });
   });
 
-  test('a limit in the query string that is not a number from 1 to 1000 in digits is refused', async () => {
+  test('a limit in the query string must be a whole number from 1 to 1000, written only with digits', async () => {
     const wrong = ['0', '1001', '-1', '1.5', '1e2', '', ' 5', '+5', '0x5', '٥', 'five', 'null', 'NaN', '9'.repeat(400)];
     for (const limit of wrong) assertFieldRefused(await ask({ limit }), '/limit');
     assertFieldRefused(await scrip.call('GET', `${PATH}?end_user_id=${user}&limit=5&limit=5`), '/limit');
   });
 
-  test('a limit in a JSON body that is not a number from 1 to 1000 is refused', async () => {
+  test('a limit in a JSON body must be a whole number from 1 to 1000', async () => {
     const body = (limit: unknown) => scrip.call('GET', PATH, { body: { end_user_id: user, limit } });
     assert.equal((await body(3)).body.transactions.length, 3);
     for (const limit of ['3', null, true, [3], {}, 0, 1001, 2.5, -3]) assertFieldRefused(await body(limit), '/limit');
@@ -99,7 +99,7 @@ describe('limit', () => {
       );
   });
 
-  test('a limit both in the query string and in the body is refused unless both are the same', async () => {
+  test('a request with limits both in the query string and in the body is refused unless the limits are equal', async () => {
     const both = (limit: unknown) => scrip.call('GET', `${PATH}?limit=3`, { body: { end_user_id: user, limit } });
     assert.equal((await both(3)).body.transactions.length, 3);
     for (const limit of [4, '3', null]) assertFieldRefused(await both(limit), '/limit');
@@ -147,7 +147,7 @@ describe('cursor', () => {
     );
   });
 
-  test('a renewal that is stored between the requests for two pages is listed once', async () => {
+  test('a renewal that is stored between the requests for two pages is listed only once', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(5 * DAY);
@@ -217,7 +217,7 @@ describe('from and to', () => {
   const at = (index: number) => all[index]?.created_at as string;
   const moved = (timestamp: string, ms: number) => new Date(Date.parse(timestamp) + ms).toISOString();
 
-  test('the list contains transactions from the instant `from`, inclusive, to the instant `to`, exclusive', async () => {
+  test('the list contains the transactions at or after `from` and before `to`', async () => {
     const cases: readonly (readonly [fields: Record<string, string>, first: number, end: number])[] = [
       [{ from: at(3) }, 0, 4],
       [{ from: moved(at(3), 1) }, 0, 3],
@@ -255,7 +255,7 @@ describe('from and to', () => {
     assert.deepEqual((await page({ to: micro('001') })).transactions, all.slice(3));
   });
 
-  test('renewals that are due but not stored are listed between `from` and `to` like stored renewals', async () => {
+  test('`from` and `to` select renewals that are due but not yet stored in the same way as stored renewals', async () => {
     const subscriber = someone();
     await scrip.post('/start-cycle', { end_user_id: subscriber, amount: 7, validity_days: 1 });
     clock.advance(6 * DAY);

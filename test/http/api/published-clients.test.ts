@@ -1,5 +1,5 @@
-// What published clients of this API rely on: error codes, numbers as JSON Schema defines them, and reads with the end
-// user in the query string, in the body, or both.
+// Tests what published clients of this API rely on: error codes, numbers as JSON Schema defines them, and reads with
+// the end user in the query string, in the body, or both.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -41,7 +41,7 @@ test('each error has the error_code that published clients expect, and the time 
   }
 });
 
-test('an amount may be an integer with a fraction of zeros or an exponent, and other numbers are refused', async () => {
+test('amounts such as 1.0 and 1e2 are accepted as whole numbers, and fractions, negative numbers and too large numbers are refused', async () => {
   const user = someone();
   const add = (amount: string) =>
     scrip.call('POST', '/add', {
@@ -58,7 +58,7 @@ test('an amount may be an integer with a fraction of zeros or an exponent, and o
     assert.equal((await add(amount)).body.error_code, 'AMOUNT_NEGATIVE', amount);
 });
 
-test('a read accepts a UUID in upper case in the query string and lower case in the body, and names a duplicate parameter', async () => {
+test('a read accepts a UUID in upper case in the query string and in lower case in the body, and refuses a duplicate parameter', async () => {
   const user = someone();
   const headers = { 'content-type': 'application/json' };
   const body = JSON.stringify({ end_user_id: user });

@@ -1,4 +1,5 @@
-// Refunds through the API: a refund returns credits of a subtraction or a capture to the cycles that they came from.
+// Tests refunds through the API: a refund returns credits of a subtraction or a capture to the cycles that they came
+// from.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,7 +16,10 @@ after(async () => {
   await scrip.stop();
 });
 
-/** Creates an end user with a cycle for each amount, oldest first. Each cycle is valid one day longer. */
+/**
+ * Creates an end user with a cycle for each amount, oldest first. Each cycle is valid for one day longer than the
+ * previous one.
+ */
 async function userWith(...amounts: readonly number[]): Promise<string> {
   const user = someone();
   for (const [index, amount] of amounts.entries()) {
@@ -38,7 +42,7 @@ const refund = (user: string, transaction_id: string, more: Record<string, unkno
 const amountsOf = async (user: string) =>
   (await scrip.balance(user)).active_balance_by_cycle.map(({ amount }) => amount);
 
-test('a refund returns credits in reverse order of drawing, as if less had been spent', async () => {
+test('a refund first returns the credits that were spent last, as if less had been spent', async () => {
   const user = await userWith(10, 20, 30);
   const spent = await subtract(user, 35);
   assert.deepEqual(await amountsOf(user), [0, 0, 25]);
@@ -50,7 +54,7 @@ test('a refund returns credits in reverse order of drawing, as if less had been 
   assert.deepEqual([listed?.transaction_id, listed?.amount], [transaction_id, 12]);
 });
 
-test('a refund without an amount returns all credits that were not refunded before', async () => {
+test('a refund without an amount returns all credits that were not yet refunded', async () => {
   const user = await userWith(100);
   const spent = await subtract(user, 30);
   assert.equal((await refund(user, spent, { amount: 10 })).body.amount, 10);
@@ -58,7 +62,7 @@ test('a refund without an amount returns all credits that were not refunded befo
   assert.deepEqual(await amountsOf(user), [100]);
 });
 
-test('a refund of more than is left gets 409 RefundTooLarge, with the requested and the refundable credits', async () => {
+test('a refund of more than the refundable credits gets 409 RefundTooLarge, which contains the requested and the refundable credits', async () => {
   const user = await userWith(100);
   const spent = await subtract(user, 30);
   await refund(user, spent, { amount: 10 });
@@ -110,7 +114,7 @@ test('a refund of a transaction that spent no credits gets 409 NotRefundable', a
   for (const id of ids) assertProblem(await refund(user, id), 'NotRefundable', 409);
 });
 
-test('a refund of a transaction that is unknown or of another end user or account gets 404 TransactionNotFound', async () => {
+test('a refund of an unknown transaction, or of a transaction of another end user or account, gets 404 TransactionNotFound', async () => {
   const user = await userWith(100);
   const spent = await subtract(user, 30);
   assertProblem(await refund(user, someone()), 'TransactionNotFound', 404);
@@ -120,7 +124,7 @@ test('a refund of a transaction that is unknown or of another end user or accoun
   assertProblem(foreign, 'TransactionNotFound', 404);
 });
 
-test('a refund does not restore credits of a cycle that has ended, but counts them as refunded', async () => {
+test('a refund does not restore the credits of an ended cycle, but counts them as refunded', async () => {
   const user = await userWith(10, 20);
   const spent = await subtract(user, 25);
   clock.advance(DAY_MS);
@@ -130,7 +134,7 @@ test('a refund does not restore credits of a cycle that has ended, but counts th
   assert.equal((await refund(user, spent)).body.refundable, 0);
 });
 
-test('a refund with validity_days restores credits of an ended cycle in a new one-time cycle', async () => {
+test('a refund with validity_days restores the credits of an ended cycle in a new one-time cycle', async () => {
   const user = await userWith(10, 20);
   const spent = await subtract(user, 25);
   clock.advance(DAY_MS);
@@ -142,7 +146,7 @@ test('a refund with validity_days restores credits of an ended cycle in a new on
   assert.equal((await scrip.transactions(user))[0]?.amount, 25);
 });
 
-test('a refund of expired credits restores none, and is listed only with the filter for refunds', async () => {
+test('a refund of expired credits restores no credits, and is listed only with the filter kind=refund', async () => {
   const user = await userWith(10);
   const spent = await subtract(user, 10);
   clock.advance(DAY_MS);

@@ -1,5 +1,5 @@
-// Renewals: each period begins where the previous one ends, even if it is read much later, and moving the clock back
-// reverts nothing. The tests move the clock; the renewal job runs as usual.
+// Tests renewals: each period begins exactly at the end of the previous period, even if no request arrives until much
+// later, and moving the clock back reverts nothing. The tests move the clock; the renewal job runs as usual.
 
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -29,7 +29,7 @@ async function renewedInBackground({ service }: Scrip): Promise<void> {
   await eventually(async () => (await service.stores.ledger.due(1)).length === 0, 'all renewals are stored');
 }
 
-test('a period lasts until the instant before its end, and the next one begins at that end', async () => {
+test('a period lasts until the millisecond before its end, and the next period begins exactly at the end', async () => {
   const user = someone();
   const start = clock.now;
   const end = start + 30 * DAY_MS;
@@ -60,7 +60,7 @@ test('unused credits of a period are not carried over, and the next period has t
   assertProblem(await subtract(user, 1), 'InsufficientFunds', 402);
 });
 
-test('a renewal is a positive transaction dated at the boundary of the periods, even if it is stored much later', async () => {
+test('a renewal is a positive transaction, created at the boundary between the periods even if it is stored much later', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -75,7 +75,7 @@ test('a renewal is a positive transaction dated at the boundary of the periods, 
   ]);
 });
 
-test('stopping a cycle after renewals returns the current period, with the creation time of the first', async () => {
+test('stopping a renewed cycle returns the current period and the creation time of the cycle', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -92,7 +92,7 @@ test('stopping a cycle after renewals returns the current period, with the creat
   } as unknown);
 });
 
-test('a start while a renewed cycle is active is refused with the current period', async () => {
+test('starting a cycle while a renewed cycle is active is refused, and the response shows the current period', async () => {
   const user = someone();
   const start = clock.now;
   await startCycle(user, 100, 1);
@@ -115,7 +115,7 @@ test('a canceled cycle is not renewed at its end', async () => {
   assert.equal((await scrip.transactions(other)).length, 4, 'other cycles are renewed');
 });
 
-test('credits that are older than a period are spent before it, and newer credits after it', async () => {
+test('credits that are older than the current period are spent before its credits, and newer credits are spent last', async () => {
   const user = someone();
   await startCycle(user, 10, 1);
   clock.advance(HOUR_MS);
@@ -134,7 +134,7 @@ test('credits that are older than a period are spent before it, and newer credit
   ]);
 });
 
-test('after ten years without requests, daily renewals are listed at their boundaries, before and after they are stored', async () => {
+test('after ten years without requests, every daily renewal is listed with the time at which it was due, before and after it is stored', async () => {
   const [asked, left] = [someone(), someone()];
   const start = clock.now;
   for (const user of [asked, left]) await startCycle(user, 10, 1);
@@ -178,7 +178,7 @@ test('an end user with fifty years of due daily renewals does not delay other en
   await first.post('/add', { end_user_id: neighbour, amount: 10, validity_days: 100_000 });
   await first.stop();
 
-  // With the clock of the machine, the writer runs in its own thread: other end users must not wait.
+  // This instance uses the clock of the machine, so its writer runs in a separate thread.
   const second = await startScrip({ file });
   t.after(() => second.stop());
   const order: string[] = [];
@@ -226,7 +226,7 @@ test('a service that was down for ten years shows the same balances and transact
   for (const service of [woken, watcher]) await service.assertConsistent();
 });
 
-test('after the clock jumps back, no credits are revived, nothing is renewed twice, and timestamps never decrease', async () => {
+test('after the clock jumps back, expired credits stay expired, nothing is renewed twice, and timestamps never decrease', async () => {
   const user = someone();
   const start = clock.now;
   await scrip.post('/add', { end_user_id: user, amount: 50, validity_days: 1 });
@@ -256,7 +256,7 @@ test('after the clock jumps back, no credits are revived, nothing is renewed twi
   await scrip.assertConsistent();
 });
 
-test('after the clock jumps back while the service is down, no credits are revived', async (t) => {
+test('if the clock jumps back while the service is down, expired credits stay expired', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'scrip-jump-'));
   t.after(() => rm(folder, { recursive: true }));
   const file = join(folder, 'ledger.db');

@@ -1,4 +1,4 @@
-// The list of transactions with details, and with filters by kind and by note.
+// Tests the list of transactions with details, and with filters by kind and by note.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -72,7 +72,7 @@ async function eventful(): Promise<string> {
   return user;
 }
 
-test('a list with details contains the same transactions as a list without, with the same common fields', async () => {
+test('a list with details contains the same transactions as a list without details, and their common fields are equal', async () => {
   const user = await eventful();
   const all = await list(user);
   assert.deepEqual(
@@ -88,7 +88,7 @@ test('a list with details contains the same transactions as a list without, with
   assert.deepEqual(inBody.body.transactions, detailed);
 });
 
-test('the details of a transaction are its kind, note, actor, reference, refundable and held credits, and its cycles', async () => {
+test('the details of a transaction are its kind, note, actor, reference, refundable and held credits, and cycles', async () => {
   const user = someone();
   const start = clock.now;
   const post = (path: string, fields: Record<string, unknown>) => scrip.post(path, { end_user_id: user, ...fields });
@@ -174,7 +174,7 @@ test('the details of a transaction are its kind, note, actor, reference, refunda
   });
 });
 
-test('the filter by kind lists all transactions of a kind, including those that moved no credits', async () => {
+test('the filter by kind lists all transactions of a kind, including transactions with the amount 0', async () => {
   const user = await eventful();
   const counts = {
     add: 2,
@@ -200,7 +200,7 @@ test('the filter by kind lists all transactions of a kind, including those that 
   }
 });
 
-test('the filter by note lists the transactions whose note begins with exactly that text, in the same case', async () => {
+test('the filter by note lists the transactions whose note begins with the given text, in the same case', async () => {
   const user = await eventful();
   const notesOf = async (query: Record<string, string>) =>
     (await list(user, { details: 'true', ...query })).map(({ note }) => note);
@@ -243,7 +243,7 @@ test('renewals and lapses that are due are listed in the same way before and aft
   assert.deepEqual(await list(user, { details: 'true', ...between }), [earlier]);
 });
 
-test('a cursor is accepted only with the same filters, but with or without details', async () => {
+test('a cursor is accepted only with the filters of the first page, and either with or without details', async () => {
   const user = await eventful();
   const ask = (query: Record<string, string>) =>
     scrip.get('/get-all-user-transactions', { end_user_id: user, limit: '1', ...query });
@@ -275,7 +275,7 @@ test('a long list with details is complete and in order', async () => {
   assert.deepEqual(await pages(user, { limit: '300', details: 'true' }), all);
 });
 
-test('an invalid filter or an invalid value of details is refused, and the response names the field', async () => {
+test('an invalid filter or an invalid `details` parameter is refused, and the response names the field', async () => {
   const user = someone();
   const ask = (query: Record<string, string>) =>
     scrip.get('/get-all-user-transactions', { end_user_id: user, ...query });

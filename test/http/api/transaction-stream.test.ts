@@ -1,5 +1,5 @@
-// The list of an end user with 100,000 transactions is complete and newest first, needs bounded memory, and stops if
-// the client disconnects.
+// Tests the list of an end user with 100,000 transactions: the list is complete and newest first, the server needs
+// bounded memory, and the server stops reading the list if the client disconnects.
 
 import assert from 'node:assert/strict';
 import { after, before, mock, type TestContext, test } from 'node:test';
@@ -18,25 +18,25 @@ const TRANSACTIONS = 100_000;
 const PER_BATCH = 5_000;
 const SLOW_READERS = 10;
 
-/** Limits that allow unread lists for all slow readers of one account, and other requests at the same time. */
+/** Limits at which one account can have an unread list for each slow reader and still send other requests. */
 const LIMITS = { inFlightMax: 4 * SLOW_READERS, unsentBytesMax: 2 * SLOW_READERS * STREAM_BYTES };
 
 /**
- * The maximum number of transactions that the server reads. The lists have 1,000,000; up to 270,000 fit into the
- * buffers of the kernel.
+ * The maximum number of transactions that the server may read from the store for the slow readers. Their lists contain
+ * 1,000,000 transactions in total; up to 270,000 of these fit into the buffers of the kernel.
  */
 const READ_AHEAD_MAX = 650_000;
 
 let scrip: Scrip;
 const user = someone();
 
-/** In MiB. Measured: no growth; 148 MiB if the server completes each list before it sends the list. */
+/** In MiB. Measured: no growth; 148 MiB if the server builds each whole list before it starts to send the list. */
 const MEMORY_GROWTH_MAX = 48;
 
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** The transactions are written through the store, because only reading is tested. */
+/** Writes the transactions directly to the store, because these tests are only about reading. */
 before(async () => {
   scrip = await startScrip({ limits: LIMITS });
   const { ledger, keys } = scrip.service.stores;
@@ -59,7 +59,7 @@ after(() => scrip.stop());
 const requestText = () =>
   `GET /get-all-user-transactions?end_user_id=${user} HTTP/1.1\r\nHost: scrip\r\nAuthorization: Bearer ${scrip.writeKey}\r\n\r\n`;
 
-/** Opens a connection on which a client reads the beginning of the list and then nothing more. */
+/** Opens a connection, requests the list, and stops reading after the first bytes of the response. */
 async function slowReader(): Promise<RawConnection> {
   const connection = await RawConnection.open(scrip);
   connection.send(requestText());
@@ -77,7 +77,10 @@ function memoryInUse(): number {
   return heapUsed + external;
 }
 
-/** Counts the pages that are read. Does not use a mock, because a mock keeps every page in memory. */
+/**
+ * Counts the pages that the server reads from the store. Does not use a mock, because a mock keeps every page in
+ * memory.
+ */
 function countPages(test: TestContext): () => number {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -103,7 +106,7 @@ test('a list contains each of 100,000 transactions once, newest first', async ()
   for (let index = 1; index < ids.length; index++) assert((ids[index - 1] as string) > (ids[index] as string));
 });
 
-test('for clients that stop reading, the server does not read the whole list from the store', async (t) => {
+test('if clients stop reading, the server does not read their whole lists from the store', async (t) => {
   const before = memoryInUse();
   const pages = countPages(t);
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
@@ -131,7 +134,7 @@ test('a request for a list counts as in flight until the client has read the lis
   for (const writer of writers) assert.equal((await writer.answer())?.status, 402);
 });
 
-test('the unread bytes of long lists are limited: the next list gets Overloaded, and short responses do not', async () => {
+test('the unread bytes of long lists are limited: beyond the limit, another list gets Overloaded, but a short response is still sent', async () => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   assertProblem(await scrip.get('/get-all-user-transactions', { end_user_id: user }), 'Overloaded', 503);
   assert.equal((await look()).status, 200);
@@ -142,7 +145,7 @@ test('the unread bytes of long lists are limited: the next list gets Overloaded,
   );
 });
 
-test('a list does not contain transactions that are made while it is read', async () => {
+test('a list does not contain transactions that are made while the client reads the list', async () => {
   const connection = await slowReader();
   const other = someone();
   await scrip.post('/subtract', { end_user_id: user, amount: 1 });
@@ -155,7 +158,7 @@ test('a list does not contain transactions that are made while it is read', asyn
   assert.equal(amounts[0], `"amount":-${TRANSACTIONS - 1}`);
 });
 
-test('no more pages are read for a client that disconnects in the middle of a list, and other requests are processed', async (t) => {
+test('if a client disconnects in the middle of a list, the server reads no more pages for that client and processes other requests', async (t) => {
   const readers = await Promise.all(Array.from({ length: SLOW_READERS }, slowReader));
   const pages = countPages(t);
   for (const { socket } of readers) socket.destroy();
@@ -170,7 +173,7 @@ test('no more pages are read for a client that disconnects in the middle of a li
   assert.equal((await scrip.transactions(user)).length, TRANSACTIONS + 1);
 });
 
-/** Makes the store fail after a list has begun. */
+/** Makes the store fail when a list needs its fourth page. */
 function failInTheMiddle(): StoreFault {
   const { ledger: store } = scrip.service.stores;
   const transactions = store.transactions.bind(store);
@@ -182,7 +185,7 @@ function failInTheMiddle(): StoreFault {
   return fault;
 }
 
-test('if the store fails in the middle of a list, the connection is reset, so that a client cannot mistake a part for the whole', async () => {
+test('if the store fails in the middle of a list, the connection is reset, so that a client cannot mistake a partial list for a complete list', async () => {
   failInTheMiddle();
   await assert.rejects(scrip.get('/get-all-user-transactions', { end_user_id: user }), { code: 'ECONNRESET' });
   mock.restoreAll();

@@ -1,5 +1,5 @@
-// Authentication: every invalid key gets the same response, scopes are enforced, accounts are isolated, and the secrets
-// of keys appear in no log and no list.
+// Tests authentication: every invalid key gets the same response, scopes are enforced, accounts are isolated, and the
+// secrets of keys appear in no log and no list.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -22,7 +22,7 @@ async function revoke(secret: string): Promise<void> {
   assert(key && (await apiKeys.revoke(key.id)), 'the key exists and is revoked');
 }
 
-/** Returns headers that contain no valid key. */
+/** Returns sets of headers without a valid key, each with a name. */
 async function unauthorized(): Promise<[name: string, headers: string][]> {
   const key = scrip.writeKey;
   const revoked = await scrip.createKey('Acme', 'write');
@@ -69,7 +69,7 @@ test('every invalid API key gets the same response, so that an attacker does not
   assert.equal((await scrip.transactions(user)).length, 0);
 });
 
-test('each call of the API requires an API key, with and without /v1', async () => {
+test('every endpoint of the API requires an API key, with and without /v1', async () => {
   for (const prefix of ['', '/v1']) {
     for (const path of WRITES)
       assertProblem(await scrip.post(prefix + path, fieldsOf(path, someone()), { key: null }), 'Unauthorized', 401);
@@ -126,7 +126,7 @@ test('an API key with the scope read can read and cannot write', async () => {
   assert.deepEqual([await scrip.balance(user), await scrip.transactions(user)], before);
 });
 
-test('an account cannot see, spend, stop or change the credits of the same end user in another account', async () => {
+test('an account cannot see or change the credits and cycles of an end user with the same UUID in another account', async () => {
   const user = someone();
   const ours = { key: scrip.writeKey };
   const theirs = { key: await scrip.createKey('Globex', 'write') };
@@ -171,7 +171,7 @@ test('an API key works as soon as it is created, and a key in use is refused wit
   );
 });
 
-test('an API key in use still works when Scrip looks it up again', async () => {
+test('an API key that is in constant use keeps working when Scrip looks it up again', async () => {
   const until = performance.now() + 800;
   while (performance.now() < until)
     assert.equal((await scrip.get('/get-active-balance', { end_user_id: someone() })).status, 200);
@@ -206,7 +206,7 @@ async function scatter(key: string): Promise<void> {
   );
 }
 
-/** Makes requests with the key fail, so that they are logged. */
+/** Causes requests with the key to fail, so that Scrip logs the failures. */
 async function breakThings(key: string): Promise<void> {
   const { ledger: store } = scrip.service.stores;
   const failing = () => Promise.reject(new StoreFault('Internal', 'broken for the test'));
@@ -222,7 +222,7 @@ async function breakThings(key: string): Promise<void> {
   leaving.socket.destroy();
 }
 
-test('no log line at any level contains an API key, wherever in a request the key was sent, even if the request failed', async () => {
+test('no log line at any level contains an API key, no matter where in a request the key was sent and whether the request failed', async () => {
   const key = await scrip.createKey('Acme', 'write');
   await scatter(key);
   await breakThings(key);

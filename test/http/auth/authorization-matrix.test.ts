@@ -1,8 +1,8 @@
 // Tests every route with every kind of API key: of the same or another account, with each scope, valid or revoked. The
-// test fails if a route of the server is missing in the table. test/console/permissions.test.ts tests what members and
-// owners may do in the console.
+// test fails if a route of the server is missing from the table. test/console/permissions.test.ts tests what members
+// and owners may do in the console.
 //
-// Each check also runs against a service with a broken authenticator, which it must catch.
+// Controls run the checks against services with a broken authenticator, which the checks must catch.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -20,12 +20,20 @@ import { type Call, type Reply, type Scrip, someone, startScrip } from '../runni
 const BOTH = (paths: readonly string[]) => ['', '/v1'].flatMap((prefix) => paths.map((path) => prefix + path));
 const WRITES = BOTH(calls.WRITES);
 const READS = BOTH(calls.READS);
+const PREVIEWS = BOTH(calls.PREVIEWS);
+const TEST_CLOCK = BOTH(['/test-clock']);
 const OPERATORS = ['/healthz', '/readyz', '/metrics', '/openapi.json', '/problems/:error'];
 
-/** Who may call each route. */
+/** The scope or other access that each route requires. */
 const ROWS = new Map<string, Scope | Who>([
   ...WRITES.map((path) => [`POST ${path}`, 'write'] as const),
   ...READS.flatMap((path) => [`GET ${path}`, `HEAD ${path}`].map((name) => [name, 'read'] as const)),
+  ...PREVIEWS.map((path) => [`POST ${path}`, 'read'] as const),
+  ...TEST_CLOCK.flatMap((path) => [
+    [`GET ${path}`, 'read'] as const,
+    [`HEAD ${path}`, 'read'] as const,
+    [`POST ${path}`, 'write'] as const,
+  ]),
   ...OPERATORS.flatMap((path) => [`GET ${path}`, `HEAD ${path}`].map((name) => [name, 'anyone'] as const)),
   ...Object.entries(PERMISSIONS).flatMap(([name, who]) =>
     [name, name.replace(/^GET/, 'HEAD')].map((each) => [each, who] as const),
@@ -43,18 +51,18 @@ const KINDS: readonly (readonly [kind: string, read: number, write: number])[] =
   ['read of another', 200, 403],
 ];
 
-/** Some routes exist only with a mail server. */
+/** Some routes exist only if a mail server is configured. */
 const WITH_MAIL = { mail: { smtpUrl: 'smtp://127.0.0.1:1', from: 'scrip@example.com' } };
 
 let scrip: Scrip;
-/** The end user of the account that the tests use. */
+/** The end user, in the account `Acme`, that most tests use. */
 const user = someone();
 const keys = new Map<string, string | null>();
-/** The random bytes of the `write` key. Tests make similar keys from them. */
+/** The random bytes of the `write` key. The timing test makes almost correct keys from these bytes. */
 const secretBytes = randomBytes(SECRET_BYTES);
 
 before(async () => {
-  scrip = await startScrip({ console: WITH_MAIL });
+  scrip = await startScrip({ console: WITH_MAIL, testClock: true });
   await scrip.post('/add', { end_user_id: user, amount: 100 });
   await scrip.post('/start-cycle', { end_user_id: user, amount: 50 });
   const { keys: apiKeys } = scrip.service.stores;
@@ -81,7 +89,7 @@ before(async () => {
 afterEach(() => mock.restoreAll());
 after(() => scrip.stop());
 
-/** Replaces the result of authentication, to break the service. */
+/** Breaks the service by replacing the result of authentication. */
 function withAuthenticator(change: (found: ApiKey | null, authorization?: string) => ApiKey | null): void {
   const { authenticate } = Authenticator.prototype;
   mock.method(Authenticator.prototype, 'authenticate', async function (this: Authenticator, authorization?: string) {
@@ -123,14 +131,22 @@ test('every route of the server has a row in the authorization matrix, and every
   assert.deepEqual(unmatched(routes.slice(1)), [routes[0]], 'a row without a route is found');
 });
 
-/** Calls all routes with all kinds of keys and returns the wrong responses. */
+/** Calls each route of the API with each kind of key, and returns the unexpected responses. */
 async function deviations(): Promise<string[]> {
   const found: string[] = [];
   const before = await stateOf(user);
   for (const [kind, read, write] of KINDS) {
-    for (const path of [...WRITES, ...READS]) {
+    for (const path of [...WRITES, ...READS, ...PREVIEWS]) {
       const { status } = await ask(path, keys.get(kind) ?? null);
-      if (status !== (READS.includes(path) ? read : write)) found.push(`${kind}: ${path} ${status}`);
+      if (status !== (WRITES.includes(path) ? write : read)) found.push(`${kind}: ${path} ${status}`);
+    }
+  }
+  for (const [kind, read, write] of KINDS) {
+    for (const path of TEST_CLOCK) {
+      const call = { key: keys.get(kind) ?? null };
+      const statuses = [await scrip.get(path, {}, call), await scrip.post(path, { advance_days: 1 }, call)];
+      const [got, posted] = statuses.map(({ status }) => status);
+      if (got !== read || posted !== write) found.push(`${kind}: ${path} ${got} ${posted}`);
     }
   }
   if ((await stateOf(user)) !== before) found.push('the credits changed');
@@ -160,8 +176,8 @@ test('control: the authorization test catches a service that ignores scopes or a
 });
 
 /**
- * Returns what an API key of another account can see or change of an end user, and which of its requests for its own
- * end user fail.
+ * Returns the data of an end user that API keys of another account can see or change, and the requests of those keys
+ * that fail in their own account.
  */
 async function leaks(): Promise<string[]> {
   const found: string[] = [];
@@ -174,7 +190,7 @@ async function leaks(): Promise<string[]> {
   const before = await stateOf(endUser);
   const other = keys.get('write of another') as string;
   for (const key of [other, keys.get('read of another') as string]) {
-    for (const path of READS) {
+    for (const path of [...READS, ...PREVIEWS]) {
       const unknown = someone();
       const [shown, ofUnknown] = [await ask(path, key, endUser), await ask(path, key, unknown)];
       if (withoutTimes(shown) !== withoutTimes(ofUnknown).replaceAll(unknown, endUser))
@@ -190,22 +206,22 @@ async function leaks(): Promise<string[]> {
     ['/release', { hold_id: second.body.hold_id }],
   ] as const) {
     const { status } = await scrip.post(path, { end_user_id: endUser, ...of }, { key: other });
-    if (status !== 404) found.push(`${path} finds it`);
+    if (status !== 404) found.push(`${path} does not return 404`);
   }
   for (const path of BOTH(['/add', '/add', '/subtract', '/start-cycle', '/hold'])) {
     const { status } = await ask(path, other, endUser);
-    if (status !== 200 && status !== 409) found.push(`${path} ${status} for its own end user`);
+    if (status !== 200 && status !== 409) found.push(`${path} ${status} in its own account`);
   }
   if ((await stateOf(endUser)) !== before) found.push('the credits changed');
   return found;
 }
 
-/** Masks instants: by default, the points of a balance history depend on the time of the request. */
+/** Masks instants, because the default points of a balance history depend on the time of the request. */
 function withoutTimes({ text }: Reply): string {
-  return text.replaceAll(/"at":"[^"]+"/g, '"at":"…"');
+  return text.replaceAll(/"(at|starts_at|cycle_start|cycle_end)":"[^"]+"/g, '"$1":"…"');
 }
 
-test('an API key works with the end users of its account and never sees those of another account', async () => {
+test('an API key can use the end users of its account, and cannot see or change those of another account', async () => {
   assert.deepEqual(await leaks(), []);
 });
 
@@ -219,15 +235,15 @@ test('control: the authorization test catches a service that ignores the account
     '/stop-cycle finds the cycle',
     '/get-holds shows the credits',
     '/get-balance-history shows the credits',
-    '/refund finds it',
-    '/capture finds it',
-    '/release finds it',
+    '/refund does not return 404',
+    '/capture does not return 404',
+    '/release does not return 404',
     'the credits changed',
   ])
     assert(found.includes(each), `${each}: ${found}`);
 });
 
-test('no API key opens a page of the console, and public pages need no key', async () => {
+test('no API key gives access to a page of the console, and public pages need no key', async () => {
   for (const [name, who] of ROWS) {
     if (who === 'read' || who === 'write') continue;
     const statuses = new Set<number>();
@@ -240,7 +256,7 @@ test('no API key opens a page of the console, and public pages need no key', asy
   }
 });
 
-test('a separate port for the metrics needs no API key and serves nothing else', async (t) => {
+test('a separate port for the metrics needs no API key and serves only the metrics', async (t) => {
   const { console: settings, ...config } = readConfig({});
   const service = await startService({
     ...config,
@@ -284,13 +300,13 @@ test('every response forbids MIME sniffing, and none names the server software',
 });
 
 const PAIRS = 150;
-/**
- * Far less than the difference that a comparison character by character causes, and more than the noise of a busy
- * machine.
- */
+/** Far below the difference that a character-by-character comparison causes, and above the noise of a busy machine. */
 const DIFFERENCE_MS_MAX = 0.4;
 
-/** Measures how much longer it takes to refuse an almost correct key than any other key: the median of many pairs. */
+/**
+ * Returns how much longer the service takes to refuse a key with a wrong last byte than a key with a wrong first byte:
+ * the median of many pairs of requests.
+ */
 async function timeDifference(): Promise<number> {
   const near = apiKeySecret('write', secretBytes.with(SECRET_BYTES - 1, (secretBytes.at(-1) as number) ^ 1));
   const far = apiKeySecret('write', secretBytes.with(0, (secretBytes[0] as number) ^ 0x80));
@@ -309,10 +325,10 @@ async function timeDifference(): Promise<number> {
   return differences.sort((a, b) => a - b)[PAIRS / 2] as number;
 }
 
-test('the time to refuse an API key does not depend on how much of the key is right', async () => {
+test('the time to refuse an API key does not depend on how much of the key is correct', async () => {
   const asked = mock.method(scrip.service.stores.keys, 'find');
   assert(Math.abs(await timeDifference()) < DIFFERENCE_MS_MAX);
-  assert.equal(asked.mock.callCount(), 2 * PAIRS, 'both keys are well-formed and looked up');
+  assert.equal(asked.mock.callCount(), 2 * PAIRS, 'both keys are well-formed, so the service looks them up');
   for (const { arguments: given } of asked.mock.calls)
     assert.match(given[0], /^[0-9a-f]{64}$/, 'keys are looked up by their SHA-256');
 });

@@ -1,4 +1,5 @@
-// The rate limit of an API key: off unless it is set, shown in every response, and requests beyond it change nothing.
+// Tests the rate limit of API keys: without RATE_LIMIT there is none, every response shows how many requests are left,
+// and requests beyond the limit change nothing.
 
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
@@ -53,7 +54,7 @@ test('each response shows how many requests the API key has left, and a request 
   assert.equal((await scrip.balance(user)).active_balance, 0);
 });
 
-test('a request is accepted after the seconds in Retry-After', async () => {
+test('a request beyond the rate limit is accepted if it is repeated after the seconds in Retry-After', async () => {
   await spend();
   const refused = await add();
   assert.equal(refused.status, 429);
@@ -61,7 +62,7 @@ test('a request is accepted after the seconds in Retry-After', async () => {
   assert.equal((await add()).status, 200);
 });
 
-test('refused, invalid and forbidden requests count towards the rate limit, and their responses contain the requests left', async () => {
+test('refused, invalid and forbidden requests count towards the rate limit, and their responses show how many requests are left', async () => {
   const subtraction = { end_user_id: someone(), amount: 1 };
   assert.deepEqual(standing(await scrip.post('/subtract', subtraction, { key })).remaining, 3);
   assert.deepEqual(standing(await scrip.post('/add', { amount: 'x' }, { key })).remaining, 2);
@@ -85,7 +86,7 @@ test('each API key of an account has its own rate limit', async () => {
   assert.equal((await add()).status, 200);
 });
 
-test('a request without a valid API key counts towards no rate limit, and its response has no RateLimit header', async () => {
+test('a request without a valid API key does not count towards any rate limit, and its response has no RateLimit header', async () => {
   for (let count = 0; count < 20; count++) {
     const reply = await scrip.post('/add', {}, { key: `${key.slice(0, -1)}x` });
     assert.equal(reply.status, 401);

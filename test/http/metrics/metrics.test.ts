@@ -1,5 +1,5 @@
-// Metrics and the request log: requests by route and status, batches, store errors and renewals, the separate metrics
-// port, and one log line per request. Metrics and logs contain no client input.
+// Tests the metrics and the request log: requests by route and status, batches, store errors and renewals, the separate
+// metrics port, and one log line per request. Metrics and logs contain no client input.
 
 import assert from 'node:assert/strict';
 import { request as httpRequest } from 'node:http';
@@ -83,7 +83,7 @@ test('/metrics contains the version of Scrip', async (t) => {
   assert.equal(metrics.get(`scrip_build_info{version="${VERSION}"}`), 1);
 });
 
-test('/metrics counts the credits of accepted requests by account, key and kind, and counts a repeated request once', async (t) => {
+test('/metrics counts the credits of accepted requests by account, key and kind, and counts a repeated request only once', async (t) => {
   const running = await start(t);
   const { keys } = running.service.stores;
   const other = { ...running, secret: await createApiKey(keys, { accountName: 'Bell', scope: 'write' }) };
@@ -147,7 +147,7 @@ test('/metrics counts failed batches by the kind of store error', async (t) => {
   assert.equal(metrics.get('scrip_problems_total{error="OutcomeUnknown"}'), 2);
 });
 
-test('scrip_renewal_lag_seconds grows while renewals fail and resets once none is due', async (t) => {
+test('scrip_renewal_lag_seconds grows while renewals fail and resets once no renewal is due', async (t) => {
   const { service } = await start(t);
   const lag = async () => (await scrape(`${service.url}/metrics`)).get('scrip_renewal_lag_seconds') as number;
   await eventually(async () => (await lag()) < 2, 'the lag is short once the job has run');
@@ -176,7 +176,7 @@ test('with METRICS_PORT, /metrics is served only on that port, and that port ser
   await assert.rejects(fetch(metricsUrl));
 });
 
-test('the service fails to start if the metrics port is in use, and closes the ledger again', async (t) => {
+test('if the metrics port is in use, the service fails to start and closes the ledger', async (t) => {
   const { service } = await start(t);
   const path = join(temporaryFolder(), 'scrip.db');
   const taken = Number(new URL(service.url).port);
@@ -193,7 +193,7 @@ test('METRICS_PORT and REQUEST_LOG are read from the environment', () => {
   assert.throws(() => readConfig({ REQUEST_LOG: '1' }), /REQUEST_LOG is "1"; it must be one of yes, no/);
 });
 
-test('with REQUEST_LOG, each request is one log line with the request_id of its problem response', async (t) => {
+test('with REQUEST_LOG, Scrip logs one line for each request, with the same request_id as the problem response', async (t) => {
   const quiet = await start(t);
   await post(quiet, '/add', { end_user_id: someone(), amount: 1 });
   assert(!quiet.log.some((line) => line.includes('"route"')));
@@ -218,7 +218,7 @@ test('with REQUEST_LOG, each request is one log line with the request_id of its 
 /** Text that the test puts into every part of a request and that must not appear in any output. */
 const CANARY = 'canary-7f3a91';
 
-test('nothing that a client sends appears in the log or in the metrics', async (t) => {
+test('the log and the metrics contain no client input', async (t) => {
   const running = await start(t, { logRequests: true });
   const { service, secret, log } = running;
   const send = (method: string, path: string, headers: Record<string, string>, body?: string) =>

@@ -1,5 +1,5 @@
-// The routes for operators and tools: health, readiness, metrics and the API description. Metrics name accounts and
-// keys only by number, and no end users.
+// Tests the routes for operators and tools: health, readiness, metrics and the API description. Metrics identify
+// accounts and keys only by number, and contain no end users.
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, mock, test } from 'node:test';
@@ -22,7 +22,7 @@ async function metric(name: string): Promise<number> {
   return Number(value);
 }
 
-test('a running Scrip is alive and ready', async () => {
+test('while Scrip runs, /healthz and /readyz return 200', async () => {
   for (const path of ['/healthz', '/readyz']) {
     const reply = await ask(path);
     assert.deepEqual([reply.status, reply.body], [200, { status: path === '/healthz' ? 'ok' : 'ready' }]);
@@ -31,7 +31,7 @@ test('a running Scrip is alive and ready', async () => {
   }
 });
 
-test('a Scrip whose store fails is alive but not ready', async () => {
+test('while the store fails, /readyz returns 503 and /healthz still returns 200', async () => {
   mock.method(scrip.service.stores.ledger, 'trouble', () => 'the disk is full');
   const reply = await ask('/readyz');
   assertProblem(reply, 'StoreUnavailable', 503);
@@ -50,7 +50,7 @@ test('/metrics is in the text format of Prometheus', async () => {
   for (const line of lines) assert.match(line, sample);
 });
 
-test('/metrics counts the commands that were decided and those that were refused', async () => {
+test('/metrics counts all processed commands, and refused commands separately', async () => {
   const names = ['scrip_commands_total', 'scrip_refusals_total', 'scrip_batch_commands_count', 'scrip_overloads_total'];
   const values = () => Promise.all(names.map(metric));
   const before = await values();
@@ -66,7 +66,7 @@ test('/metrics counts the commands that were decided and those that were refused
   assert((await metric('scrip_commit_duration_seconds_sum')) > 0);
 });
 
-test('/metrics contains no end user, and identifies accounts and keys only by number', async () => {
+test('/metrics identifies accounts and keys only by number, and contains no end users', async () => {
   const user = someone();
   await scrip.post('/start-cycle', { end_user_id: user, amount: 5 });
   await scrip.balance(user);

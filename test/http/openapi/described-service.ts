@@ -1,4 +1,4 @@
-// For the tests: reads the operations, errors and schemas from the OpenAPI document of a running service.
+// Reads the operations, errors and schemas from the OpenAPI document of a running service.
 
 import assert from 'node:assert/strict';
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
@@ -54,6 +54,13 @@ export function operationsOf({ paths }: OpenApi): readonly Described[] {
   );
 }
 
+/**
+ * Whether an operation exists only on ledgers with a test clock. The examples of such an operation assume a test clock.
+ */
+export function isOfTestClock({ path }: Described): boolean {
+  return path === '/test-clock';
+}
+
 /** Returns the errors in the document by name, each with its example. */
 export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   const errors = new Map<string, unknown>();
@@ -66,7 +73,7 @@ export function errorsOf(document: OpenApi): ReadonlyMap<string, unknown> {
   return errors;
 }
 
-/** Returns a function that makes a validator of a schema. The schema may refer to schemas in the document. */
+/** Returns a function that creates a validator for a schema. The schema may refer to schemas in the document. */
 export function validatorsOf(document: OpenApi): (schema: unknown) => ValidateFunction {
   const ajv = new Ajv2020({ strict: false, allErrors: true });
   ajv.addFormat('uuid', /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i);

@@ -1,5 +1,5 @@
-// Generates a client from the OpenAPI document with a standard generator. A program that is compiled against the client
-// calls the running service and gets typed responses and errors.
+// Generates a client from the OpenAPI document with a standard generator. A program that uses the client must compile,
+// call a running service, and get typed responses and errors.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -71,7 +71,7 @@ test('a program that uses a generated client compiles in strict mode', async () 
   await run(COMPILER, [...options.split(' '), ...types, 'program.ts']);
 });
 
-test('a program with a generated client adds, subtracts and reads credits, starts and stops a cycle, and gets the details of a refusal', async () => {
+test('a program that uses a generated client can add, subtract and read credits, start and stop a cycle, and read the details of a refusal', async () => {
   const endUser = someone();
   const stdout = await run('program.ts', [], {
     SCRIP_URL: scrip.url,

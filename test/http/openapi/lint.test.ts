@@ -1,5 +1,5 @@
-// Lints the OpenAPI document with the strictest rules of a linter, so that client generators for other languages can
-// use the document. The linter runs offline. Broken documents show that it finds errors.
+// Checks the OpenAPI document with the strictest rules of a linter, so that client generators for other languages can
+// use the document. The linter runs offline. A control with broken documents shows that the linter finds errors.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => rm(folder, { recursive: true, force: true }));
 
-/** Returns the findings of the linter, each with its rule and place. */
+/** Returns the findings of the linter, each with its rule and location. */
 async function complaintsAbout(described: unknown): Promise<readonly string[]> {
   const file = join(folder, 'openapi.json');
   await writeFile(file, JSON.stringify(described));
@@ -54,7 +54,7 @@ test('the OpenAPI document passes the linter with its strictest rules', async ()
   assert.deepEqual(await complaintsAbout(document), []);
 });
 
-test('control: the linter of the OpenAPI document reports a broken reference, an example that does not match its schema and an operation without an ID', async () => {
+test('control: the linter of the OpenAPI document reports a broken reference, a wrong example, a missing operation ID and an error that is no problem document', async () => {
   const broken: readonly (readonly [rule: string, described: unknown])[] = [
     ['no-unresolved-refs', replaced('#/components/schemas/Addition', '#/components/schemas/Sum')],
     ['no-invalid-media-type-examples', replaced('"active_balance":1048', '"active_balance":"1048"')],

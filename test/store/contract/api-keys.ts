@@ -32,7 +32,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal(await keys.find(''), null);
   });
 
-  it('A revoked API key is not found, and other API keys of its account still are', async ({ keys }) => {
+  it('A revoked API key is no longer found, but the other API keys of its account still are', async ({ keys }) => {
     const [revoked, kept] = [secretOf('write'), secretOf('write')];
     const { id } = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
     const beside = await keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: kept });
@@ -80,7 +80,7 @@ export function apiKeyContract({ it }: Contract): void {
     for (const secret of [first, second]) assert(!JSON.stringify(listed).includes(secret.slice(-20)));
   });
 
-  it('API keys and revocations are still there after the ledger is reopened', async (ledger) => {
+  it('API keys and revocations are still stored after the ledger is reopened', async (ledger) => {
     const [kept, revoked] = [secretOf('read'), secretOf('write')];
     const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: kept });
     const { id } = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'write', secret: revoked });
@@ -102,7 +102,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.notEqual((await keys.find(hashOf(another)))?.account, key.account, 'the failed attempt stored nothing');
   });
 
-  it('An API key has the name that was given at its creation, or an empty name', async ({ keys }) => {
+  it('An API key has the name that it was created with, or an empty name by default', async ({ keys }) => {
     const name = 'Backend „Köln“, 2026'.padEnd(100, '·');
     const { id } = await keys.create({
       accountName: 'Lovelace Ltd',
@@ -119,7 +119,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.deepEqual([names.get(id), names.get(nameless.id)], [name, '']);
   });
 
-  it('An API key can be created for the number of an existing account, but not for an unknown number', async ({
+  it('An API key can be created for an account number that exists, but not for an unknown account number', async ({
     keys,
     account,
   }) => {
@@ -164,7 +164,7 @@ export function apiKeyContract({ it }: Contract): void {
     assert.equal((await ledger.keys.list(account))[0]?.revokedBy, null);
   });
 
-  it('The last use of several API keys can be recorded at once, without changing other keys', async (ledger) => {
+  it('The last use of several API keys can be recorded in one call, which changes no other keys', async (ledger) => {
     const { account } = ledger;
     const keys = await Promise.all(
       [1, 2, 3].map(() => ledger.keys.createFor(account, { scope: 'read', secret: secretOf('read') })),

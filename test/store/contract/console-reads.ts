@@ -1,5 +1,4 @@
-// Contract tests for the reads of the console: account names, recent activity and histories. Totals are in
-// `overview.ts`, charts in `charts.ts`.
+// Contract tests for two reads of the console: account names and recent activity. `overview.ts` tests the totals.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,7 +13,7 @@ export function consoleReadContract(contract: Contract): void {
 }
 
 function endUserContract({ it }: Contract): void {
-  it('The name of an account can be read, and an unknown account has none', async ({ console, account, other }) => {
+  it('The name of an account can be read, and an unknown account has no name', async ({ console, account, other }) => {
     assert.equal(await console.nameOf(account), 'first');
     assert.equal(await console.nameOf(other), 'second');
     assert.equal(await console.nameOf(UNKNOWN_ACCOUNT), null);
@@ -22,7 +21,7 @@ function endUserContract({ it }: Contract): void {
 }
 
 function recentContract({ it }: Contract): void {
-  it('The recent activity of an account lists each end user only once, even a busy one', async (ledger) => {
+  it('The recent activity of an account lists each end user only once, even one with many transactions', async (ledger) => {
     const { account, other } = ledger;
     const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];
     await ledger.write([ada.add(9), new EndUser(other, 1).add(7)]);
@@ -47,7 +46,7 @@ function recentContract({ it }: Contract): void {
   });
 }
 
-/** Lets time pass, because transactions of different end users in the same millisecond have no order. */
+/** Lets time pass, because the order of transactions of different end users in the same millisecond is undefined. */
 async function later(ledger: ContractLedger): Promise<void> {
   ledger.wall += 1_000;
   await sleep(2);

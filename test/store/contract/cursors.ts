@@ -1,6 +1,6 @@
-// Contract tests for lists as the API returns them: a client that follows the cursors of a list sees every transaction
-// that existed at the first page exactly once, whatever is written, becomes due or is stored late between two pages.
-// The histories are random; a failure prints the seed that repeats it.
+// Contract tests for the cursors of the lists that the API returns. A client that follows them gets every transaction
+// that existed when the first page was read, and gets none of them twice. Between two pages, transactions may be
+// written, become due, or be stored late. The histories are random; a failure prints the seed that repeats it.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -44,7 +44,7 @@ const limits = fc.oneof(fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max
 
 export function cursorContract({ itInTime }: Contract): void {
   itInTime(
-    'Following the cursors of a list shows every transaction that existed at the first page exactly once',
+    'Following the cursors of a list returns each transaction once if it existed when the first page was read',
     async (ledger) => {
       let users = 0;
       let pagesSeen = 0;
@@ -56,7 +56,7 @@ export function cursorContract({ itInTime }: Contract): void {
         async (before, between, [a, b, shift, isBounded], late) => {
           const ada = new EndUser(ledger.account, ++users);
           for (const each of before) await take(ledger, ada, each);
-          // Renewals become due here. A later step may store them between two pages, or they are never stored.
+          // Renewals become due here. A later step may store them between two pages; otherwise, they are never stored.
           ledger.wall += late;
           const all = (await listOf(ledger, ada)).transactions;
           const times = all.map(({ created_at }) => Date.parse(created_at)).toSorted((x, y) => x - y);
@@ -78,8 +78,8 @@ export function cursorContract({ itInTime }: Contract): void {
             seen.push(...page.transactions);
             cursor = page.next_cursor ?? null;
             pagesSeen += 1;
-            // Later transactions must not appear in the list. After 30 short pages, the test stops adding transactions,
-            // so that the list is read to its end soon.
+            // Transactions that are written from here on must not appear in the list. After 30 short pages, the test
+            // stops writing, so that it soon reaches the end of the list.
             if (cursor !== null && (turn < 30 || limit > 50)) await take(ledger, ada, meanwhile);
           }
           assert.deepEqual(seen, expected);

@@ -48,7 +48,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
   });
 
   itOnRealClock(
-    'A digest that is computed during writes has the same value when it is computed again later',
+    'A digest that is computed while writes are running has the same value when it is computed again',
     async (ledger) => {
       const users = Array.from({ length: 20 }, (_, index) => new EndUser(ledger.account, index));
       await ledger.write(users.map((user) => user.add(100_000)));
@@ -62,7 +62,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
     },
   );
 
-  itInTime('A digest is the same before and after due renewals are entered', async (ledger) => {
+  itInTime('Storing due renewals does not change a digest that already counts them', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.startCycle(10, 1), bob.startCycle(7, 2)]);
     ledger.wall += 3 * DAY_MS + 1;
@@ -75,7 +75,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
     assert.deepEqual(await ledger.digest([digest.through]), [digest]);
   });
 
-  itInTime('A digest up to an instant can be computed at any later time', async (ledger) => {
+  itInTime('The digest up to an instant has the same value no matter how much later it is computed', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 2), ada.subtract(3)]);
     const instants = [ledger.wall, ledger.wall + DAY_MS, ledger.wall + 2 * DAY_MS, ledger.wall + 2 * DAY_MS + 1];
@@ -92,7 +92,7 @@ function stability({ it, itInTime, itOnRealClock }: Contract): void {
 }
 
 function difference({ it }: Contract): void {
-  it('Each transaction changes the digest, and a refusal does not', async (ledger) => {
+  it('Each transaction changes the digest, but a refusal does not', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const commands: WriteCommand[] = [
       ada.add(10),

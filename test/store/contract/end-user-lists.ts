@@ -1,5 +1,5 @@
-// Contract tests for the lists of end users: each list shows the right end users in its order, each once for any page
-// size, with balances that exclude expired credits.
+// Contract tests for the lists of end users: each list shows the right end users in the right order, shows each of them
+// exactly once for any page size, and excludes expired credits from the balances.
 
 import assert from 'node:assert/strict';
 import { TOTALS } from '../../../src/events/totals.ts';
@@ -103,7 +103,7 @@ function lists({ it, itInTime }: Contract): void {
     assert.deepEqual(await ledger.console.endUserCounts(account), { endUsers: all.length, withCredits });
   });
 
-  it('A list shows each end user once, even if several have the same sort key', async (ledger) => {
+  it('A list shows each end user exactly once, even if several end users have the same sort key', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 30 }, (_, number) => new EndUser(account, number));
     await ledger.write(people.map((user) => user.add(10, 3)));
@@ -123,7 +123,7 @@ function lists({ it, itInTime }: Contract): void {
     }
   });
 
-  it('An end user is on no list if all of its requests were refused', async (ledger) => {
+  it('An end user whose requests were all refused appears on no list', async (ledger) => {
     const { account } = ledger;
     const [refused, given] = [new EndUser(account, 1), new EndUser(account, 2)];
     const keyed = { ...refused.subtract(5), idempotency: { key: 'k', requestId: '1' } };
@@ -136,7 +136,7 @@ function lists({ it, itInTime }: Contract): void {
 }
 
 function searches({ it }: Contract): void {
-  it('End users are found by the beginning of their UUIDs', async (ledger) => {
+  it('End users can be found by a prefix of their UUIDs', async (ledger) => {
     const { console, account } = ledger;
     await ledger.write([1, 2, 0xfe].map((index) => new EndUser(account, index).add(5)));
     await ledger.consumeFeed();
@@ -190,7 +190,7 @@ function searches({ it }: Contract): void {
 }
 
 function lag({ it, itInTime }: Contract): void {
-  itInTime('A list of end users reports the instant up to which everything is counted', async (ledger) => {
+  itInTime('A list of end users reports the instant up to which it counts all transactions', async (ledger) => {
     const { account, console } = ledger;
     const ada = new EndUser(account, 1);
     const page = () => console.endUsers(account, { list: { by: 'activity' }, after: null, limit: 10 });
@@ -206,14 +206,14 @@ function lag({ it, itInTime }: Contract): void {
     const after = await page();
     assert.deepEqual([after.asOf, after.endUsers[0]?.balance], [ledger.wall, 30]);
     ledger.wall += HOUR_MS;
-    assert.equal((await page()).asOf, ledger.wall, 'everything is counted as long as nothing happens');
+    assert.equal((await page()).asOf, ledger.wall, 'without new transactions, everything is counted');
     await ledger.write([ada.subtract(1)]);
     const behind = await page();
     assert.equal(behind.endUsers[0]?.balance, 30);
     assert(behind.asOf < ledger.wall);
   });
 
-  it('Summaries that are built during writes include every end user', async (ledger) => {
+  it('Summaries that are built while writes are running include every end user', async (ledger) => {
     const { account } = ledger;
     const people = Array.from({ length: 200 }, (_, number) => new EndUser(account, number));
     const random = new Random(22);
@@ -249,34 +249,40 @@ function lag({ it, itInTime }: Contract): void {
 }
 
 function time({ itInTime }: Contract): void {
-  itInTime('Lists of end users leave out expired credits and include renewed credits', async (ledger) => {
-    const { account } = ledger;
-    const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];
-    await ledger.write([
-      ada.add(10, 1),
-      ada.add(5, 3),
-      bob.startCycle(20, 2),
-      bob.subtract(8),
-      eve.add(1, VALIDITY_DAYS_MAX),
-    ]);
-    const balances = async (at: number, isSettled = false) => {
-      ledger.wall = at;
-      if (isSettled) await ledger.write([bob.settle()]);
-      await ledger.consumeFeed();
-      assert.deepEqual(problemsOf(await ledger.audit()), []);
-      const all = await listed(ledger, { by: 'id', prefix: '' });
-      const { withCredits } = await ledger.console.endUserCounts(account);
-      return [...all.map(({ balance, expiresAt }) => [balance, expiresAt && (expiresAt - NOON) / DAY_MS]), withCredits];
-    };
-    assert.deepEqual(await balances(NOON), [[15, 1], [12, null], [1, null], 3]);
-    assert.deepEqual(await balances(NOON + DAY_MS - 1), [[15, 1], [12, null], [1, null], 3]);
-    assert.deepEqual(await balances(NOON + DAY_MS), [[5, 3], [12, null], [1, null], 3]);
-    assert.deepEqual(await balances(NOON + 2 * DAY_MS, true), [[5, 3], [20, null], [1, null], 3]);
-    assert.deepEqual(await balances(NOON + 3 * DAY_MS), [[0, null], [20, null], [1, null], 2]);
-    await ledger.write([bob.stopCycle()]);
-    assert.deepEqual(await balances(NOON + 3 * DAY_MS), [[0, null], [20, 4], [1, null], 2]);
-    assert.deepEqual(await balances(NOON + 4 * DAY_MS), [[0, null], [0, null], [1, null], 1]);
-    ledger.wall = NOON + 4_000 * DAY_MS;
-    assert.deepEqual(problemsOf(await ledger.audit()), [], 'summaries that are not up to date are not a problem');
-  });
+  itInTime(
+    'The balances in a list of end users exclude expired credits and include renewed credits',
+    async (ledger) => {
+      const { account } = ledger;
+      const [ada, bob, eve] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(account, 3)];
+      await ledger.write([
+        ada.add(10, 1),
+        ada.add(5, 3),
+        bob.startCycle(20, 2),
+        bob.subtract(8),
+        eve.add(1, VALIDITY_DAYS_MAX),
+      ]);
+      const balances = async (at: number, isSettled = false) => {
+        ledger.wall = at;
+        if (isSettled) await ledger.write([bob.settle()]);
+        await ledger.consumeFeed();
+        assert.deepEqual(problemsOf(await ledger.audit()), []);
+        const all = await listed(ledger, { by: 'id', prefix: '' });
+        const { withCredits } = await ledger.console.endUserCounts(account);
+        return [
+          ...all.map(({ balance, expiresAt }) => [balance, expiresAt && (expiresAt - NOON) / DAY_MS]),
+          withCredits,
+        ];
+      };
+      assert.deepEqual(await balances(NOON), [[15, 1], [12, null], [1, null], 3]);
+      assert.deepEqual(await balances(NOON + DAY_MS - 1), [[15, 1], [12, null], [1, null], 3]);
+      assert.deepEqual(await balances(NOON + DAY_MS), [[5, 3], [12, null], [1, null], 3]);
+      assert.deepEqual(await balances(NOON + 2 * DAY_MS, true), [[5, 3], [20, null], [1, null], 3]);
+      assert.deepEqual(await balances(NOON + 3 * DAY_MS), [[0, null], [20, null], [1, null], 2]);
+      await ledger.write([bob.stopCycle()]);
+      assert.deepEqual(await balances(NOON + 3 * DAY_MS), [[0, null], [20, 4], [1, null], 2]);
+      assert.deepEqual(await balances(NOON + 4 * DAY_MS), [[0, null], [0, null], [1, null], 1]);
+      ledger.wall = NOON + 4_000 * DAY_MS;
+      assert.deepEqual(problemsOf(await ledger.audit()), [], 'summaries that are not up to date are not a problem');
+    },
+  );
 }

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { termsText } from '../../../src/ledger/posting.ts';
 import { idsBetween } from '../../../src/ledger/transaction-id.ts';
 import { InvalidCursor } from '../../../src/store/store-fault.ts';
 import {
@@ -20,7 +21,7 @@ export function historyContract(contract: Contract): void {
 }
 
 function pages({ it, itInTime }: Contract): void {
-  it('A history shows the stops of cycles, and for each transaction the actor and the cycles that it drew on', async (ledger) => {
+  it('A history includes the stops of cycles, and shows the actor and the cycles of each transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'user:12');
     await ledger.write([ada.add(10, 5), ada.startCycle(10, 9), ada.subtract(15), ada.stopCycle()]);
     const { transactions, next } = await ledger.history(ada.key);
@@ -41,7 +42,7 @@ function pages({ it, itInTime }: Contract): void {
     assert.equal(next, null);
   });
 
-  it('Pages of a history contain each transaction once and whole, even if more are written meanwhile', async (ledger) => {
+  it('Pages of a history contain each transaction exactly once, and never split a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(1), ada.add(1), ada.subtract(3), ada.startCycle(5), ada.stopCycle()]);
     await ledger.write([ada.add(4), ada.subtract(7)]);
@@ -57,7 +58,7 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('A history with a cursor that was never issued is refused, and a cursor of another end user shows no transaction of that end user', async (ledger) => {
+  it('A history cursor that was never issued is refused, and a cursor of another end user shows no transaction of that end user', async (ledger) => {
     const [ada, eve] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(5), ada.add(6), eve.add(7), eve.add(8)]);
     const { next } = await ledger.history(ada.key, { limit: 1 });
@@ -115,7 +116,7 @@ function pages({ it, itInTime }: Contract): void {
     );
   });
 
-  it('A history includes the type, amount and validity with which each of its cycles was opened, even for ended cycles', async (ledger) => {
+  it('A history includes the original type and plan of each cycle that it shows, even of ended cycles', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.startCycle(20, 9), ada.subtract(15)]);
     await ledger.write(Array.from({ length: 5 }, () => ada.subtract(1)));
@@ -124,11 +125,9 @@ function pages({ it, itInTime }: Contract): void {
       for (let from: string | null = null; ; ) {
         const page = await ledger.history(ada.key, { from, limit });
         for (const { postings } of page.transactions)
-          for (const { cycleId } of postings) assert(page.openings.has(cycleId), `limit ${limit}`);
-        const named = [...page.openings.values()].map(
-          ({ type, amount, validityDays }) => `${type} ${amount} ${validityDays}`,
-        );
-        const possible = ['one-time 10 5', 'recurring 20 9', 'recurring 40 7', 'one-time 3 2'];
+          for (const { cycleId } of postings) assert(page.terms.has(cycleId), `limit ${limit}`);
+        const named = [...page.terms.values()].map(termsText);
+        const possible = ['one-time/10/5d', 'recurring/20/9d', 'recurring/40/7d', 'one-time/3/2d'];
         if (limit === 100) assert.deepEqual(named.toSorted(), possible.toSorted());
         else assert(named.every((name) => possible.includes(name)));
         if (page.next === null) break;
@@ -137,14 +136,14 @@ function pages({ it, itInTime }: Contract): void {
     }
   });
 
-  it('If a subtraction drew on thousands of cycles, a history includes the openings of only the first few of them', async (ledger) => {
+  it('If a subtraction drew on thousands of cycles, a history includes the terms of only the first few of them', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     for (let batch = 0; batch < 3; batch++) await ledger.write(Array.from({ length: 500 }, () => ada.add(1)));
     await ledger.write([ada.subtract(1_500)]);
-    const { transactions, openings } = await ledger.history(ada.key, { limit: 1 });
+    const { transactions, terms } = await ledger.history(ada.key, { limit: 1 });
     assert.equal(transactions[0]?.postings.length, 1_500);
     const first = transactions[0]?.postings.slice(0, NAMED_CYCLES_MAX).map(({ cycleId }) => cycleId);
-    assert.deepEqual([...openings.keys()], first);
+    assert.deepEqual([...terms.keys()], first);
   });
 
   it('The history of an end user without transactions is empty', async (ledger) => {
@@ -155,7 +154,7 @@ function pages({ it, itInTime }: Contract): void {
 }
 
 function filters({ it }: Contract): void {
-  it('A history can be filtered by the beginning of the notes', async (ledger) => {
+  it('A history can be filtered by a prefix of the notes', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const texts = ['job 1', 'job 12', 'Job 1', 'a job 1', 'job', 'job_1', 'job%', null, '%', '_', 'ü', 'u\u0308', "'"];
     await ledger.write([noted(ada.add(100), 'job 1')]);
@@ -173,7 +172,7 @@ function filters({ it }: Contract): void {
     }
   });
 
-  it('Filtering a page of a history by the beginning of the notes reads a bounded number of postings', async (ledger) => {
+  it('Filtering a page of a history by a prefix of the notes reads a bounded number of postings', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([noted(ada.add(9), 'first'), ada.add(100_000)]);
     for (let batch = 0; batch < 14; batch++)
@@ -187,7 +186,7 @@ function filters({ it }: Contract): void {
 }
 
 function references({ it }: Contract): void {
-  it('A history shows holds, captures and releases, what can still be refunded, and the reference of each transaction', async (ledger) => {
+  it('A history shows holds, captures and releases, the credits that can still be refunded, and the reference of each transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(30, 9)]);
     const [, spent, first, second] = idsOf(

@@ -1,5 +1,5 @@
-// Contract tests for holds: credits are set aside, and each hold ends once: captured, released, or lapsed at its
-// instant.
+// Contract tests for holds: a hold sets credits aside until it ends, and it ends exactly once, by a capture, a release
+// or a lapse.
 
 import assert from 'node:assert/strict';
 import type { HoldResult, Outcome } from '../../../src/ledger/command.ts';
@@ -49,7 +49,7 @@ async function cyclesOf(ledger: ContractLedger, { key }: EndUser): Promise<(read
   return state.cycles.map(({ remaining, held }) => [remaining, held]);
 }
 
-/** All transactions, latest first, as `capture -3, holds -5`. */
+/** All transactions as texts such as `capture -3, holds -5`, latest first. */
 async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]> {
   const { transactions } = await ledger.history(key);
   return transactions.map(({ kind, amount, postings }) => {
@@ -59,7 +59,7 @@ async function allOf(ledger: ContractLedger, { key }: EndUser): Promise<string[]
 }
 
 function endings({ it }: Contract): void {
-  it('A hold sets aside the oldest credits, so that nothing else can spend them, and is not listed as a transaction', async (ledger) => {
+  it('A hold sets aside the oldest credits, which cannot be spent otherwise, and is not listed as a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 5), ada.add(10, 4)]);
     const [outcome] = await ledger.write([ada.hold(15, 60)]);
@@ -107,7 +107,7 @@ function endings({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.capture(id), ada.release(id)]), [NOT_FOUND, NOT_FOUND]);
   });
 
-  it('A capture of more than was held draws the whole difference from the balance, or is refused', async (ledger) => {
+  it('A capture of more credits than were held draws the difference from the balance, and is refused if the balance is too small', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(10)]);
     const { id } = await held(ledger, ada, 12);
@@ -209,7 +209,7 @@ function refusals({ it }: Contract): void {
 
 function endedCycles({ itInTime }: Contract): void {
   itInTime(
-    'Held credits can be captured after the end of their cycle, but credits that are returned then have expired',
+    'Held credits can still be captured after their cycle has ended, but the credits that are not captured then expire',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
@@ -224,7 +224,7 @@ function endedCycles({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Held credits of a period do not return to the next period', async (ledger) => {
+  itInTime('Credits that were held in one period do not return to the next period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 1)]);
     const { id } = await held(ledger, ada, 6, 3 * 86_400);
@@ -240,7 +240,7 @@ function endedCycles({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'After a capture of more than was held drew credits from a cycle, the balance is correct when that cycle ends',
+    'After a capture of more credits than were held, the balance is still correct when the cycles that it drew on end',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(5, 3)]);
@@ -258,7 +258,7 @@ function endedCycles({ itInTime }: Contract): void {
 }
 
 function lapses({ itInTime }: Contract): void {
-  itInTime('A hold lapses exactly at its instant, no matter when the lapse is stored', async (ledger) => {
+  itInTime('A hold lapses exactly when it expires, no matter when the lapse is stored', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10)]);
     const { id, expiresAt } = await held(ledger, ada, 4, 60);
@@ -280,7 +280,7 @@ function lapses({ itInTime }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), ['+10 add']);
   });
 
-  itInTime('A hold can be captured until the millisecond before it lapses', async (ledger) => {
+  itInTime('A hold can be captured until a millisecond before it lapses', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10)]);
     const [first, second] = [await held(ledger, ada, 4, 60), await held(ledger, ada, 5, 60)];
@@ -291,7 +291,7 @@ function lapses({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'Lapses and renewals that became due while Scrip was stopped are stored in order, each at its own instant',
+    'Lapses and renewals that became due while Scrip was stopped are stored in order, each with the instant at which it was due',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;

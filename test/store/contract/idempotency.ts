@@ -16,14 +16,14 @@ export function idempotencyContract(contract: Contract): void {
 }
 
 function replays({ it }: Contract): void {
-  it('A command with a key has one effect, and its outcome is replayed if it is sent again', async (ledger) => {
+  it('A command with an idempotency key takes effect once, and its outcome is replayed if the command is sent again', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.results([keyed(ada.add(10), 'a', 'first')]), [ACCEPTED]);
     assert.deepEqual(await ledger.results([keyed(ada.add(10), 'a', 'second')]), [replayed(ACCEPTED, 'first')]);
     assert.deepEqual(await historyOf(ledger, ada), ['+10 add']);
   });
 
-  it('Equal commands with the same key in one batch have one effect, even if there are other commands between them', async (ledger) => {
+  it('Identical commands with the same idempotency key in one batch take effect once, even with other commands between them', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const batch = [ada.add(5), keyed(ada.subtract(3), 'k', '1'), keyed(ada.subtract(3), 'k', '2'), ada.subtract(1)];
     assert.deepEqual(await ledger.results([...batch, keyed(ada.subtract(3), 'k', '3')]), [
@@ -36,7 +36,7 @@ function replays({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 1);
   });
 
-  it('A refusal is replayed too, even if the request could be accepted now', async (ledger) => {
+  it('A refusal is replayed too, even if the request would now be accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     assert.deepEqual(await ledger.results([keyed(ada.subtract(5), 'k', '1')]), [NOTHING_THERE]);
     await ledger.write([ada.add(100)]);
@@ -68,7 +68,7 @@ function replays({ it }: Contract): void {
     ]);
   });
 
-  it('A command that is sent many times at the same time with the same key has one effect', async (ledger) => {
+  it('A command that is sent many times concurrently with the same idempotency key takes effect once', async (ledger) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(ledger.account, index));
     await ledger.write(users.map((user) => user.add(100)));
     const writes = Array.from({ length: 20 }, (_, index) =>
@@ -99,7 +99,7 @@ function replays({ it }: Contract): void {
 }
 
 function keys({ it }: Contract): void {
-  it('Another request with a used key is refused, and the first request can still be repeated with the key', async (ledger) => {
+  it('A different request with a used idempotency key is refused, and the first request can still be repeated with that key', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([keyed(ada.add(10, 31), 'k', '1')]);
     const others = [ada.add(11, 31), ada.add(10, 30), ada.subtract(10), ada.startCycle(10, 31), ada.stopCycle()];
@@ -120,7 +120,7 @@ function keys({ it }: Contract): void {
     for (const [index, user] of users.entries()) assert.equal(await balanceOf(ledger, user), 10 + index);
   });
 
-  it('A request that is repeated with another API key of the account gets the first outcome', async (ledger) => {
+  it('A request that is repeated with another API key of the same account gets the outcome of the first request', async (ledger) => {
     await ledger.write([keyed(new EndUser(ledger.account, 1, 'key:1').add(10), 'k', '1')]);
     const [outcome] = await ledger.results([keyed(new EndUser(ledger.account, 1, 'key:2').add(10), 'k', '2')]);
     assert.deepEqual(outcome, replayed(ACCEPTED, '1'));
@@ -146,7 +146,7 @@ function keys({ it }: Contract): void {
   });
 }
 
-/** One request of each kind, the grants first. */
+/** One request of each kind: first the grants, then the other writes. */
 function oneOfEach(ada: EndUser, suffix: string): WriteCommand[] {
   const commands = [ada.add(5), ada.startCycle(3, 500, 'replace'), ada.subtract(1), ada.stopCycle()];
   return commands.map((command) => keyed(command, `${command.kind} ${suffix}`, suffix));
@@ -162,7 +162,7 @@ async function areReplayed(ledger: ContractLedger, commands: readonly WriteComma
 function retention({ itInTime }: Contract): void {
   const retention = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-  itInTime('Idempotency records of grants and of other writes have separate retentions', async (ledger) => {
+  itInTime('Idempotency records of grants and of other writes have separate retention periods', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100, 400)]);
     const start = ledger.wall;
@@ -174,13 +174,9 @@ function retention({ itInTime }: Contract): void {
       await ledger.deleteExpiredRecords(retention);
     };
     await sweepAt(start + DAY_MS);
-    assert.deepEqual(
-      await areReplayed(ledger, first),
-      [true, true, true, true],
-      'records are kept until a day is over',
-    );
+    assert.deepEqual(await areReplayed(ledger, first), [true, true, true, true], 'records are kept for a whole day');
     await sweepAt(start + DAY_MS + 1);
-    // The two requests without a record take effect again and are recorded again.
+    // The two requests whose records were deleted take effect again, and their outcomes are recorded again.
     assert.deepEqual(await areReplayed(ledger, first), [true, true, false, false]);
     await sweepAt(start + 30 * DAY_MS);
     assert.deepEqual(await areReplayed(ledger, first.slice(0, GRANTS)), [true, true]);

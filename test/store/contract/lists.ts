@@ -1,6 +1,6 @@
 // Contract tests for lists across renewals: a reader that continues from a transaction of a list sees the rest of the
-// list unchanged, even if transactions were written, became due or were stored in between. The histories are random; a
-// failure prints the seed that repeats it.
+// list unchanged, even if other transactions have meanwhile been written, become due, or been stored. The histories are
+// random; a failure prints the seed that repeats it.
 
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -15,7 +15,7 @@ import { EndUser, EVERYTHING } from '../temporary-ledger.ts';
 export const SEED = Number(process.env.SEED ?? Math.floor(Math.random() * 2 ** 31));
 export const RUNS = Number(process.env.RUNS ?? 25);
 
-/** One step of a random history: time passes, then a batch of commands is written. Either may be missing. */
+/** One step of a random history: time passes, then a batch of commands is written. A step may leave out either part. */
 export interface Step {
   readonly ms: number;
   readonly kinds: readonly ('add' | 'subtract' | 'start' | 'stop' | 'settle' | 'many')[];
@@ -59,7 +59,7 @@ async function listed(
 }
 
 export function listContract({ itInTime }: Contract): void {
-  itInTime('The rest of a list from any of its transactions on never changes', async (ledger) => {
+  itInTime('The part of a list from any of its transactions to the end never changes', async (ledger) => {
     let users = 0;
     let seen = 0;
     const walk = fc.asyncProperty(
@@ -69,7 +69,7 @@ export function listContract({ itInTime }: Contract): void {
       async (before, between, late) => {
         const ada = new EndUser(ledger.account, ++users);
         for (const each of before) await take(ledger, ada, each);
-        // Renewals become due here. A later step may store them between two pages, or they are never stored.
+        // Renewals become due here. A later step may store them between two pages; otherwise, they are never stored.
         ledger.wall += late;
         const all = await listed(ledger, ada, 1_000);
         const ids = all.map(({ id }) => id);
@@ -88,7 +88,7 @@ export function listContract({ itInTime }: Contract): void {
     assert(seen > RUNS, `${seen} transactions were listed again`);
   });
 
-  itInTime('A list between two instants contains all transactions between them, stored or due', async (ledger) => {
+  itInTime('A list for a time range contains all transactions in that range, stored or due', async (ledger) => {
     const walk = fc.asyncProperty(
       fc.array(step, { minLength: 1, maxLength: 10 }),
       fc.array(fc.tuple(fc.nat(), fc.nat(), fc.integer({ min: -1, max: 1 })), { minLength: 1, maxLength: 5 }),
@@ -111,7 +111,7 @@ export function listContract({ itInTime }: Contract): void {
     await fc.assert(walk, { seed: SEED, numRuns: RUNS, endOnFailure: true });
   });
 
-  itInTime('Years of due renewals stay the same in a list while several batches store them', async (ledger) => {
+  itInTime('A list shows the same renewals while several batches store years of due renewals', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(5), ada.startCycle(10, 1)]);
     ledger.wall += 3 * 365 * DAY_MS;
@@ -119,7 +119,7 @@ export function listContract({ itInTime }: Contract): void {
     assert.equal(dueCount(state, now), 3 * 365);
     const all = await listed(ledger, ada, 100);
     assert.equal(all.length, 2 + 3 * 365);
-    // One batch may store only some of the renewals, beginning with the oldest.
+    // One batch may store only the oldest of the renewals.
     await ledger.write([ada.settle()]);
     assert.deepEqual(await listed(ledger, ada, 300), all);
     ledger.wall += 5 * DAY_MS;

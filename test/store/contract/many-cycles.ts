@@ -1,4 +1,4 @@
-// Contract tests for end users with many open cycles. SQLite also runs them with 10,000 cycles, which takes a few
+// Contract tests for end users with many open cycles. On SQLite, they also run with 10,000 cycles, which takes a few
 // seconds.
 
 import assert from 'node:assert/strict';
@@ -9,7 +9,7 @@ import type { TestLedger } from '../test-ledger.ts';
 const ADDED_AT_ONCE = 500;
 
 export function manyCyclesContract({ it }: Contract): void {
-  it('The 2,000 open cycles of an end user are spent oldest first, and its pages of transactions are correct', (ledger) =>
+  it('An end user with 2,000 open cycles spends the oldest cycle first, and the pages of its transactions are correct', (ledger) =>
     assertManyCyclesRight(ledger, 2_000));
 }
 
@@ -21,7 +21,7 @@ export async function assertManyCyclesRight(ledger: TestLedger, count: number): 
   assert.deepEqual(
     before.map(({ amount }) => amount),
     Array.from({ length: count }, (_, index) => 1 + (index % 9)),
-    'in burn order',
+    'the oldest cycle is first',
   );
   const sum = (cycles: typeof before) => cycles.reduce((total, { remaining }) => total + remaining, 0);
   const balance = sum(before);

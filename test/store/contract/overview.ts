@@ -1,5 +1,5 @@
-// Contract tests for the overview of an account in the console: daily totals that are exact, even beyond 64 bits, and
-// that are complete up to a reported instant.
+// Contract tests for the overview of an account in the console: the daily totals are exact, even beyond 64 bits, and
+// complete up to the instant that the overview reports.
 
 import assert from 'node:assert/strict';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
@@ -18,7 +18,7 @@ export function overviewContract(contract: Contract): void {
   lag(contract);
 }
 
-/** The overview after all postings are counted. */
+/** Counts all postings, then returns the overview. */
 async function overviewOf(ledger: ContractLedger, account: number, request = DAYS): Promise<Overview> {
   await ledger.consumeFeed();
   return ledger.console.overview(account, request);
@@ -83,7 +83,7 @@ function sums({ it }: Contract): void {
 }
 
 function actors({ it }: Contract): void {
-  it('An overview shows the totals of each actor, and can show the days of a single actor', async (ledger) => {
+  it('An overview shows the totals of each actor, and can show the daily totals of a single actor', async (ledger) => {
     const { account } = ledger;
     const [byKey, byUser] = [new EndUser(account, 1, 'key:1'), new EndUser(account, 1, 'user:7')];
     await ledger.write([byKey.add(100), byKey.subtract(30), byKey.startCycle(50), byUser.add(7), byKey.subtract(1)]);
@@ -131,7 +131,7 @@ function days({ itInTime }: Contract): void {
   );
 
   itInTime(
-    'Credits count as outstanding until the end of the hour in which they end, and then as expired',
+    'Credits count as outstanding until the end of the hour in which they expire, and then as expired',
     async (ledger) => {
       const { account } = ledger;
       ledger.wall = NOON + 15 * 60_000;
@@ -147,7 +147,7 @@ function days({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('A renewal that is entered late counts on the day on which it was due', async (ledger) => {
+  itInTime('A renewal that is stored late is counted on the day on which it was due', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     await ledger.write([ada.startCycle(10, 1)]);
@@ -162,13 +162,13 @@ function days({ itInTime }: Contract): void {
         [10n, 10n],
         [10n, 0n],
       ],
-      'the last period ended within the present hour',
+      'the last period ended within the current hour',
     );
   });
 }
 
 function lag({ itInTime }: Contract): void {
-  itInTime('An overview reports the instant up to which everything is counted', async (ledger) => {
+  itInTime('An overview reports the instant up to which it counts all transactions', async (ledger) => {
     const { account } = ledger;
     const ada = new EndUser(account, 1);
     const [first, second] = [ledger.wall, ledger.wall + HOUR_MS];
@@ -186,7 +186,7 @@ function lag({ itInTime }: Contract): void {
     assert.deepEqual([all.outstanding, all.asOf], [30n, second]);
     ledger.wall += HOUR_MS;
     const quiet = await ledger.console.overview(account, DAYS);
-    assert.equal(quiet.asOf, ledger.wall, 'everything is counted as long as nothing happens');
+    assert.equal(quiet.asOf, ledger.wall, 'without new transactions, everything is counted');
     await ledger.write([ada.subtract(1)]);
     const behind = await ledger.console.overview(account, DAYS);
     assert(behind.asOf >= second && behind.asOf <= ledger.wall);

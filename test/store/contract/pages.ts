@@ -1,5 +1,5 @@
-// Contract tests for pages: each transaction is on exactly one page, whole, latest first, even if more transactions are
-// written meanwhile.
+// Contract tests for pages: the latest transaction is first, and each transaction is on exactly one page and never
+// split, even if more transactions are written between two pages.
 
 import assert from 'node:assert/strict';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
@@ -11,8 +11,8 @@ import { EndUser, EVERYTHING, historyOf, NOON, transactionsOf } from '../tempora
 import type { TestLedger } from '../test-ledger.ts';
 
 /**
- * The transactions that `fill` makes, latest first. Some subtractions draw on one cycle, some on several. Between them
- * and at the end there are stops, which are not listed.
+ * The listed transactions that `fill` writes, latest first. Some subtractions draw on one cycle, others on several.
+ * `fill` also stops cycles, but a list of transactions does not include stops.
  */
 const FILLED = [
   '-1 subtract',
@@ -34,14 +34,14 @@ async function fill(ledger: TestLedger, user: EndUser): Promise<void> {
 }
 
 export function pageContract({ it, itInTime }: Contract): void {
-  it('Stops are not listed among the transactions', async (ledger) => {
+  it('Stops of cycles are not listed among the transactions', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     assert.deepEqual(await historyOf(ledger, ada), FILLED);
   });
 
   for (const limit of [1, 2, 3, FILLED.length - 1, FILLED.length, FILLED.length + 1]) {
-    it(`Pages of ${limit} transactions contain each transaction once and whole`, async (ledger) => {
+    it(`Pages of ${limit} transactions contain each transaction exactly once, and never split a transaction`, async (ledger) => {
       const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
       await fill(ledger, ada);
       await ledger.write([beside.add(1), ada.add(3), beside.add(1)]);
@@ -54,7 +54,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     });
   }
 
-  it('The next page of transactions continues where the previous one ended, even if more are written meanwhile', async (ledger) => {
+  it('The next page of transactions continues where the previous page ended, even if transactions were written in between', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const all = await transactionsOf(ledger, ada);
@@ -80,7 +80,7 @@ export function pageContract({ it, itInTime }: Contract): void {
     assert.deepEqual([twice.transactions, twice.next], [once.transactions, once.next]);
   });
 
-  it('Reading the transactions of one end user with a cursor of another end user shows no transaction of the other', async (ledger) => {
+  it('Reading the transactions of one end user with a cursor of another end user shows no transaction of the other end user', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await fill(ledger, ada);
     const { next } = await ledger.transactions(ada.key, { limit: 3 });
@@ -94,34 +94,37 @@ export function pageContract({ it, itInTime }: Contract): void {
     }
   });
 
-  itInTime('A range of ids contains exactly the transactions in it, for any page size', async (ledger) => {
-    const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
-    await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
-    // Enough transactions for several snapshots.
-    for (let round = 0; round < 300; round++) {
-      ledger.wall += (round % 3) * 1_000;
-      const commands = [ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)];
-      await ledger.write(round % 4 === 0 ? commands : commands.slice(0, 3));
-    }
-    ledger.wall += 40 * DAY_MS;
-    await ledger.write([ada.add(1)]);
-    const all = await transactionsOf(ledger, ada);
-    assert(all.length > 300);
-    for (const [index, last] of [...all.entries()].filter(([index]) => index % 43 === 0)) {
-      const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
-      const within = { first: first.id, last: last.id };
-      const expected = all.slice(index, all.indexOf(first) + 1);
-      for (const limit of [1 + (index % 30), 1_000])
-        assert.deepEqual((await pagesOf(ledger, ada, limit, within)).flat(), expected);
-      const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
-      const between = idsBetween(first.createdAt, last.createdAt);
-      assert.deepEqual((await pagesOf(ledger, ada, 1_000, between)).flat(), sameTime);
-      const page = await ledger.transactions(ada.key, { limit: 1, within });
-      assert.deepEqual(page.transactions, [last]);
-    }
-  });
+  itInTime(
+    'The list for a range of ids contains exactly the transactions in the range, for any page size',
+    async (ledger) => {
+      const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
+      await ledger.write([ada.add(3), ada.add(100), ada.startCycle(7, 2), beside.add(1)]);
+      // Writes enough transactions for several snapshots.
+      for (let round = 0; round < 300; round++) {
+        ledger.wall += (round % 3) * 1_000;
+        const commands = [ada.add(2, 500), beside.add(1), ada.subtract(3), ada.stopCycle(), ada.startCycle(5)];
+        await ledger.write(round % 4 === 0 ? commands : commands.slice(0, 3));
+      }
+      ledger.wall += 40 * DAY_MS;
+      await ledger.write([ada.add(1)]);
+      const all = await transactionsOf(ledger, ada);
+      assert(all.length > 300);
+      for (const [index, last] of [...all.entries()].filter(([index]) => index % 43 === 0)) {
+        const first = all[Math.min(index + (index % 60), all.length - 1)] as Transaction;
+        const within = { first: first.id, last: last.id };
+        const expected = all.slice(index, all.indexOf(first) + 1);
+        for (const limit of [1 + (index % 30), 1_000])
+          assert.deepEqual((await pagesOf(ledger, ada, limit, within)).flat(), expected);
+        const sameTime = all.filter(({ createdAt }) => createdAt >= first.createdAt && createdAt <= last.createdAt);
+        const between = idsBetween(first.createdAt, last.createdAt);
+        assert.deepEqual((await pagesOf(ledger, ada, 1_000, between)).flat(), sameTime);
+        const page = await ledger.transactions(ada.key, { limit: 1, within });
+        assert.deepEqual(page.transactions, [last]);
+      }
+    },
+  );
 
-  it('A range of ids lists whole transactions, even if it begins or ends between two ids', async (ledger) => {
+  it('The list for a range of ids never splits a transaction, even if the range begins or ends between two ids', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1), ada.add(2), ada.subtract(3), ada.add(4)]);
     const [fourth, third, second] = await transactionsOf(ledger, ada);
@@ -150,7 +153,7 @@ export function pageContract({ it, itInTime }: Contract): void {
       assert.deepEqual(await pagesOf(ledger, ada, 3, empty), [[]]);
   });
 
-  itInTime('Each page of transactions comes with the renewals that are due at the same instant', async (ledger) => {
+  itInTime('Each page of transactions comes with the renewals that are due when the page is read', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.startCycle(5, 2), ada.subtract(12)]);
     for (const days of [0, 1, 2, 7]) {
@@ -171,7 +174,7 @@ export function pageContract({ it, itInTime }: Contract): void {
 /** The id with its random digits increased or decreased by one. */
 function shifted(id: string, by: 1 | -1): string {
   const tail = BigInt(`0x${id.slice(24)}`) + BigInt(by);
-  assert(tail >= 0n && tail < 2n ** 48n, 'one of 2^48 ids has no neighbour');
+  assert(tail >= 0n && tail < 2n ** 48n, 'the shifted digits still fit into the id');
   return id.slice(0, 24) + tail.toString(16).padStart(12, '0');
 }
 

@@ -1,5 +1,5 @@
-// Contract tests for refunds: they return credits of a subtraction or a capture to the cycles that the credits came
-// from, and never more credits than were spent.
+// Contract tests for refunds: a refund returns credits of a subtraction or a capture to the cycles that the credits
+// came from, and refunds never return more credits than were spent.
 
 import assert from 'node:assert/strict';
 import type { Outcome, RefundResult, WriteCommand } from '../../../src/ledger/command.ts';
@@ -7,6 +7,7 @@ import { DAY_MS } from '../../../src/ledger/instant.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import {
   balanceOf,
+  daysPlan,
   EndUser,
   historyOf,
   idsOf,
@@ -63,7 +64,7 @@ function amounts({ it }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), expected);
   });
 
-  it('Refunds of one transaction never exceed what it spent, even if they are in one batch', async (ledger) => {
+  it('The refunds of a transaction never exceed the credits that it spent, even within one batch', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(50)]);
     const spent = await done(ledger, ada.subtract(20));
@@ -79,7 +80,7 @@ function amounts({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 50);
   });
 
-  it('A refund of a capture returns what the capture spent, not the credits that the capture already returned', async (ledger) => {
+  it('A refund of a capture returns only the credits that the capture spent, not those that it already returned', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(10)]);
     const hold = await done(ledger, ada.hold(18));
@@ -91,7 +92,7 @@ function amounts({ it }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 20);
   });
 
-  it('Refunds of two transactions do not affect each other, even if they are in one batch', async (ledger) => {
+  it('Refunds of two transactions do not affect each other, even within one batch', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(100), bob.add(100)]);
     const [first, second] = [await done(ledger, ada.subtract(10)), await done(ledger, ada.subtract(20))];
@@ -146,7 +147,7 @@ function refusals({ it, itInTime }: Contract): void {
 
 function endedCycles({ itInTime }: Contract): void {
   itInTime(
-    'A refund returns no credits to a cycle that has ended, and is not listed if it returns none at all',
+    'A refund returns no credits to a cycle that has ended, and is not listed if it returns no credits at all',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
@@ -173,7 +174,7 @@ function endedCycles({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('A refund with a validity returns credits of ended cycles as a new cycle', async (ledger) => {
+  itInTime('A refund with a validity returns the credits of ended cycles in a new cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 1), ada.add(10, 3)]);
     const spent = await done(ledger, ada.subtract(14));
@@ -188,8 +189,8 @@ function endedCycles({ itInTime }: Contract): void {
       [outcome.transactionId, 'one-time', ledger.wall + 5 * DAY_MS],
     );
     assert.deepEqual(refundIn((await ledger.write([ada.refund(spent)]))[0]), { restored: 0, expired: 1 });
-    const { transactions, openings } = await ledger.history(ada.key, { kinds: ['refund'] });
-    assert.deepEqual(openings.get(opened.id), { type: 'one-time', amount: 9, validityDays: 5 });
+    const { transactions, terms } = await ledger.history(ada.key, { kinds: ['refund'] });
+    assert.deepEqual(terms.get(opened.id), { type: 'one-time', plan: daysPlan(9, 5) });
     assert.deepEqual(
       transactions.map(({ amount, postings }) => [amount, postings.map((posting) => posting.amount)]),
       [
@@ -201,7 +202,7 @@ function endedCycles({ itInTime }: Contract): void {
     assert.equal(await balanceOf(ledger, ada), 0);
   });
 
-  itInTime('A refund of credits of an earlier period does not add them to the current period', async (ledger) => {
+  itInTime('A refund of credits from an earlier period adds nothing to the current period', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.startCycle(10, 1)]);
     const spent = await done(ledger, ada.subtract(6));
@@ -232,7 +233,7 @@ function repetitions({ it }: Contract): void {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(100)]);
     const spent = await done(ledger, ada.subtract(60));
-    // Only a few batches at once, because a store may use a connection for each.
+    // Writes only a few batches at once, because a store may use a connection for each batch.
     const all = Array.from({ length: 4 }, () => ledger.write(Array.from({ length: 5 }, () => ada.refund(spent))));
     const parts = Array.from({ length: 6 }, () => ledger.write(Array.from({ length: 10 }, () => ada.refund(spent, 7))));
     const outcomes = (await Promise.all([...parts, ...all])).flat();
@@ -267,7 +268,7 @@ function lookUps({ it }: Contract): void {
       assert.equal(await ledger.store.find(user.key, id), null);
   });
 
-  it('Each transaction of a long history can be looked up and refunded', async (ledger) => {
+  it('Each subtraction in a long history can be looked up and refunded', async (ledger) => {
     const [ada, beside] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ada.add(100_000)]);
     for (let batch = 0; batch < 20; batch++)

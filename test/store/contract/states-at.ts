@@ -1,5 +1,5 @@
-// Contract tests for the balance at any instant. For a past instant, it is the balance that was shown at that
-// millisecond. For a future instant, it is the balance if nothing is written until then.
+// Contract tests for the balance at any instant. The balance at a past instant is the balance that reads showed at that
+// millisecond. The balance at a future instant assumes that nothing is written until then.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
@@ -76,7 +76,7 @@ function instants({ it, itInTime }: Contract): void {
   );
 
   itInTime(
-    'A balance at an instant counts a hold only before it lapses, even if the lapse is stored later or not yet',
+    'A balance at an instant counts a hold only until the hold lapses, whether or not the lapse is stored',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       const start = ledger.wall;
@@ -96,37 +96,40 @@ function instants({ it, itInTime }: Contract): void {
     },
   );
 
-  itInTime('A balance at a future instant counts the renewals, lapses and expiries until then', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    await ledger.write([ada.add(10, 2), ada.startCycle(20, 1), ada.subtract(5), ada.hold(8, 36 * 3_600)]);
-    const now = ledger.wall;
-    const hours = [0, 12, 24, 35, 36, 47, 48, 72, 24 * 400];
-    const points = await pointsAt(
-      ledger,
-      ada,
-      hours.map((hour) => now + hour * HOUR_MS),
-    );
-    assert.deepEqual(
-      points.map(({ balance, held }) => [balance, held]),
-      [
-        [17, 8],
-        [17, 8],
-        [20, 8],
-        [20, 8],
-        [25, 0],
-        [25, 0],
-        [20, 0],
-        [20, 0],
-        [20, 0],
-      ],
-    );
-    for (const [index, hour] of hours.entries()) {
-      ledger.wall = now + hour * HOUR_MS;
-      assert.deepEqual(await pointNow(ledger, ada), points[index]);
-    }
-  });
+  itInTime(
+    'A balance at a future instant counts the renewals, lapses and expiries that are due by then',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.add(10, 2), ada.startCycle(20, 1), ada.subtract(5), ada.hold(8, 36 * 3_600)]);
+      const now = ledger.wall;
+      const hours = [0, 12, 24, 35, 36, 47, 48, 72, 24 * 400];
+      const points = await pointsAt(
+        ledger,
+        ada,
+        hours.map((hour) => now + hour * HOUR_MS),
+      );
+      assert.deepEqual(
+        points.map(({ balance, held }) => [balance, held]),
+        [
+          [17, 8],
+          [17, 8],
+          [20, 8],
+          [20, 8],
+          [25, 0],
+          [25, 0],
+          [20, 0],
+          [20, 0],
+          [20, 0],
+        ],
+      );
+      for (const [index, hour] of hours.entries()) {
+        ledger.wall = now + hour * HOUR_MS;
+        assert.deepEqual(await pointNow(ledger, ada), points[index]);
+      }
+    },
+  );
 
-  it('The state at a future instant is the stored state, and an unknown end user has no credits at any instant', async (ledger) => {
+  it('The state at a future instant equals the stored state, and an unknown end user has no credits at any instant', async (ledger) => {
     const [ada, unknown] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 404)];
     await ledger.write([ada.add(10), ada.hold(3)]);
     const { state } = await ledger.load(ada.key);
@@ -140,7 +143,7 @@ function instants({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).endUsers, 1, 'reading stores nothing');
   });
 
-  it('The balance is the same at a thousand instants if no transaction is between them', async (ledger) => {
+  it('The balances at a thousand instants change only at the instant of a transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const { now: before } = await ledger.load(ada.key);
     ledger.wall += HOUR_MS;
@@ -180,7 +183,7 @@ function commandOf(user: EndUser, random: Random, ids: { holds: string[]; spent:
 function random({ itInTime }: Contract): void {
   for (const seed of [1, 2])
     itInTime(
-      `The balance at each past instant of a random history is the balance that was shown then, seed ${seed}`,
+      `The balance at each past instant of a random history is the balance that was shown then (seed ${seed})`,
       async (ledger) => {
         const random = new Random(seed);
         const users = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
@@ -198,7 +201,8 @@ function random({ itInTime }: Contract): void {
           }
           own.holds.splice(0, own.holds.length - 6);
           own.spent.splice(0, own.spent.length - 6);
-          // The clock advances before the next write, so that the write does not change the balance at this instant.
+          // Each balance is read at a millisecond without a write, so that the balance at that instant does not change
+          // later.
           ledger.wall +=
             1 + random.pick([0, 0, 1, 999, 59_999, random.below(HOUR_MS), random.below(DAY_MS), DAY_MS - 1]);
           for (const [place, each] of users.entries()) {
@@ -227,7 +231,7 @@ function random({ itInTime }: Contract): void {
 }
 
 function concurrent({ it }: Contract): void {
-  it('The balance at a past instant never changes, even if writes are running', async (ledger) => {
+  it('The balance at a past instant never changes, even while writes are running', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1_000_000)]);
     let isOver = false;

@@ -9,7 +9,7 @@ import { twoMinutes } from './time.ts';
 const NOT_FOUND: Result = { refused: 'CycleNotFound' };
 
 export function stopContract({ it, itInTime }: Contract): void {
-  it('Stopping a cycle once or twice returns the canceled cycle, and stopping without a cycle is refused', async (ledger) => {
+  it('Stopping a cycle returns the canceled cycle, even the second time, and a stop without an active cycle is refused', async (ledger) => {
     const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
     await ledger.write([ada.startCycle(30, 7), ada.subtract(10), bob.add(5)]);
     const [active] = (await ledger.load(ada.key)).state.cycles;
@@ -17,9 +17,9 @@ export function stopContract({ it, itInTime }: Contract): void {
     const stopped: Result = { refused: null, cycle: { ...active, status: 'canceled' } };
     assert.deepEqual(await ledger.results([ada.stopCycle()]), [stopped]);
     assert.deepEqual(await ledger.results([ada.stopCycle(), bob.stopCycle()]), [stopped, NOT_FOUND]);
-    assert.equal(await balanceOf(ledger, ada), 20, 'its credits stay until its end');
+    assert.equal(await balanceOf(ledger, ada), 20, 'the credits of a stopped cycle remain until its end');
     const [started] = await ledger.write([ada.startCycle(5, 7)]);
-    assert.equal(started?.refused, null, 'after a stop a new cycle may start at once');
+    assert.equal(started?.refused, null, 'after a stop, a new cycle can start at once');
   });
 
   it('A second stop returns the cycle with its current remaining credits, and stores nothing', async (ledger) => {
@@ -32,7 +32,7 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.equal((await ledger.audit()).postings, before.postings);
   });
 
-  it('A stop does not find a stopped cycle after another cycle was started', async (ledger) => {
+  it('After a cycle has been stopped and another started, a stop always applies to the newer cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const [, , second] = await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 7)]);
     assert(second?.refused === null && second.cycle);
@@ -63,18 +63,21 @@ export function stopContract({ it, itInTime }: Contract): void {
     assert.deepEqual(await historyOf(ledger, ada), ['+10 start-cycle']);
   });
 
-  itInTime('A stopped cycle is not due again after its end was settled', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    await ledger.write([ada.startCycle(10, 1)]);
-    await twoMinutes(ledger);
-    await ledger.write([ada.stopCycle()]);
-    ledger.wall += DAY_MS;
-    for (const user of await ledger.due()) await ledger.write([{ kind: 'settle', ...user }]);
-    assert.deepEqual(await ledger.due(), []);
-    assert.deepEqual(await historyOf(ledger, ada), ['+10 start-cycle']);
-  });
+  itInTime(
+    'After a stopped cycle has ended and its end user has been settled, the end user is no longer due',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.startCycle(10, 1)]);
+      await twoMinutes(ledger);
+      await ledger.write([ada.stopCycle()]);
+      ledger.wall += DAY_MS;
+      for (const user of await ledger.due()) await ledger.write([{ kind: 'settle', ...user }]);
+      assert.deepEqual(await ledger.due(), []);
+      assert.deepEqual(await historyOf(ledger, ada), ['+10 start-cycle']);
+    },
+  );
 
-  itInTime('A stop finds a stopped cycle until the millisecond before its end', async (ledger) => {
+  itInTime('Until the millisecond before a stopped cycle ends, another stop returns that cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const start = ledger.wall;
     const [, first] = await ledger.results([ada.startCycle(10, 1), ada.stopCycle()]);
@@ -85,7 +88,7 @@ export function stopContract({ it, itInTime }: Contract): void {
   });
 
   itInTime(
-    'After the cycle that was stopped last has ended, a stop finds no cycle, even if an earlier stopped cycle has not ended',
+    'After the most recently stopped cycle has ended, a stop is refused, even if an earlier stopped cycle has not ended yet',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(30, 7), ada.stopCycle(), ada.startCycle(5, 1), ada.stopCycle()]);
@@ -94,17 +97,20 @@ export function stopContract({ it, itInTime }: Contract): void {
     },
   );
 
-  itInTime('Stopping a cycle with due renewals stores the renewals and stops the latest period', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    const start = ledger.wall;
-    await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
-    ledger.wall = start + 2 * DAY_MS + 1;
-    const [stopped] = await ledger.write([ada.stopCycle()]);
-    assert(stopped?.refused === null && stopped.cycle);
-    const { period, remaining, end, status } = stopped.cycle;
-    assert.deepEqual([period, remaining, end, status], [2, 10, start + 3 * DAY_MS, 'canceled']);
-    ledger.wall = start + 3 * DAY_MS;
-    assert.equal(await balanceOf(ledger, ada), 0);
-    assert.deepEqual(await historyOf(ledger, ada), ['+10 renew', '+10 renew', '-4 subtract', '+10 start-cycle']);
-  });
+  itInTime(
+    'Stopping a cycle with due renewals stores the renewals, and the cycle ends with the period of the last renewal',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      const start = ledger.wall;
+      await ledger.write([ada.startCycle(10, 1), ada.subtract(4)]);
+      ledger.wall = start + 2 * DAY_MS + 1;
+      const [stopped] = await ledger.write([ada.stopCycle()]);
+      assert(stopped?.refused === null && stopped.cycle);
+      const { period, remaining, end, status } = stopped.cycle;
+      assert.deepEqual([period, remaining, end, status], [2, 10, start + 3 * DAY_MS, 'canceled']);
+      ledger.wall = start + 3 * DAY_MS;
+      assert.equal(await balanceOf(ledger, ada), 0);
+      assert.deepEqual(await historyOf(ledger, ada), ['+10 renew', '+10 renew', '-4 subtract', '+10 start-cycle']);
+    },
+  );
 }

@@ -9,7 +9,7 @@ import { dueTransactions } from '../../../src/ledger/settle.ts';
 import type { Contract, ContractLedger } from '../store-contract.ts';
 import { ACCEPTED, balanceOf, EndUser, historyOf, type Result, transactionsOf } from '../temporary-ledger.ts';
 
-/** So many missed periods that no store should store all of them in one batch. */
+/** More missed periods than a store should store in one batch. */
 const TEN_YEARS_DAYS = 3_653;
 const ROUNDS_MAX = 100;
 
@@ -22,9 +22,11 @@ export function timeContract(contract: Contract): void {
 }
 
 const MINUTE_MS = 60_000;
+const DAY_SECONDS = DAY_MS / 1_000;
 
 /**
- * Advances the clock by two minutes and writes in each of them. A store may take that long to list an end user as due.
+ * Advances the clock by two minutes, with a write in each minute. A store may take this long until it lists an end
+ * user as due.
  */
 export async function twoMinutes(ledger: ContractLedger): Promise<void> {
   const beside = new EndUser(ledger.other, 999);
@@ -58,7 +60,7 @@ function renewals({ itInTime }: Contract): void {
     assert.deepEqual(await ledger.results([ada.settle()]), [ACCEPTED]);
     assert.deepEqual(await historyOf(ledger, ada), ['-4 subtract', '+10 start-cycle']);
     ledger.wall = start + DAY_MS;
-    assert.equal(await balanceOf(ledger, ada), 10, 'a reader needs no renewal to be stored');
+    assert.equal(await balanceOf(ledger, ada), 10, 'a read shows a renewal before the renewal is stored');
     assert.deepEqual(await ledger.results([ada.subtract(10)]), [ACCEPTED]);
     const [, renewal] = await transactionsOf(ledger, ada);
     assert.equal(renewal?.kind, 'renew');
@@ -83,7 +85,7 @@ function renewals({ itInTime }: Contract): void {
   });
 
   itInTime(
-    'A renewed cycle has the same id, and is spent after credits that were added during its previous period',
+    'A renewed cycle keeps its id, and is spent after credits that were added during its previous period',
     async (ledger) => {
       const ada = new EndUser(ledger.account, 1);
       await ledger.write([ada.startCycle(10, 2)]);
@@ -105,7 +107,7 @@ function renewals({ itInTime }: Contract): void {
     },
   );
 
-  itInTime('Due end users are listed with the longest overdue first, up to a given number', async (ledger) => {
+  itInTime('Due end users are listed up to a given number, the longest overdue first', async (ledger) => {
     const { account, other } = ledger;
     const [weekly, daily, twoDays] = [new EndUser(account, 1), new EndUser(other, 2), new EndUser(account, 3)];
     const [stopped, oneTime, eternal] = [new EndUser(account, 4), new EndUser(account, 5), new EndUser(account, 6)];
@@ -126,26 +128,29 @@ function renewals({ itInTime }: Contract): void {
     assert.equal(two.length, 2);
     assert.deepEqual(two[0], daily.key);
     assert.deepEqual(await ledger.results([daily.settle(), weekly.subtract(1)]), [ACCEPTED, ACCEPTED]);
-    assert.deepEqual(await ledger.due(), [twoDays.key], 'an end user that is settled is not due');
+    assert.deepEqual(await ledger.due(), [twoDays.key], 'an end user is not due after a settle');
     await ledger.write([twoDays.settle()]);
     assert.deepEqual(await ledger.due(), []);
   });
 
-  itInTime('A cycle that is started later is found when its renewal is due', async (ledger) => {
-    const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
-    await ledger.write([ada.add(10), bob.add(10)]);
-    await ledger.write([ada.subtract(1)]);
-    await ledger.write([ada.startCycle(3, 1), bob.subtract(1)]);
-    await twoMinutes(ledger);
-    ledger.wall += DAY_MS;
-    assert.deepEqual(await ledger.due(), [ada.key]);
-    await ledger.reopen();
-    assert.deepEqual(await ledger.due(), [ada.key]);
-    await ledger.write([ada.startCycle(4, 2, 'replace')]);
-    assert.deepEqual(await ledger.due(), []);
-    ledger.wall += 2 * DAY_MS;
-    assert.deepEqual(await ledger.due(), [ada.key]);
-  });
+  itInTime(
+    'An end user whose cycle was started after other transactions is listed as due when the renewal is due',
+    async (ledger) => {
+      const [ada, bob] = [new EndUser(ledger.account, 1), new EndUser(ledger.account, 2)];
+      await ledger.write([ada.add(10), bob.add(10)]);
+      await ledger.write([ada.subtract(1)]);
+      await ledger.write([ada.startCycle(3, 1), bob.subtract(1)]);
+      await twoMinutes(ledger);
+      ledger.wall += DAY_MS;
+      assert.deepEqual(await ledger.due(), [ada.key]);
+      await ledger.reopen();
+      assert.deepEqual(await ledger.due(), [ada.key]);
+      await ledger.write([ada.startCycle(4, 2, 'replace')]);
+      assert.deepEqual(await ledger.due(), []);
+      ledger.wall += 2 * DAY_MS;
+      assert.deepEqual(await ledger.due(), [ada.key]);
+    },
+  );
 
   itInTime('Listing due end users does not advance the time of the ledger', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
@@ -165,119 +170,134 @@ async function shownOf(ledger: ContractLedger, { key }: EndUser): Promise<readon
 }
 
 function shownRenewals({ itInTime }: Contract): void {
-  itInTime('A running write is never stored before a renewal that a read has already shown', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    await ledger.write([ada.startCycle(100, 1)]);
-    const shown: (readonly Transaction[])[] = [];
-    for (let round = 0; round < 20; round++) {
-      ledger.wall += DAY_MS - 1;
-      const reads: Promise<unknown>[] = [];
-      const read = () => reads.push(shownOf(ledger, ada).then((list) => shown.push(list)));
-      const first = ledger.write([ada.subtract(1)]);
-      const second = round % 3 === 0 ? ledger.write([ada.subtract(2), ada.add(1, 9)]) : null;
-      // The day ends while the writes are running.
-      ledger.wall += 1;
-      for (let times = 0; times <= round % 4; times++) read();
-      const third = round % 2 === 0 ? ledger.write([ada.subtract(3)]) : null;
-      read();
-      await Promise.all([first, second, third, ...reads]);
-      if (round % 5 !== 0) continue;
-      ledger.wall += DAY_MS;
-      const list = await shownOf(ledger, ada);
-      assert.equal(list[0]?.kind, 'renew');
-      shown.push(list);
-    }
-    await ledger.write([ada.settle()]);
-    const all = await transactionsOf(ledger, ada);
-    for (const list of shown)
-      assert.deepEqual(list, all.slice(all.length - list.length), 'nothing is inserted into a list that was shown');
-  });
+  itInTime(
+    'A write that is running when a read shows a due renewal is never stored before that renewal',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.startCycle(100, 1)]);
+      const shown: (readonly Transaction[])[] = [];
+      for (let round = 0; round < 20; round++) {
+        ledger.wall += DAY_MS - 1;
+        const reads: Promise<unknown>[] = [];
+        const read = () => reads.push(shownOf(ledger, ada).then((list) => shown.push(list)));
+        const first = ledger.write([ada.subtract(1)]);
+        const second = round % 3 === 0 ? ledger.write([ada.subtract(2), ada.add(1, 9)]) : null;
+        // The day ends while the writes are running.
+        ledger.wall += 1;
+        for (let times = 0; times <= round % 4; times++) read();
+        const third = round % 2 === 0 ? ledger.write([ada.subtract(3)]) : null;
+        read();
+        await Promise.all([first, second, third, ...reads]);
+        if (round % 5 !== 0) continue;
+        ledger.wall += DAY_MS;
+        const list = await shownOf(ledger, ada);
+        assert.equal(list[0]?.kind, 'renew');
+        shown.push(list);
+      }
+      await ledger.write([ada.settle()]);
+      const all = await transactionsOf(ledger, ada);
+      for (const list of shown)
+        assert.deepEqual(list, all.slice(all.length - list.length), 'nothing is inserted into a list that was shown');
+    },
+  );
 
-  itInTime('Every read shows a due renewal, and the subtractions before it in the previous period', async (ledger) => {
-    const ada = new EndUser(ledger.account, 1);
-    await ledger.write([ada.startCycle(100, 1), ada.subtract(30)]);
-    ledger.wall += DAY_MS;
-    const [loaded, page, history, past] = await Promise.all([
-      ledger.load(ada.key),
-      ledger.transactions(ada.key),
-      ledger.history(ada.key),
-      ledger.store.statesAt(ada.key, [ledger.wall]),
-    ]);
-    const current = cyclesAt(loaded.state, loaded.now);
-    assert.deepEqual(
-      current.map(({ period, remaining }) => [period, remaining]),
-      [[1, 100]],
-    );
-    for (const { state, now, transactions } of [page, history]) {
+  itInTime(
+    'Every kind of read shows a due renewal, and counts earlier subtractions in the previous period',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      await ledger.write([ada.startCycle(100, 1), ada.subtract(30)]);
+      ledger.wall += DAY_MS;
+      const [loaded, page, history, past] = await Promise.all([
+        ledger.load(ada.key),
+        ledger.transactions(ada.key),
+        ledger.history(ada.key),
+        ledger.store.statesAt(ada.key, [ledger.wall]),
+      ]);
+      const current = cyclesAt(loaded.state, loaded.now);
       assert.deepEqual(
-        [...dueTransactions(state, now), ...transactions].map(({ kind, amount }) => [kind, amount]),
-        [
-          ['renew', 100],
-          ['subtract', -30],
-          ['start-cycle', 100],
-        ],
+        current.map(({ period, remaining }) => [period, remaining]),
+        [[1, 100]],
       );
-    }
-    assert.deepEqual([past.now, past.states], [loaded.now, [loaded.state]]);
-  });
+      for (const { state, now, transactions } of [page, history]) {
+        assert.deepEqual(
+          [...dueTransactions(state, now), ...transactions].map(({ kind, amount }) => [kind, amount]),
+          [
+            ['renew', 100],
+            ['subtract', -30],
+            ['start-cycle', 100],
+          ],
+        );
+      }
+      assert.deepEqual([past.now, past.states], [loaded.now, [loaded.state]]);
+    },
+  );
 }
 
 function catchingUp({ itInTime }: Contract): void {
-  itInTime('Ten years of missed renewals need several batches and do not delay other end users', async (ledger) => {
-    const { account, other } = ledger;
-    const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
-    const start = ledger.wall;
-    await ledger.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
-    ledger.wall = start + TEN_YEARS_DAYS * DAY_MS + 1;
-    const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
-    const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
-    assert.deepEqual(await ledger.results(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
-    assert.equal(await balanceOf(ledger, slow), 5, 'a reader sees the last period, stored or not');
-    const [subtracted, refused] = await askUntilDecided(ledger, slow);
-    assert.deepEqual(subtracted, ACCEPTED);
-    assert.deepEqual(refused, { refused: 'InsufficientFunds', requested: 4, available: 3 });
-    const [subtraction, ...rest] = await transactionsOf(ledger, slow);
-    assert.equal(subtraction?.amount, -2);
-    assert.deepEqual(
-      rest.map(({ createdAt }) => (createdAt - start) / DAY_MS),
-      Array.from({ length: TEN_YEARS_DAYS + 1 }, (_, day) => TEN_YEARS_DAYS - day),
-    );
-    assert.equal(await balanceOf(ledger, slow), 3);
-    assert.equal(await balanceOf(ledger, quick), 4);
-    assert.deepEqual(await ledger.due(), []);
-  });
+  itInTime(
+    'Ten years of missed renewals are stored in several batches, and do not delay other end users',
+    async (ledger) => {
+      const { account, other } = ledger;
+      const [slow, quick, fresh] = [new EndUser(account, 1), new EndUser(account, 2), new EndUser(other, 1)];
+      const start = ledger.wall;
+      await ledger.write([slow.startCycle(5, 1), quick.add(7, TEN_YEARS_DAYS * 2)]);
+      ledger.wall = start + TEN_YEARS_DAYS * DAY_MS + 1;
+      const slowly = [slow.subtract(2), slow.settle(), slow.subtract(5)] as const;
+      const batch = [slowly[0], quick.subtract(3), slowly[1], fresh.add(9), slowly[2], fresh.subtract(9)];
+      assert.deepEqual(await ledger.results(batch), [null, ACCEPTED, null, ACCEPTED, null, ACCEPTED]);
+      assert.equal(await balanceOf(ledger, slow), 5, 'a read shows the last period, whether or not it is stored');
+      const [subtracted, refused] = await askUntilDecided(ledger, slow);
+      assert.deepEqual(subtracted, ACCEPTED);
+      assert.deepEqual(refused, { refused: 'InsufficientFunds', requested: 4, available: 3 });
+      const [subtraction, ...rest] = await transactionsOf(ledger, slow);
+      assert.equal(subtraction?.amount, -2);
+      assert.deepEqual(
+        rest.map(({ createdAt }) => (createdAt - start) / DAY_MS),
+        Array.from({ length: TEN_YEARS_DAYS + 1 }, (_, day) => TEN_YEARS_DAYS - day),
+      );
+      assert.equal(await balanceOf(ledger, slow), 3);
+      assert.equal(await balanceOf(ledger, quick), 4);
+      assert.deepEqual(await ledger.due(), []);
+    },
+  );
 
-  itInTime('A batch stores a bounded number of missed renewals, for any number of end users', async (ledger) => {
-    const users = Array.from({ length: 10 }, (_, index) => new EndUser(ledger.account, index));
-    await ledger.write(users.map((user) => user.startCycle(5, 1)));
-    await twoMinutes(ledger);
-    const before = (await ledger.audit()).postings;
-    ledger.wall += 400 * DAY_MS;
-    let entered = before;
-    for (let round = 0; (await ledger.due()).length > 0; round++) {
-      assert(round < ROUNDS_MAX, 'each batch enters some periods');
-      const outcomes = await ledger.write(users.map((user) => user.settle()));
-      const { postings } = await ledger.audit();
-      assert(postings - entered <= 2_000, `one batch entered ${postings - entered} periods`);
-      assert(postings > entered || outcomes.every((outcome) => outcome !== null));
-      entered = postings;
-    }
-    assert.equal(entered - before, users.length * 400);
-  });
+  itInTime(
+    'A batch stores a bounded number of missed renewals, no matter how many end users have missed renewals',
+    async (ledger) => {
+      const users = Array.from({ length: 10 }, (_, index) => new EndUser(ledger.account, index));
+      await ledger.write(users.map((user) => user.startCycle(5, 1)));
+      await twoMinutes(ledger);
+      const before = (await ledger.audit()).postings;
+      ledger.wall += 400 * DAY_MS;
+      let entered = before;
+      for (let round = 0; (await ledger.due()).length > 0; round++) {
+        assert(round < ROUNDS_MAX, 'each batch stores some renewals');
+        const outcomes = await ledger.write(users.map((user) => user.settle()));
+        const { postings } = await ledger.audit();
+        assert(postings - entered <= 2_000, `one batch stored ${postings - entered} renewals`);
+        assert(postings > entered || outcomes.every((outcome) => outcome !== null));
+        entered = postings;
+      }
+      assert.equal(entered - before, users.length * 400);
+    },
+  );
 
-  itInTime('A ledger that is closed while it catches up on renewals continues after it is reopened', async (ledger) => {
-    const slow = new EndUser(ledger.account, 1);
-    await ledger.write([slow.startCycle(5, 1)]);
-    ledger.wall += TEN_YEARS_DAYS * DAY_MS;
-    assert.deepEqual(await ledger.results([slow.settle()]), [null]);
-    await ledger.reopen();
-    assert.deepEqual(await ledger.due(), [slow.key]);
-    await askUntilDecided(ledger, slow);
-    assert.equal((await transactionsOf(ledger, slow)).length, TEN_YEARS_DAYS + 2);
-  });
+  itInTime(
+    'A ledger that is closed before it has stored all missed renewals stores the rest after it is reopened',
+    async (ledger) => {
+      const slow = new EndUser(ledger.account, 1);
+      await ledger.write([slow.startCycle(5, 1)]);
+      ledger.wall += TEN_YEARS_DAYS * DAY_MS;
+      assert.deepEqual(await ledger.results([slow.settle()]), [null]);
+      await ledger.reopen();
+      assert.deepEqual(await ledger.due(), [slow.key]);
+      await askUntilDecided(ledger, slow);
+      assert.equal((await transactionsOf(ledger, slow)).length, TEN_YEARS_DAYS + 2);
+    },
+  );
 }
 
-/** Subtracts 2 and then 4 credits, and repeats that until the commands are decided. */
+/** Writes a batch that subtracts 2 and then 4 credits, and repeats the batch until its commands are decided. */
 async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<readonly (Result | null)[]> {
   for (let round = 0; round < ROUNDS_MAX; round++) {
     const outcomes = await ledger.results([slow.subtract(2), slow.subtract(4)]);
@@ -287,7 +307,7 @@ async function askUntilDecided(ledger: ContractLedger, slow: EndUser): Promise<r
   throw new Error(`not decided after ${ROUNDS_MAX} batches`);
 }
 
-/** Operations that use the later time before the clock is set back. */
+/** Operations at the later time, before the clock is set back. */
 const WITNESSES: readonly (readonly [
   what: string,
   look: (ledger: ContractLedger, ada: EndUser) => Promise<unknown>,
@@ -302,7 +322,7 @@ function backwards({ it, itInTime }: Contract): void {
   for (const [what, look] of WITNESSES)
     for (const isReopened of [false, true]) {
       const when = isReopened ? 'the ledger is reopened with an earlier clock' : 'the clock is set back';
-      itInTime(`Credits that ${what} found expired do not come back when ${when}`, async (ledger) => {
+      itInTime(`Credits that had expired at the time of ${what} stay expired when ${when}`, async (ledger) => {
         const ada = new EndUser(ledger.account, 1);
         await ledger.write([ada.add(10, 1)]);
         ledger.wall += DAY_MS;
@@ -331,6 +351,28 @@ function backwards({ it, itInTime }: Contract): void {
     const created = transactions.map(({ createdAt }) => createdAt - start);
     assert.deepEqual(created, [0, 0, ...Array(12).fill(5)]);
   });
+
+  itInTime(
+    'Transactions of one instant sort in their order if the first one stores a lapse on an ended cycle',
+    async (ledger) => {
+      const ada = new EndUser(ledger.account, 1);
+      for (let round = 0; round < 8; round++) {
+        await ledger.write([ada.add(10, 2)]);
+        const [hold] = await ledger.write([ada.hold(10, 5 * DAY_SECONDS), ada.add(5, 2), ada.hold(5, DAY_SECONDS)]);
+        assert(hold?.refused === null && hold.transactionId !== null);
+        ledger.wall += 3 * DAY_MS;
+        const [captured] = await ledger.write([ada.capture(hold.transactionId)]);
+        const [added] = await ledger.write([ada.add(1, 1)]);
+        assert(captured?.refused === null && captured.transactionId !== null);
+        assert(added?.refused === null && added.transactionId !== null);
+        assert(
+          captured.transactionId < added.transactionId,
+          'the id of the addition sorts after the id of the capture',
+        );
+        ledger.wall += 3 * DAY_MS;
+      }
+    },
+  );
 
   itInTime('Setting the clock back does not undo a renewal', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);

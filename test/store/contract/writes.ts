@@ -9,6 +9,7 @@ import type { Contract } from '../store-contract.ts';
 import {
   ACCEPTED,
   balanceOf,
+  daysPlan,
   EndUser,
   historyOf,
   idsOf,
@@ -21,7 +22,7 @@ import {
 const COMB = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const NOTHING_THERE: Result = { refused: 'InsufficientFunds', requested: 1, available: 0 };
 
-/** The size of the largest batch that group commit makes. */
+/** The largest number of commands in a batch of group commit. */
 const BATCH_COMMANDS = 512;
 
 export function writeContract(contract: Contract): void {
@@ -33,13 +34,21 @@ export function writeContract(contract: Contract): void {
 }
 
 function additionsAndSubtractions({ it }: Contract): void {
-  it('An addition makes one cycle and one transaction', async (ledger) => {
+  it('An addition creates one cycle and one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1, 'key:77');
     assert.deepEqual(await ledger.results([ada.add(100, 10)]), [ACCEPTED]);
     const { now, state } = await ledger.load(ada.key);
     const [{ id, start }] = state.cycles as [Cycle];
     const end = start + 10 * DAY_MS;
-    const rest = { type: 'one-time', status: 'active', amount: 100, remaining: 100, held: 0, validityDays: 10 };
+    const rest = {
+      type: 'one-time',
+      status: 'active',
+      amount: 100,
+      remaining: 100,
+      held: 0,
+      plan: daysPlan(100, 10),
+      next: null,
+    };
     assert.deepEqual(state.cycles, [{ id, period: 0, start, end, ...rest }]);
     assert(start <= now);
     assert.deepEqual(await transactionsOf(ledger, ada), [
@@ -47,7 +56,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     ]);
   });
 
-  it('A subtraction drains the cycle that started first, and makes one transaction', async (ledger) => {
+  it('A subtraction drains the cycle that started first, and creates one transaction', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10, 300), ada.add(10, 10), ada.add(10, 20)]);
     assert.deepEqual(await ledger.results([ada.subtract(15)]), [ACCEPTED]);
@@ -62,7 +71,7 @@ function additionsAndSubtractions({ it }: Contract): void {
     );
   });
 
-  it('A subtraction may take the whole balance, and one credit more is refused and changes nothing', async (ledger) => {
+  it('A subtraction may take the whole balance; a subtraction of one credit more is refused and changes nothing', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(10), ada.add(20)]);
     const refused = { refused: 'InsufficientFunds', requested: 31, available: 30 };
@@ -134,7 +143,7 @@ function transactionIds({ it }: Contract): void {
 }
 
 function limits({ it }: Contract): void {
-  it('Credits beyond 2^53−1 are refused with the available room, and exactly that amount is accepted', async (ledger) => {
+  it('A write that would raise a balance above 2^53−1 is refused with the amount that still fits, and exactly that amount is accepted', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(AMOUNT_MAX), ada.subtract(5)]);
     const tooLarge = { refused: 'BalanceTooLarge', requested: 6, available: 5 };
@@ -152,7 +161,7 @@ function limits({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(1), bob.subtract(AMOUNT_MAX)]), [ACCEPTED, ACCEPTED]);
   });
 
-  it('A cycle with the maximum validity ends at the last instant', async (ledger) => {
+  it('A cycle with the maximum validity ends at the latest possible instant', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     await ledger.write([ada.add(1, VALIDITY_DAYS_MAX), ada.startCycle(2, VALIDITY_DAYS_MAX)]);
     const { cycles } = (await ledger.load(ada.key)).state;
@@ -164,7 +173,7 @@ function limits({ it }: Contract): void {
 }
 
 function starts({ it }: Contract): void {
-  it('Starting a cycle returns it, and a second start is refused and returns the same cycle', async (ledger) => {
+  it('Starting a cycle returns the cycle, and a second start is refused and returns the same cycle', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const started = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     assert.deepEqual((await ledger.load(ada.key)).state.cycles, [started]);
@@ -176,7 +185,8 @@ function starts({ it }: Contract): void {
       amount: 30,
       remaining: 30,
       held: 0,
-      validityDays: 7,
+      plan: daysPlan(30, 7),
+      next: null,
     };
     assert.deepEqual(rest, { ...fields, end: start + 7 * DAY_MS });
     assert.deepEqual(await ledger.results([ada.startCycle(30, 7)]), [
@@ -186,7 +196,7 @@ function starts({ it }: Contract): void {
     assert.equal((await transactionsOf(ledger, ada))[0]?.id, id);
   });
 
-  it('Replacing a cycle stops the old one in the same step, and the remaining credits of the old cycle can still be spent', async (ledger) => {
+  it('Replacing a cycle stops the old cycle in the same step, and the remaining credits of the old cycle can still be spent', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const first = cycleIn(await ledger.write([ada.startCycle(30, 7)]));
     const second = cycleIn(await ledger.write([ada.startCycle(40, 7, 'replace')]));
@@ -207,7 +217,7 @@ function starts({ it }: Contract): void {
 }
 
 function batches({ it }: Contract): void {
-  it('The commands of a batch are decided in order, and each sees the effects of earlier ones', async (ledger) => {
+  it('The commands of a batch are decided in order, and each command sees the effects of the earlier commands', async (ledger) => {
     const ada = new EndUser(ledger.account, 1);
     const outcomes = await ledger.write([
       ada.subtract(1),
@@ -232,7 +242,7 @@ function batches({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(1)]), [NOTHING_THERE]);
   });
 
-  it('In a batch of many end users, a refusal for one of them does not affect the others', async (ledger) => {
+  it('In a batch for many end users, a refusal for one end user does not affect the others', async (ledger) => {
     const { account, other } = ledger;
     const people = Array.from({ length: BATCH_COMMANDS / 4 }, (_, index) =>
       index % 2 ? new EndUser(account, index) : new EndUser(other, index),
@@ -267,7 +277,7 @@ function batches({ it }: Contract): void {
     assert.deepEqual(await ledger.results([ada.subtract(5)]), [ACCEPTED]);
   });
 
-  it('The same UUID in two accounts is two end users', async (ledger) => {
+  it('The same UUID in two accounts identifies two different end users', async (ledger) => {
     const [ours, theirs] = [new EndUser(ledger.account, 1), new EndUser(ledger.other, 1)];
     await ledger.write([ours.add(10), ours.startCycle(20), theirs.add(1)]);
     assert.deepEqual(await ledger.results([theirs.subtract(2), theirs.stopCycle(), ours.subtract(30)]), [

@@ -1,5 +1,5 @@
-// Records the response of each write, and compares the responses with the ledger after a disaster. Each write has a
-// unique amount, so that its effects in the ledger can be counted.
+// Records the response to each write, and compares the responses with the ledger after a fault. Each write has a unique
+// amount, so that its effects in the ledger can be counted.
 
 import { randomInt } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,7 +12,7 @@ import { auditBeside } from './postgres-ledger.ts';
 
 export type Answer = 'acknowledged' | 'refused' | (StoreFault | NotBegun)['code'];
 
-/** For each response, how many times the ledger may contain the effect of the write. */
+/** For each response, how often the ledger may contain the effect of the write. */
 const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   acknowledged: [1],
   refused: [0],
@@ -23,7 +23,7 @@ const TIMES: Readonly<Record<Answer, readonly number[]>> = {
   Internal: [0],
 };
 
-/** After every 1,000 writes, the next writes are for 64 new end users. */
+/** Every 1,000 writes, the load switches to 64 new end users. */
 const END_USERS = 64;
 const WRITES_PER_GENERATION = 1_000;
 
@@ -48,7 +48,10 @@ export class History {
     return counts.filter((text) => !text.startsWith('0 ')).join(', ');
   }
 
-  /** Makes one write and records the response. Two of three writes are additions; some subtractions are refused. */
+  /**
+   * Sends one write and records the response. Two of every three writes are additions; some of the subtractions are
+   * refused.
+   */
   async write(submit: (command: Command) => Promise<CommitResult>): Promise<Answer> {
     const serial = this.#answers.push(null) - 1;
     const user = this.#userOf(serial);
@@ -59,7 +62,7 @@ export class History {
   }
 
   /**
-   * Compares the ledger with the responses to its writes, and audits it. Returns a sentence for each problem.
+   * Compares the recorded responses with the ledger, audits the ledger, and returns a sentence for each problem.
    *
    * @param url the URL of the database, for the audit
    */
@@ -106,7 +109,10 @@ export interface Load {
   stop(): Promise<void>;
 }
 
-/** Writes through group commit and reads until it is stopped. A read may only fail with `StoreUnavailable`. */
+/**
+ * Starts writes through group commit and concurrent reads, which run until `stop` is called. Reads may fail only with
+ * `StoreUnavailable`.
+ */
 export function startLoad(store: LedgerStore, history: History, commit = new GroupCommit(store)): Load {
   const submit = (command: Command) => new Promise<CommitResult>((resolve) => commit.submit(command, resolve));
   let isStopped = false;

@@ -1,5 +1,5 @@
-// The audit of a PostgreSQL database: it reports rows that were changed by hand, and accepts correct rows even if the
-// clock of the database was set back during writes.
+// The audit of a PostgreSQL database: it reports rows that someone changed by hand, and finds no problem in correct
+// rows, even if the clock of the database was set back between writes.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -7,7 +7,7 @@ import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
 import type { Finding } from '../../../src/ledger/audit.ts';
 import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { scrip } from '../../cli/scrip-command.ts';
-import { EndUser, NOON, problemsOf } from '../temporary-ledger.ts';
+import { EndUser, monthsPlan, NOON, problemsOf } from '../temporary-ledger.ts';
 import { TestLedger } from '../test-ledger.ts';
 import { openOnMovedClock, pluggedDatabase } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
@@ -79,7 +79,7 @@ for (const [table, column, value, invariant] of PAST) {
     }));
 }
 
-/** Changes by hand, and the problems that the audit reports. */
+/** SQL that tampers with the ledger, and the problem that the audit must report. */
 const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp])[] = [
   ['a changed daily total', 'UPDATE scrip.daily_totals SET credits = credits + 1', /^the totals of account 1 \(.*day/],
   [
@@ -88,21 +88,21 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
     /^the totals of account 1 \(hour \d+\) lack \d+ credits/,
   ],
   [
-    'a changed balance of a summary',
+    'a changed balance in a summary',
     'UPDATE scrip.end_user_summaries SET balance = balance + 1',
-    /^the summaries of account 1 are wrong: its end user \S+ is not what its postings say;/,
+    /^the summaries of account 1 are wrong: the summary of end user \S+ does not match its postings;/,
   ],
   [
-    'a changed expiry of a summary',
+    'a changed expiry in a summary',
     'UPDATE scrip.end_user_summaries SET expires_at = expires_at - 1',
     /^the summaries of/,
   ],
   [
-    'a changed latest activity of a summary',
+    'a changed latest activity in a summary',
     'UPDATE scrip.end_user_summaries SET latest_activity = 1',
     /^the summaries of/,
   ],
-  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /is not what its postings say;/],
+  ['a missing summary', 'DELETE FROM scrip.end_user_summaries', /does not match its postings;/],
   [
     'a summary of an end user that does not exist',
     'UPDATE scrip.end_user_summaries SET account = 7',
@@ -111,20 +111,20 @@ const TAMPERED: readonly (readonly [what: string, sql: string, sentence: RegExp]
   [
     'a changed number of end users',
     'UPDATE scrip.end_user_counts SET end_users = end_users + 1',
-    /its counts are not what/,
+    /its counts do not match/,
   ],
-  ['a hold without postings', 'UPDATE scrip.holds SET account = 7', /^1 holds are stored, and 0 belong to/],
+  ['a hold without postings', 'UPDATE scrip.holds SET account = 7', /^1 holds are stored, but only 0 belong to/],
   [
     'a hold that cannot be read',
     `UPDATE scrip.holds SET parts = '{}'`,
     /^a hold of account 1, end user .* is stored in a form that cannot be read$/,
   ],
-  ['a cycle without postings', 'UPDATE scrip.cycles SET account = 7', /^2 cycles are stored, and 0 belong to/],
+  ['a cycle without postings', 'UPDATE scrip.cycles SET account = 7', /^2 cycles are stored, but only 0 belong to/],
   [
     'a wrong snapshot',
     `INSERT INTO scrip.snapshots SELECT bucket, account, end_user, transaction_id, '[]' FROM scrip.postings
      ON CONFLICT (bucket, account, end_user, transaction_id) DO UPDATE SET state = excluded.state`,
-    /^the snapshot of account 1, end user .* is not what its postings say$/,
+    /^the snapshot of account 1, end user .* does not match its postings$/,
   ],
   [
     'a clock with an invalid instant',
@@ -146,12 +146,33 @@ for (const [what, sql, sentence] of TAMPERED) {
     }));
 }
 
+const WRONG_PLANS: readonly (readonly [what: string, sql: string])[] = [
+  ['a cycle with a changed plan', `UPDATE scrip.cycles SET plan = '100/31d/1'`],
+  ['a plan in a form that cannot be read', `UPDATE scrip.cycles SET plan = plan || ' '`],
+  ['a changed scheduled plan', `UPDATE scrip.cycles SET next = replace(next, '1m', '2m')`],
+  ['a missing scheduled plan', 'UPDATE scrip.cycles SET next = NULL'],
+  ['changed terms of a scheduled plan', `UPDATE scrip.postings SET terms = replace(terms, '1m', '2m')`],
+  ['missing terms', `UPDATE scrip.postings SET terms = NULL WHERE kind = 'start-cycle'`],
+];
+
+for (const [what, sql] of WRONG_PLANS) {
+  test(`The audit of a database reports ${what}`, () =>
+    withoutChecks(async ({ ledger, run }) => {
+      await ledger.write([ada.startPlan(monthsPlan(50, 1, 5), 'at_period_end')]);
+      assert.deepEqual(problemsOf(await ledger.audit()), []);
+      await run(`${sql} ${sql.includes('WHERE') ? 'AND' : 'WHERE'} end_user = '${ada.key.endUser}'`);
+      const { findings } = await ledger.audit();
+      assert(findings.length > 0);
+      for (const { user } of findings) assert.deepEqual(user, ada.key);
+    }));
+}
+
 const WRONG_HOLDS: readonly (readonly [what: string, sql: string])[] = [
   ['a missing hold', 'DELETE FROM scrip.holds'],
-  ['a hold that lapses a millisecond late', 'UPDATE scrip.holds SET expires_at = expires_at + 1'],
-  ['a hold of one credit more', `UPDATE scrip.holds SET parts = replace(parts::text, ',5,', ',6,')::json`],
-  ['a hold of another name', 'UPDATE scrip.holds SET hold_id = gen_random_uuid()'],
-  ['held credits of a cycle that are not held', 'UPDATE scrip.cycles SET held = held + 1'],
+  ['a hold that lapses a millisecond too late', 'UPDATE scrip.holds SET expires_at = expires_at + 1'],
+  ['a hold with one credit too many', `UPDATE scrip.holds SET parts = replace(parts::text, ',5,', ',6,')::json`],
+  ['a hold with a changed id', 'UPDATE scrip.holds SET hold_id = gen_random_uuid()'],
+  ['held credits of a cycle that belong to no hold', 'UPDATE scrip.cycles SET held = held + 1'],
 ];
 
 for (const [what, sql] of WRONG_HOLDS) {
@@ -190,7 +211,7 @@ test('The audit by another process accepts a posting that was written before the
   }
 });
 
-test('A summary that is made after the clock of the database was set back counts no credits that had expired before', async (t) => {
+test('A summary that is made after the clock of the database was set back excludes credits that had already expired', async (t) => {
   const url = await server.createDatabase();
   let wall = NOON;
   const ledger = await openOnMovedClock(t, url, () => wall);
@@ -207,7 +228,7 @@ test('A summary that is made after the clock of the database was set back counts
   );
 });
 
-test('The audit of a database reports a posting with a later instant than the clock of the ledger', async (t) => {
+test('The audit of a database reports a posting whose instant is later than the clock of the ledger', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   await ledger.write([ada.add(1), bob.add(1)]);

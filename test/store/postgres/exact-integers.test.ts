@@ -52,7 +52,7 @@ test('The constraints in PostgreSQL reject amounts above 2^53−1', () =>
     assert.equal(await balanceOf(ledger, ada), 5);
   }));
 
-/** The operations that may be the first to find the number. */
+/** The operations that may be the first to read the number. */
 const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) => Promise<unknown>])[] = [
   ['a write', (ledger) => ledger.write([ada.subtract(1)])],
   ['a read of a balance', (ledger) => ledger.load(ada.key)],
@@ -61,7 +61,7 @@ const FINDERS: readonly (readonly [finder: string, look: (ledger: TestLedger) =>
 ];
 
 for (const [finder, look] of FINDERS) {
-  test(`A number above 2^53−1 in PostgreSQL that ${finder} finds stops the ledger, and is not rounded`, () =>
+  test(`If ${finder} finds a number above 2^53−1 in PostgreSQL, the ledger stops instead of rounding the number`, () =>
     withLedger(async (ledger, run) => {
       await ledger.write([ada.add(5)]);
       for (const column of ['amount', 'remaining'])

@@ -1,4 +1,4 @@
-// How PostgreSQL stores holds: which rows the constraints refuse, and which holds a batch loads. Transaction ids ascend
+// How PostgreSQL stores holds: which rows the constraints reject, and which holds a batch loads. Transaction ids ascend
 // even if the clock is set back after a batch that changed no cycle.
 
 import assert from 'node:assert/strict';
@@ -33,7 +33,7 @@ async function historyOf({ store }: TestLedger, { key }: EndUser) {
   return (await store.history(key, { from: null, limit: 100 })).transactions.toReversed();
 }
 
-/** Changes that the constraints of the database must refuse, even if Scrip has a bug. */
+/** Changes that the constraints of the database must reject, so that a bug in Scrip cannot store them. */
 const REFUSED: readonly (readonly [what: string, sql: string])[] = [
   ['more held credits than remain in a cycle', 'UPDATE scrip.cycles SET held = remaining + 1'],
   ['held credits below zero', 'UPDATE scrip.cycles SET held = -1'],
@@ -57,7 +57,7 @@ const REFUSED: readonly (readonly [what: string, sql: string])[] = [
   ['two postings at one place of a transaction', `UPDATE scrip.postings SET line = 0 WHERE kind = 'hold'`],
 ];
 
-test('The constraints on PostgreSQL refuse holds and refunds that the rules do not allow', LIMIT, async (t) => {
+test('The constraints in PostgreSQL reject invalid holds and refunds', LIMIT, async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await ledger.write([ada.add(10, 10), ada.add(50, 20)]);
@@ -82,7 +82,7 @@ describe('Ids and instants of the transactions of an end user on PostgreSQL', { 
     ['a refund', (_, spent) => ada.refund(spent)],
   ];
   for (const [what, command] of ENDS) {
-    test(`ascend after ${what} of expired credits, even if the clock is set back`, async (t) => {
+    test(`Transaction ids on PostgreSQL ascend after ${what} of expired credits, even if the clock is set back`, async (t) => {
       const url = await server.createDatabase();
       let wall = NOON;
       const open = () => openOnMovedClock(t, url, () => wall);
@@ -99,7 +99,7 @@ describe('Ids and instants of the transactions of an end user on PostgreSQL', { 
     });
   }
 
-  test('ascend within a millisecond, even if no cycle changes', async (t) => {
+  test('Transaction ids on PostgreSQL ascend within a millisecond, even if no cycle changes', async (t) => {
     const url = await server.createDatabase();
     let wall = NOON;
     const processes = [await openOnMovedClock(t, url, () => wall), await openOnMovedClock(t, url, () => wall)] as const;
@@ -175,19 +175,23 @@ test('Snapshots in PostgreSQL contain all open holds, although subtractions do n
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('A list of transactions on PostgreSQL goes on behind hundreds that moved no credits', LIMIT, async (t) => {
-  const ledger = await openFor(t, await server.createDatabase());
-  await ledger.write([ada.add(500)]);
-  for (let round = 0; round < 3; round++) {
-    const outcomes = await ledger.write(Array.from({ length: 100 }, () => ada.hold(1)));
-    const ids = outcomes.flatMap((outcome) => (outcome?.refused === null ? (outcome.transactionId ?? []) : []));
-    await ledger.write([...ids.map((id) => ada.release(id)), ada.subtract(1 + round)]);
-  }
-  for (const limit of [1, 2, 3, 4, 1_000]) {
-    const listed = await transactionsOf(ledger, ada, limit);
-    assert.deepEqual(
-      listed.map(({ amount }) => amount),
-      [-3, -2, -1, 500],
-    );
-  }
-});
+test(
+  'A list of transactions on PostgreSQL continues after hundreds of transactions that moved no credits',
+  LIMIT,
+  async (t) => {
+    const ledger = await openFor(t, await server.createDatabase());
+    await ledger.write([ada.add(500)]);
+    for (let round = 0; round < 3; round++) {
+      const outcomes = await ledger.write(Array.from({ length: 100 }, () => ada.hold(1)));
+      const ids = outcomes.flatMap((outcome) => (outcome?.refused === null ? (outcome.transactionId ?? []) : []));
+      await ledger.write([...ids.map((id) => ada.release(id)), ada.subtract(1 + round)]);
+    }
+    for (const limit of [1, 2, 3, 4, 1_000]) {
+      const listed = await transactionsOf(ledger, ada, limit);
+      assert.deepEqual(
+        listed.map(({ amount }) => amount),
+        [-3, -2, -1, 500],
+      );
+    }
+  },
+);

@@ -1,6 +1,6 @@
-// PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. In the second
-// case, the store reads the time from a table, and each call first writes the time of the test to the table. The
-// heartbeat of the store does not read the clock.
+// PostgreSQL ledgers for tests, either with the clock of the database or with a clock that the test sets. With a clock
+// that the test sets, the store reads the time from a table, and each call first writes the current time of the test to
+// that table. The heartbeat of the store does not read the clock.
 
 import type { TestContext } from 'node:test';
 import pg from 'pg';
@@ -14,7 +14,7 @@ import type { PostgresServer } from './postgres-server.ts';
 
 const OPTIONS = { lanes: 4, prepared: true, citus: null, acceptUnsafe: true } as const;
 
-/** The options that most tests use, changed by `change`. */
+/** The options that most tests use, with the changes in `change`. */
 export function optionsFor(url: string, change: Partial<PostgresOptions> = {}): PostgresOptions {
   return { ...OPTIONS, ...change, url };
 }
@@ -41,7 +41,7 @@ export function pluggedOnMovedClock(
     ...plugged,
     async open() {
       await clock.show();
-      const { ledger, keys, console, summaries } = await plugged.open();
+      const { ledger, keys, console, summaries, testClock } = await plugged.open();
       const feed = clock.before(ledger.feed);
       return {
         ledger: { ...clock.before(ledger), feed },
@@ -49,6 +49,7 @@ export function pluggedOnMovedClock(
         console: clock.before(console),
         summaries: clock.before(summaries),
         imports: null,
+        testClock: testClock && clock.before(testClock),
       };
     },
     async openTools() {
@@ -69,7 +70,7 @@ export async function openOnMovedClock(t: TestContext, url: string, wall: () => 
   return closedAfter(t, await TestLedger.open(async () => pluggedOnMovedClock(url, wall)));
 }
 
-/** Makes ledgers on a server. Each ledger is emptied after its test, so that another test can use it. */
+/** Creates ledgers on a server. Each ledger is emptied after its test, so that another test can reuse it. */
 export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOptions> = {}, isMoved = false): NewLedger {
   return async (wall) => {
     const url = await server.createLedger();
@@ -82,7 +83,7 @@ export function newLedgerOn(server: PostgresServer, change: Partial<PostgresOpti
   };
 }
 
-/** Audits a database while stores may have it open. */
+/** Audits a database, even while stores have it open. */
 export async function auditBeside(url: string): Promise<Audited> {
   const { tools } = await openPostgresTools(optionsFor(url), { create: false });
   return await auditOf(tools).finally(() => tools.close());
@@ -96,7 +97,7 @@ function closedAfter(t: TestContext, ledger: TestLedger): TestLedger {
   return ledger;
 }
 
-/** On each of these changes, a trigger makes the COMMIT fail. */
+/** The changes for which a trigger makes the COMMIT fail. */
 const FAILING = ['INSERT ON scrip.postings', 'INSERT OR DELETE ON scrip.idempotency_records'];
 
 async function failCommits(url: string, isFailing: boolean): Promise<void> {
@@ -134,7 +135,7 @@ class TestClock {
     this.#wall = wall;
   }
 
-  /** Returns the same port, except that each method first writes the time of the test to the table. */
+  /** Wraps a port, so that each of its methods first writes the current time of the test to the table. */
   before<Port extends object>(port: Port): Port {
     const timed: Record<string, unknown> = {};
     for (const name of methodsOf(port)) {

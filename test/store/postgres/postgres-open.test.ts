@@ -1,5 +1,5 @@
-// Opening a ledger in PostgreSQL: Scrip refuses a server that may lose confirmed writes and a schema of another
-// version. The schema is created once, even if several processes open the database at once.
+// Opening a ledger in PostgreSQL: Scrip refuses a server that may lose confirmed writes, and refuses a schema of
+// another version. The schema is created once, even if several processes open the database at once.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -49,7 +49,7 @@ function cannotOpen(sentence: string | RegExp) {
 
 describe('a PostgreSQL server that may lose confirmed writes', () => {
   const refused = (settings: string) =>
-    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; set this to on, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
+    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of the server, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`;
 
   test('a PostgreSQL server with synchronous_commit off is refused unless the risk is accepted', async () => {
     const url = await server.createDatabase();
@@ -141,7 +141,7 @@ test('opening a ledger on a PostgreSQL server that cannot be reached fails with 
   await assert.rejects(open('postgres://postgres@127.0.0.1:1/scrip'), refusal);
 });
 
-test('an API key that a command creates or revokes on PostgreSQL takes effect in a running server at once', async () => {
+test('if a command creates or revokes an API key on PostgreSQL, the change takes effect in a running server at once', async () => {
   const url = await server.createDatabase();
   const running = await open(url);
   const beside = await openPostgresTools(safe(url), { create: false });

@@ -1,6 +1,7 @@
-// A real PostgreSQL for the tests, from npm: each server has its own cluster in a temporary folder and its own port.
-// PostgreSQL refuses to run as root, so tests that run as root start it as an unprivileged user. A folder that all
-// files of the test run share contains an empty cluster to copy, and, if needed, a copy of the programs.
+// Runs real PostgreSQL servers for the tests, with programs from npm. Each server has its own cluster in a temporary
+// folder and its own port. PostgreSQL refuses to run as root, so tests that run as root start it as an unprivileged
+// user. A folder that all test files of a run share contains an empty cluster, which each server copies, and, if
+// needed, a copy of the programs.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -96,7 +97,7 @@ export class PostgresServer {
     return this.url(name);
   }
 
-  /** Returns a database for one test. It has no ledger, or a ledger that was emptied. */
+  /** Returns a database for one test, either without a ledger or with an emptied ledger. */
   async createLedger(): Promise<string> {
     return this.#emptyLedgers.pop() ?? (await this.createDatabase());
   }
@@ -112,7 +113,8 @@ export class PostgresServer {
       database,
     );
     const emptied = rows.map(({ tablename }) => `DELETE FROM scrip.${tablename};`).join(' ');
-    // `replica` turns off foreign keys, so that the order of the tables does not matter. A new clock has one row.
+    // `replica` turns off the checks of foreign keys, so that the order of the tables does not matter. The clock table
+    // of a new ledger has one row.
     await this.query(
       `SET lock_timeout = '10s'; SET session_replication_role = replica; ${emptied} INSERT INTO scrip.clock VALUES (true, 0)`,
       database,
@@ -178,7 +180,7 @@ export class PostgresServer {
   }
 }
 
-/** The folder of the programs. If only root may read it, the programs are copied to a folder for all users. */
+/** The folder of the PostgreSQL programs. If only root may read it, returns a copy that all users may read. */
 function nativeFolder(): string {
   const require = createRequire(import.meta.url);
   const system = platform() === 'win32' ? 'windows' : platform();
@@ -199,8 +201,8 @@ function nativeFolder(): string {
 }
 
 /**
- * Returns a folder that all files of this test run share. If several files make the folder at the same time, the first
- * complete one is used.
+ * Returns a folder that all test files of this run share. If several test files create the folder at the same time,
+ * the first complete folder is used.
  */
 function madeOnce(name: string, make: (folder: string) => void): string {
   const shared = join(RUN_FOLDER as string, name);
@@ -235,7 +237,7 @@ function isOpenToAll(path: string): boolean {
   return true;
 }
 
-/** A port of this machine that is not in use. */
+/** A free port of this machine. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');

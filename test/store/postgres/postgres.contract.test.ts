@@ -1,5 +1,5 @@
-// Runs the contract on PostgreSQL: with a clock that the test sets, and with the clock of the database in the supported
-// configurations. Statements that are not prepared are tested in pooler.test.ts.
+// Runs the store contract on PostgreSQL: with a clock that the test sets, with the clock of the database, and with a
+// single lane. pooler.test.ts tests statements that are not prepared.
 
 import { after, before } from 'node:test';
 import { storeContract } from '../store-contract.ts';
@@ -9,7 +9,8 @@ import { PostgresServer } from './postgres-server.ts';
 
 let server: PostgresServer;
 before(async () => {
-  // No crash is tested here, so fsync is off. Each store may use all of its connections at once.
+  // These tests simulate no crashes, so fsync is off. Each of the concurrent stores may use all of its connections at
+  // once, so `max_connections` is high.
   server = await PostgresServer.start({ fsync: 'off', max_connections: '300' });
 });
 after(() => server.remove());
@@ -17,7 +18,7 @@ after(() => server.remove());
 /** A test mostly waits for the server, so several tests can run at the same time. */
 const AT_ONCE = 4;
 
-/** Reads `server` only when a test runs, because `before` sets it. */
+/** The returned function reads `server` only when a test calls it, because `before` sets `server` first. */
 const onServer =
   (...options: [Parameters<typeof newLedgerOn>[1]?, boolean?]): NewLedger =>
   (wall) =>

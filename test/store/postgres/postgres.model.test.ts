@@ -1,11 +1,11 @@
-// The model-based test on PostgreSQL, with a clock that the test sets.
+// Runs the model-based test on PostgreSQL, with a clock that the test sets.
 
 import { after, before } from 'node:test';
 import { modelTests } from '../../model/model-tests.ts';
 import { newLedgerOn } from './postgres-ledger.ts';
 import { PostgresServer } from './postgres-server.ts';
 
-/** A run takes about a second: each of its 100 commands takes three round trips, and the audit takes 200 statements. */
+/** A run takes about a second: each of its 100 commands takes three round trips, and the audit runs 200 statements. */
 const RUNS = 15;
 
 let server: PostgresServer;

@@ -5,8 +5,9 @@ import { type AddressInfo, createServer, type Server, type Socket, connect as to
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * What the proxy does with bytes from the service, and then with their connection. After `pass, then …`, the server
- * gets the bytes, but its reply is lost. After `swallow`, the connection stays open on both sides but carries no data.
+ * What the proxy does with a chunk of bytes from the service, and then with the connection that carried the chunk. With
+ * `pass, then …`, the server gets the bytes, but its reply is lost. After a `swallow`, the connection stays open on
+ * both sides but carries no more data.
  */
 export type Verdict = 'pass' | 'cut' | 'pass, then cut' | 'swallow' | 'pass, then swallow';
 
@@ -17,8 +18,8 @@ interface Link {
 }
 
 /**
- * Matches the COMMIT of a batch, by its text or by the name of its prepared statement. If a BEGIN precedes the COMMIT
- * in the same chunk, the transaction is not a batch. A BEGIN after the COMMIT belongs to the next batch.
+ * Matches the COMMIT of a batch, by its text or by the name of its prepared statement. If the same chunk contains a
+ * BEGIN before the COMMIT, the transaction is not a batch. A BEGIN after the COMMIT belongs to the next batch.
  */
 const COMMIT = /(COMMIT|scrip_commit_\d+)\0/;
 const BEGIN = /BEGIN\W|scrip_begin_\d+\0/;
@@ -33,11 +34,11 @@ export class TcpProxy {
   /** The port to which new connections are forwarded. */
   target: number;
   delayMs = 0;
-  /** Whether new connections swallow all data. */
+  /** Whether the proxy swallows all data on new connections. */
   swallowsNew = false;
-  /** Called with everything that the service sends. */
+  /** Decides what happens to each chunk that the service sends. */
   rule: (bytes: Buffer) => Verdict = () => 'pass';
-  /** Called with everything that the server answers. */
+  /** Called with each chunk that the server sends. */
   onAnswer: (bytes: Buffer) => void = () => {};
   readonly #server: Server;
   readonly #links = new Set<Link>();
@@ -62,7 +63,7 @@ export class TcpProxy {
     return this.#links.size;
   }
 
-  /** The URL of the same database through this proxy. */
+  /** Returns the URL of the same database through this proxy. */
   url(direct: string): string {
     return Object.assign(new URL(direct), { port: String(this.port) }).href;
   }
@@ -79,18 +80,18 @@ export class TcpProxy {
     return link !== undefined;
   }
 
-  /** Swallows all data of all connections without closing them, so that neither side notices. */
+  /** Swallows all data on existing and new connections but keeps them open, so that neither side notices. */
   swallowAll(): void {
     this.swallowsNew = true;
     for (const link of this.#links) link.isSwallowing = true;
   }
 
-  /** Lets new connections work again. Existing connections that drop all data stay that way. */
+  /** Forwards the data of new connections again. Existing connections that swallow all data continue to do so. */
   heal(): void {
     this.swallowsNew = false;
   }
 
-  /** Applies a verdict to the next COMMIT of a batch only, and resolves when that COMMIT arrives. */
+  /** Applies `verdict` to the next COMMIT of a batch and to nothing else. Resolves when that COMMIT arrives. */
   onNextCommit(verdict: Verdict): Promise<void> {
     return new Promise((resolve) => {
       this.rule = (bytes) => {

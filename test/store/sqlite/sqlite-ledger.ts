@@ -12,7 +12,7 @@ import type { WriterOptions } from '../../../src/store/sqlite/writer/writer.ts';
 import { type Audited, auditOf, NOON, temporaryFile } from '../temporary-ledger.ts';
 import { type NewLedger, type PluggedLedger, TestLedger } from '../test-ledger.ts';
 
-/** Limits so small that a few batches fill every generation of end users and every run of idempotency records. */
+/** Limits so small that a few batches fill both generations of the cache and a sorted run of idempotency records. */
 export const SMALL: WriterOptions = {
   cache: { endUsersMax: 2, postingsMax: 2, cyclesMax: 5, ageMaxMs: 60_000, perUserMax: 3 },
   indexRunMax: 2,
@@ -40,8 +40,8 @@ export function pluggedFile(
 }
 
 /**
- * On each of these changes, a trigger inserts a row with an unknown account, so that the COMMIT fails. Opening a file
- * still succeeds, because it makes none of these changes.
+ * On each of these changes, a trigger inserts a row with an unknown account, so that the COMMIT fails. A file can still
+ * be opened, because opening makes none of these changes.
  */
 const FAILING = [
   'INSERT ON postings',
@@ -64,21 +64,21 @@ function failCommits(file: string, isFailing: boolean): void {
   db.close();
 }
 
-/** A new ledger with the writer in this thread. */
+/** Makes new ledgers with the writer in this thread. */
 export const inPlace =
   (options: Partial<WriterOptions> = {}): NewLedger =>
   async (wall) =>
     pluggedFile(temporaryFile(), wall, options);
 
-/** A new ledger with the writer in its own thread. */
+/** Makes new ledgers with the writer in its own thread. */
 export const inThread =
   (options: Partial<WriterOptions> = {}): NewLedger =>
   async () =>
     pluggedFile(temporaryFile(), undefined, options);
 
 /**
- * Opens a file as the service does. Closes it after the test, because the writer thread of an open file would keep the
- * test process running.
+ * Opens a file as the service does, and closes it after the test. Otherwise, the writer thread would keep the test
+ * process running.
  */
 export async function openFor(t: TestContext, file: string, options: Partial<WriterOptions> = {}): Promise<TestLedger> {
   return closedAfter(
@@ -105,13 +105,13 @@ async function closedAfter(t: TestContext, opening: Promise<TestLedger>): Promis
   return ledger;
 }
 
-/** Audits a file while a server may have it open. */
+/** Audits a file that a server may have open at the same time. */
 export async function auditBeside(file: string): Promise<Audited> {
   const { tools } = openSqliteTools(file, { create: false });
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** Copies the files as a crash at this moment would leave them. */
+/** Copies a ledger file and its write-ahead log in the state that a crash at this moment would leave. */
 export function crashed(file: string, copy = temporaryFile()): string {
   for (const end of ['', '-wal']) if (existsSync(file + end)) copyFileSync(file + end, copy + end);
   return copy;

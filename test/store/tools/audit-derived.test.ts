@@ -1,5 +1,5 @@
-// The audit of data that is derived from postings, and of the structures that store them: totals, summaries, snapshots,
-// marks, indexes, links and pages.
+// Tests the audit of data that is derived from postings (totals, summaries, snapshots and marks), and of the structures
+// that store postings (indexes, links and pages).
 
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
@@ -13,12 +13,15 @@ import { byHand, damaged, otherProcess, readByHand } from '../outside.ts';
 import { auditBeside, crashed, openFor, openInPlace } from '../sqlite/sqlite-ledger.ts';
 import { ENDLESS, EndUser, makeHistory, PEOPLE, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 
-/** An audit of such a small ledger takes milliseconds. After this time, the audit is considered endless. */
+/**
+ * An audit of such a small ledger takes milliseconds. If an audit takes longer than this, the test assumes that it
+ * never ends.
+ */
 const AUDIT_MS_MAX = 20_000;
 
 const [ada, eve] = [new EndUser(1, 1), new EndUser(2, 1)];
 
-/** A ledger with totals that have caught up. */
+/** A ledger file whose totals include all postings. */
 let file = '';
 before(async () => {
   file = temporaryFile();
@@ -89,7 +92,7 @@ for (const [what, sql] of TAMPERED_TOTALS) {
 test('The audit finds a changed amount in an earlier period only if the totals were not rebuilt', async () => {
   const past = `UPDATE postings SET amount = amount + 1 WHERE amount = -30`;
   assert.match(await problemsAfter(past), /^the totals of account 1 \(subtract by key:1 on day \d+\) lack 1 credits/m);
-  // Snapshots, which are stored by chance, reveal it too.
+  // Deletes the snapshots too, because a snapshot would reveal the change, and chance decides whether one is stored.
   const uncounted =
     'DELETE FROM snapshots; DELETE FROM feed_positions; DELETE FROM daily_totals; DELETE FROM expiry_totals; DELETE FROM end_user_summaries; DELETE FROM end_user_counts';
   assert.equal(
@@ -106,7 +109,7 @@ test('The audit finds a changed amount in an earlier period only if the totals w
   assert.notDeepEqual(await digestOf(changed), await digestOf(file));
 });
 
-test('The audit does not report postings that no consumer has counted yet as missing from the totals', async (t) => {
+test('The audit reports no problem if the latest postings are not counted in the totals yet', async (t) => {
   const ledger = await openInPlace(t, crashed(file), { wall: Date.UTC(2026, 5, 1) });
   await ledger.write([ada.add(5), eve.add(5)]);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
@@ -120,12 +123,12 @@ const MARKS: readonly (readonly [what: string, sql: string, says: RegExp])[] = [
   ],
   ['A missing mark of flushed postings', 'DELETE FROM flushed', /mark of flushed postings/],
   [
-    'A position of a consumer ahead of the journal',
+    'A position of a feed consumer ahead of the journal',
     'UPDATE feed_positions SET posting = posting + 100',
     /consumer .* ahead of the journal/,
   ],
   [
-    'A position of a consumer behind the postings that it has counted',
+    'A position of a feed consumer that excludes a counted posting',
     `UPDATE feed_positions SET posting = posting - 1 WHERE consumer = 'totals'`,
     /^the totals of account/m,
   ],
@@ -136,13 +139,13 @@ for (const [what, sql, says] of MARKS)
     assert.match(await problemsAfter(sql), says);
   });
 
-test('The audit finds pending balances if the mark of flushed postings is too far ahead', async (t) => {
+test('The audit reports pending balances that the mark of flushed postings wrongly counts as flushed', async (t) => {
   const path = temporaryFile();
   const ledger = await openInPlace(t, path);
   await ledger.write([ada.add(10), eve.add(5)]);
   await ledger.write([ada.subtract(1)]);
   const skipped = 'UPDATE flushed SET posting = (SELECT max(posting) FROM postings)';
-  assert.match(await problemsAfter(skipped, path), /^3 postings are stored, and 0 belong to an end user$/m);
+  assert.match(await problemsAfter(skipped, path), /^3 postings are stored, but only 0 belong to an end user$/m);
 });
 
 /** Makes a ledger in which an end user has so many transactions that snapshots are stored. */
@@ -152,7 +155,7 @@ async function makeSnapshots(t: TestContext): Promise<string> {
   await ledger.write([ada.add(1_000_000), eve.add(1)]);
   const count = () => Number(readByHand(path, 'SELECT count(*) AS count FROM snapshots WHERE account = 1')[0]?.count);
   for (let written = 0; count() < 3; written += 100) {
-    assert(written < 10_000, 'about one of 128 transactions is followed by a snapshot');
+    assert(written < 10_000, 'about one in 128 transactions is followed by a snapshot');
     for (let batch = 0; batch < 100; batch++) await ledger.write([ada.subtract(1)]);
   }
   await ledger.close();
@@ -186,7 +189,7 @@ test('The audit finds a snapshot that was changed by hand', async (t) => {
     });
 });
 
-/** For each partial index, the condition for its rows. */
+/** The table of each partial index, and the condition for the rows in the index. */
 const PARTIAL_INDEXES = {
   one_active_cycle: ['balances', `type = 'recurring' AND status = 'active'`],
   due: ['balances', 'due_at IS NOT NULL'],
@@ -217,7 +220,7 @@ function emptyIndex(path: string, index: keyof typeof PARTIAL_INDEXES): void {
 }
 
 for (const index of Object.keys(PARTIAL_INDEXES) as (keyof typeof PARTIAL_INDEXES)[])
-  test(`Rows that are missing from the index ${index} are found`, async () => {
+  test(`The audit finds rows that are missing from the index ${index}`, async () => {
     const copy = crashed(file);
     emptyIndex(copy, index);
     const { findings, store } = await auditBeside(copy);
@@ -239,7 +242,7 @@ const KINDS = [
 ];
 
 for (const kind of KINDS) {
-  test(`The audit finds a circular link at a posting of kind ${kind}, and does not loop forever`, async (t) => {
+  test(`The audit finds a posting of kind ${kind} that links to itself, and does not loop forever`, async (t) => {
     const circling = temporaryFile();
     copyFileSync(file, circling);
     byHand(
@@ -257,7 +260,7 @@ for (const kind of KINDS) {
   });
 }
 
-test('The audit finds a number too large for JavaScript in any table', async () => {
+test('The audit finds a number that is too large for JavaScript, in any table', async () => {
   for (const [table, column] of [
     ['postings', 'created_at'],
     ['idempotency_records', 'recorded_at'],
@@ -273,7 +276,7 @@ test('The audit finds a number too large for JavaScript in any table', async () 
   }
 });
 
-test('The audit finds a damaged page, or the file cannot be opened', async () => {
+test('If a page is damaged, the audit finds the damage or the file cannot be opened', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0)) {
     try {
       assert.notDeepEqual((await auditBeside(file)).store, [], `page ${page}`);
@@ -283,7 +286,7 @@ test('The audit finds a damaged page, or the file cannot be opened', async () =>
   }
 });
 
-test('The audit finds nothing wrong in a correct ledger while it is written to', async (t) => {
+test('The audit finds nothing wrong in a correct ledger while a server writes to it', async (t) => {
   const busy = crashed(file);
   const ledger = await openFor(t, busy);
   let isOver = false;

@@ -1,10 +1,10 @@
-// The audit finds any change to a ledger file that was made by hand, and names the end user. It finds nothing wrong in
-// an unchanged ledger.
+// The audit finds changes that were made to a ledger file by hand, and names the end user. In an unchanged ledger, it
+// finds nothing wrong.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AMOUNT_MAX } from '../../../src/ledger/amount.ts';
-import { DAY_MS, VALIDITY_DAYS_MAX } from '../../../src/ledger/instant.ts';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
 import { transactionId } from '../../../src/ledger/transaction-id.ts';
 import { auditBeside } from '../sqlite/sqlite-ledger.ts';
 import { PEOPLE, problemsOf } from '../temporary-ledger.ts';
@@ -21,45 +21,25 @@ test('The audit of a correct ledger finds nothing wrong, and counts its end user
   assert.deepEqual([audited.endUsers, audited.postings], [endUsers, rows.postings.length]);
 });
 
+/** The text that precedes a plan in a column, for plans that the test adds. */
+const PLANS = { plan: '', next: transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) }), terms: 'recurring' };
+
 const COLUMNS: Record<Table, readonly string[]> = {
-  balances: [
-    'account',
-    'ends_at',
-    'period',
-    'amount',
-    'remaining',
-    'held',
-    'starts_at',
-    'validity_days',
-    'latest_posting',
-    'due_at',
-  ],
-  postings: [
-    'account',
-    'previous',
-    'period',
-    'amount',
-    'held',
-    'created_at',
-    'expires_at',
-    'validity_days',
-    'hold_expires_at',
-  ],
+  balances: ['account', 'ends_at', 'period', 'amount', 'remaining', 'held', 'starts_at', 'latest_posting', 'due_at'],
+  postings: ['account', 'previous', 'period', 'amount', 'held', 'created_at', 'expires_at', 'hold_expires_at'],
   clock: ['at', 'sequence', 'checksum'],
 };
 
-/** Whether a change is skipped: other tests cover it, or the audit cannot find it. */
+/** Whether to skip a change, because other tests cover it or because the audit cannot find it. */
 function isApart(row: Row, column: string, changed: number): boolean {
   if (changed > Number.MAX_SAFE_INTEGER) return true;
   if (column === 'held' && isEnded(row)) return true;
   // After a hold was captured or released, only a digest reveals a changed `hold_expires_at`.
   if (column === 'hold_expires_at') return !isLapsedOrOpen(row);
-  if (column === 'previous') return changed >= Number(row.posting);
-  // All validities that reach the last instant are equivalent.
-  return column === 'validity_days' && changed === VALIDITY_DAYS_MAX - 1;
+  return column === 'previous' && changed >= Number(row.posting);
 }
 
-/** Whether a cycle has ended. Its held credits then have no meaning. */
+/** Whether a cycle has ended. The held credits of an ended cycle have no meaning. */
 function isEnded({ ends_at: end }: Row): boolean {
   return end !== undefined && Number(end) <= NOW;
 }
@@ -106,9 +86,11 @@ const WORDS: readonly (readonly [table: Table, column: string, words: readonly s
   [
     'postings',
     'kind',
-    ['add', 'start-cycle', 'renew', 'subtract', 'stop-cycle', 'hold', 'capture', 'release', 'lapse', 'refund'],
+    [
+      ...['add', 'start-cycle', 'renew', 'schedule-plan', 'change-plan', 'subtract', 'stop-cycle', 'hold', 'capture'],
+      ...['release', 'lapse', 'refund'],
+    ],
   ],
-  ['postings', 'cycle_type', ['one-time', 'recurring']],
   ['postings', 'actor', ['']],
 ];
 
@@ -127,7 +109,55 @@ for (const [table, column, words] of WORDS) {
   });
 }
 
-/** Bytes of an id: the lowest byte of its time, two bytes of its sequence, and the last byte, which is random. */
+/** Plans that differ from the plan in `text`, and texts that are not plans. */
+function otherPlans(text: string): readonly string[] {
+  const [amount, validity = '', rolloverMax] = text.split('/');
+  const count = Number.parseInt(validity, 10);
+  const others = [`${Number(amount) + 1}/${validity}`, `${amount}/${count + 1}${validity.at(-1)}`];
+  const unit = validity.endsWith('d') ? 'm' : 'd';
+  const otherRollover = `${amount}/${validity}/${Number(rolloverMax ?? 0) + 1}`;
+  return [...others, `${amount}/${count}${unit}`, otherRollover, `${text}x`, `0${text}`, `${text}/0`, `+${text}`, ''];
+}
+
+for (const [table, column] of [
+  ['balances', 'plan'],
+  ['balances', 'next'],
+  ['postings', 'terms'],
+] as const) {
+  test(`The audit finds any plan in ${table}.${column} that is changed or added`, async () => {
+    let changes = 0;
+    for (const row of rows[table].filter(({ type }) => type !== 'end-user')) {
+      const text = row[column] as string | null;
+      const slash = text === null || column === 'plan' ? -1 : text.indexOf('/');
+      const [before, plan] = [text?.slice(0, slash + 1), text?.slice(slash + 1)];
+      const changed = plan === undefined ? [`${PLANS[column]}/100/31d`] : otherPlans(plan).map((each) => before + each);
+      for (const word of changed) {
+        await ledger.assertNamed(row, `UPDATE ${table} SET ${column} = '${word}' WHERE ${where(table, row)}`);
+        changes += 1;
+      }
+      if (text === null) continue;
+      await ledger.assertNamed(row, `UPDATE ${table} SET ${column} = NULL WHERE ${where(table, row)}`);
+    }
+    assert(changes > 0, 'at least one row was changed');
+  });
+}
+
+test('The audit finds a scheduled plan with the id of another transaction, and terms of another type', async () => {
+  for (const row of rows.balances.filter(({ next }) => next !== null)) {
+    const next = `${transactionId({ at: NOW, sequence: 9, tail: '0'.repeat(12) })}${String(row.next).slice(36)}`;
+    await ledger.assertNamed(row, `UPDATE balances SET next = '${next}' WHERE ${where('balances', row)}`);
+  }
+  for (const row of rows.postings.filter(({ terms }) => terms !== null)) {
+    const text = String(row.terms);
+    const other = text.startsWith('one-time') ? text.replace('one-time', 'recurring') : `one-time${text.slice(9)}`;
+    await ledger.assertNamed(row, `UPDATE postings SET terms = '${other}' WHERE ${where('postings', row)}`);
+  }
+});
+
+/**
+ * Positions of bytes in an id: the lowest byte of its time, two bytes of its sequence, and the last byte, which is
+ * random.
+ */
 const ID_BYTES = [5, 7, 9, 15];
 
 for (const [table, column] of [
@@ -149,7 +179,7 @@ for (const [table, column] of [
 
 test('The audit finds a flipped bit in the time of any transaction_id, and in any part of the id of a cycle or a hold', async () => {
   for (const row of rows.postings) {
-    const isNamed = row.cycle_type !== null || row.kind === 'hold' || row.kind === 'lapse';
+    const isNamed = row.terms !== null || row.kind === 'hold' || row.kind === 'lapse';
     for (const byte of isNamed ? ID_BYTES : ID_BYTES.slice(0, 1)) {
       const changed = literal(flipped(row.transaction_id, byte));
       await ledger.assertNamed(row, `UPDATE postings SET transaction_id = ${changed} WHERE ${where('postings', row)}`);
@@ -179,9 +209,12 @@ test('The audit finds missing links between postings', async () => {
 });
 
 const POSTING =
-  'posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, cycle_type, validity_days';
+  'posting, previous, account, end_user, transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor, terms, reference';
 
-/** SQL that inserts a posting after the latest one of an end user; `values` are its columns from `account` on. */
+/**
+ * SQL that inserts a posting after the latest posting of an end user. `values` gives the columns of the new posting,
+ * starting with `account`.
+ */
 function entered(row: Row, values: string): string {
   const user = `type = 'end-user' AND ${whereUser(row)}`;
   return `INSERT INTO postings (${POSTING}) SELECT 999, (SELECT latest_posting FROM balances WHERE ${user}), ${values};
@@ -205,10 +238,10 @@ function started(row: Row, type: 'one-time' | 'recurring', amount: number): stri
   const end = NOW + 10 * DAY_MS;
   const kind = type === 'one-time' ? 'add' : 'start-cycle';
   const user = `${row.account}, ${literal(row.end_user)}`;
-  return `INSERT INTO balances (account, end_user, ends_at, cycle_id, type, status, period, amount, remaining, held, starts_at, validity_days)
-      VALUES (${user}, ${end}, ${LATEST}, '${type}', 'active', 0, ${amount}, ${amount}, 0, ${NOW}, 10);
+  return `INSERT INTO balances (account, end_user, ends_at, cycle_id, type, status, period, amount, remaining, held, starts_at, plan)
+      VALUES (${user}, ${end}, ${LATEST}, '${type}', 'active', 0, ${amount}, ${amount}, 0, ${NOW}, '${amount}/10d');
     ${type === 'recurring' ? `UPDATE balances SET due_at = ${end} WHERE type = 'end-user' AND ${whereUser(row)};` : ''}
-    ${entered(row, `${user}, ${LATEST}, ${LATEST}, 0, '${kind}', ${amount}, ${NOW}, ${end}, 'key:1', '${type}', 10`)}`;
+    ${entered(row, `${user}, ${LATEST}, ${LATEST}, 0, '${kind}', ${amount}, ${NOW}, ${end}, 'key:1', '${type}/${amount}/10d', NULL`)}`;
 }
 
 /** SQL that changes the credits of a cycle, with a matching posting. */
@@ -230,12 +263,12 @@ const isOf = (row: Row, period: number) =>
   `${whereUser(row)} AND cycle_id = ${literal(row.cycle_id)} AND period = ${period}`;
 
 /**
- * Changes of both the balances and the postings, so that they agree. `null` marks a control: a change that the audit
- * cannot find.
+ * Changes to the balances and the postings that agree with each other. `says` is null for a control: a change that the
+ * audit cannot find, because the ledger could have made it.
  */
 const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: RegExp | null])[] = [
   ['A forged addition', used, started(used, 'one-time', 5), null],
-  ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /past 2\^53−1/],
+  ['A balance above 2^53−1', rich, started(rich, 'one-time', AMOUNT_MAX), /exceeds 2\^53−1/],
   ['A forged start of a cycle', used, started(used, 'recurring', 5), null],
   [
     'A second active cycle',
@@ -243,16 +276,16 @@ const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: 
     `DROP INDEX one_active_cycle; ${started(active, 'recurring', 5)}`,
     /at most one active recurring cycle.*2 recurring cycles are active at once/s,
   ],
-  ['Credits that were spent like any others', used, moved(used, 'subtract', -5), null],
+  ['A forged subtraction', used, moved(used, 'subtract', -5), null],
   ['A subtraction that adds credits', used, moved(used, 'subtract', 5), /a subtraction only spends credits/],
   ['A stop that moves credits', active, moved(active, 'stop-cycle', -5), /a stop moves no credits/],
   ['A stop of a stopped cycle', superseded, moved(superseded, 'stop-cycle', 0), /only an active recurring cycle/],
-  ['A second addition to the same cycle', used, moved(used, 'add', 5), /a cycle is opened once/],
+  ['A second addition to the same cycle', used, moved(used, 'add', 5), /a cycle is opened only once/],
   [
     'A subtraction after the end of its cycle',
     ended,
-    `UPDATE balances SET amount = 101, remaining = 1 WHERE ${where('balances', ended)};
-      UPDATE postings SET amount = 101 WHERE ${isOf(ended, 0)} AND kind = 'add'; ${moved(ended, 'subtract', -1)}`,
+    `UPDATE balances SET amount = 101, remaining = 1, plan = '101/3d' WHERE ${where('balances', ended)};
+      UPDATE postings SET amount = 101, terms = 'one-time/101/3d' WHERE ${isOf(ended, 0)} AND kind = 'add'; ${moved(ended, 'subtract', -1)}`,
     /a posting is made between the start and the end of its cycle/,
   ],
   [
@@ -260,7 +293,7 @@ const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: 
     superseded,
     `UPDATE balances SET amount = 35, remaining = 31 WHERE ${where('balances', superseded)};
       UPDATE postings SET amount = 35 WHERE ${isOf(superseded, 3)} AND kind = 'renew'`,
-    /a renewal opens the next period of the same cycle, with the same amount/,
+    /a renewal grants the credits of the plan and the unused credits that roll over/,
   ],
   [
     'A missing renewal between two others',
@@ -283,7 +316,7 @@ const FORGERIES: readonly (readonly [what: string, row: Row, sql: string, says: 
 for (const [what, row, sql, says] of FORGERIES) {
   const isFound = says
     ? 'found by the audit, although balances and postings agree'
-    : 'not found, because it is possible';
+    : 'not found by the audit, because the ledger is still consistent';
   test(`${what} is ${isFound}`, async () => {
     const { text } = await ledger.verdictAfter(sql);
     if (says === null) assert.equal(text, '');
@@ -299,12 +332,14 @@ test('The audit finds an end user with balances and without postings', async () 
   const row = { account: 9, end_user: Buffer.from(endUser.replaceAll('-', ''), 'hex') };
   const [cycle] = rows.balances;
   assert(cycle);
-  const columns =
-    'ends_at, cycle_id, type, status, period, amount, remaining, held, starts_at, validity_days, latest_posting';
+  const columns = 'ends_at, cycle_id, type, status, period, amount, remaining, held, starts_at, plan, latest_posting';
   const here = where('balances', cycle);
   const copied = `SELECT 9, ${literal(row.end_user)}, ${columns} FROM balances WHERE ${here}`;
   const sql = `INSERT INTO balances (account, end_user, ${columns}) ${copied}`;
-  assert.match((await ledger.verdictAfter(sql)).text, /cycles are stored, and \d+ belong to an end user with postings/);
+  assert.match(
+    (await ledger.verdictAfter(sql)).text,
+    /cycles are stored, but only \d+ belong to an end user with postings/,
+  );
 });
 
 for (const [table, column] of [

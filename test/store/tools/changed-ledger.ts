@@ -1,4 +1,4 @@
-// A correct ledger file, its rows, and the audit of copies that were changed by hand.
+// A correct ledger file and its rows, for tests that change copies of the file by hand and audit each copy.
 
 import assert from 'node:assert/strict';
 import { copyFileSync, rmSync } from 'node:fs';
@@ -38,7 +38,7 @@ export class ChangedLedger {
     return ledger;
   }
 
-  /** The only row of the table with these values. */
+  /** Returns the only row of the table with these values. */
   row(table: Table, columns: Row): Row {
     const found = this.rows[table].filter((row) =>
       Object.entries(columns).every(([name, value]) => row[name] === value),
@@ -47,7 +47,7 @@ export class ChangedLedger {
     return found[0] as Row;
   }
 
-  /** A changed copy of the file. */
+  /** Copies the file, runs `sql` on the copy, and returns the path of the copy. */
   changed(sql: string): string {
     const copy = `${this.file}.copy`;
     for (const end of ['', '-wal', '-shm']) rmSync(copy + end, { force: true });
@@ -65,7 +65,7 @@ export class ChangedLedger {
   /**
    * Changes a row, and asserts that the audit names its end user, or the store if the row belongs to no end user.
    *
-   * @param orStore whether it is enough that the audit names the store, as for a row without credits
+   * @param orStore whether it is enough if the audit names the store, as for a row without credits
    * @returns false if the database itself rejects the change, because of a duplicate key
    */
   async assertNamed(row: Row, sql: string, { orStore = row.type === 'end-user' } = {}): Promise<boolean> {

@@ -18,7 +18,7 @@ export const at = (url: string): Database => databaseAt('a test', url, {});
 export const fileAt = (file: string): string => `file:${file}`;
 export const quietly = () => {};
 
-/** A file with all kinds of history, two accounts, a valid API key and a revoked one. */
+/** Makes a ledger file with all kinds of history, two accounts, a valid API key and a revoked one. */
 export async function makeLedger(): Promise<{ file: string; secret: string; revoked: string }> {
   const file = temporaryFile();
   const { tools, keys } = await openTools(at(fileAt(file)));
@@ -49,7 +49,7 @@ export async function auditAt(url: string): Promise<Audited> {
   return await auditOf(tools).finally(() => tools.close());
 }
 
-/** Creates one account with `endUsers` end users. Each has two postings: an addition and a subtraction. */
+/** Creates one account with `endUsers` end users. Each end user has two postings: an addition and a subtraction. */
 export async function makeMany(file: string, endUsers: number): Promise<void> {
   const { keys, ledger } = await openSqliteStore(file);
   await createApiKey(keys, { accountName: 'Lovelace Ltd', scope: 'write' });
@@ -66,8 +66,8 @@ export async function makeMany(file: string, endUsers: number): Promise<void> {
 export const copying = (from: string, to: string) => scrip(['copy', '--from', from, '--to', to]);
 
 /**
- * Copies in this process, and asserts that the copy fails. The command prints only the message of errors of these
- * classes.
+ * Copies a ledger in this process, and asserts that the copy fails with `CopyStopped` or `CannotOpen`. The command
+ * prints only the messages of these errors, without a stack trace.
  */
 export async function assertRefused(from: string, to: string, says: RegExp): Promise<void> {
   await assert.rejects(copyDatabase(at(from), at(to), quietly), (error: Error) => {

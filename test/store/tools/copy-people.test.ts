@@ -1,4 +1,4 @@
-// A copy includes the users of the console: they can sign in to the copy, are shown by their email addresses, and
+// A copy includes the users of the console. They can sign in to the copy, which shows their email addresses, and
 // invitations still work.
 
 import assert from 'node:assert/strict';
@@ -36,7 +36,7 @@ async function copied(from: Database, to: Database, look: (scrip: Scrip) => Prom
   return people;
 }
 
-test('After a copy to PostgreSQL and back to a file, users can sign in, are shown by their email addresses, and invitations work', async () => {
+test('After a ledger is copied to PostgreSQL and back to a file, users can sign in, the console shows their email addresses, and invitations work', async () => {
   const source = at(`file:${temporaryFile()}`);
   const endUser = randomUUID();
   let scrip = await startScrip({ database: source });
@@ -53,7 +53,7 @@ test('After a copy to PostgreSQL and back to a file, users can sign in, are show
     const owner = new Visitor(copy);
     assertGoesTo(await owner.signIn(ada.email), '/console/overview');
     const page = decode((await owner.get(`/console/end-users/${endUser}`)).text);
-    assert(page.includes(bob.email) && page.includes('Sorry'), 'the actor is shown by the email address');
+    assert(page.includes(bob.email) && page.includes('Sorry'), 'the page shows the email address of the actor');
     const members = decode((await owner.get('/console/members')).text);
     for (const email of known) assert(members.includes(email), `${email} is a member`);
     assert(!members.includes(other.email), 'users of another account are not members');
@@ -77,5 +77,5 @@ test('After a copy to PostgreSQL and back to a file, users can sign in, are show
   scrip = await startScrip({ database: back });
   const late = await new Visitor(scrip).get(links[0]);
   await scrip.stop();
-  assert.equal(late.status, 404, 'an invitation that was used in a copy is used in every copy of that copy');
+  assert.equal(late.status, 404, 'an invitation that was used in a copy cannot be used in a copy of that copy');
 });

@@ -1,6 +1,6 @@
-// Copying a whole ledger from one store to another: the copy has the same rows, a ledger in use is not copied, and no
-// other ledger is overwritten. The tests use files and a real PostgreSQL. Interrupted copies are tested in
-// interrupted-copy.test.ts.
+// Tests copying a whole ledger from one store to another: the copy has the same rows, a ledger in use is not copied,
+// and no other ledger is overwritten. The tests use files and a real PostgreSQL. interrupted-copy.test.ts tests
+// interrupted copies.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -41,7 +41,7 @@ import {
   sha256Of,
 } from './copied-ledger.ts';
 
-/** The timeout of a group of tests, on a busy machine. */
+/** The timeout of a group of tests, long enough for a busy machine. */
 const GROUP_MS_MAX = 240_000;
 const options = { timeout: GROUP_MS_MAX };
 
@@ -78,7 +78,7 @@ async function seen({ ledger, keys }: Stores): Promise<unknown> {
 }
 
 describe('copies', options, () => {
-  test('A ledger that is copied from a file to PostgreSQL, to another database and back to a file is the same ledger', async () => {
+  test('A ledger that is copied from a file to PostgreSQL, to another database and back to a file is unchanged', async () => {
     const { file, secret, revoked } = await makeLedger();
     const [first, second, back] = [await server.createDatabase(), await server.createDatabase(), temporaryFile()];
     const { sha256, ...report } = await copyDatabase(at(fileAt(file)), at(first), quietly);
@@ -127,7 +127,7 @@ describe('copies', options, () => {
     assert.equal((await add(url, secret)).status, 200);
   });
 
-  test('A copy of a ledger has the same balances, even if the process of the ledger was killed while balances were pending', async (t) => {
+  test('A copy of a ledger has the same balances, even if the server was killed while balances were pending', async (t) => {
     const { file } = await makeLedger();
     const ledger = await openInPlace(t, file, { ...SMALL, wall: Date.now() });
     const users = Array.from({ length: 9 }, (_, index) => new EndUser(1, index));
@@ -144,7 +144,7 @@ describe('copies', options, () => {
     assert.deepEqual(await Promise.all(users.map((user) => balanceOf(copy, user))), balances);
   });
 
-  test('A copy includes the idempotency records, even of refused requests for unknown end users', async () => {
+  test('A copy includes the idempotency records, even those of refused requests for unknown end users', async () => {
     const [file, back, database] = [temporaryFile(), temporaryFile(), await server.createDatabase()];
     const [ada, unknown] = [new EndUser(1, 1), new EndUser(2, 7)];
     const commands = (requestId: string) =>
@@ -219,7 +219,7 @@ describe('refused copies', options, () => {
     await whileServed(t, '', () => assertRefused(fileAt(file), empty, says), { DATABASE_URL: empty });
   });
 
-  test('A ledger is not copied over another ledger, even if the other one has only an API key', async () => {
+  test('A copy does not overwrite another ledger, even if that ledger has only an API key', async () => {
     const { file } = await makeLedger();
     const [there, other] = [await server.createDatabase(), temporaryFile()];
     for (const url of [there, fileAt(other)]) {
@@ -240,7 +240,7 @@ describe('refused copies', options, () => {
     await assertCommandRefused(fileAt(file), 'postgres://u:hunter2@127.0.0.1:1/x', /^PostgreSQL .*(?!.*hunter2)/);
   });
 
-  test('A broken ledger is not copied, and nothing is written to the destination', async () => {
+  test('A ledger with invariant violations is not copied, and nothing is written to the destination', async () => {
     const { file } = await makeLedger();
     const to = temporaryFile();
     byHand(file, `UPDATE balances SET remaining = remaining - 1 WHERE type = 'recurring' AND remaining > 0`);
@@ -250,7 +250,7 @@ describe('refused copies', options, () => {
     await tools.close();
   });
 
-  test('A copy fails at the end if the ledger was written to while it was copied', async () => {
+  test('A copy fails at the end if the source was written to during the copy', async () => {
     const { file } = await makeLedger();
     const there = await server.createDatabase();
     let isDone = false;

@@ -1,5 +1,5 @@
-// An export contains each posting of an account once, from one snapshot, and is the same on both stores. The format is
-// NDJSON, or CSV that is safe to open in a spreadsheet.
+// An export contains each posting of an account once, is read from one snapshot, and is the same on both stores. The
+// format is NDJSON, or CSV that is safe to open in a spreadsheet.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ const COLUMNS =
 
 let server: PostgresServer;
 let file: string;
-/** The same ledger on each store. */
+/** The same ledger in each store. */
 const ledgers: { readonly name: string; readonly url: string }[] = [];
 
 before(async () => {
@@ -95,7 +95,7 @@ describe('exports', options, () => {
   test('An export contains every posting of the account once, and is the same on both stores', async (t) => {
     const texts = await Promise.all(ledgers.map(({ url }) => exported(url, 'Lovelace Ltd', 'ndjson')));
     const [lines, others] = texts.map(linesOf) as [Line[], Line[]];
-    assert.deepEqual(lines, others, 'also in their order');
+    assert.deepEqual(lines, others, 'the order is the same too');
     const ledger = await openInPlace(t, file, { wall: NOON });
     for (const { key } of Object.values(PEOPLE).filter(({ key }) => key.account === 1)) {
       const mine = lines.filter(({ end_user_id }) => end_user_id === key.endUser);
@@ -113,11 +113,11 @@ describe('exports', options, () => {
       assert.equal(first.cycle_id, first.transaction_id, 'the first posting created the cycle');
       assert.equal(first.actor, 'key:1');
     }
-    assert.equal(new Set(lines.map(({ kind }) => kind)).size, 10, 'all kinds of postings');
+    assert.equal(new Set(lines.map(({ kind }) => kind)).size, 12, 'all kinds of postings');
     const ids = new Set(lines.map(({ transaction_id: id }) => id));
     for (const { kind, held, reference, hold_expires_at: end } of lines) {
       assert.equal(held !== 0, ['hold', 'capture', 'release', 'lapse'].includes(kind));
-      assert.equal(reference !== null, ['capture', 'release', 'lapse', 'refund'].includes(kind));
+      assert.equal(reference !== null, ['capture', 'release', 'lapse', 'refund', 'change-plan'].includes(kind));
       assert(reference === null || ids.has(reference));
       assert.equal(end !== null, kind === 'hold');
     }
@@ -134,7 +134,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('An export as CSV has the same values as NDJSON', async () => {
+  test('An export as CSV has the same values as an export as NDJSON', async () => {
     for (const { url } of ledgers) {
       const [header, ...rows] = rowsOf(await exported(url, 'Lovelace Ltd', 'csv'));
       const lines = linesOf(await exported(url, 'Lovelace Ltd', 'ndjson'));
@@ -146,7 +146,7 @@ describe('exports', options, () => {
     }
   });
 
-  test('An export to a file works while a server is running, reports progress, and never replaces a file', async (t) => {
+  test('An export to a file works while a server is running, reports progress, and never replaces an existing file', async (t) => {
     const target = temporaryFile();
     const { tools, keys } = await openTools({ kind: 'file', path: target });
     await createApiKey(keys, { accountName: 'Acme', scope: 'write' });
@@ -165,7 +165,7 @@ describe('exports', options, () => {
     assert.equal(readFileSync(output, 'utf8'), 'existing');
   });
 
-  test('An export of an unknown account or a missing ledger is an error', async () => {
+  test('An export of an unknown account or a missing ledger fails with an error message', async () => {
     const unknown = { name: 'CannotOpen', message: 'There is no account named Unknown; see `scrip key list`.' };
     for (const { url } of ledgers) await assert.rejects(exported(url, 'Unknown', 'csv'), unknown);
     const output = join(temporaryFolder(), 'none.csv');
@@ -231,13 +231,13 @@ async function* one<Item>(item: Item): AsyncGenerator<Item> {
 
 describe('CSV of an export', () => {
   for (const text of ['=1+1', '+1', '-1', '@SUM(A1)', '\tx', '\rx', '\n=1', '＝1', '=HYPERLINK("http://x","y")']) {
-    test(`The text ${JSON.stringify(text)} in a CSV export is text for a spreadsheet, not a formula`, async () => {
+    test(`The text ${JSON.stringify(text)} is marked in a CSV export, so that a spreadsheet does not read it as a formula`, async () => {
       assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-4, -2), [`'${text}`, `'${text}`]);
     });
   }
 
   for (const text of ['a,b', 'a"b', 'a\r\nb', '"', 'user:Ada']) {
-    test(`The text ${JSON.stringify(text)} in a CSV export reads back unchanged`, async () => {
+    test(`A CSV parser reads the text ${JSON.stringify(text)} from an export unchanged`, async () => {
       assert.deepEqual((await csvOf({ actor: text, note: text })).slice(-4, -2), [text, text]);
     });
   }

@@ -1,4 +1,4 @@
-// Tests the queue of import batches in a ledger file if an import is killed or the server cannot commit for a while.
+// Tests the queue of import batches in a ledger file when an import is killed or the server cannot commit for a while.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -13,7 +13,7 @@ function queueLength(file: string): number {
   return db.prepare('SELECT * FROM import_batches').all().length;
 }
 
-test('an import into a ledger file that a server has open continues when the server can commit again', async (t) => {
+test('an import into a ledger file that a server uses continues when the server can commit again', async (t) => {
   const ledger = await newFile();
   const stores = await ledger.open();
   const { failCommits } = pluggedFile(fileOf(ledger));
@@ -27,7 +27,7 @@ test('an import into a ledger file that a server has open continues when the ser
   assert.equal(queueLength(fileOf(ledger)), 0);
 });
 
-test('a server grants the queued batch of a killed import only within 10 seconds; later, running the import again grants it', async () => {
+test('a server grants the queued batch of a killed import for 10 seconds; after that, only running the import again grants it', async () => {
   const ledger = await newFile();
   const stores = await ledger.open();
   const rows = rowsOf(10);

@@ -1,5 +1,5 @@
-// Importing grants into ledger files and a real PostgreSQL: each row is granted once, even if the import is interrupted
-// often and continues much later.
+// Tests importing grants into ledger files and a real PostgreSQL: each row is granted once, even if the import is
+// interrupted often and continued much later.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, type TestContext, test } from 'node:test';
@@ -38,7 +38,7 @@ import {
 } from './imported-ledger.ts';
 
 const options = { timeout: 240_000 };
-/** The default retention of the service. */
+/** The default retention of idempotency records. */
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
 let server: PostgresServer;
@@ -77,7 +77,7 @@ async function reading<Result>(ledger: Ledger, read: (store: LedgerStore) => Pro
   return read(store).finally(() => store.close());
 }
 
-/** The histories of all end users of `rowsOf`, latest transaction first. */
+/** The history of each end user of `rowsOf`, latest transaction first. */
 function histories(ledger: Ledger, endUsers: number): Promise<string[][]> {
   const users = Array.from({ length: endUsers }, (_, index) => new EndUser(1, index));
   return reading(ledger, (store) => Promise.all(users.map((user) => historyOf(store, user))));
@@ -95,7 +95,7 @@ function expected(rows: readonly ImportRow[], endUsers: number): string[][] {
 
 for (const [what, newLedger] of STORES) {
   describe(`imports into ${what}`, options, () => {
-    test(`an import into ${what} grants rows in order with their notes and validities, and is the actor of the grants`, async () => {
+    test(`an import into ${what} grants rows in order with their notes and validities, and the import is the actor of the grants`, async () => {
       const ledger = await newLedger();
       const rows: ImportRow[] = [
         ...rowsOf(3, { validity: { days: 3 } }),
@@ -121,7 +121,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual([problemsOf({ postings, ...audited }), postings], [[], 6]);
     });
 
-    test(`an import that is killed after any batch can be continued, and grants no row twice, in ${what}`, async () => {
+    test(`if an import into ${what} is killed after any batch, it can be continued, and no row is granted twice`, async () => {
       const ledger = await newLedger();
       const rows = rowsOf(900);
       for (const killedAfter of [1, 300, 600]) await assert.rejects(run(ledger, rows, { killedAfter }), Killed);
@@ -132,7 +132,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual((await auditAt(ledger.url)).postings, 900, 'running a finished import again does nothing');
     });
 
-    test(`an import that continues months later, after all idempotency records have expired, grants no row twice, in ${what}`, async () => {
+    test(`if an import into ${what} is continued after all idempotency records have expired, no row is granted twice`, async () => {
       const ledger = await newLedger();
       const rows = rowsOf(600);
       await assert.rejects(run(ledger, rows, { killedAfter: 300 }), Killed);
@@ -147,7 +147,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual(await histories(ledger, 300), expected(rows, 300));
     });
 
-    test(`an import into ${what} skips and reports rows that expired before it was continued`, async () => {
+    test(`an import into ${what} skips and reports rows that expired before the import was continued`, async () => {
       const ledger = await newLedger();
       const expiresAt = NOON + DAY_MS;
       const rows = [...rowsOf(256), ...rowsOf(2, { validity: { expiresAt } }), ...rowsOf(1)];
@@ -175,7 +175,7 @@ for (const [what, newLedger] of STORES) {
       ]);
     });
 
-    test(`an imported row that exceeds the maximum balance is refused, and the other rows are granted, in ${what}`, async () => {
+    test(`an import into ${what} refuses a row that would exceed the maximum balance, and grants the other rows`, async () => {
       const ledger = await newLedger();
       const rows = [...rowsOf(1), ...rowsOf(1, { amount: AMOUNT_MAX, line: 3 }), ...rowsOf(1)];
       const refused: unknown[] = [];
@@ -186,7 +186,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual(await histories(ledger, 1), [['+1 add', '+1 add']]);
     });
 
-    test(`an import settles an end user with years of due renewals before it grants a row, in ${what}`, async () => {
+    test(`an import into ${what} stores years of due renewals of an end user before it grants a row`, async () => {
       const ledger = await newLedger();
       const ada = new EndUser(1, 0);
       await reading(ledger, async (store) => void (await store.write([ada.startCycle(5, 1)], () => {})));
@@ -197,7 +197,7 @@ for (const [what, newLedger] of STORES) {
       assert.deepEqual((await auditAt(ledger.url)).postings, 2_502);
     });
 
-    test(`a signal stops an import after a batch, with a message that explains how to continue, in ${what}`, async () => {
+    test(`a signal stops an import into ${what} after a batch, with a message that explains how to continue`, async () => {
       const ledger = await newLedger();
       const rows = rowsOf(600);
       await assert.rejects(run(ledger, rows, { killedAfter: 300 }), Killed);
@@ -208,7 +208,7 @@ for (const [what, newLedger] of STORES) {
       });
     });
 
-    test(`an import is identified by its account and the content of its file, in ${what}`, async () => {
+    test(`an import into ${what} is identified by its account and the content of the imported file`, async () => {
       const ledger = await newLedger();
       const target = await ledger.openImport();
       const file = { account: 1, fileName: 'a.csv', sha256: SHA256, rows: 5 };
@@ -241,7 +241,7 @@ describe('imports while other processes use the ledger', options, () => {
     const results = (await Promise.all(runs)) as (LedgerImport | Error)[];
     const stopped = results.filter((result) => result instanceof Error);
     for (const { name, message } of stopped)
-      assert.match(`${name} ${message}`, /^CannotOpen Another process has moved this import on/);
+      assert.match(`${name} ${message}`, /^CannotOpen Another process has advanced this import/);
     if (stopped.length === 2) await run(ledger, rows);
     const { transactions } = await store.transactions(new EndUser(1, 1).key, {
       from: null,
@@ -288,7 +288,7 @@ test('an interrupted import can be continued in a copy of the ledger', options, 
   assert.deepEqual(await histories(copy, 300), expected(rows, 300));
 });
 
-test('a balance that is imported with an expiry in an hour is valid for a day', async () => {
+test('an imported row that expires in an hour is valid for a day, because validities are rounded up', async () => {
   const ledger = await newFile();
   await run(ledger, rowsOf(1, { validity: { expiresAt: NOON + HOUR_MS } }));
   ledger.wall = NOON + DAY_MS - 1;

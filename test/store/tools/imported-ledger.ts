@@ -31,7 +31,7 @@ export async function newFile(file = temporaryFile()): Promise<Ledger> {
   return withAccount(ledger);
 }
 
-/** A new ledger in a file that a server has open while an import runs. */
+/** Makes a new ledger in a file that a server has open while an import runs. */
 export async function newServedFile(): Promise<Ledger> {
   const ledger = await newFile();
   const { openImport } = ledger;
@@ -47,7 +47,7 @@ export async function newServedFile(): Promise<Ledger> {
 }
 
 /**
- * Grants the queued rows of imports, as a server does. Returns a function that stops granting and closes the ledger.
+ * Grants the queued batches of imports, as a server does. Returns a function that stops granting and closes the ledger.
  */
 export function grantQueued({ ledger, imports }: Stores): () => Promise<void> {
   let isStopping = false;

@@ -1,5 +1,5 @@
 // Interrupted copies: no server starts on an interrupted copy, and the copy can be continued unless the source or the
-// copy has changed in between. The copies are made to a file and to a real PostgreSQL.
+// copy has been changed since then. The copies are made to a file and to a real PostgreSQL.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -15,7 +15,7 @@ import { PostgresServer } from '../postgres/postgres-server.ts';
 import { EndUser, problemsOf, temporaryFile } from '../temporary-ledger.ts';
 import { assertRefused, at, auditAt, copying, fileAt, makeMany, quietly, sha256Of } from './copied-ledger.ts';
 
-/** The timeout of all tests, on a busy machine. */
+/** The timeout of all tests together, long enough for a busy machine. */
 const options = { timeout: 240_000 };
 
 let server: PostgresServer;
@@ -25,8 +25,8 @@ before(async () => {
 after(() => server.remove());
 
 /**
- * The number of end users, and the number of postings after which the copy is interrupted. At that time, one commit of
- * 5,000 records has been made.
+ * The number of end users in the source, and the number of copied postings after which the copy is interrupted. By
+ * then, the copy has committed once, after 5,000 records.
  */
 const INTERRUPTED_OF = 4_000;
 const INTERRUPTED_AFTER = 6_000;
@@ -50,7 +50,7 @@ async function query(url: string, sql: string): Promise<void> {
   await server.query(sql, url.slice(url.lastIndexOf('/') + 1));
 }
 
-/** How a destination is created, and how a copied row is changed by hand. */
+/** For each kind of destination: functions that create a destination and change a copied row by hand. */
 const DESTINATIONS = [
   ['to PostgreSQL', () => server.createDatabase(), (url: string) => query(url, changed('scrip.postings', 'ctid'))],
   [
@@ -67,7 +67,7 @@ function changed(postings: string, key: string): string {
 
 describe('interrupted copies', options, () => {
   for (const [what, makeDestination, change] of DESTINATIONS) {
-    test(`An interrupted copy ${what} is not served, and can be continued after the last complete end user`, async () => {
+    test(`No server starts on an interrupted copy ${what}, and the copy can be continued after the last complete end user`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
@@ -81,14 +81,14 @@ describe('interrupted copies', options, () => {
       await assertRefused(fileAt(file), url, /holds a ledger/);
     });
 
-    test(`An interrupted copy ${what} cannot be continued if its source was written to in between`, async () => {
+    test(`An interrupted copy ${what} cannot be continued if its source has been written to since then`, async () => {
       const [file, url] = [temporaryFile(), await makeDestination()];
       await makeMany(file, INTERRUPTED_OF);
       await interrupt(file, url);
       const { ledger } = await openSqliteStore(file);
       await ledger.write([new EndUser(1, 1).subtract(1)], () => {});
       await ledger.close();
-      const says = /part of a copy of another ledger, or of this one before it changed/;
+      const says = /part of a copy of another ledger, or of the same ledger before it changed/;
       await assertRefused(fileAt(file), url, says);
     });
 
@@ -99,7 +99,11 @@ describe('interrupted copies', options, () => {
       const { tools, keys } = await openTools(at(fileAt(file)));
       await createApiKey(keys, { accountName: 'Another', scope: 'read' });
       await tools.close();
-      await assertRefused(fileAt(file), url, /part of a copy of another ledger, or of this one before it changed/);
+      await assertRefused(
+        fileAt(file),
+        url,
+        /part of a copy of another ledger, or of the same ledger before it changed/,
+      );
     });
 
     test(`An interrupted copy ${what} cannot be completed if a copied row was changed by hand`, async () => {

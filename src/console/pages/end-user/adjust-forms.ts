@@ -1,17 +1,18 @@
 // The forms that adjust the credits of an end user. Each form is in a collapsed `<details>` element, which works
-// without JavaScript and makes stopping a cycle take two clicks.
+// without JavaScript. Stopping a cycle therefore takes two clicks.
 
 import { html } from 'ghtml';
-import type { Cycle } from '../../../ledger/cycle.ts';
+import { type Cycle, renews } from '../../../ledger/cycle.ts';
 import { VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 import { dayText, numberText } from '../../figures.ts';
-import { type Field, type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
+import { type Field, type FormState, field, formError, idempotencyKeyInput, selectField } from '../form-field.ts';
+import { creditsEveryText } from './cycle-names.ts';
 
 export type Adjustment = 'add' | 'subtract' | 'start-cycle' | 'stop-cycle';
 
 export interface AdjustForms {
-  /** A refused form, which is shown again with its errors. */
+  /** The refused form, which is shown again with its errors. */
   readonly refused: { readonly adjustment: Adjustment; readonly state: FormState } | null;
   readonly idempotencyKeys: Readonly<Record<Adjustment, string>>;
 }
@@ -19,64 +20,66 @@ export interface AdjustForms {
 interface AdjustForm {
   readonly summary: string;
   readonly explanation: string;
-  readonly fields: readonly Omit<Field, 'id'>[];
+  readonly fields: readonly FormField[];
   readonly button: string;
-  /** Shown on the next page if the form is accepted. */
-  readonly notice: string;
 }
 
-const AMOUNT = { name: 'amount', label: 'Amount', isWholeNumber: true };
-const INITIAL_DAYS = String(VALIDITY_DAYS_DEFAULT);
-const VALIDITY = { name: 'validity_days', label: 'Valid for (days)', initial: INITIAL_DAYS, isWholeNumber: true };
-const NOTE = { name: 'note', label: 'Note', isOptional: true, charactersMax: NOTE_LENGTH_MAX };
+type FormField = 'amount' | 'validity' | 'interval' | 'rollover_max' | 'on_active' | 'note';
 
-export const ADJUST_FORMS: Readonly<Record<Adjustment, AdjustForm>> = {
+const FORMS: Readonly<Record<Adjustment | 'change-plan', AdjustForm>> = {
   add: {
     summary: 'Add credits',
     explanation: "One-time credits. They expire at the end of their validity and don't renew.",
-    fields: [AMOUNT, VALIDITY, NOTE],
+    fields: ['amount', 'validity', 'note'],
     button: 'Add',
-    notice: 'Credits added.',
   },
   subtract: {
     summary: 'Subtract credits',
     explanation: 'Takes the oldest credits first. If the balance is too low, nothing is subtracted.',
-    fields: [AMOUNT, NOTE],
+    fields: ['amount', 'note'],
     button: 'Subtract',
-    notice: 'Credits subtracted.',
   },
   'start-cycle': {
     summary: 'Start a cycle',
     explanation: 'The cycle renews to the full amount at the end of each period, until you stop it.',
-    fields: [AMOUNT, VALIDITY, NOTE],
+    fields: ['amount', 'interval', 'rollover_max', 'note'],
     button: 'Start cycle',
-    notice: 'Cycle started.',
+  },
+  'change-plan': {
+    summary: 'Change the plan',
+    explanation: 'You see how the balance would change before you confirm.',
+    fields: ['amount', 'interval', 'rollover_max', 'on_active', 'note'],
+    button: 'Preview change',
   },
   'stop-cycle': {
     summary: 'Stop the cycle',
     explanation: "The cycle won't renew. Its remaining credits stay usable until it ends.",
-    fields: [NOTE],
+    fields: ['note'],
     button: 'Stop cycle',
-    notice: 'Cycle stopped. Its remaining credits stay usable until it ends.',
   },
 };
 
-export const ADJUSTMENTS = Object.keys(ADJUST_FORMS) as readonly Adjustment[];
+export const ADJUSTMENTS: readonly Adjustment[] = ['add', 'subtract', 'start-cycle', 'stop-cycle'];
+
+/** Shown on the next page if the form is accepted. */
+export const NOTICES: Readonly<Record<Adjustment, string>> = {
+  add: 'Credits added.',
+  subtract: 'Credits subtracted.',
+  'start-cycle': 'Cycle started.',
+  'stop-cycle': 'Cycle stopped. Its remaining credits stay usable until it ends.',
+};
 
 interface FormsView {
   readonly endUser: string;
-  /** The active recurring cycle. It can be stopped, and no other cycle can be started while it is active. */
+  /** The active recurring cycle. It can be stopped, and its plan can be changed. */
   readonly activeCycle: Cycle | null;
   readonly forms: AdjustForms;
 }
 
 export function adjustForms(view: FormsView): string {
   const { activeCycle, forms } = view;
-  const isPossible = (adjustment: Adjustment) => {
-    if (adjustment === forms.refused?.adjustment) return true;
-    if (adjustment === 'stop-cycle') return activeCycle !== null;
-    return adjustment !== 'start-cycle' || activeCycle === null;
-  };
+  const isPossible = (adjustment: Adjustment) =>
+    adjustment !== 'stop-cycle' || activeCycle !== null || forms.refused?.adjustment === adjustment;
   return html`<section class="card adjust" aria-labelledby="adjust-heading">
 <h2 id="adjust-heading">Adjust credits</h2>
 !${ADJUSTMENTS.filter(isPossible).map((adjustment) => adjustForm(adjustment, view))}
@@ -84,20 +87,119 @@ export function adjustForms(view: FormsView): string {
 }
 
 function adjustForm(adjustment: Adjustment, { endUser, activeCycle, forms }: FormsView): string {
-  const { summary, explanation, fields, button } = ADJUST_FORMS[adjustment];
   const state = forms.refused?.adjustment === adjustment ? forms.refused.state : null;
-  const text = adjustment === 'stop-cycle' && activeCycle !== null ? stopExplanation(activeCycle) : explanation;
+  const isChange = adjustment === 'start-cycle' && changesPlan(activeCycle, state);
+  const { summary, explanation, fields, button } = FORMS[isChange ? 'change-plan' : adjustment];
+  const text = activeCycle === null ? explanation : explanationOf(isChange ? 'change-plan' : adjustment, activeCycle);
+  const shown = fields.map((one) => formField(one, { adjustment, activeCycle, state }));
   return html`<details class="action" name="adjust"!${state === null ? '' : ' open'}><summary>${summary}</summary>
 <form class="form" method="post" action="/console/end-users/${endUser}/${adjustment}" novalidate>
 !${formError(state)}
 <p class="muted small">${text}</p>
-!${fields.map((one) => field({ ...one, id: `${adjustment}-${one.name}` }, state))}
+!${shown}
 !${idempotencyKeyInput(forms.idempotencyKeys[adjustment])}
 <button class="button!${adjustment === 'stop-cycle' ? ' danger' : ''}" type="submit">${button}</button>
 </form>
 </details>`;
 }
 
-function stopExplanation({ remaining, amount, end }: Cycle): string {
-  return `The cycle won't renew. The remaining ${numberText(remaining)} of ${numberText(amount)} credits stay usable until ${dayText(end)}.`;
+/**
+ * Whether the form asks when the new plan starts. If the user sent a form without this question, it is also shown again
+ * without the question, so that the user can send the same form again after an unknown outcome.
+ */
+function changesPlan(activeCycle: Cycle | null, state: FormState | null): boolean {
+  return state === null ? activeCycle !== null : Boolean(state.values.on_active || state.errors.on_active);
+}
+
+function explanationOf(form: keyof typeof FORMS, { remaining, amount, end, next }: Cycle): string {
+  const { explanation } = FORMS[form];
+  if (form === 'stop-cycle') {
+    const left = `The remaining ${numberText(remaining)} of ${numberText(amount)} credits stay usable until ${dayText(end)}.`;
+    const canceled = next === null ? '' : ` The scheduled change to ${creditsEveryText(next.plan)} is canceled, too.`;
+    return `The cycle won't renew. ${left}${canceled}`;
+  }
+  return form === 'change-plan' && next !== null
+    ? `${explanation} It replaces the change that is scheduled for ${dayText(end)}.`
+    : explanation;
+}
+
+interface FieldContext {
+  readonly adjustment: Adjustment;
+  readonly activeCycle: Cycle | null;
+  readonly state: FormState | null;
+}
+
+function formField(name: FormField, context: FieldContext): string {
+  if (name === 'on_active') return startField(context);
+  return field(fieldOptions(name, context), context.state);
+}
+
+function fieldOptions(name: Exclude<FormField, 'on_active'>, { adjustment, activeCycle }: FieldContext): Field {
+  const plan = activeCycle?.plan;
+  const withId = { id: `${adjustment}-${name === 'interval' ? 'validity' : name}`, name };
+  switch (name) {
+    case 'amount':
+      return { ...withId, label: 'Amount', isWholeNumber: true };
+    case 'validity':
+      return validity('Valid for', adjustment, { count: VALIDITY_DAYS_DEFAULT, unit: 'days' });
+    case 'interval': {
+      const count = plan?.validityMonths ?? plan?.validityDays ?? VALIDITY_DAYS_DEFAULT;
+      return validity('Renews every', adjustment, { count, unit: plan?.validityMonths ? 'months' : 'days' });
+    }
+    case 'rollover_max': {
+      const hint = 'The maximum number of unused credits that each renewal keeps. If empty, unused credits expire.';
+      const initial = plan && plan.rolloverMax > 0 ? String(plan.rolloverMax) : '';
+      return {
+        ...withId,
+        label: 'Unused credits that roll over',
+        hint,
+        initial,
+        isOptional: true,
+        isWholeNumber: true,
+      };
+    }
+    case 'note':
+      return { ...withId, label: 'Note', isOptional: true, charactersMax: NOTE_LENGTH_MAX };
+  }
+}
+
+const UNITS = [
+  ['days', 'days'],
+  ['months', 'months'],
+] as const;
+
+function validity(label: string, adjustment: Adjustment, initial: { count: number; unit: 'days' | 'months' }): Field {
+  const unit = {
+    id: `${adjustment}-unit`,
+    name: 'unit',
+    label: `${label}: unit`,
+    choices: UNITS,
+    initial: initial.unit,
+  };
+  const id = `${adjustment}-validity`;
+  return { id, name: 'validity', label, initial: String(initial.count), isWholeNumber: true, unit };
+}
+
+function startField({ adjustment, activeCycle, state }: FieldContext): string {
+  const choices = [
+    ['at_period_end', 'When the period ends'],
+    ['replace', 'Now'],
+  ] as const;
+  const canWait = activeCycle === null || renews(activeCycle);
+  return selectField(
+    {
+      id: `${adjustment}-on_active`,
+      name: 'on_active',
+      label: 'Starts',
+      choices: canWait ? choices : choices.slice(1),
+      ...(activeCycle === null ? {} : { hint: startHint(activeCycle) }),
+    },
+    state,
+  );
+}
+
+function startHint(cycle: Cycle): string {
+  const left = `the remaining ${numberText(cycle.remaining)} of ${numberText(cycle.amount)} credits stay usable`;
+  if (!renews(cycle)) return `The current cycle stops; ${left}.`;
+  return `The current period ends on ${dayText(cycle.end)}. If the new plan starts now, ${left} until then.`;
 }

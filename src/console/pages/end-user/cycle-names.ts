@@ -1,11 +1,12 @@
-// Names a cycle by the grant that opened it, instead of by an ID or a time.
+// Names a cycle by the grant that opened it, instead of by an ID or a time. Describes plans.
 
 import { html } from 'ghtml';
+import type { Plan, Validity } from '../../../ledger/plan.ts';
+import type { CycleTerms } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
-import type { Opening } from '../../../store/transaction-history.ts';
-import { dayText, numberText } from '../../figures.ts';
+import { creditsText, dayText, numberText } from '../../figures.ts';
 
-/** Names for common period lengths in days. Products sell months of 30 or 31 days. */
+/** Names for common period lengths in days. Some products sell months of 30 days, others months of 31 days. */
 const RHYTHMS: Readonly<Record<number, string>> = {
   1: 'Daily',
   7: 'Weekly',
@@ -17,18 +18,45 @@ const RHYTHMS: Readonly<Record<number, string>> = {
   366: 'Yearly',
 };
 
+const MONTHLY_RHYTHMS: Readonly<Record<number, string>> = { 1: 'Monthly', 3: 'Quarterly', 12: 'Yearly' };
+
+function rhythmOf({ validityDays, validityMonths }: Validity): string {
+  return validityDays === null
+    ? (MONTHLY_RHYTHMS[validityMonths as number] ?? `${validityMonths}-month`)
+    : (RHYTHMS[validityDays] ?? `${numberText(validityDays)}-day`);
+}
+
+/** Describes a plan: `1,000 credits every month, up to 500 unused roll over`. */
+export function planSummaryText(plan: Plan): string {
+  const { rolloverMax } = plan;
+  const rollover = rolloverMax === 0 ? '' : `, up to ${numberText(rolloverMax)} unused roll over`;
+  return `${creditsEveryText(plan)}${rollover}`;
+}
+
+/** Describes a plan without its rollover: `1,000 credits every month`. */
+export function creditsEveryText(plan: Plan): string {
+  return `${creditsText(plan.amount)} ${intervalText(plan)}`;
+}
+
+/** How often a cycle renews: `every month`, `every 31 days`. */
+function intervalText({ validityDays, validityMonths }: Validity): string {
+  const [count, unit] = validityMonths === null ? [validityDays as number, 'day'] : [validityMonths, 'month'];
+  return count === 1 ? `every ${unit}` : `every ${numberText(count)} ${unit}s`;
+}
+
 /** A longer name may wrap. */
 const LINE_CHARACTERS_MAX = 40;
 
 /** Returns a name such as `Added 100` or `Monthly cycle of 1,000, period 3`. @param period counted from 0 */
-export function cycleNameText({ type, amount, validityDays }: Opening, period: number): string {
+export function cycleNameText({ type, plan }: CycleTerms, period: number): string {
+  const { amount } = plan;
   if (type === 'one-time') return `Added ${numberText(amount)}`;
-  const rhythm = RHYTHMS[validityDays] ?? `${numberText(validityDays)}-day`;
+  const rhythm = rhythmOf(plan);
   return `${rhythm} cycle of ${numberText(amount)}, period ${numberText(period + 1)}`;
 }
 
-/** @param opening undefined if it was not looked up; then the cycle is named by the day on which it was opened */
-export function cycleName(id: TransactionId, period: number, opening: Opening | undefined): string {
+/** @param opening the terms of the cycle; if undefined, the cycle is named by the day on which it was opened */
+export function cycleName(id: TransactionId, period: number, opening: CycleTerms | undefined): string {
   const since = dayText(instantOf(id));
   const name = opening === undefined ? `Cycle since ${since}` : cycleNameText(opening, period);
   return html`<span class="cycle!${name.length > LINE_CHARACTERS_MAX ? ' long' : ''}" title="Since ${since}, ${id}">${name}</span>`;

@@ -1,4 +1,5 @@
-// The current cycles of an end user: the credits left in each cycle, the time left, and what happens at its end.
+// The current cycles of an end user: the credits left in each cycle, the time left, and what happens when the cycle
+// ends.
 
 import { html } from 'ghtml';
 import { type Cycle, renews, spendable } from '../../../ledger/cycle.ts';
@@ -14,10 +15,10 @@ const CYCLES_SHOWN_MAX = 200;
 const CYCLES_WITHOUT_SCROLLING_MAX = 12;
 
 const BAR_LENGTH = 120;
-/** The minimum length of a bar for a share above 0, so that it is visible. */
+/** The minimum length of a bar for a share above 0, so that even a small share is visible. */
 const BAR_LENGTH_MIN = 2;
 
-/** @param cycles that have not ended, in the order in which they are spent */
+/** @param cycles the cycles that have not ended, in the order in which they are spent */
 export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
   if (cycles.length === 0) {
     return `<section class="card">
@@ -38,7 +39,7 @@ export function cyclesSection(cycles: readonly Cycle[], now: Instant): string {
 </section>`;
 }
 
-/** Returns all cycles. If there are too many, returns the first cycles that have credits or renew. */
+/** Returns all cycles. If there are too many, returns only the first cycles that have credits left or renew. */
 function shownOf(cycles: readonly Cycle[]): readonly Cycle[] {
   if (cycles.length <= CYCLES_SHOWN_MAX) return cycles;
   return cycles.filter((cycle) => cycle.remaining > 0 || renews(cycle)).slice(0, CYCLES_SHOWN_MAX);
@@ -69,6 +70,13 @@ function typeText({ id, type, status, start }: Cycle): string {
 
 function endOfCycle(cycle: Cycle): string {
   if (cycle.end === INSTANT_MAX) return '';
-  const text = renews(cycle) ? `Renews to ${numberText(cycle.amount)}` : 'Expires';
-  return html`${text} <br><span class="muted small">!${endTime(cycle.end)}</span>`;
+  return html`!${nextPeriod(cycle)} <br><span class="muted small">!${endTime(cycle.end)}</span>`;
+}
+
+function nextPeriod(cycle: Cycle): string {
+  const { plan, next } = cycle;
+  if (!renews(cycle)) return 'Expires';
+  if (next !== null) return html`Changes to !${wrappableNumber(next.plan.amount)}`;
+  const unused = html` <br><span class="muted small">plus up to !${wrappableNumber(plan.rolloverMax)} unused</span>`;
+  return html`Renews to !${wrappableNumber(plan.amount)}!${plan.rolloverMax === 0 ? '' : unused}`;
 }

@@ -1,5 +1,5 @@
-// The page of an end user. It answers "why is my balance 12?" with the balance, the cycles that make up the balance,
-// the open holds, the balance over time, and every transaction with its actor.
+// The page of an end user. It answers "why is my balance 12?" with the balance, the plan, the cycles that make up the
+// balance, the open holds, the balance over time, and every transaction with its actor.
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';
@@ -11,6 +11,7 @@ import { type AdjustForms, adjustForms } from './adjust-forms.ts';
 import { cyclesSection } from './cycles.ts';
 import { type HistoryView, historySection } from './history.ts';
 import { type HoldsView, holdsSection } from './holds.ts';
+import { planSection } from './plan.ts';
 
 export interface EndUserView extends HoldsView, HistoryView {
   /** The credits that can be spent. */
@@ -36,6 +37,7 @@ export function endUserPage(view: EndUserView, context: PageContext): string {
 !${adjustForms({ endUser, activeCycle, forms })}
 </div>
 <div class="rest">
+!${planSection(endUser, activeCycle)}
 !${cyclesSection(cycles, now)}
 !${holdsSection(view)}
 !${chartSection(view)}

@@ -7,7 +7,7 @@ import { type HistoryPage, type HistoryTransaction, NAMED_CYCLES_MAX } from '../
 import { endTime, moment, numberText, signedText, wrappable } from '../../figures.ts';
 import { type FormState, field } from '../form-field.ts';
 import { type Activity, amountLabel, byCell, KINDS, kindBadge, kindLabel, pager, table } from '../lists.ts';
-import { cycleName } from './cycle-names.ts';
+import { creditsEveryText, cycleName } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
 
 /** The filter of the transactions, as the user entered it. An empty field matches all transactions. */
@@ -20,7 +20,8 @@ export interface HistoryFilter {
   readonly to: string;
 }
 
-export type HistoryEntry = Activity & Pick<HistoryTransaction, 'expiresAt' | 'postings' | 'reference' | 'refundable'>;
+export type HistoryEntry = Activity &
+  Pick<HistoryTransaction, 'expiresAt' | 'postings' | 'reference' | 'refundable' | 'scheduled'>;
 
 export interface HistoryView {
   readonly endUser: string;
@@ -30,8 +31,8 @@ export interface HistoryView {
   readonly history: readonly HistoryEntry[];
   /** The cursor of the next page of older transactions; null on the last page. */
   readonly older: string | null;
-  /** The openings of the cycles in the history. */
-  readonly openings: HistoryPage['openings'];
+  /** The terms of the cycles in the history. */
+  readonly terms: HistoryPage['terms'];
   readonly openHolds: ReadonlySet<TransactionId>;
   readonly filter: HistoryFilter;
   readonly filterErrors: FormState['errors'];
@@ -42,9 +43,7 @@ export function historySection(view: HistoryView): string {
   const path = endUserPath(endUser);
   const isFiltered = Object.values(filter).some((value) => value !== '');
   const none =
-    older === null
-      ? 'No transactions yet.'
-      : 'No matching transactions so far. Older transactions may be on the next page.';
+    older === null ? 'No transactions yet.' : 'No matching transactions on this page. Older transactions may match.';
   return html`<section class="card" id="transactions">
 <h2>${isFirstPage ? 'Transactions' : 'Older transactions'}</h2>
 !${filterForm(path, view)}
@@ -61,7 +60,7 @@ function filterForm(path: string, { filter, filterErrors }: HistoryView): string
   const kinds = KINDS.map(
     (kind) => html`<option value="${kind}"!${kind === filter.kind ? ' selected' : ''}>${kindLabel(kind)}</option>`,
   );
-  // Browsers ignore the value of a date field that is not a date.
+  // Browsers ignore a value of a date field if the value is not a date.
   const valid = (day: 'from' | 'to') => (filterErrors[day] ? '' : filter[day]);
   const state = { values: { ...filter, from: valid('from'), to: valid('to') }, errors: filterErrors };
   const optional = { isOptional: true, isOptionalSaid: false } as const;
@@ -83,13 +82,13 @@ function pathOf(path: string, filter: HistoryFilter, older: string | null = null
   return `${path}${query.size === 0 ? '' : `?${query}`}${isPage ? '#transactions' : ''}`;
 }
 
-function historyTable({ endUser, history, openings, openHolds }: HistoryView): string {
+function historyTable({ endUser, history, terms, openHolds }: HistoryView): string {
   const rows = history.map(
     (entry) => html`<tr role="row">
 <td role="cell" data-label="Time" class="when" id="t-${entry.id}">!${moment(entry.createdAt)}</td>
 <td role="cell" data-label="Type">!${kindBadge(entry.kind)}!${actionLink(endUser, entry, openHolds)}</td>
 <td role="cell" data-label="Amount" class="number">!${movedCredits(entry)}</td>
-<td role="cell" data-label="Cycle" class="touched">!${touchedCycles(entry, openings)}!${isListed(entry.kind) ? html`<span class="expires muted small">Expires !${endTime(entry.expiresAt)}</span>` : ''}!${referenceLink(endUser, entry)}</td>
+<td role="cell" data-label="Cycle" class="touched">!${touchedCycles(entry, terms)}!${isListed(entry.kind) ? html`<span class="expires muted small">Expires !${endTime(entry.expiresAt)}</span>` : ''}!${scheduledPlan(entry)}!${referenceLink(endUser, entry)}</td>
 !${byCell(entry)}
 </tr>`,
   );
@@ -97,7 +96,10 @@ function historyTable({ endUser, history, openings, openHolds }: HistoryView): s
   return table({ label: 'Transactions', classes: 'history', columns, rows });
 }
 
-/** Returns the amount of a transaction, or the credits that it held or released, and what expired in a refund. */
+/**
+ * Returns the amount of a transaction, or the credits that the transaction held or released. For a refund, also returns
+ * the credits that expired.
+ */
 export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' | 'postings'>): string {
   const { id, kind, amount, postings } = entry;
   const held = wrappable(numberText(Math.abs(postings.reduce((sum, posting) => sum + posting.held, 0))));
@@ -121,14 +123,17 @@ export function movedCredits(entry: Pick<HistoryEntry, 'id' | 'kind' | 'amount' 
   }
 }
 
-/** Returns the name of the cycle that a transaction touched, or a list if there are several, each with its amount. */
+/**
+ * Returns the name of the cycle that a transaction changed or, if there are several cycles, a list of their names and
+ * amounts.
+ */
 export function touchedCycles(
   { kind, postings }: Pick<HistoryEntry, 'kind' | 'postings'>,
-  openings: HistoryPage['openings'],
+  terms: HistoryPage['terms'],
 ): string {
   const [only] = postings;
   const nameOf = ({ cycleId, period }: HistoryEntry['postings'][number]) =>
-    cycleName(cycleId, period, openings.get(cycleId));
+    cycleName(cycleId, period, terms.get(cycleId));
   if (only !== undefined && postings.length === 1) return nameOf(only);
   const items = postings.slice(0, NAMED_CYCLES_MAX).map((posting) => {
     const amount = isListed(kind) ? signedText(posting.amount) : numberText(Math.abs(posting.held));
@@ -145,15 +150,29 @@ const REFERENCE_TEXTS: Partial<Record<PostingKind, string>> = {
   release: 'Hold of',
   lapse: 'Hold of',
   refund: 'Refund of',
+  'change-plan': 'Scheduled',
 };
 
-/** Returns a link to the hold that a transaction closes, or to the transaction that it refunds; else an empty text. */
+/** Describes the plan that a transaction scheduled. Returns an empty string if the transaction scheduled none. */
+function scheduledPlan({ scheduled, expiresAt }: HistoryEntry): string {
+  if (scheduled === null) return '';
+  const rollover = scheduled.rolloverMax === 0 ? '' : `Up to ${numberText(scheduled.rolloverMax)} unused roll over`;
+  return html`<span class="refers-to small">To ${creditsEveryText(scheduled)}</span><span class="refers-to muted small">${rollover}</span><span class="refers-to muted small">From !${endTime(expiresAt)}</span>`;
+}
+
+/**
+ * Returns a link to the hold that a transaction closed, to the transaction that it refunded, or to the transaction that
+ * scheduled its plan. Returns an empty string if there is no such reference.
+ */
 function referenceLink(endUser: string, { kind, reference }: HistoryEntry): string {
   if (reference === null) return '';
   return html`<span class="refers-to small">${REFERENCE_TEXTS[kind] ?? ''} <a href="${transactionPath(endUser, reference)}">!${moment(instantOf(reference))}</a></span>`;
 }
 
-/** Returns a link to the form that releases or refunds a transaction. Screen readers also read the time of the row. */
+/**
+ * Returns a link to the form that releases a hold or refunds a transaction. Screen readers also announce the time of
+ * the row.
+ */
 function actionLink(endUser: string, { id, refundable }: HistoryEntry, openHolds: ReadonlySet<TransactionId>): string {
   const label = openHolds.has(id) ? 'Release' : (refundable ?? 0) > 0 ? 'Refund' : null;
   if (label === null) return '';

@@ -21,13 +21,13 @@ export interface HoldView {
 export interface HoldsView {
   readonly endUser: string;
   readonly now: Instant;
-  /** The oldest open holds, oldest first. */
+  /** The oldest open holds in ascending order of time. */
   readonly holds: readonly HoldView[];
-  /** The ids of all open holds. */
+  /** The IDs of all open holds. */
   readonly openHolds: ReadonlySet<TransactionId>;
 }
 
-/** Returns an empty text if there are no open holds. */
+/** Returns an empty string if there are no open holds. */
 export function holdsSection({ endUser, now, holds, openHolds }: HoldsView): string {
   if (holds.length === 0) return '';
   const rows = holds.map(

@@ -1,16 +1,17 @@
-// The page of one transaction: everything that is recorded about it, and the form that refunds it, or that releases it
-// if it is an open hold.
+// The page of one transaction: everything that the ledger records about the transaction, and a form that refunds the
+// transaction or releases an open hold.
 
 import { html } from 'ghtml';
 import type { Amount } from '../../../ledger/amount.ts';
 import type { Instant } from '../../../ledger/instant.ts';
-import { isListed, NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
+import { isListed, NOTE_LENGTH_MAX, type PostingKind } from '../../../ledger/posting.ts';
 import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import type { HistoryPage } from '../../../store/transaction-history.ts';
 import { durationText, endTime, moment, momentUtc, numberText, wrappableNumber } from '../../figures.ts';
 import { type Page, page } from '../../layout.ts';
 import { type FormState, field, formError, idempotencyKeyInput } from '../form-field.ts';
 import { type Activity, actorLabel, byCell, kindBadge, table } from '../lists.ts';
+import { planSummaryText } from './cycle-names.ts';
 import { endUserPath, transactionPath } from './end-user-paths.ts';
 import { type HistoryEntry, movedCredits, touchedCycles } from './history.ts';
 
@@ -22,7 +23,7 @@ export interface TransactionView {
   readonly endUser: string;
   readonly now: Instant;
   readonly transaction: HistoryEntry;
-  readonly openings: HistoryPage['openings'];
+  readonly terms: HistoryPage['terms'];
   /** The refunds of the transaction, oldest first. */
   readonly refunds: readonly Activity[];
   /** The refundable credits of cycles that have ended. */
@@ -47,8 +48,8 @@ export function transactionPage(view: TransactionView, viewer: Page['viewer']): 
 }
 
 function factsSection(view: TransactionView): string {
-  const { endUser, now, transaction, openings, holdExpiresAt } = view;
-  const { kind, createdAt, expiresAt, by, note, reference, refundable } = transaction;
+  const { endUser, now, transaction, terms, holdExpiresAt } = view;
+  const { kind, createdAt, expiresAt, by, note, reference, refundable, scheduled } = transaction;
   const isOpen = holdExpiresAt !== null && holdExpiresAt > now;
   const facts: (readonly [name: string, trusted: string])[] = [
     ['Type', kindBadge(kind)],
@@ -56,11 +57,13 @@ function factsSection(view: TransactionView): string {
     ['Time', momentUtc(createdAt)],
     ['By', actorLabel(by)],
     ['Note', note === null ? '' : html`“${note}”`],
-    [transaction.postings.length === 1 ? 'Cycle' : 'Cycles', touchedCycles(transaction, openings)],
+    [transaction.postings.length === 1 ? 'Cycle' : 'Cycles', touchedCycles(transaction, terms)],
     ['Expires', isListed(kind) ? endTime(expiresAt) : ''],
     ['Open until', isOpen ? html`!${momentUtc(holdExpiresAt)} (${durationText(holdExpiresAt - now)} left)` : ''],
-    ['Status', kind === 'hold' && !isOpen ? 'No longer open: it was captured, released, or has lapsed.' : ''],
-    [kind === 'refund' ? 'Refund of' : 'Hold', reference === null ? '' : transactionLink(endUser, reference)],
+    ['Status', kind === 'hold' && !isOpen ? 'No longer open: captured, released or lapsed.' : ''],
+    ['New plan', scheduled === null ? '' : html`${planSummaryText(scheduled)}`],
+    ['From', scheduled === null ? '' : endTime(expiresAt)],
+    [REFERENCE_NAMES[kind] ?? 'Hold', reference === null ? '' : transactionLink(endUser, reference)],
     ['Refundable', refundable === null ? '' : html`!${wrappableNumber(refundable)}`],
   ];
   const shown = facts.filter(([, text]) => text !== '').map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);
@@ -68,6 +71,8 @@ function factsSection(view: TransactionView): string {
 <dl class="facts">!${shown}</dl>
 </section>`;
 }
+
+const REFERENCE_NAMES: Partial<Record<PostingKind, string>> = { refund: 'Refund of', 'change-plan': 'Scheduled' };
 
 function transactionLink(endUser: string, id: TransactionId): string {
   return html`<a href="${transactionPath(endUser, id)}">!${momentUtc(instantOf(id))}</a>`;
@@ -77,7 +82,7 @@ function actionSection(view: TransactionView): string {
   const { now, transaction, holdExpiresAt, state } = view;
   if (holdExpiresAt !== null && holdExpiresAt > now) return releaseForm(view);
   if ((transaction.refundable ?? 0) > 0) return refundForm(view);
-  // The form was refused because the action is no longer possible.
+  // The form was refused, because the action is no longer possible.
   return formError(state);
 }
 

@@ -1,5 +1,5 @@
-// Compares the balance chart with the ledger. The test records balances while a random history happens, then computes
-// the chart, which must show the same balances. The projected balances must come true if no request follows.
+// Compares the balance chart with the ledger. The test records balances while it runs a random history, then computes
+// the chart, which must show the same balances. If no request follows, the balances must change as projected.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -26,7 +26,7 @@ import { EMPTY_STATE } from '../../../ledger/state.ts';
 import type { BalanceOverTime } from '../../charts/balance-chart.ts';
 import { readBalanceOverTime } from './balance-over-time.ts';
 
-/** The points of a chart are at multiples of this time. The commands of a history are at other times. */
+/** The points of a chart are at multiples of this time. The commands of a history run at other times. */
 const POINT_HOURS_MS = 3 * HOUR_MS;
 
 function settledBalance(ledger: MemoryLedger): number {
@@ -65,7 +65,7 @@ const amounts = fc.integer({ min: 1, max: 50 });
 const optionalAmounts = fc.option(amounts);
 const hours = fc.integer({ min: 1, max: 200 });
 
-/** A command for the current state of a ledger, so that it can refer to a hold or a subtraction. */
+/** Returns a command for the current state of a ledger, so that the command can refer to a hold or a subtraction. */
 type CommandFor = (ledger: MemoryLedger) => Command;
 
 const commands = fc.oneof(
@@ -75,11 +75,21 @@ const commands = fc.oneof(
         add(amount, { validityDays }),
   ),
   amounts.map((amount) => () => subtract(amount)),
-  fc.tuple(amounts, fc.integer({ min: 1, max: 6 }), fc.constantFrom('refuse' as const, 'replace' as const)).map(
-    ([amount, validityDays, onActive]) =>
-      () =>
-        startCycle(amount, { validityDays, onActive }),
-  ),
+  fc
+    .record({
+      validity: fc.oneof(
+        fc.record({ validityDays: fc.integer({ min: 1, max: 6 }) }),
+        fc.constant({ validityDays: null, validityMonths: 1 }),
+      ),
+      amount: amounts,
+      rolloverMax: fc.nat({ max: 20 }),
+      onActive: fc.constantFrom('refuse' as const, 'replace' as const, 'at_period_end' as const),
+    })
+    .map(
+      ({ validity, amount, ...change }) =>
+        () =>
+          startCycle(amount, { ...validity, ...change }),
+    ),
   fc.constant(() => stopCycle()),
   fc.tuple(amounts, hours).map(
     ([amount, until]) =>

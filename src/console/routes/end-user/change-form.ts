@@ -1,17 +1,25 @@
 // Converts the forms about an end user to commands, and invalid values to errors for the fields of the form.
 
 import type { FastifyRequest } from 'fastify';
-import type { Amount } from '../../../ledger/amount.ts';
-import type { EndUserKey, WriteCommand } from '../../../ledger/command.ts';
+import type { EndUserKey, OnActive, WriteCommand } from '../../../ledger/command.ts';
+import type { Plan } from '../../../ledger/plan.ts';
 import { type Actor, NOTE_LENGTH_MAX, type Note } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { Adjustment } from '../../pages/end-user/adjust-forms.ts';
 import type { TransactionAction } from '../../pages/end-user/transaction.ts';
 import type { FormState } from '../../pages/form-field.ts';
 import { formField } from '../../request-reply.ts';
-import { type FieldReading, readAmount, readLine, readOptional, readValidityDays } from '../form-input.ts';
+import {
+  type FieldReading,
+  readAmount,
+  readLine,
+  readOptional,
+  readRolloverMax,
+  readValidity,
+  readValidityDays,
+} from '../form-input.ts';
 
-/** The form that was sent, and the transaction that it concerns. */
+/** The kind of form that was sent and, for a refund or a release, the transaction. */
 export type ChangeForm =
   | { readonly kind: Adjustment }
   | { readonly kind: TransactionAction; readonly transactionId: TransactionId };
@@ -30,48 +38,57 @@ export interface SentForm {
 export function readChange(form: ChangeForm, request: FastifyRequest, subject: Subject): SentForm {
   const values = {
     amount: formField(request, 'amount'),
+    validity: formField(request, 'validity'),
+    unit: formField(request, 'unit'),
+    /** The refund form has this field, and no field for a unit. */
     validity_days: formField(request, 'validity_days'),
+    rollover_max: formField(request, 'rollover_max'),
+    on_active: formField(request, 'on_active'),
     note: formField(request, 'note'),
   };
+  const { kind } = form;
+  const isGrant = kind === 'add' || kind === 'start-cycle';
   const readings = {
-    amount: hasAmount(form) ? readAmount(values.amount) : null,
-    validity_days: readValidity(form, values.validity_days),
+    amount: kind === 'stop-cycle' || kind === 'release' ? null : readAmount(values.amount),
+    validity: isGrant ? readValidity(values.validity, values.unit) : null,
+    validity_days: kind === 'refund' ? readOptional(values.validity_days, readValidityDays) : null,
+    rollover_max: kind === 'start-cycle' ? readRolloverMax(values.rollover_max) : null,
     note: readLine(values.note, NOTE_LENGTH_MAX),
-  };
+  } satisfies Record<string, FieldReading<unknown> | null>;
   const errors = Object.fromEntries(Object.entries(readings).map(([name, reading]) => [name, reading?.error ?? null]));
   const state = { values, errors };
   if (Object.values(errors).some((error) => error !== null)) return { state, command: null };
-  const { amount, validity_days: validity, note } = readings;
-  const fields = { amount: amount?.value ?? 0, validityDays: validity?.value ?? null, note: note.value };
+  const fields = {
+    amount: readings.amount?.value ?? 0,
+    validityDays: readings.validity?.value?.validityDays ?? readings.validity_days?.value ?? null,
+    validityMonths: readings.validity?.value?.validityMonths ?? null,
+    rolloverMax: readings.rollover_max?.value ?? 0,
+    onActive: onActiveOf(values.on_active),
+    note: readings.note.value,
+  };
   return { state, command: commandOf(form, fields, subject) };
 }
 
-function hasAmount({ kind }: ChangeForm): boolean {
-  return kind !== 'stop-cycle' && kind !== 'release';
+/** If no cycle is active, the form does not have this field. */
+function onActiveOf(text: string): OnActive {
+  return text === 'replace' || text === 'at_period_end' ? text : 'refuse';
 }
 
-/** Returns null for forms without a validity. In the form for refunds, the validity is optional. */
-function readValidity({ kind }: ChangeForm, text: string): FieldReading<number | null> | null {
-  if (kind === 'refund') return readOptional(text, readValidityDays);
-  return kind === 'add' || kind === 'start-cycle' ? readValidityDays(text) : null;
-}
-
-interface Fields {
-  readonly amount: Amount;
-  readonly validityDays: number | null;
+interface Fields extends Plan {
+  readonly onActive: OnActive;
   readonly note: Note | null;
 }
 
-function commandOf(form: ChangeForm, { amount, validityDays, note }: Fields, subject: Subject): WriteCommand {
+function commandOf(form: ChangeForm, fields: Fields, subject: Subject): WriteCommand {
+  const { amount, validityDays, validityMonths, rolloverMax, onActive, note } = fields;
   const request = { ...subject, note };
-  const days = validityDays ?? 0;
   switch (form.kind) {
     case 'add':
-      return { ...request, kind: 'add', amount, validityDays: days };
+      return { ...request, kind: 'add', amount, validityDays, validityMonths };
     case 'subtract':
       return { ...request, kind: 'subtract', amount };
     case 'start-cycle':
-      return { ...request, kind: 'start-cycle', amount, validityDays: days, onActive: 'refuse' };
+      return { ...request, kind: 'start-cycle', amount, validityDays, validityMonths, rolloverMax, onActive };
     case 'stop-cycle':
       return { ...request, kind: 'stop-cycle' };
     case 'refund':

@@ -1,4 +1,4 @@
-// The part that all requests about one end user share: the end user in the path.
+// Reads the end user from the path of a request, for all routes about one end user.
 
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -13,7 +13,7 @@ export interface EndUserRequest {
   readonly user: EndUserKey;
 }
 
-/** Wraps a handler that gets the end user of the path. The account is always the viewer's account. */
+/** Wraps a handler and passes it the end user in the path. The account is always that of the viewer. */
 export function forEndUser(handle: (endUserRequest: EndUserRequest) => Promise<FastifyReply>) {
   return (request: FastifyRequest, reply: FastifyReply, viewer: Viewer) => {
     const endUser = normalizedUuid(pathField(request, 'endUser'));

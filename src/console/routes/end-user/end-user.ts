@@ -8,7 +8,7 @@ import { heldAt } from '../../../ledger/hold.ts';
 import type { PageCursor } from '../../../store/loaded-end-user.ts';
 import { InvalidCursor } from '../../../store/store-fault.ts';
 import type { ConsoleContext } from '../../console-context.ts';
-import { ADJUST_FORMS, ADJUSTMENTS, type AdjustForms, type Adjustment } from '../../pages/end-user/adjust-forms.ts';
+import { ADJUSTMENTS, type AdjustForms, type Adjustment, NOTICES } from '../../pages/end-user/adjust-forms.ts';
 import { endUserPage } from '../../pages/end-user/end-user.ts';
 import { endUserPath } from '../../pages/end-user/end-user-paths.ts';
 import type { FormState } from '../../pages/form-field.ts';
@@ -20,7 +20,8 @@ import { readChange } from './change-form.ts';
 import { type EndUserRequest, forEndUser } from './end-user-request.ts';
 import { historyLines, readFilter, readHistory } from './history.ts';
 import { readHolds } from './holds.ts';
-import { submitChange } from './submit-change.ts';
+import { needsConfirmation, sendPreview, startNotice } from './plan-change.ts';
+import { refusalErrors, submitChange } from './submit-change.ts';
 import { transactionNotice, transactionRoutes } from './transaction.ts';
 
 export function endUserRoutes(on: On, context: ConsoleContext): void {
@@ -64,7 +65,7 @@ interface PageOptions {
   /** The cursor at which the transactions begin; null for the latest transactions. */
   readonly from: PageCursor | null;
   readonly refused: AdjustForms['refused'];
-  /** The idempotency key of the refused form. */
+  /** The idempotency key of the refused form, for use when the form is shown again. */
   readonly idempotencyKeys?: Partial<AdjustForms['idempotencyKeys']>;
 }
 
@@ -80,7 +81,7 @@ async function sendEndUser(
   const { state, now } = loaded;
   const cycles = cyclesAt(state, now);
   const { filter, wanted, errors } = readFilter(request);
-  const [{ transactions, next, openings }, holds, balanceOverTime] = await Promise.all([
+  const [{ transactions, next, terms }, holds, balanceOverTime] = await Promise.all([
     readHistory(ledger, user, from, wanted ?? {}),
     readHolds(ledger, user, loaded, nameOf),
     from === null ? readBalanceOverTime(ledger, user, loaded) : null,
@@ -96,7 +97,7 @@ async function sendEndUser(
     isFirstPage: from === null,
     history: transactions.map((transaction) => ({ ...transaction, by: nameOf(transaction.actor) })),
     older: next,
-    openings,
+    terms,
     filter,
     filterErrors: errors,
     forms: { refused, idempotencyKeys: { ...newIdempotencyKeys(), ...idempotencyKeys } },
@@ -107,7 +108,8 @@ async function sendEndUser(
 
 async function noticeOf(context: ConsoleContext, endUserRequest: EndUserRequest): Promise<string | null> {
   const done = ADJUSTMENTS.find((adjustment) => adjustment === queryField(endUserRequest.request, 'notice'));
-  return done === undefined ? transactionNotice(context, endUserRequest) : ADJUST_FORMS[done].notice;
+  if (done === undefined) return transactionNotice(context, endUserRequest);
+  return done === 'start-cycle' ? startNotice(context, endUserRequest) : NOTICES[done];
 }
 
 function newIdempotencyKeys(): Record<Adjustment, string> {
@@ -128,7 +130,14 @@ async function adjust(
       idempotencyKeys,
     });
   if (command === null) return refuse(state.errors);
+  if (command.kind === 'start-cycle' && needsConfirmation(command, endUserRequest)) {
+    const sent = await sendPreview(context, command, state.values, endUserRequest);
+    return 'refused' in sent ? refuse(refusalErrors(sent, command.kind)) : sent;
+  }
   const submitted = await submitChange(context, request, command);
-  if (submitted.errors === null) return redirectTo(reply, `${endUserPath(user.endUser)}?notice=${adjustment}`);
+  if (submitted.errors === null) {
+    const started = adjustment === 'start-cycle' ? `&transaction=${submitted.transactionId}` : '';
+    return redirectTo(reply, `${endUserPath(user.endUser)}?notice=${adjustment}${started}`);
+  }
   return refuse(submitted.errors, { [adjustment]: submitted.idempotencyKey });
 }

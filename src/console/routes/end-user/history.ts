@@ -3,7 +3,7 @@
 
 import type { FastifyRequest } from 'fastify';
 import type { EndUserKey } from '../../../ledger/command.ts';
-import { renews } from '../../../ledger/cycle.ts';
+import { periodAt, renews } from '../../../ledger/cycle.ts';
 import { DAY_MS, INSTANT_MAX, type Instant, isInstant } from '../../../ledger/instant.ts';
 import { lapseOf } from '../../../ledger/next-event.ts';
 import { NOTE_LENGTH_MAX, type Posting } from '../../../ledger/posting.ts';
@@ -62,7 +62,7 @@ export function readFilter(request: FastifyRequest): ReadFilter {
   return { filter, wanted, errors };
 }
 
-/** Returns the start of a day; undefined if the text is empty, null if it is not a date. */
+/** Returns the start of a day; undefined if the text is empty, null if the text is not a date. */
 function dayOf(text: string): Instant | undefined | null {
   if (text === '') return undefined;
   const at = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(text) : Number.NaN;
@@ -75,16 +75,23 @@ export async function readHistory(
   user: EndUserKey,
   from: PageCursor | null,
   wanted: StoreFilter,
-): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'openings'>> {
+): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'terms'>> {
   const page = await ledger.history(user, { from, limit: PAGE_TRANSACTIONS, ...wanted });
   const due = from === null ? dueTransactions(page).filter((one) => isWanted(one, wanted)) : [];
-  const renewing = page.state.cycles.find(renews);
-  const openings = renewing === undefined ? page.openings : new Map([...page.openings, [renewing.id, renewing]]);
-  return { transactions: [...due, ...page.transactions], next: page.next, openings };
+  return { transactions: [...due, ...page.transactions], next: page.next, terms: termsOf(page) };
+}
+
+/** The terms of the cycles on the page, including those of a scheduled plan whose start is due but not stored yet. */
+function termsOf({ state, now, terms }: HistoryPage): HistoryPage['terms'] {
+  const renewing = state.cycles.find(renews);
+  if (renewing === undefined) return terms;
+  const current = periodAt(renewing, now);
+  return new Map([...terms, [renewing.id, renewing], [current.id, current]]);
 }
 
 /**
- * Returns due renewals and lapses, latest first, at most one page. The renewal job stores the others within seconds.
+ * Returns the renewals, changes of plan and lapses that are due but not stored yet, latest first. Returns at most one
+ * page; the renewal job stores the rest within seconds.
  */
 function dueTransactions({ state, now }: LoadedEndUser): HistoryTransaction[] {
   const renewals = dueRenewals(state, now)
@@ -102,7 +109,7 @@ function isWanted(transaction: HistoryTransaction, wanted: StoreFilter): boolean
   return (within === undefined || (id >= within.first && id <= within.last)) && passes(transaction, wanted);
 }
 
-/** Yields all transactions that pass a filter as lines of CSV, newest first. */
+/** Yields CSV lines of all transactions that match a filter, newest first. */
 export async function* historyLines(
   ledger: Pick<LedgerStore, 'history'>,
   user: EndUserKey,

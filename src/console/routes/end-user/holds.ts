@@ -9,7 +9,7 @@ import type { LoadedEndUser } from '../../../store/loaded-end-user.ts';
 import type { HoldsView } from '../../pages/end-user/holds.ts';
 import type { AccountActors } from '../actor-names.ts';
 
-/** Maximum number of holds on the page. For each of them, the transaction is looked up. */
+/** Maximum number of holds on the page. Each hold requires a lookup of its transaction. */
 const HOLDS_SHOWN_MAX = 20;
 
 /** @param loaded the current state */

@@ -1,11 +1,12 @@
-// Submits the command of a form to group commit, like an API request. A form that is sent twice takes effect once,
-// because its idempotency key is stored with the effect.
+// Submits the command of a form to group commit, like an API request. A form that is sent twice takes effect only once,
+// because its idempotency key is stored together with the change.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 import type { CommitResult, NotBegun } from '../../../batching/group-commit.ts';
 import { formText, type PlainProblem, refusalDetail } from '../../../http/problems.ts';
 import type { Idempotency, Refusal, WriteCommand } from '../../../ledger/command.ts';
+import { renews } from '../../../ledger/cycle.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { StoreFault } from '../../../store/store-fault.ts';
 import type { ConsoleContext } from '../../console-context.ts';
@@ -16,11 +17,11 @@ import { formField } from '../../request-reply.ts';
 const IDEMPOTENCY_KEY_CHARACTERS_MAX = 36;
 
 export type Submitted =
-  /** The transaction is null if nothing was recorded. */
+  /** The transaction ID is null if nothing was recorded. */
   | { readonly errors: null; readonly transactionId: TransactionId | null }
   | {
       readonly errors: FormState['errors'];
-      /** The key of the form that is shown again: a new key, or after a fault the same key. */
+      /** The key of the form when it is shown again: the same key after a fault, a new key after a refusal. */
       readonly idempotencyKey: string;
     };
 
@@ -47,18 +48,23 @@ function idempotencyKeyOf(request: FastifyRequest): string {
   return formField(request, 'idempotency_key').slice(0, IDEMPOTENCY_KEY_CHARACTERS_MAX);
 }
 
+const CHOOSE_START = 'A cycle is already active. Choose when the new plan starts.';
+const NEVER_ENDS = 'The current period never ends. The new plan can only start now.';
+
 function faultErrors({ code }: StoreFault | NotBegun): FormState['errors'] {
   // Commands from forms are never canceled, so `Canceled` needs no text of its own.
   return { [WHOLE_FORM]: formText(code === 'Canceled' ? 'Overloaded' : code) };
 }
 
 /** Returns an error for the field that the refusal concerns, or for the whole form. */
-function refusalErrors(refusal: Refusal, kind: WriteCommand['kind']): FormState['errors'] {
+export function refusalErrors(refusal: Refusal, kind: WriteCommand['kind']): FormState['errors'] {
   switch (refusal.refused) {
     case 'InsufficientFunds':
     case 'BalanceTooLarge':
     case 'RefundTooLarge':
       return { amount: refusalDetail(refusal, kind) };
+    case 'CycleAlreadyActive':
+      return { on_active: renews(refusal.cycle) ? CHOOSE_START : NEVER_ENDS };
     default:
       return { [WHOLE_FORM]: formText(refusal.refused satisfies PlainProblem) };
   }

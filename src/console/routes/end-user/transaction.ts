@@ -1,4 +1,5 @@
-// Routes for the page of one transaction and its forms, which refund a subtraction or capture and release an open hold.
+// Routes for the page of one transaction and its two forms. One form refunds a subtraction or a capture; the other
+// releases an open hold.
 
 import { randomUUID } from 'node:crypto';
 import type { FastifyReply } from 'fastify';
@@ -9,7 +10,7 @@ import { type Posting, transactionOf } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { wholeTransactions } from '../../../store/transaction-history.ts';
 import type { ConsoleContext } from '../../console-context.ts';
-import { numberText } from '../../figures.ts';
+import { creditsText } from '../../figures.ts';
 import { endUserPath } from '../../pages/end-user/end-user-paths.ts';
 import { TRANSACTION_ACTIONS, type TransactionAction, transactionPage } from '../../pages/end-user/transaction.ts';
 import type { FormState } from '../../pages/form-field.ts';
@@ -62,7 +63,7 @@ async function sendTransaction(
     endUser: user.endUser,
     now,
     transaction: { ...transaction, by: nameOf(transaction.actor) },
-    openings: page.openings,
+    terms: page.terms,
     refunds: refunds.map((refund) => ({ ...refund, by: nameOf(refund.actor) })),
     refundableExpired: refundableExpired(referenced, now),
     holdExpiresAt: current.holds.find((hold) => hold.id === id)?.expiresAt ?? null,
@@ -72,7 +73,7 @@ async function sendTransaction(
   return sendPage(reply, transactionPage(view, viewer));
 }
 
-/** Returns null if the path has no valid id. */
+/** Returns null if the path contains no valid ID. */
 function transactionIdOf({ request }: EndUserRequest): TransactionId | null {
   return normalizedUuid(pathField(request, 'transaction'));
 }
@@ -139,8 +140,4 @@ function releaseNotice(postings: readonly Posting[]): string {
 
 function expiredText(expired: Amount): string {
   return expired === 0 ? '' : ` ${creditsText(expired)} expired, because their cycles have ended.`;
-}
-
-function creditsText(amount: Amount): string {
-  return `${numberText(amount)} ${amount === 1 ? 'credit' : 'credits'}`;
 }

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { INTERVALS, POINTS_MAX } from '../../../ledger/history.ts';
-import { Status } from './cycles.ts';
+import { planMembers, Status } from './cycles.ts';
 import {
   Amount,
   amountOf,
@@ -23,7 +23,7 @@ export const BalanceQuery = Type.Object(
     at: Type.Optional(
       // No example: the example of the response is the current balance.
       instantField(
-        'The balance at this instant instead of now, such as 2026-12-01T00:00:00Z. For an instant in the future: the balance that the end user will have if nothing is written until then.',
+        'The instant of the balance, such as 2026-12-01T00:00:00Z. By default now. For an instant in the future, you get the balance that the end user will have if nothing is written until then.',
       ),
     ),
   },
@@ -34,7 +34,7 @@ export const BalanceHistoryQuery = Type.Object(
     end_user_id: EndUserId,
     from: Type.Optional(
       instantField(
-        'The first point. By default 24 hours, 30 days or 12 months before `to`, depending on `interval`.',
+        'The instant of the first point. By default 24 hours, 30 days or 12 months before `to`, depending on `interval`.',
         story.HISTORY.from,
       ),
     ),
@@ -60,16 +60,20 @@ export const BalanceHistoryQuery = Type.Object(
 export type BalanceQuery = Static<typeof BalanceQuery>;
 export type BalanceHistoryQuery = Static<typeof BalanceHistoryQuery>;
 
-const Held = Type.Optional(amountOf('Held credits, which cannot be spent; absent if there are none.'));
+const Held = Type.Optional(amountOf('Held credits, which only a capture can spend; absent if there are none.'));
 
 export const CycleEntry = Type.Object(
   {
     cycle_start: CycleStart,
     cycle_end: CycleEnd,
-    amount: amountOf('The credits that can be spent. Held credits are not counted.', 0),
-    starting_amount: Type.Integer({ ...Amount, description: 'The credits that the cycle started with.' }),
+    amount: amountOf('The credits of the cycle that can be spent, without held credits.', 0),
+    starting_amount: Type.Integer({
+      ...Amount,
+      description: 'The credits that the period started with, including those that rolled over.',
+    }),
     status: Status,
     cycle_type: CycleType,
+    ...planMembers,
   },
   { $id: 'CycleEntry' },
 );
@@ -79,7 +83,7 @@ export const Balance = Type.Object(
     active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
       description: 'Every cycle that has not ended, oldest first.',
     }),
-    active_balance: amountOf('The sum of all cycles.', 0),
+    active_balance: amountOf('The sum of the `amount` of all cycles.', 0),
     held: Held,
   },
   { $id: 'Balance' },

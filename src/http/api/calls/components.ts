@@ -3,9 +3,10 @@
 import Type, { type TSchema } from 'typebox';
 import { Balance, BalanceHistory, BalancePoint, CycleEntry } from './balances.ts';
 import { Addition, Refund, Subtraction } from './credits.ts';
-import { Cycle } from './cycles.ts';
+import { Cycle, NextCycle, Preview } from './cycles.ts';
 import { amountOf } from './fields.ts';
 import { Capture, Hold, HoldList, OpenHold, Release } from './holds.ts';
+import { TestClock } from './test-clock.ts';
 import { TouchedCycle, Transaction, TransactionList } from './transactions.ts';
 
 const Problem = Type.Object(
@@ -16,7 +17,7 @@ const Problem = Type.Object(
     }),
     title: Type.String({ description: 'A short description of the error, the same each time this error occurs.' }),
     status: Type.Integer({ description: 'The HTTP status.' }),
-    error: Type.String({ description: 'The name of the error, for use in programs. New names may be added.' }),
+    error: Type.String({ description: 'The name of the error, for use in programs. Later versions may add names.' }),
     error_code: Type.String({
       description:
         'The name of the error in capitals, such as `INSUFFICIENT_FUNDS`; except `ACTIVE_CYCLE_EXISTS` for `CycleAlreadyActive`, `NO_ACTIVE_CYCLE` for `CycleNotFound`, and `AMOUNT_NEGATIVE` for an `amount` of 0 or less.',
@@ -24,7 +25,7 @@ const Problem = Type.Object(
     request_id: Type.String({ description: 'Identifies the request in the server log.' }),
     timestamp: Type.String({ format: 'date-time', description: 'When the request arrived, in UTC.' }),
     message: Type.String({ description: 'The same as `detail`.' }),
-    detail: Type.String({ description: 'What happened in this case.' }),
+    detail: Type.String({ description: 'What is wrong with this request, or why it failed.' }),
     errors: Type.Optional(
       Type.Array(
         Type.Object({ path: Type.String({ description: 'JSON Pointer to the field.' }), message: Type.String() }),
@@ -60,11 +61,14 @@ export const COMPONENTS: readonly TSchema[] = [
   Capture,
   Release,
   CycleEntry,
+  NextCycle,
+  Preview,
   Balance,
   BalancePoint,
   BalanceHistory,
   TouchedCycle,
   Transaction,
   TransactionList,
+  TestClock,
   Problem,
 ];

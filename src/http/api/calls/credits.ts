@@ -1,12 +1,18 @@
 // The calls that add, subtract and refund credits.
 
 import Type, { type Static } from 'typebox';
-import { Amount, amountOf, EndUserId, Note, strict, transactionIdOf, ValidityDays } from './fields.ts';
+import { Amount, amountOf, EndUserId, Note, strict, transactionIdOf, ValidityDays, ValidityMonths } from './fields.ts';
 import { write } from './operation.ts';
 import * as story from './story.ts';
 
 export const AddRequest = Type.Object(
-  { end_user_id: EndUserId, amount: Amount, validity_days: Type.Optional(ValidityDays), note: Note },
+  {
+    end_user_id: EndUserId,
+    amount: Amount,
+    validity_days: Type.Optional(ValidityDays),
+    validity_months: ValidityMonths,
+    note: Note,
+  },
   { ...strict, examples: [story.ADD] },
 );
 export const SubtractRequest = Type.Object(
@@ -19,13 +25,15 @@ export const RefundRequest = Type.Object(
     transaction_id: transactionIdOf(
       'The subtraction or capture to refund: the header `Transaction-Id` of its response, or its `transaction_id` in the list of transactions.',
     ),
-    amount: Type.Optional(amountOf('Credits to refund; if absent, all credits that have not been refunded yet.')),
+    amount: Type.Optional(
+      amountOf('How many credits to refund; if absent, all credits that have not been refunded yet.'),
+    ),
     validity_days: Type.Optional(
       Type.Unsafe<number | null>({
         type: ['integer', 'null'],
         minimum: 1,
         description:
-          'Credits whose cycle has ended return in a new one-time cycle, which is valid for this many days of 24 hours. If null or absent, they do not return, and are counted in `expired`.',
+          'If the cycle of refunded credits has ended, they return in a new one-time cycle that is valid for this many days of 24 hours. If null or absent, these credits do not return, and the response counts them as `expired`.',
       }),
     ),
     note: Note,
@@ -42,7 +50,7 @@ export const Subtraction = Type.Object({ end_user_id: EndUserId, amount: Amount 
 export const Refund = Type.Object(
   {
     end_user_id: EndUserId,
-    transaction_id: transactionIdOf('The refund, as in the list of transactions.'),
+    transaction_id: transactionIdOf('The ID of the refund in the list of transactions.'),
     amount: amountOf('Credits that can be spent again.', 0),
     expired: amountOf('Credits that cannot be spent again, because their cycle has ended.', 0),
   },
@@ -53,7 +61,7 @@ export const add = {
   operationId: 'add',
   tags: ['Credits'],
   summary: 'Add credits',
-  description: 'Adds credits that expire after their validity and are not renewed.',
+  description: 'Adds credits that expire at the end of their validity and do not renew.',
   body: AddRequest,
   ...write('Addition', 'The credits are added.', story.ADDED, 'BalanceTooLarge'),
 };
@@ -73,7 +81,7 @@ export const refund = {
   tags: ['Credits'],
   summary: 'Refund spent credits',
   description:
-    'Returns credits of a subtraction or a capture to the cycles that they came from, as if less had been spent: credits that were drawn last return first. All refunds of a transaction together cannot exceed what it spent.',
+    'Returns credits of a subtraction or a capture to the cycles that they came from, as if less had been spent: the credits that were spent last return first. In total, the refunds of a transaction cannot exceed the credits that it spent.',
   body: RefundRequest,
   ...write(
     'Refund',

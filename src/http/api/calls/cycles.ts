@@ -1,25 +1,47 @@
 // The calls that start and stop a recurring cycle.
 
 import Type, { type Static } from 'typebox';
-import { Amount, CycleEnd, CycleStart, CycleType, EndUserId, Note, strict, ValidityDays } from './fields.ts';
-import { write } from './operation.ts';
+import {
+  Amount,
+  amountOf,
+  CycleEnd,
+  CycleStart,
+  CycleType,
+  EndUserId,
+  Note,
+  strict,
+  timestamp,
+  ValidityDays,
+  ValidityMonths,
+} from './fields.ts';
+import { preview, write } from './operation.ts';
 import * as story from './story.ts';
 
-export const StartCycleRequest = Type.Object(
-  {
-    end_user_id: EndUserId,
-    amount: Amount,
-    validity_days: Type.Optional(ValidityDays),
-    on_active: Type.Optional(
-      Type.Literal('replace', {
-        type: 'string',
-        description:
-          'If a cycle is active, stop it and start the new one in one step. Without this, the request is refused with CycleAlreadyActive.',
-      }),
-    ),
-    note: Note,
-  },
-  { ...strict, examples: [story.START_CYCLE] },
+const RolloverMax = amountOf(
+  'The maximum number of unused credits that roll over to the next period at each renewal. 0 or absent means none.',
+  0,
+);
+
+const plan = {
+  end_user_id: EndUserId,
+  amount: Amount,
+  validity_days: Type.Optional(ValidityDays),
+  validity_months: ValidityMonths,
+  rollover_max: Type.Optional(RolloverMax),
+  on_active: Type.Optional(
+    Type.Unsafe<'replace' | 'at_period_end'>({
+      type: 'string',
+      enum: ['replace', 'at_period_end'],
+      description:
+        'What to do if a cycle is active. `replace`: stop the active cycle and start the new cycle in one step; the credits of the stopped cycle stay usable until it ends. `at_period_end`: at the end of the current period, start the new cycle instead of renewing the active one. If `on_active` is absent, the request is refused with `CycleAlreadyActive`.',
+    }),
+  ),
+};
+
+export const StartCycleRequest = Type.Object({ ...plan, note: Note }, { ...strict, examples: [story.START_CYCLE] });
+export const PreviewChangeRequest = Type.Object(
+  { ...plan, note: Note },
+  { ...strict, examples: [story.PREVIEW_CHANGE] },
 );
 export const StopCycleRequest = Type.Object(
   { end_user_id: EndUserId, note: Note },
@@ -27,12 +49,37 @@ export const StopCycleRequest = Type.Object(
 );
 
 export type StartCycleRequest = Static<typeof StartCycleRequest>;
+export type PreviewChangeRequest = Static<typeof PreviewChangeRequest>;
 export type StopCycleRequest = Static<typeof StopCycleRequest>;
 
 export const Status = Type.String({
   enum: ['active', 'canceled'],
-  description: '`canceled` for a stopped cycle, which is not renewed.',
+  description: '`canceled` if the cycle was stopped or replaced, and so does not renew.',
 });
+
+export const NextCycle = Type.Object(
+  {
+    starts_at: timestamp('2026-12-21T08:00:03.123Z', 'The end of the current period.'),
+    amount: Amount,
+    validity_days: Type.Optional(Type.Integer({ minimum: 1 })),
+    validity_months: Type.Optional(Type.Integer({ minimum: 1 })),
+    rollover_max: Type.Optional(RolloverMax),
+  },
+  { $id: 'NextCycle' },
+);
+
+/** Members of a cycle that are present only if it is valid for months, rolls credits over, or has a scheduled plan. */
+export const planMembers = {
+  validity_months: Type.Optional(
+    Type.Integer({ minimum: 1, description: 'Present only if the validity is in months.' }),
+  ),
+  rollover_max: Type.Optional(RolloverMax),
+  next_cycle: Type.Optional(
+    Type.Ref('NextCycle#', {
+      description: 'The cycle that starts at the end of the current period, if one is scheduled.',
+    }),
+  ),
+};
 
 export const Cycle = Type.Object(
   {
@@ -47,6 +94,7 @@ export const Cycle = Type.Object(
     current_cycle_end: CycleEnd,
     cycle_type: CycleType,
     status: Status,
+    ...planMembers,
   },
   { $id: 'Cycle' },
 );
@@ -57,7 +105,8 @@ export const startCycle = {
   operationId: 'startCycle',
   tags: ['Cycles'],
   summary: 'Start a cycle',
-  description: 'Starts a recurring cycle, which renews at the end of its validity until it is stopped.',
+  description:
+    'Starts a recurring cycle, which renews at the end of its validity until it is stopped. To upgrade at once, send `"on_active": "replace"`. To downgrade at the end of the period, send `"on_active": "at_period_end"`; the response is then the current cycle with its `next_cycle`.',
   body: StartCycleRequest,
   ...write('Cycle', 'The new cycle.', story.STARTED_CYCLE, 'CycleAlreadyActive', 'BalanceTooLarge'),
 };
@@ -67,7 +116,31 @@ export const stopCycle = {
   tags: ['Cycles'],
   summary: 'Stop the current cycle',
   description:
-    'The credits stay usable until the end of the current period; the cycle is not renewed. Stopping it again returns the same response.',
+    'Stops the current cycle: it does not renew, and its credits stay usable until the end of the current period. If you stop the cycle again, you get the same response.',
   body: StopCycleRequest,
-  ...write('Cycle', 'The current cycle, canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
+  ...write('Cycle', 'The current cycle, which is now canceled.', story.STOPPED_CYCLE, 'CycleNotFound'),
+};
+
+export const Preview = Type.Object(
+  {
+    end_user_id: EndUserId,
+    starts_at: timestamp('2026-11-20T08:00:04.123Z', 'When the new cycle would start.'),
+    active_balance: amountOf('The balance right after the `/start-cycle` request.', 0),
+    active_balance_at_start: amountOf('The balance when the new cycle starts, if nothing is written until then.', 0),
+    expiring: amountOf('Credits of the current period that expire unused when the new cycle starts.', 0),
+    active_balance_by_cycle: Type.Array(Type.Ref('CycleEntry#'), {
+      description: 'The cycles right after the `/start-cycle` request, oldest first, without those that have ended.',
+    }),
+  },
+  { $id: 'Preview' },
+);
+
+export const previewChange = {
+  operationId: 'previewChange',
+  tags: ['Cycles'],
+  summary: 'Preview a change of plan',
+  description:
+    'Takes the fields of `/start-cycle`, and returns what that request would do now, without changing anything. A preview is refused if the request itself would be refused.',
+  body: PreviewChangeRequest,
+  ...preview('Preview', 'What would happen.', story.PREVIEWED_CHANGE, 'CycleAlreadyActive', 'BalanceTooLarge'),
 };

@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { AMOUNT_MAX } from '../../../ledger/amount.ts';
 import { VALIDITY_DAYS_DEFAULT } from '../../../ledger/instant.ts';
+import { VALIDITY_MONTHS_MAX } from '../../../ledger/plan.ts';
 import { NOTE_LENGTH_MAX } from '../../../ledger/posting.ts';
 
 /** The end user of all examples; see `story.ts`. */
@@ -17,18 +18,16 @@ export const EndUserId = Type.String({
 export const Amount = Type.Integer({
   minimum: 1,
   maximum: AMOUNT_MAX,
-  description: 'Credits, a whole number.',
+  description: 'A whole number of credits.',
   examples: [100],
 });
 
-/** @param least 0 if there may be no credits */
 export function amountOf(description: string, least: 0 | 1 = 1) {
   return Type.Integer({ minimum: least, maximum: AMOUNT_MAX, description });
 }
 
-export const HoldId = Type.String({ format: 'uuid', description: 'The hold: the `hold_id` that `/hold` returned.' });
+export const HoldId = Type.String({ format: 'uuid', description: 'The `hold_id` that `/hold` returned.' });
 
-/** @param description of a transaction in a request or response */
 export function transactionIdOf(description: string) {
   return Type.String({ format: 'uuid', description });
 }
@@ -46,9 +45,19 @@ export const ValidityDays = Type.Unsafe<number | null>({
   minimum: 1,
   default: VALIDITY_DAYS_DEFAULT,
   description:
-    'How many days of 24 hours the credits are valid; null or absent means 31. No upper limit: an end after the year 9999 becomes 9999-12-31T23:59:59.999Z.',
+    'How many days of 24 hours the credits are valid; null or absent means 31. There is no upper limit, but all credits expire by 9999-12-31T23:59:59.999Z.',
   examples: [31],
 });
+
+export const ValidityMonths = Type.Optional(
+  Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    minimum: 1,
+    maximum: VALIDITY_MONTHS_MAX,
+    description:
+      'How many calendar months, in UTC, the credits are valid. Send either this or `validity_days`. Each period ends on the day of the month on which the first period started or, in a shorter month, on its last day.',
+  }),
+);
 
 /** The length is in code points, as in JSON Schema and databases. `submit.ts` checks which characters are allowed. */
 export const Note = Type.Optional(
@@ -57,7 +66,7 @@ export const Note = Type.Optional(
     minLength: 1,
     maxLength: NOTE_LENGTH_MAX,
     description:
-      'The reason for the request, such as the ID of an order or a job. It is stored with the transaction; the list of transactions shows it with `details`.',
+      'The reason for the request, such as the ID of an order or a job. The note is stored with the transaction. The list of transactions shows notes if you request `details`.',
   }),
 );
 
@@ -65,7 +74,7 @@ export const Note = Type.Optional(
 export function instantField(description: string, example?: string) {
   return Type.String({
     format: 'date-time',
-    description: `${description} ISO 8601 with a zone; in a query string, write \`+\` as \`%2B\`.`,
+    description: `${description} ISO 8601 with a time zone; in a query string, write \`+\` as \`%2B\`.`,
     ...(example === undefined ? {} : { examples: [example] }),
   });
 }

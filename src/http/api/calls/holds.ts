@@ -27,7 +27,7 @@ export const HoldRequest = Type.Object(
         maximum: HOLD_SECONDS_MAX,
         default: HOLD_SECONDS_DEFAULT,
         description:
-          'The number of seconds until the hold lapses, if it is neither captured nor released. Choose more than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days.',
+          'The number of seconds until the hold lapses, if it is neither captured nor released. Choose a longer time than the work can take. Null or absent means 900. The maximum, 2592000, is 30 days.',
       }),
     ),
     note: Note,
@@ -40,7 +40,7 @@ export const CaptureRequest = Type.Object(
     hold_id: HoldId,
     amount: Type.Optional(
       amountOf(
-        'The cost of the work; if absent, all held credits. If the cost is lower, the rest returns. If it is higher, the difference is taken from the balance, all or nothing.',
+        'The cost of the work; if absent, the amount of the hold. If the cost is lower than the held amount, the rest returns to the cycles that it came from. If the cost is higher, the difference is taken from the balance, all or nothing.',
       ),
     ),
     note: Note,
@@ -77,7 +77,7 @@ export const Capture = Type.Object(
     end_user_id: EndUserId,
     hold_id: HoldId,
     transaction_id: transactionIdOf(
-      'The capture, as in the list of transactions. Send this ID to `/refund` to refund it.',
+      'The ID of the capture in the list of transactions. To refund the capture, send this ID to `/refund`.',
     ),
     amount: amountOf('The credits that were spent.'),
     returned: Returned,
@@ -103,7 +103,7 @@ export const hold = {
   tags: ['Holds'],
   summary: 'Hold credits',
   description:
-    'Sets credits aside, the oldest first, all or nothing. Held credits are not in the balance, and only a capture of the hold can spend them. A hold that is neither captured nor released lapses at `expires_at`, and its credits return.',
+    'Sets credits aside, the oldest first, all or nothing. Held credits are not part of the balance, and only a capture of the hold can spend them. A hold that is neither captured nor released lapses at `expires_at`, and its credits return to the cycles that they came from.',
   body: HoldRequest,
   ...write('Hold', 'The credits are held.', story.HELD, 'InsufficientFunds', 'TooManyHolds', 'BalanceTooLarge'),
 };

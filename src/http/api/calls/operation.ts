@@ -25,20 +25,20 @@ const EVERY_CALL: readonly ProblemCode[] = [
 
 export const GET_NOTE = 'Send the fields in the query string, or in a JSON body of the same shape.';
 
-/** Headers that the document lists for responses with this status. */
+/** Headers that the OpenAPI document lists for responses to failed requests, by status. */
 const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   429: {
     'Retry-After': { type: 'integer', description: 'The number of seconds to wait before trying again.' },
     RateLimit: {
       type: 'string',
       description:
-        'In every response to a request whose key has a rate limit: `r` requests are left; `t` is the number of seconds until all are available again or, if `r` is 0, until the next request is allowed.',
+        'Sent in every response if the API key has a rate limit. `r` is the number of requests that are left. `t` is the number of seconds until all requests are available again or, if `r` is 0, until the next request is allowed.',
       examples: ['"key";r=0;t=1'],
     },
     'RateLimit-Policy': {
       type: 'string',
       description:
-        'In every response to a request whose key has a rate limit: the key may make `q` requests in `w` seconds.',
+        'Sent in every response if the API key has a rate limit: the key may make `q` requests in `w` seconds.',
       examples: ['"key";q=100;w=1'],
     },
   },
@@ -52,7 +52,7 @@ const HEADERS: Readonly<Record<number, Readonly<Record<string, unknown>>>> = {
   },
 };
 
-/** The example or the examples of a response. */
+/** One example of a response, or several by name. */
 type Shown = { readonly example: unknown } | { readonly examples: Readonly<Record<string, unknown>> };
 
 /** The responses of an operation by status: success, and every problem that it can return. */
@@ -84,6 +84,22 @@ function responses(
 
 export function read(component: string, description: string, shown: Shown): Record<number, unknown> {
   return responses({ component, description, shown }, []);
+}
+
+/**
+ * The responses of the operations on the test clock. They include `NotFound`, since most ledgers have no test clock.
+ */
+export function testClockAnswers(
+  description: string,
+  shown: Shown,
+  ...problems: readonly ProblemCode[]
+): Record<number, unknown> {
+  return responses({ component: 'TestClock', description, shown }, ['NotFound', ...problems]);
+}
+
+/** The common parts of an operation that has a body but writes nothing. */
+export function preview(component: string, description: string, example: unknown, ...refusals: readonly ProblemCode[]) {
+  return { querystring: NoQuery, response: responses({ component, description, shown: { example } }, refusals) };
 }
 
 /**
@@ -120,7 +136,7 @@ function writtenHeaders(written: readonly Written[]) {
       type: 'string',
       format: 'uuid',
       description:
-        'The transaction that was recorded, also in a replayed response. Absent if no transaction was recorded, as when a cycle is stopped again.',
+        'The ID of the transaction that was recorded. A replayed response has the same ID. Absent if no transaction was recorded, such as when a cycle is stopped again.',
       examples: written.map(({ transactionId }) => transactionId),
     },
     'Idempotent-Replayed': {
@@ -130,7 +146,10 @@ function writtenHeaders(written: readonly Written[]) {
   };
 }
 
-/** `submit.ts` validates the key, so that the problem names the header. Each example has a different key. */
+/**
+ * The schema does not limit the key: `submit.ts` validates it, so that the problem names the header. Each example has a
+ * different key.
+ */
 function requestHeaders(written: Written | WrittenOften) {
   const named = () => Object.entries(written as WrittenOften);
   const examples = isOne(written)
@@ -144,7 +163,7 @@ function requestHeaders(written: Written | WrittenOften) {
     'Idempotency-Key': Type.Optional(
       Type.String({
         description:
-          'Makes the request safe to send again: 1 to 255 printable ASCII characters of your choice, a new key for each operation on this end user. A repeated request gets the response of the first one, with `Idempotent-Replayed: true`, for at least 24 hours.',
+          'Makes it safe to send the request again. Choose a new key for each operation on this end user: 1 to 255 printable ASCII characters. A repeated request gets the response to the first request, with `Idempotent-Replayed: true`, for at least 24 hours.',
         ...examples,
       }),
     ),

@@ -1,9 +1,9 @@
-// The examples of problems. Their figures match the other examples of the OpenAPI document, in `story.ts`.
+// The examples of problems. Their amounts match the other examples of the OpenAPI document, in `story.ts`.
 
 import { AMOUNT_MAX } from '../../../ledger/amount.ts';
 import type { WriteCommand } from '../../../ledger/command.ts';
 import { type Particulars, problemDocument } from '../../problem-reply.ts';
-import { type PlainProblem, PROBLEMS, type ProblemCode, refusalDetail } from '../../problems.ts';
+import { NO_TEST_CLOCK, type PlainProblem, PROBLEMS, type ProblemCode, refusalDetail } from '../../problems.ts';
 import { ACTIVE_BALANCE, CYCLE } from './story.ts';
 
 /** The first part is the time of the request, some seconds after the other example requests. */
@@ -18,12 +18,15 @@ const INVALID_FIELDS = [
 ];
 
 /**
- * The kind of command that lacks credits, by the operation's response component. It is `subtract` for all other
- * components.
+ * The kind of command that is refused with `InsufficientFunds`, by the response component of its operation. For all
+ * other components, it is `subtract`.
  */
 const SPENDING: Readonly<Record<string, WriteCommand['kind']>> = { Hold: 'hold', Capture: 'capture' };
 
-/** Particulars of problems with a varying detail or further members, given the operation's response component. */
+/**
+ * The particulars of each problem whose detail varies or that has further members, for the response component of an
+ * operation.
+ */
 const PARTICULARS: Readonly<
   Record<Exclude<ProblemCode, PlainProblem> | 'CycleAlreadyActive', (component: string) => Particulars>
 > = {
@@ -37,7 +40,7 @@ const PARTICULARS: Readonly<
   RefundTooLarge: () => ({ detail: PROBLEMS.RefundTooLarge.detail(REFUND_REFUSED), ...REFUND_REFUSED }),
   InvalidField: () => ({ detail: PROBLEMS.InvalidField.detail(INVALID_FIELDS), errors: INVALID_FIELDS }),
   BalanceTooLarge: () => ({ detail: PROBLEMS.BalanceTooLarge.detail(ADDITION_REFUSED), ...ADDITION_REFUSED }),
-  NotFound: () => ({ detail: PROBLEMS.NotFound.detail('/credits') }),
+  NotFound: () => ({ detail: NO_TEST_CLOCK }),
   MethodNotAllowed: () => ({
     detail: PROBLEMS.MethodNotAllowed.detail({ path: '/add', allow: 'POST', method: 'GET' }),
   }),

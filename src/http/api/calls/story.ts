@@ -1,9 +1,9 @@
-// The examples of the OpenAPI document, one for each request and each response. They belong together: if the example
-// requests are sent to a new ledger in the order of the document, one second apart, they get the example responses. A
-// test does this.
+// The examples of the OpenAPI document, one for each request and each response. The examples tell one story: a new
+// ledger that receives the example requests in the order of the document, one second apart, sends the example
+// responses. A test checks this.
 
 import { HOLD_SECONDS_DEFAULT } from '../../../ledger/hold.ts';
-import { DAY_MS, type Instant } from '../../../ledger/instant.ts';
+import { addMonths, DAY_MS, type Instant } from '../../../ledger/instant.ts';
 import { FIRST_SEQUENCE, type TransactionId, transactionId } from '../../../ledger/transaction-id.ts';
 import { EXAMPLE_USER } from './fields.ts';
 
@@ -168,6 +168,27 @@ export const BALANCE = {
   active_balance: ACTIVE_BALANCE,
 };
 
+export const PREVIEW_CHANGE = { end_user_id, amount: 3000, validity_months: 1, on_active: 'replace' };
+export const PREVIEWED_CHANGE = {
+  end_user_id,
+  starts_at: textOf(at(13)),
+  active_balance: ACTIVE_BALANCE + 3000,
+  active_balance_at_start: ACTIVE_BALANCE + 3000,
+  expiring: 0,
+  active_balance_by_cycle: [
+    ...BALANCE.active_balance_by_cycle,
+    {
+      cycle_start: textOf(at(13)),
+      cycle_end: textOf(addMonths(at(13), 1)),
+      amount: 3000,
+      starting_amount: 3000,
+      status: 'active',
+      cycle_type: 'recurring',
+      validity_months: 1,
+    },
+  ],
+};
+
 export const HISTORY = { from: '2026-11-20T00:00:00Z', to: '2027-01-20T00:00:00Z', interval: 'month' } as const;
 export const BALANCE_HISTORY = {
   end_user_id,
@@ -199,7 +220,7 @@ const TRANSACTIONS = [
 
 /** The parameters of the example request for a page. */
 export const PAGE = { limit: 2, from: '2026-11-01T00:00:00Z', to: '2026-12-01T00:00:00Z' };
-/** The page that the example requests, the whole list, and a list with details. */
+/** The responses: a page for the parameters in `PAGE`, the whole list, and a list with details. */
 export const LISTS = {
   page: {
     summary: 'With `limit`: a page, and the cursor of the next one',
@@ -237,4 +258,15 @@ export const LISTS = {
       ],
     },
   },
+};
+
+/** The examples of the test clock are from another ledger, which was created with a test clock at the same instant. */
+export const TEST_CLOCK = { now: textOf(at(0)) };
+export const TEST_CLOCK_MOVES = {
+  days: { summary: 'By 31 days', value: { advance_days: 31 } },
+  instant: { summary: 'To an instant', value: { to: '2027-01-01T00:00:00Z' } },
+};
+export const TEST_CLOCK_MOVED = {
+  days: { summary: TEST_CLOCK_MOVES.days.summary, value: { now: textOf(at(0) + 31 * DAY_MS) } },
+  instant: { summary: TEST_CLOCK_MOVES.instant.summary, value: { now: '2027-01-01T00:00:00.000Z' } },
 };

@@ -16,17 +16,23 @@ import {
 import { GET_NOTE, read } from './operation.ts';
 import * as story from './story.ts';
 
-/** Maximum number of transactions in a page, and the default limit of a request with a cursor. */
+/** Maximum number of transactions in a page. */
 export const PAGE_LIMIT_MAX = 1_000;
+/** The limit of a request that has a cursor but no `limit`. */
 export const PAGE_LIMIT_DEFAULT = 100;
 
-/** In the order of the calls. Time causes `renew` and `lapse`. */
+/**
+ * In the order in which the document lists the calls. `renew`, `change-plan` and `lapse` are caused by time, not by a
+ * call.
+ */
 export const KINDS: readonly PostingKind[] = [
   'add',
   'subtract',
   'refund',
   'start-cycle',
   'renew',
+  'schedule-plan',
+  'change-plan',
   'stop-cycle',
   'hold',
   'capture',
@@ -41,7 +47,7 @@ export const TransactionListQuery = Type.Object(
       Type.Integer({
         minimum: 1,
         maximum: PAGE_LIMIT_MAX,
-        description: `The maximum number of transactions. The response then has \`next_cursor\`. With \`cursor\` alone, the maximum is ${PAGE_LIMIT_DEFAULT}. Without \`limit\` and \`cursor\`, all transactions are listed.`,
+        description: `The maximum number of transactions in the response, which then has a \`next_cursor\`. If you send \`cursor\` without \`limit\`, the maximum is ${PAGE_LIMIT_DEFAULT}. If you send neither, all transactions are listed.`,
         examples: [story.PAGE.limit],
       }),
     ),
@@ -49,9 +55,9 @@ export const TransactionListQuery = Type.Object(
       Type.String({
         minLength: 1,
         maxLength: 128,
-        // No example: a service accepts only the cursors that it has written itself.
+        // No example: a cursor is valid only for the list that returned it.
         description:
-          'The `next_cursor` of the previous page. It includes `from` and `to`; if you send them again, they must be the same. Send `kind` and `note` again with each page.',
+          'The `next_cursor` of the previous page. The cursor includes `from` and `to`; if you send them again, they must be the same. You must send `kind` and `note` again for each page.',
       }),
     ),
     from: Type.Optional(
@@ -68,14 +74,14 @@ export const TransactionListQuery = Type.Object(
         type: 'string',
         enum: KINDS,
         description:
-          'Only transactions of this kind. `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits, and are listed only if you request their kind.',
+          'Only transactions of this kind. `schedule-plan`, `stop-cycle`, `hold`, `release` and `lapse` neither add nor spend credits, and are listed only if you request their kind.',
       }),
     ),
     note: Type.Optional(
       Type.String({
         minLength: 1,
         maxLength: NOTE_LENGTH_MAX,
-        description: 'Only transactions whose note begins with this text. Upper and lower case differ.',
+        description: 'Only transactions whose note begins with this text. The comparison is case-sensitive.',
       }),
     ),
   },
@@ -86,12 +92,15 @@ export type TransactionListQuery = Static<typeof TransactionListQuery>;
 
 const Kind = Type.String({
   enum: KINDS,
-  description: 'With `details`: the call that made the transaction, or `renew` or `lapse` if time caused it.',
+  description:
+    'With `details`: the call that made the transaction; `schedule-plan` for a `/start-cycle` that takes effect at the end of the period. If time caused the transaction: `renew`, `change-plan` (the start of a scheduled plan) or `lapse`.',
 });
 
 export const TouchedCycle = Type.Object(
   {
-    cycle_id: transactionIdOf('The transaction that started the cycle: an addition, a cycle start or a refund.'),
+    cycle_id: transactionIdOf(
+      'The transaction that started the cycle: an addition, a cycle start, the start of a scheduled plan, or a refund.',
+    ),
     period: Type.Integer({
       minimum: 0,
       description: 'The number of the period, counted from 0; always 0 for a one-time cycle.',
@@ -100,10 +109,14 @@ export const TouchedCycle = Type.Object(
       description: 'Credits that were added to the cycle (positive) or spent from it (negative).',
     }),
     held: Type.Optional(
-      Type.Integer({ description: 'Change of the held credits of the cycle; absent if there is none.' }),
+      Type.Integer({ description: 'The change in the held credits of the cycle; absent if they did not change.' }),
     ),
     cycle_type: Type.Optional(CycleType),
-    starting_amount: Type.Optional(amountOf('The credits that the cycle started with.')),
+    starting_amount: Type.Optional(
+      amountOf(
+        'The amount of the plan: the credits that the period started with, not including those that rolled over.',
+      ),
+    ),
     cycle_start: Type.Optional(CycleStart),
     cycle_end: Type.Optional(CycleEnd),
   },
@@ -117,7 +130,7 @@ export const Transaction = Type.Object(
     }),
     amount: Type.Integer({
       description:
-        'Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures.',
+        'Positive for additions, cycle starts, renewals and refunds; negative for subtractions and captures; otherwise 0.',
     }),
     created_at: CycleStart,
     expire_at: timestamp('2026-12-21T08:00:03.123Z', 'When the transaction stops affecting the balance.'),
@@ -131,24 +144,24 @@ export const Transaction = Type.Object(
     actor: Type.Optional(
       Type.String({
         description:
-          'With `details`: who made the transaction. `key:` and the number of an API key, `user:` and the ID of a console user, `import:` and the number of an import, or `renewal` or `lapse` if time caused it.',
+          'With `details`: who made the transaction. This is `key:` and the number of an API key, `user:` and the ID of a console user, or `import:` and the number of an import. If time caused the transaction: `renewal`, `change` or `lapse`.',
       }),
     ),
     reference: Type.Optional(
       transactionIdOf(
-        'With `details`: the hold that a capture, a release or a lapse closed, or the transaction that was refunded.',
+        'With `details`. For a capture, release or lapse: the hold that it closed. For a refund: the transaction that it refunded. For the start of a scheduled plan: the transaction that scheduled it.',
       ),
     ),
     refundable: Type.Optional(
       amountOf('With `details`, of a subtraction or capture: the credits that can still be refunded.', 0),
     ),
     held: Type.Optional(
-      Type.Integer({ description: 'With `details`: change of the held credits; absent if there is none.' }),
+      Type.Integer({ description: 'With `details`: the change in the held credits; absent if they did not change.' }),
     ),
     cycles: Type.Optional(
       Type.Array(Type.Ref('TouchedCycle#'), {
         description:
-          'With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle, and if the transactions of a page affected hundreds of cycles.',
+          'With `details`: the cycles that the transaction affected, in the order in which it affected them. `cycle_type`, `starting_amount`, `cycle_start` and `cycle_end` are left out after the tenth cycle of a transaction, and for some cycles if the transactions of a page affected hundreds of them.',
       }),
     ),
   },
@@ -162,7 +175,7 @@ export const TransactionList = Type.Object(
       Type.Unsafe<string | null>({
         type: ['string', 'null'],
         description:
-          'Only with `limit` or `cursor`: the `cursor` of the next page, or null when there are no more transactions.',
+          'Only with `limit` or `cursor`: the `cursor` for the next page; null if there are no more transactions.',
       }),
     ),
   },
@@ -173,7 +186,7 @@ export const getAllUserTransactions = {
   operationId: 'getAllUserTransactions',
   tags: ['Credits'],
   summary: 'List transactions',
-  description: `Lists the transactions that added or spent credits, most recent first: additions, cycle starts, renewals, subtractions, captures and refunds. Streams all of them or, with \`limit\` or \`cursor\`, returns a page. Pages are stable: transactions that are written meanwhile do not shift them. ${GET_NOTE}`,
+  description: `Lists the transactions that added or spent credits, most recent first: additions, cycle starts, renewals, subtractions, captures and refunds. The response contains all of these transactions or, with \`limit\` or \`cursor\`, a page of them. Pages are stable: transactions that are written between two requests do not shift the pages. ${GET_NOTE}`,
   querystring: TransactionListQuery,
   response: read('TransactionList', 'The transactions; none for an unknown end user.', { examples: story.LISTS }),
 };

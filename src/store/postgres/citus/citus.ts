@@ -1,6 +1,6 @@
-// Distributes rows over machines with Citus: each bucket is a part, on one shard. Citus accepts a statement that locks
-// or changes rows only if the statement contains the bucket as a constant. It refuses some statements that PostgreSQL
-// accepts, such as a write in a WITH clause.
+// Distributes rows over machines with Citus: each bucket is a part, and each part is on one shard. Citus accepts a
+// statement that locks or changes rows only if the statement contains the bucket as a constant. Citus also refuses some
+// statements that PostgreSQL accepts, such as a write in a WITH clause.
 
 import { type Connection, sql } from '../pool/connection.ts';
 import { BATCH_TIMEOUTS, setLocal } from '../pool/transactions.ts';
@@ -16,7 +16,7 @@ export const CITUS: Placement = {
   parts: PARTS,
   partOf: (user) => PARTS[bucketOf(user)] as Part,
   lanes: (atOnce) => ({ count: BUCKETS, atOnce, of: bucketOf }),
-  // Only timeouts: how the workers of Citus handle other settings is not documented.
+  // Set only timeouts, since Citus does not document how its workers handle other settings.
   begin: [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS)],
 };
 
@@ -25,7 +25,7 @@ function partOf(bucket: number): Part {
     bucket,
     isShard: true,
     within: (table) => ` AND ${table}.bucket = ${bucket}`,
-    // Citus requires a table of the same shard to select from.
+    // Citus accepts this INSERT only if its SELECT reads a table of the same shard.
     insert(table, columns, types, values = columnsOf('k', columns)) {
       return `INSERT INTO scrip.${table} (${KEY}, ${columns})
         SELECT e.bucket, e.account, e.end_user, ${values}
@@ -38,8 +38,7 @@ function partOf(bucket: number): Part {
 async function distribute(connection: Connection, { spread, whole }: LedgerTables): Promise<void> {
   const placed = `SELECT relname FROM pg_dist_partition JOIN pg_class ON oid = logicalrelid WHERE relnamespace = 'scrip'::regnamespace`;
   const done = new Set((await connection.rows(sql(placed))).map(([table]) => table));
-  // Uses one machine after the other. With parallel connections, one table could wait for locks that another connection
-  // holds.
+  // Use one machine after the other. With parallel connections, one connection could wait for locks that another holds.
   await connection.script(`SET LOCAL citus.multi_shard_modify_mode TO 'sequential'`);
   for (const table of whole.filter((table) => !done.has(table)))
     await connection.script(`SELECT create_reference_table('scrip.${table}')`);

@@ -1,5 +1,5 @@
-// Where the rows are: in one database, or distributed over machines by bucket. This interface covers all differences
-// between the two. A transaction writes to one part only. In one database, everything is one part.
+// Where the rows are stored: in a single database, or distributed over machines by bucket. `Placement` covers all
+// differences between the two. A transaction writes to one part only. A single database is one part.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Lanes } from '../../ledger-store.ts';
@@ -9,23 +9,24 @@ import { bucketOf, KEY, KEY_TYPES } from '../rows/key.ts';
 import { columnsOf } from '../rows/ledger-rows.ts';
 import { unnest } from '../rows/row-arrays.ts';
 
-/** Rows that one statement may lock or change. */
+/** The rows that one statement may lock or change. */
 export interface Part {
-  /** The bucket in rows that belong to the part as a whole, not to an end user. */
+  /** The bucket of rows that belong to the part as a whole and not to an end user, such as the rows of the feed. */
   readonly bucket: number;
   /**
-   * Whether there are other parts, on other machines. If so, no statement may write in a WITH clause, and this
-   * process counts the changed rows before it sends COMMIT. In one database, the server counts them: COMMIT is sent
-   * with the writes, and the next batch may be sent right after it.
+   * Whether the part is a shard of Citus. If so, no statement may write in a WITH clause, and this process counts the
+   * changed rows before it sends COMMIT. In a single database, the server counts the rows, so COMMIT is sent with the
+   * writes, and the next batch may be sent right after COMMIT.
    */
   readonly isShard: boolean;
-  /** SQL that limits a statement to the part when it is added to a condition: ` AND c.bucket = 5`, or nothing. */
+  /** SQL to append to a condition, so that the statement is limited to the part: ` AND c.bucket = 5`, or nothing. */
   within(table: string): string;
   /**
-   * SQL that inserts rows of end users. Its parameters are the arrays of their keys and of these columns.
+   * SQL that inserts rows of end users. The parameters are one array for each column: first the columns of the key,
+   * then `columns`.
    *
-   * @param values SQL for the values of the columns, from the columns of a row `k`; if absent, those columns are
-   * inserted unchanged
+   * @param values SQL that computes the values of `columns` from a row `k` of the arrays; if absent, the elements of
+   * the arrays are inserted unchanged
    */
   insert(table: string, columns: string, types: readonly string[], values?: string): string;
 }
@@ -33,22 +34,22 @@ export interface Part {
 export interface LedgerTables {
   /** Tables about end users, which are distributed by bucket. */
   readonly spread: readonly string[];
-  /** All other tables, which every machine holds completely. A table comes after the tables that it references. */
+  /** All other tables, of which every machine has a full copy. A table comes after the tables that it references. */
   readonly whole: readonly string[];
 }
 
 export interface Placement {
   /**
-   * Distributes tables over machines, within the caller's transaction. Tables that are already distributed stay as they
-   * are.
+   * Distributes tables over machines, within the caller's transaction. Does not change tables that are already
+   * distributed.
    */
   distribute(connection: Connection, tables: LedgerTables): Promise<void>;
   readonly parts: readonly Part[];
   partOf(user: EndUserKey): Part;
   /**
-   * The lanes for writes. A batch of one lane writes to one part.
+   * The lanes for writes. All commands of a lane write to the same part.
    *
-   * @param atOnce batches that are written at the same time
+   * @param atOnce number of batches that are written at the same time
    */
   lanes(atOnce: number): Lanes;
   /** Statements that begin the transaction of a batch. */

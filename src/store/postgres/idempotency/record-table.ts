@@ -1,5 +1,5 @@
-// The table of idempotency records. A record is inserted with its batch, found by its key, and deleted when it is older
-// than its retention.
+// The table of idempotency records. A record is inserted in the transaction of its batch, looked up by its key, and
+// deleted once it is older than its retention period.
 
 import { type IdempotencyRecord, type IdempotencyRecords, nameOf } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
@@ -39,10 +39,12 @@ export function recordOf(row: TextRow): IdempotencyRecord {
   };
 }
 
-/** How many records of each of the two retentions one step deletes: about 10 ms of the server. */
+/**
+ * One step deletes at most this many records for each of the two retention periods, which takes the server about 10 ms.
+ */
 const DELETED_MAX = 1_000;
 
-/** Deletes some records of a part that are older than their retention at `now`. @returns whether there may be more */
+/** Deletes some of the records of a part whose retention period is over at `now`. @returns whether there may be more */
 export async function deleteOldest(
   pool: ConnectionPool,
   part: Part,

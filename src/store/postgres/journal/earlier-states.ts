@@ -1,5 +1,6 @@
-// Computes the states of an end user at past instants: each from the latest snapshot before the instant, and the
-// postings after the snapshot. Postings never change, so they are read in several steps, with other work in between.
+// Computes the states of an end user at past instants. Each state is computed from the latest snapshot before the
+// instant and the postings after that snapshot. Since postings never change, they can be read in several steps, and the
+// process can do other work between the steps.
 
 import { applyAll } from '../../../ledger/apply.ts';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -14,14 +15,14 @@ import { keyOf, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * How many stretches one step reads, and how many postings of each stretch. Most stretches have some hundred postings;
- * this process takes 3 ms for a thousand postings. A thousand instants in a history of a million postings take about a
- * second.
+ * How many stretches (see `Stretch`) one step reads, and how many postings of each stretch. Most stretches have a few
+ * hundred postings, and this process needs 3 ms for a thousand postings. Computing the states at a thousand instants in
+ * a history of a million postings takes about a second.
  */
 const STRETCHES_PER_STEP = 4;
 const POSTINGS_PER_STEP = 500;
 
-/** For each id in `$4`, in order, the latest snapshot up to this id; null if there is none. */
+/** For each id in `$4`, in the same order, the latest snapshot up to that id; null if there is none. */
 const SNAPSHOTS = prepared(
   'snapshots_before',
   `SELECT s.transaction_id FROM unnest($4::uuid[]) WITH ORDINALITY AS k (until, place) LEFT JOIN LATERAL (
@@ -32,7 +33,7 @@ const SNAPSHOTS = prepared(
 
 const SNAPSHOT = prepared('snapshot', `SELECT state FROM scrip.snapshots WHERE ${OF_END_USER} AND transaction_id = $4`);
 
-/** The first `$6` postings after `$4` and up to `$5`, in whole transactions. */
+/** The first `$6` postings after transaction `$4` and up to transaction `$5`, and the rest of the last transaction. */
 const POSTINGS = prepared(
   'postings_between',
   `SELECT ${POSTING_COLUMNS} FROM (
@@ -42,18 +43,18 @@ const POSTINGS = prepared(
    ) AS next ORDER BY transaction_id, line`,
 );
 
-/** Consecutive instants without a snapshot between them: their states are computed from the same snapshot. */
+/** Consecutive instants with no snapshot between them, so that their states are computed from the same snapshot. */
 interface Stretch {
   /** Null if there is no snapshot: the stretch then begins before all transactions. */
   readonly snapshot: TransactionId | null;
-  /** For each instant, the id that sorts after all transactions up to the instant; ascending. */
+  /** For each instant, in ascending order, the last transaction id that is possible at that instant. */
   readonly ids: TransactionId[];
 }
 
 /**
- * The states after the last transactions that are stored at or before these instants.
+ * Returns, for each instant, the state after the last transaction that is stored at or before that instant.
  *
- * @param instants in ascending order; no batch can still add postings of the end user at or before them
+ * @param instants in ascending order; no batch may still add postings of the end user at or before the last of them
  */
 export async function statesBefore(
   pool: ConnectionPool,

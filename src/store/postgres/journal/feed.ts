@@ -1,7 +1,7 @@
 // The feed on PostgreSQL. Each batch inserts a row that lists its transactions. A consumer takes the earliest rows and
 // reads their postings. One transaction deletes the rows, stores what the consumer derives from the postings, and marks
-// the summaries of their end users as stale. Batches do not commit in the order of their instants, but the batches of
-// one end user do, since each locks the row of the end user.
+// the summaries of the end users as stale. Batches may commit in a different order than that of their instants, but the
+// batches of one end user commit in order, since each of them locks the row of the end user.
 
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
 import type { FeedConsumer, FeedPosting } from '../../feed.ts';
@@ -13,15 +13,15 @@ import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/l
 import { markStale } from './summaries.ts';
 import { totalsUpserts } from './totals-rows.ts';
 
-/** How many batches are taken together. More are taken if several have the same instant as the last batch. */
+/** Number of batches that are consumed together. Further batches with the same instant as the last one are included. */
 const TAKEN_MAX = 64;
 
-/** The columns with the transactions of a batch, as two array literals. A transaction may occur more than once. */
+/** The columns that list the transactions of a batch, in two arrays. A transaction may be listed more than once. */
 export const TRANSACTIONS = 'accounts, transaction_ids';
 
 /**
- * Implements `LedgerFeed`. Takes batches from a random part that has batches, so that processes mostly choose different
- * parts.
+ * Implements `LedgerFeed`. Takes batches from a random part that has batches, so that several processes usually choose
+ * different parts.
  */
 export async function consume(pool: ConnectionPool, { parts }: Placement, consumer: FeedConsumer): Promise<boolean> {
   const rows = await pool.rows(sql('SELECT DISTINCT bucket FROM scrip.feed WHERE consumer = $1', [consumer.name]));
@@ -58,7 +58,7 @@ export function lockConsumer(consumer: FeedConsumer['name'], { bucket }: Part, o
   return sql(`${row} FOR UPDATE ${option}`, [consumer]);
 }
 
-/** Deletes and returns the earliest rows, including all rows that have the same instant as the last row. */
+/** Deletes and returns the earliest rows, including all rows with the same instant as the last of them. */
 function take(consumer: string, { bucket }: Part): Query {
   return sql(
     `DELETE FROM scrip.feed f WHERE f.bucket = ${bucket} AND f.consumer = $1 AND f.at <= coalesce((
@@ -85,7 +85,7 @@ export async function postingsNamed(
   if (batches.length === 0) return [];
   const accounts = new Set(batches.flatMap(([literal]) => elementsOf(literal).split(',')));
   const ids = batches.map(([, literal]) => elementsOf(literal)).join(',');
-  // Arrays instead of a join: one scan of the index takes half as long as a search for each transaction.
+  // Pass arrays instead of using a join: one scan of the index takes half as long as a search for each transaction.
   const rows = await connection.rows(
     sql(
       `SELECT ${USER_POSTING_COLUMNS} FROM scrip.postings p
@@ -97,7 +97,7 @@ export async function postingsNamed(
   return rows.map((row) => userPostingOf(row, integer));
 }
 
-/** The elements of an array literal without quotes. */
+/** Returns the elements of an array literal that contains no quotes, separated by commas. */
 function elementsOf(literal: string | null | undefined): string {
   return (literal ?? '{}').slice(1, -1);
 }

@@ -1,9 +1,8 @@
 // Pages of the history of an end user, with all recorded details of each transaction.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
-import type { CycleType } from '../../../ledger/cycle.ts';
 import { INSTANT_MAX } from '../../../ledger/instant.ts';
-import { isNote, type Posting } from '../../../ledger/posting.ts';
+import { isNote, type Posting, termsOfText } from '../../../ledger/posting.ts';
 import { type IdRange, idsBetween, type TransactionId } from '../../../ledger/transaction-id.ts';
 import {
   cyclesToName,
@@ -12,17 +11,16 @@ import {
   type HistoryPage,
   type HistoryRequest,
   historyTransactionOf,
-  type Opening,
   wholeTransactions,
 } from '../../transaction-history.ts';
-import { exactInteger, prepared, type Query, type TextRow } from '../pool/connection.ts';
+import { prepared, type Query, type TextRow } from '../pool/connection.ts';
 import type { ConnectionPool } from '../pool/connection-pool.ts';
 import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 import { POSTING_COLUMNS, postingOf } from '../rows/ledger-rows.ts';
 
 /**
- * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. Unless they are null,
- * `$8` limits the kinds, and `$9` is the required beginning of the note.
+ * Up to `$5` transactions among the latest `$10` postings, in a single scan of the primary key. If `$8` is not null,
+ * only postings of these kinds match. If `$9` is not null, only postings with a note that begins with this text match.
  */
 const HISTORY = prepared(
   'history',
@@ -35,7 +33,7 @@ const HISTORY = prepared(
    ) AS ranked WHERE place <= $5 ORDER BY transaction_id DESC, line`,
 );
 
-/** The oldest transaction that `HISTORY` has read, if there may be older ones. */
+/** The oldest transaction that `HISTORY` has read; no row if there are fewer postings than `HISTORY` may read. */
 const HISTORY_END = prepared(
   'history_end',
   `SELECT transaction_id FROM scrip.postings
@@ -45,8 +43,8 @@ const HISTORY_END = prepared(
 
 const OPENINGS = prepared(
   'openings',
-  `SELECT cycle_id, cycle_type, amount, validity_days FROM scrip.postings
-   WHERE ${OF_END_USER} AND transaction_id = ANY ($4::uuid[]) AND cycle_id = transaction_id AND cycle_type IS NOT NULL`,
+  `SELECT cycle_id, terms FROM scrip.postings
+   WHERE ${OF_END_USER} AND transaction_id = ANY ($4::uuid[]) AND cycle_id = transaction_id AND terms IS NOT NULL`,
 );
 
 const REFUNDS = prepared(
@@ -64,7 +62,7 @@ export function historyQuery(user: EndUserKey, request: HistoryRequest): Query {
   return HISTORY([...keyOf(user), ...range, ...filterValues(request), HISTORY_POSTINGS_MAX]);
 }
 
-/** The latest transaction of an end user, as `historyQuery` would find it. */
+/** A query for the latest transaction of an end user; returns the same columns as `historyQuery`. */
 export function latestQuery(user: EndUserKey): Query {
   return historyQuery(user, { from: null, limit: 0 });
 }
@@ -75,7 +73,7 @@ export async function historyOf(
   user: EndUserKey,
   request: HistoryRequest,
   rows: readonly TextRow[],
-): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'openings'>> {
+): Promise<Pick<HistoryPage, 'transactions' | 'next' | 'terms'>> {
   const key = keyOf(user);
   const { first, last } = rangeOf(request);
   const all = transactionsIn(rows);
@@ -90,7 +88,8 @@ export async function historyOf(
   const refunds = Map.groupBy(refunded?.rows.map((row) => postingOf(row)) ?? [], ({ reference }) => reference);
   const transactions = shown.map((postings) => historyTransactionOf(postings, refunds.get(postings[0].transactionId)));
   const next = (isFull ? ids.at(-1) : end?.rows[0]?.[0]) ?? null;
-  return { transactions, next, openings: new Map(opened?.rows.map(openingOf)) };
+  const terms = new Map(opened?.rows.map(([id, text]) => [id as string, termsOfText(text as string)]));
+  return { transactions, next, terms };
 }
 
 /** The postings of each transaction, in the order in which they were written. */
@@ -108,15 +107,10 @@ function before({ from }: HistoryRequest): TransactionId {
 }
 
 /**
- * If the prefix is not a valid note, the list of kinds is empty, so that nothing matches: PostgreSQL could refuse such
- * a prefix.
+ * PostgreSQL could refuse a prefix that is not a valid note. No note begins with such a prefix, so the list of kinds is
+ * then empty, and nothing matches.
  */
 function filterValues({ kinds, notePrefix }: HistoryFilter): [kinds: string | null, notePrefix: string | null] {
   if (notePrefix !== undefined && notePrefix !== '' && !isNote(notePrefix)) return ['{}', null];
   return [kinds === undefined ? null : `{${kinds}}`, notePrefix ?? null];
-}
-
-function openingOf([id, type, amount, validityDays]: TextRow): [TransactionId, Opening] {
-  const opening = { type: type as CycleType, amount: exactInteger(amount), validityDays: Number(validityDays) };
-  return [id as string, opening];
 }

@@ -1,5 +1,5 @@
-// Reads the states of end users. One statement reads their cycles and holds, so that both are from the same snapshot:
-// two statements of a transaction may see different snapshots.
+// Reads the states of end users. A single statement reads both the cycles and the holds, so that they are from the same
+// snapshot: two statements of a transaction may see different snapshots.
 
 import { type Cycle, inBurnOrder } from '../../../ledger/cycle.ts';
 import { type Hold, lapseOrder } from '../../../ledger/hold.ts';
@@ -13,17 +13,17 @@ import { unnest } from '../rows/row-arrays.ts';
 
 /** SQL that returns a hold in the columns of a cycle: the type is null, and the status contains the parts. */
 export const HOLD_AS_CYCLE = `hold_id, NULL::integer, NULL, parts::text, NULL::bigint, NULL::bigint, NULL::bigint,
-  NULL::bigint, expires_at, NULL::integer`;
+  NULL::bigint, expires_at, NULL, NULL`;
 
 const TYPE = 2;
 
-/** SQL for the end users whose keys are in the first parameters, each with its position. */
+/** SQL that converts the arrays of keys in the first parameters to rows `k`, each with its position. */
 export const KEYS = `${unnest(KEY_TYPES)} WITH ORDINALITY AS k (${KEY}, place)`;
 
 /**
- * SQL for the cycles of these end users that are live at the instant in the next parameter or later, and for the holds
- * that lapse up to the instant in the last parameter. A row has the position of its end user, `ids_through`, and the
- * columns of a cycle.
+ * SQL for the cycles of the end users in `KEYS` that are live at or after the instant in the next parameter, and for
+ * their holds that lapse at or before the instant in the last parameter. Each row has the position of its end user,
+ * `ids_through`, and the columns of a cycle.
  */
 export function statesSql(part: Part): string {
   const [floor, until] = [1, 2].map((offset) => `$${KEY_TYPES.length + offset}`);

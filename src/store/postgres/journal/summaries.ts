@@ -1,6 +1,6 @@
 // The summaries of end users in PostgreSQL. The consumer of the feed marks end users that have new postings. A step
-// summarizes some of these end users, and some whose credits have expired. Both hold the lock
-// of the consumer, so neither waits for rows that the other has locked.
+// summarizes some of these end users, and some whose credits have expired. Both the consumer and a step run only with
+// the lock of the consumer, so neither waits for rows that the other has locked.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
@@ -16,14 +16,14 @@ import { KEYS, StateRows, statesSql } from './state-rows.ts';
 import { upsert } from './totals-rows.ts';
 
 /**
- * Maximum number of end users with new postings, and of end users with expired credits, that one step summarizes: some
- * 10 ms.
+ * One step summarizes at most this many end users with new postings, and at most as many with expired credits, which
+ * takes about 10 ms.
  */
 const STEP_MAX = 256;
 
 /**
- * A step loads the holds that lapse within this time. A step takes far less time, so it loads every hold that lapses
- * before the step ends.
+ * A step loads the holds that lapse within this time after its beginning. Steps are far shorter, so every hold that
+ * lapses during a step is loaded.
  */
 const LAPSES_WITHIN_MS = 60_000;
 
@@ -56,7 +56,7 @@ export function markStale(postings: readonly FeedPosting[], part: Part): Query[]
 /**
  * Runs one step, within a transaction that holds the lock of the consumer.
  *
- * @param from marked end users are taken from this bucket on
+ * @param from the lowest bucket from which marked end users are taken
  * @returns whether there may be more
  */
 export async function summarizeSome(

@@ -29,7 +29,7 @@ export function totalsOf(daily: readonly TextRow[], expiries: readonly TextRow[]
   };
 }
 
-/** Statements that add to the totals of a part. */
+/** Statements that add these totals to the stored totals of a part. */
 export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] {
   const days = new RowArrays(['integer', 'integer', 'text', 'text', 'numeric', 'bigint']);
   for (const { account, day, kind, actor, credits, transactions } of daily)
@@ -43,9 +43,10 @@ export function totalsUpserts({ daily, expiries }: Totals, part: Part): Query[] 
 }
 
 /**
- * Statements that add to sums by account in a part.
+ * Statements that add `rows` to the stored sums of a part.
  *
- * They select from the row of the consumer, since Citus requires a table of the same shard to select from.
+ * The INSERT also reads the row of the consumer, since Citus accepts it only if its SELECT reads a table of the same
+ * shard.
  */
 export function upsert(
   table: string,

@@ -10,10 +10,16 @@ import { keyOf, LAST_ID, OF_END_USER } from '../rows/key.ts';
 
 /** Number of postings that are read at once, in addition to one for each transaction of the page. */
 const FURTHER_POSTINGS = 64;
-/** Maximum number of postings that are read for one page. A page is short if most of them belong to unlisted transactions. */
+/**
+ * Maximum number of postings that are read for one page. A page may be short if most of these postings belong to
+ * unlisted transactions.
+ */
 const PAGE_POSTINGS_MAX = 5_000;
 
-/** The latest `$7` postings, in whole transactions. Summing them up here costs the server a third less. */
+/**
+ * The latest `$7` postings, and the rest of the last transaction. Adding up the postings here instead of in SQL costs
+ * the server a third less.
+ */
 const POSTINGS = prepared(
   'page',
   `SELECT transaction_id, kind, amount, created_at, expires_at, actor, note FROM scrip.postings
@@ -26,7 +32,7 @@ export function transactionsQuery(user: EndUserKey, { from, limit, within }: Pag
 }
 
 /**
- * Leaves out the transactions that moved no credits: stops, holds, releases, lapses, and refunds of credits that have all
+ * Leaves out transactions that moved no credits: stops, holds, releases, lapses, and refunds of credits that have all
  * expired.
  *
  * @param rows the result of `transactionsQuery`; more rows are read if these do not fill the page

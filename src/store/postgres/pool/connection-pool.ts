@@ -16,6 +16,11 @@ export interface PostgresOptions {
   readonly citus: boolean | null;
   /** Whether to open a database whose settings may lose confirmed writes. */
   readonly acceptUnsafe: boolean;
+  /**
+   * True if the ledger must have a test clock, false if it must not have one; null or absent if either is accepted. A
+   * new ledger has a test clock only if this is true.
+   */
+  readonly testClock?: boolean | null;
   /** SQL that replaces the database's clock, for tests. */
   readonly now?: string;
 }
@@ -80,7 +85,7 @@ export class ConnectionPool {
 
 export function openPool(config: pg.PoolConfig): pg.Pool {
   const pool = new pg.Pool({ connectionTimeoutMillis: CONNECT_TIMEOUT_MS, keepAlive: true, ...config });
-  // The server may close any connection at any time. The next statement on it then fails.
+  // The server may close a connection at any time. Ignore the event, since the next statement on this connection fails.
   pool.on('error', () => {});
   pool.on('connect', (client) => client.on('error', () => {}));
   return pool;

@@ -1,8 +1,8 @@
 // A connection to PostgreSQL that sends steps: statements that are sent together and answered together. The driver
-// sends a Sync after each statement. The server then flushes its output, so five statements were answered in five
-// packets, and each packet woke this process. A step has a single Sync and no Describe, since the sender knows the
-// columns. After an error, the server skips the rest of the step. The connection is then closed, since this process
-// cannot know which statements the server has prepared.
+// alone would send a Sync after each statement. At each Sync, the server flushes its output, so five statements would
+// be answered in five packets, and each packet would wake this process. A step has a single Sync. It has no Describe,
+// since the callers know the columns. After an error, the server skips the rest of the step. The connection is then
+// closed, since this process cannot know which statements the server has prepared.
 // https://www.postgresql.org/docs/current/protocol-flow.html#PROTOCOL-FLOW-EXT-QUERY
 
 import assert from 'node:assert/strict';
@@ -22,9 +22,10 @@ export interface Query {
 export type TextRow = readonly (string | null)[];
 
 /**
- * Converts a `bigint` column to a number. Fails if that is not exact, which stops the ledger.
+ * Converts a `bigint` column to a number. Fails if a number cannot represent the integer exactly, which stops the
+ * ledger.
  *
- * @param column a text or already a number
+ * @param column the text of the integer, or a number
  */
 export function exactInteger(column: Value | undefined): number {
   const value = Number(column ?? Number.NaN);
@@ -50,7 +51,7 @@ export type PreparedStatement = (values: readonly Value[]) => Query;
 
 let preparedCount = 0;
 
-/** The class of the codes of notices that are not warnings. */
+/** A notice whose code is in this class is not a warning. */
 const SUCCESS = '00';
 
 /**
@@ -86,8 +87,8 @@ export class Connection {
   }
 
   /**
-   * Sends the statements together as a step. Does not wait until earlier steps are answered: the server starts this
-   * step as soon as it has finished them, without a round trip in between.
+   * Sends the statements as one step: together, with a single Sync at the end. Does not wait for the answers to earlier
+   * steps: the server starts this step as soon as it has finished the earlier steps, without a round trip in between.
    *
    * @returns a result for each statement
    * @throws (rejects) the error of the first statement that fails
@@ -120,7 +121,9 @@ export class Connection {
     return (result as QueryResult).rows;
   }
 
-  /** Reads the rows of a query in portions, within the caller's transaction. The query has no parameters. */
+  /**
+   * Reads the rows of a query, up to `rowsMax` at a time, within the caller's transaction. The query has no parameters.
+   */
   async *cursor(name: string, text: string, rowsMax: number): AsyncGenerator<readonly TextRow[]> {
     await this.send([sql(`DECLARE ${name} CURSOR FOR ${text}`)]);
     for (;;) {
@@ -138,7 +141,7 @@ export class Connection {
   /**
    * Sends statements. The last statement must be COMMIT.
    *
-   * @returns the server's warning, in its language; null if the COMMIT is confirmed without a warning
+   * @returns the server's warning, in the language of the server; null if the COMMIT is confirmed without a warning
    */
   async commit(queries: readonly Query[], timeoutMs?: number): Promise<string | null> {
     let warning: string | null = null;
@@ -156,9 +159,9 @@ export class Connection {
   }
 
   /**
-   * Returns the connection to the pool or closes it, which rolls back an open transaction.
+   * Returns the connection to the pool.
    *
-   * @param isSound false to close it
+   * @param isSound false to close the connection instead, which rolls back an open transaction
    */
   release(isSound: boolean): void {
     this.#client.release(!isSound);

@@ -1,5 +1,6 @@
-// The ledger's time on PostgreSQL: the database's clock, which all processes share. The time is never before an instant
-// that this process has seen or that any process has stored.
+// The ledger's time on PostgreSQL: the database's clock, which all processes share. The ledger's time is never before
+// an instant that this process has seen or that any process has stored. A test clock consists of the stored instant
+// alone: all processes read this instant, and it advances only when a process moves it.
 
 import { type Instant, LAST_INSTANT } from '../../../ledger/instant.ts';
 import { exactInteger, prepared, type Query, type TextRow } from './connection.ts';
@@ -14,16 +15,24 @@ const SOON_MS = 500;
 export class DatabaseClock {
   /** SQL for the current time. */
   readonly sql: string;
-  /** A query for the current time alone, since Citus accepts no clock within a statement that writes. */
+  readonly isTest: boolean;
+  /** SQL for the database's clock, even if the ledger has a test clock. */
+  readonly machine: string;
+  /** A query that reads only the time, since Citus accepts no clock within a statement that writes. */
   readonly query: Query;
   #latest: Instant = 0;
-  /** When `latest` was last advanced, by `performance.now`. */
+  /** The value of `performance.now()` when `latest` was last advanced. */
   #advancedAtMs = performance.now();
 
-  /** @param now SQL that replaces the database's clock, for tests */
-  constructor(now: string = DATABASE_NOW) {
-    this.sql = `least(${now}, ${LAST_INSTANT})`;
-    this.query = prepared('now', `SELECT ${this.sql}`)([]);
+  /**
+   * @param isTest whether the ledger has a test clock
+   * @param machine SQL that replaces the database's clock, for tests
+   */
+  constructor(isTest: boolean, machine: string = DATABASE_NOW) {
+    this.isTest = isTest;
+    this.machine = machine;
+    this.sql = isTest ? '(SELECT at FROM scrip.clock)' : `least(${machine}, ${LAST_INSTANT})`;
+    this.query = prepared('now', isTest ? `SELECT ${this.sql}, ${machine}` : `SELECT ${this.sql}`)([]);
   }
 
   /** The latest instant that this process has issued or seen. */
@@ -41,12 +50,28 @@ export class DatabaseClock {
     return this.read(await pool.rows(this.query));
   }
 
+  /** Reads the time for records that do not follow a test clock, such as API keys. */
+  async peekMachine(pool: ConnectionPool): Promise<Instant> {
+    const rows = await pool.rows(this.query);
+    return this.machineTime(rows, this.read(rows));
+  }
+
   /** @param rows the rows that `query` returned */
   read(rows: readonly TextRow[]): Instant {
     return exactInteger(rows[0]?.[0]);
   }
 
-  /** Advances `latest` to `instant` unless it is already later. @returns `latest` */
+  /**
+   * The time for records that do not follow a test clock: if the ledger has a test clock, the time of the database's
+   * clock; otherwise `now`.
+   *
+   * @param rows the rows that `query` returned
+   */
+  machineTime(rows: readonly TextRow[], now: Instant): Instant {
+    return this.isTest ? exactInteger(rows[0]?.[1]) : now;
+  }
+
+  /** Advances `latest` to `instant`, unless `latest` is already later. @returns `latest` */
   notBefore(instant: Instant): Instant {
     const reached = Math.min(instant, LAST_INSTANT);
     if (reached > this.#latest) {

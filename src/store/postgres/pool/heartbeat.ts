@@ -1,10 +1,10 @@
-// Checks once a second that the server responds, and stores the latest instant that this process has issued, so that
-// other processes, including later ones, do not issue an earlier one.
+// Checks once a second that the server responds, and stores the latest instant that this process has issued, so that no
+// other process, now or later, issues an earlier instant.
 //
-// While a synchronous standby is away, each COMMIT waits for it in the server and occupies a connection, even if the
-// client has given up. After a COMMIT of this process got no answer, the process sends no further COMMIT while any
-// COMMIT is waiting in the server. The standby confirms in the order of the log, so a new COMMIT would have to wait for
-// the others.
+// While a synchronous standby is away, each COMMIT waits in the server for the standby and occupies a connection, even
+// after the client has given up. Once a COMMIT of this process has got no answer, the process sends no further COMMIT
+// while any COMMIT is waiting in the server. A standby confirms COMMITs in the order of the log, so a new COMMIT would
+// wait as well.
 
 import { StoreFault } from '../../store-fault.ts';
 import { type Connection, exactInteger, sql } from './connection.ts';
@@ -18,8 +18,8 @@ const INTERVAL_MS = 1_000;
 const ANSWER_MS = 2_000;
 
 /**
- * A COMMIT that waits this long means that the standby is away. Longer than a COMMIT waits for a running standby, and
- * shorter than the timeout of a COMMIT in this process.
+ * If a COMMIT waits this long, the standby is considered away. This time is longer than a COMMIT waits for a running
+ * standby, and shorter than the timeout of a COMMIT in this process.
  */
 const STANDBY_MS = 2_000;
 
@@ -36,7 +36,10 @@ export class Heartbeat {
   readonly #clock: DatabaseClock;
   readonly #onLook: (trouble: StoreFault | null) => void;
   #timer: NodeJS.Timeout | undefined;
-  /** The current check. Only one runs at a time: while the server hangs, more would take all connections. */
+  /**
+   * The current check. Only one check runs at a time; otherwise, checks would take all connections while the server
+   * hangs.
+   */
   #beating: Promise<void> | null = null;
   #isStandbySuspected = false;
 
@@ -48,8 +51,8 @@ export class Heartbeat {
   }
 
   /**
-   * Reads the clock first: if it is set back later, this process does not issue instants again that a reader may have
-   * seen.
+   * Reads the clock first, so that this process issues no earlier instant even if the clock is set back later: a reader
+   * may already have seen the current time.
    */
   async start(): Promise<void> {
     this.#clock.notBefore(await this.#clock.peek(this.#pool));

@@ -29,8 +29,8 @@ const LOST: readonly Error[] = [
   new Error('Client has encountered a connection error and is not queryable'),
   new Error('Client was closed and is not queryable'),
   new Error('Received unexpected dataRow message from backend.'),
-  // The server ends the connection or is no longer the primary. The error without a code: bytes that the driver cannot
-  // parse.
+  // The server ends the connection or is no longer the primary. The driver throws the error without a code for bytes
+  // that it cannot parse.
   ...['57P01', '57P02', '57P03', '57P05', '25P03', '25P04', '25006', '08000', '08003', '08006'].map(fromServer),
   fromServer(),
 ];
@@ -41,7 +41,7 @@ const UNAVAILABLE = ['40001', '40P01', '25P02', '55P03', '57014', '53300', '5310
 /** Errors that must never happen. */
 const BROKEN: readonly unknown[] = [
   ...['23505', '23514', '22003', 'XX001', 'XX002'].map(fromServer),
-  new AssertionError({ message: 'what remains is between 0 and the amount' }),
+  new AssertionError({ message: 'the remaining credits are between 0 and the amount' }),
   Object.assign(new TypeError('x is not a function'), { code: undefined }),
   Object.assign(new TypeError('an argument'), { code: 'ERR_INVALID_ARG_TYPE' }),
   new RangeError('Invalid array length'),
@@ -60,14 +60,14 @@ for (const error of LOST) {
 }
 
 for (const error of UNAVAILABLE.map(fromServer)) {
-  test(`on PostgreSQL, ${nameOf(error)} means that the batch is refused, and the connection can still be used`, () => {
+  test(`on PostgreSQL, ${nameOf(error)} means that the batch failed, and the connection is still usable`, () => {
     assert(!isConnectionLost(error));
     assert.equal(faultOf(error).code, 'StoreUnavailable');
   });
 }
 
 for (const error of BROKEN) {
-  test(`on PostgreSQL, ${nameOf(error)} means a broken invariant or a bug, and stops the ledger`, () => {
+  test(`on PostgreSQL, ${nameOf(error)} means an invariant violation or a bug, and stops the ledger`, () => {
     assert(!isConnectionLost(error));
     assert.equal(faultOf(error).code, 'Internal');
   });

@@ -19,21 +19,21 @@ export function isWorthRetrying(error: unknown): boolean {
 }
 
 /**
- * Error codes of the operating system (`ECONNRESET`), and of Node's sockets and TLS. They are tested only if the error
- * is not from the server, since EPIPE looks like a code of PostgreSQL.
+ * Error codes of the operating system (`ECONNRESET`), and of Node's sockets and TLS. This pattern applies only to
+ * errors that are not from the server, since `EPIPE` looks like a code of PostgreSQL.
  */
 const NETWORK_CODE = /^(E(?!RR_)[A-Z_]+|ERR_(STREAM|SOCKET|SSL|TLS)_[A-Z_]+)$/;
 
 /**
- * Messages of errors without a code: `pg`, its pool or `Connection` gave up a connection, or the server sent an
- * unexpected message.
+ * The messages of errors that have no code: `pg`, its pool or `Connection` gave up the connection, or the server sent
+ * an unexpected message.
  */
 const DRIVER_MESSAGE =
   /^(Connection terminated|No answer within|timeout exceeded when trying to connect$|timeout expired$|Client has encountered a connection error|Client was closed|Received unexpected \w+ message from backend)/;
 
 /**
- * Whether the connection is lost or about to be lost: an error of the network or of class 08, or the server is shutting
- * down. An unknown error counts as a bug in Scrip, and retrying the batch would not help.
+ * Whether the connection is lost or about to be lost: the error is from the network or of class 08, or the server is
+ * shutting down. An unknown error counts as a bug in Scrip: retrying the batch would not help.
  */
 export function isConnectionLost(error: unknown): boolean {
   if (!(error instanceof Error) || error instanceof StoreFault) return false;
@@ -43,12 +43,12 @@ export function isConnectionLost(error: unknown): boolean {
   return NETWORK_CODE.test(code) || DRIVER_MESSAGE.test(error.message);
 }
 
-/** Damaged data or indexes. XX000 is not included, since Citus reports temporary failures of its workers with it. */
+/** Damaged data or indexes. XX000 is not included, since Citus reports temporary failures of its workers as XX000. */
 const DAMAGED = ['XX001', 'XX002'];
 
 /**
  * Converts an error before COMMIT to a fault. An invariant violation, damaged data or a bug in Scrip stops the ledger
- * (`Internal`). Any other error has an external cause; the transaction is rolled back, so nothing was changed.
+ * (`Internal`). Any other error has an external cause; the transaction is rolled back, so nothing has changed.
  */
 export function faultOf(error: unknown): StoreFault {
   if (error instanceof StoreFault) return error;

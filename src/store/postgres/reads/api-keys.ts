@@ -1,4 +1,4 @@
-// API keys in PostgreSQL. A table lock keeps their numbers unique.
+// API keys in PostgreSQL. A table lock ensures that the numbers of keys and accounts are unique.
 
 import assert from 'node:assert/strict';
 import type { KeyStore } from '../../key-store.ts';
@@ -14,7 +14,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
   return new SqlKeyStore({
     schema: 'scrip',
     run: (text, values) => attempted(() => pool.rows(sql(text, values))),
-    now: () => attempted(() => clock.peek(pool)),
+    now: () => attempted(() => clock.peekMachine(pool)),
     transact: (work) =>
       attempted(() =>
         pool.use(async (connection) => {
@@ -29,7 +29,7 @@ export function postgresKeyStore({ pool, clock }: LedgerDatabase, attempted: typ
       assert(ids.every(Number.isSafeInteger), 'keys have numbers');
       const used = `key_id = ANY('{${ids}}')`;
       await attempted(async () => {
-        const now = await clock.peek(pool);
+        const now = await clock.peekMachine(pool);
         const locking = sql(`SELECT 1 FROM scrip.api_keys WHERE ${used} ORDER BY key_id FOR UPDATE`);
         const update = sql(`UPDATE scrip.api_keys SET last_used_at = greatest(last_used_at, $1) WHERE ${used}`, [now]);
         await pool.send([...BEGIN_UNPROMISED, locking, update, COMMIT]);

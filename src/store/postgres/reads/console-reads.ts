@@ -19,7 +19,8 @@ import { exactInteger, sql, type TextRow } from '../pool/connection.ts';
 import type { PostgresLedgerStore } from './ledger-store.ts';
 
 /**
- * Read this before the totals and summaries. They may then include more than this instant indicates, but never less.
+ * Read this instant before the totals and summaries: they may then include later postings, but no earlier posting is
+ * missing.
  */
 const EARLIEST_WAITING = sql(`SELECT min(at) FROM scrip.feed WHERE consumer = 'totals'`);
 const EARLIEST_STALE = sql('SELECT min(since) FROM scrip.stale_end_users');
@@ -94,8 +95,8 @@ export class PostgresConsoleStore implements ConsoleStore {
   }
 
   /**
-   * Everything up to `asOf` is included, except batches that were being committed at the time. `asOf` is just before
-   * the earliest batch in the feed, or the present if the feed is empty.
+   * The totals include everything up to `asOf`, except for batches that were being committed during the read. `asOf` is
+   * one millisecond before the earliest batch in the feed, or the current time if the feed is empty.
    */
   overview(account: number, request: OverviewRequest): Promise<Overview> {
     return this.#ledger.attempt(async () => {

@@ -1,5 +1,5 @@
 // Serves a ledger from PostgreSQL. Writes go to the batch writer; reads use separate connections. A read loads the
-// state of one end user, or a page of its history with the cycle that renews, in the same snapshot. A due event that is
+// state of one end user, or a page of its history and, from the same snapshot, the renewing cycle. A due event that is
 // not stored yet is shown only once no earlier write can be committed.
 //
 //   read ──▶ nothing is due ──▶ shown
@@ -55,14 +55,14 @@ const LIVE = prepared(
 const RENEWING = prepared('renewing_cycle', `${CYCLES} AND ${RENEWS}`);
 
 /**
- * Waits for a batch of the end user: a batch locks the rows of its end users from before it reads the clock until it is
- * durable.
+ * Waits for a running batch of the end user: each batch locks the rows of its end users before it reads the clock, and
+ * keeps the locks until it is durable.
  */
 const LOCK = prepared('lock_shared', `SELECT 1 FROM scrip.end_users WHERE ${OF_END_USER} FOR SHARE`);
 
 /**
- * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait longer, since
- * it occupies a connection.
+ * A batch takes far less time than this timeout, unless it waits for a standby. A reader should not wait for that,
+ * since it occupies a connection.
  */
 const BEGIN_BEHIND = [sql('BEGIN ISOLATION LEVEL READ COMMITTED'), ...setLocal({ lock_timeout: '1s' })];
 
@@ -77,7 +77,7 @@ const REFERENCED = prepared(
 
 /**
  * `due(limit)` picks end users from the `SHARES * limit` oldest renewals and the `SHARES * limit` oldest lapses. If
- * `limit` is below `BUCKETS`, it considers only the `limit` oldest of each.
+ * `limit` is below `BUCKETS`, only the `limit` oldest of each are considered.
  */
 const SHARES = 16;
 
@@ -94,7 +94,10 @@ export class PostgresLedgerStore implements LedgerStore {
   #trouble: StoreFault | null = null;
   /** The invariant violation that a write or a read has found. It stops all further writes. */
   #broken: StoreFault | null = null;
-  /** The index of the part whose records are deleted next. It begins at random, since other processes do the same. */
+  /**
+   * The index of the part whose records are deleted next. The first part is random, so that processes do not all begin
+   * with the same part.
+   */
   #deletedPart: number;
 
   constructor(database: LedgerDatabase, writer: BatchWriter, close: () => Promise<void>) {
@@ -120,7 +123,7 @@ export class PostgresLedgerStore implements LedgerStore {
   load(user: EndUserKey): Promise<LoadedEndUser> {
     return this.attempt(async () => {
       const loading = this.#loading(user);
-      const { now, state } = await this.#shown(user, loading, await this.database.pool.send(loading));
+      const { now, state } = await this.#shown(user, await this.database.pool.send(loading));
       return { now, state };
     });
   }
@@ -136,14 +139,16 @@ export class PostgresLedgerStore implements LedgerStore {
     assertLimit(request.limit);
     if (request.from !== null && !isUuid(request.from)) throw new InvalidCursor();
     return this.attempt(async () => {
-      // The caller adds what is due to the first page.
+      // The caller adds the due events to the first page.
       const loading = request.from === null ? this.#loading(user) : this.#renewing(user);
       const { now, state, rows } = await this.#page(user, loading, historyQuery(user, request));
       return { now, state, ...(await historyOf(this.database.pool, user, request, rows)) };
     });
   }
 
-  /** Waits for a batch of the end user that is being committed, because its instant may be before one of `instants`. */
+  /**
+   * First waits for a running batch of the end user, since the instant of that batch may be before one of `instants`.
+   */
   statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     return this.attempt(async () => {
       const { pool } = this.database;
@@ -155,7 +160,7 @@ export class PostgresLedgerStore implements LedgerStore {
   }
 
   async find(user: EndUserKey, id: TransactionId): Promise<Referenced | null> {
-    // The id comes from a client, and PostgreSQL fails if it is not a UUID.
+    // The id comes from a client, and PostgreSQL refuses a query with an id that is not a UUID.
     if (!isUuid(id)) return null;
     return this.attempt(async () => {
       const rows = await this.database.pool.rows(REFERENCED([...keyOf(user), id]));
@@ -182,12 +187,14 @@ export class PostgresLedgerStore implements LedgerStore {
     });
   }
 
-  /** Deletes expired records of one part at a time, until that part has no more. */
+  /** Deletes expired records of one part. Once this part has no more, the next call continues with the next part. */
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean> {
     return this.attempt(async () => {
-      const { parts } = this.database.placement;
+      const { pool, clock, placement } = this.database;
+      const { parts } = placement;
       const part = parts[this.#deletedPart] as Part;
-      const isMore = await deleteOldest(this.database.pool, part, retention, this.database.clock.latest);
+      const now = clock.isTest ? await clock.peekMachine(pool) : clock.latest;
+      const isMore = await deleteOldest(pool, part, retention, now);
       if (!isMore) this.#deletedPart = (this.#deletedPart + 1) % parts.length;
       return isMore;
     });
@@ -202,7 +209,7 @@ export class PostgresLedgerStore implements LedgerStore {
     else this.#trouble = trouble;
   }
 
-  /** Runs a read. If it fails, writes may still work, unless the read has found an invariant violation. */
+  /** Runs a read. Writes continue after a failed read, unless the read has found an invariant violation. */
   async attempt<Result>(read: () => Promise<Result>): Promise<Result> {
     return await attempt(read).catch((fault) => {
       if (fault.code === 'Internal') this.onTrouble(fault);
@@ -212,35 +219,38 @@ export class PostgresLedgerStore implements LedgerStore {
 
   /**
    * Reads a page of rows of an end user, and the part of the state that determines which events are due. Both reads use
-   * the same snapshot: otherwise, a renewal that is stored between them would be shown twice.
+   * the same snapshot: otherwise, a renewal that is stored between them would be shown twice. If an event is due, the
+   * state has all live cycles and all holds, since held credits do not roll over.
    *
    * @param page a query for rows that begin with a transaction id, the latest first
    */
   async #page(user: EndUserKey, loading: readonly Query[], page: Query): Promise<PageRead> {
-    const reading = [...loading, page];
-    const [, ...results] = await this.database.pool.send([BEGIN_SNAPSHOT, ...reading, COMMIT]);
-    return this.#shown(user, reading, results);
+    const [, ...results] = await this.database.pool.send([BEGIN_SNAPSHOT, ...loading, page, COMMIT]);
+    return this.#shown(user, results, [page]);
   }
 
-  /** The statements that load the cycle that is renewed now or later. */
+  /** The statements that load the renewing cycle of an end user, and the time. */
   #renewing(user: EndUserKey): readonly Query[] {
     return [RENEWING(keyOf(user)), this.database.clock.query];
   }
 
-  /** The statements that load an end user. */
+  /** The statements that load an end user, and the time. */
   #loading(user: EndUserKey): readonly Query[] {
     const { clock } = this.database;
     return [LIVE([...keyOf(user), clock.latest]), clock.query];
   }
 
-  /** @param results the results of `reading`; if something is due, `reading` is sent again */
-  async #shown(user: EndUserKey, reading: readonly Query[], results: readonly QueryResult[]): Promise<PageRead> {
+  /**
+   * @param page the query for the page, if there is one; if an event is due, the query is sent again with `#loading`
+   */
+  async #shown(user: EndUserKey, results: readonly QueryResult[], page: readonly Query[] = []): Promise<PageRead> {
     const read = this.#readOf(results);
-    return isSettled(read.state, read.now) ? read : this.#readBehindBatch(user, reading);
+    if (isSettled(read.state, read.now)) return read;
+    return this.#readBehindBatch(user, [...this.#loading(user), ...page]);
   }
 
   async #readBehindBatch(user: EndUserKey, reading: readonly Query[]): Promise<PageRead> {
-    // Take the lock first. Nothing is written, so ROLLBACK does not wait for a standby.
+    // Take the lock first. Nothing is written, so end with ROLLBACK, which does not wait for a standby.
     const locking = [...BEGIN_BEHIND, LOCK(keyOf(user))];
     const again = await this.database.pool.send([...locking, ...reading, ROLLBACK]);
     return this.#readOf(again.slice(locking.length));
@@ -259,15 +269,15 @@ export class PostgresLedgerStore implements LedgerStore {
     const now = this.database.clock.notBefore(
       Math.max(latest, this.database.clock.read((clocked as QueryResult).rows)),
     );
-    // The query used the latest instant known to this process, so some of the cycles may have ended.
+    // The query compared the cycles with an earlier instant, so some of the cycles may have ended.
     return { now, rows, state: liveState(stored.state(), now) };
   }
 }
 
 /**
  * Finds end users with due events. Several processes mostly find different end users, without coordination, since each
- * call begins at a random bucket. The instant is computed in a subquery, since PostgreSQL does not search an index for
- * a value that may change while the query runs.
+ * call begins at a random bucket. The instant is computed in a subquery, since PostgreSQL does not use an index to
+ * search for the value of a volatile function.
  */
 function dueSql(clock: DatabaseClock, table: string, at: string, condition: string): string {
   return `

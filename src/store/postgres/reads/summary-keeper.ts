@@ -36,8 +36,8 @@ export class PostgresSummaryKeeper implements SummaryKeeper {
           await connection.send([ROLLBACK]);
           return false;
         }
-        // Begin at a random bucket, so that every end user gets a turn even if end users are marked faster than they
-        // are summarized.
+        // Begin at a random bucket, so that every end user is summarized eventually, even if end users are marked
+        // faster than they are summarized.
         const from = part.isShard ? 0 : randomInt(BUCKETS);
         const isMore = await summarizeSome(connection, part, { clock, from });
         await connection.send([COMMIT]);

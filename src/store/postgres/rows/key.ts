@@ -1,10 +1,10 @@
 // The key of an end user's rows. It begins with the bucket, by which Citus distributes the tables. The bucket is stored
-// in each row, so `bucketOf` can never change.
+// in each row, so `bucketOf` must never change.
 
 import { crc32 } from 'node:zlib';
 import type { EndUserKey } from '../../../ledger/command.ts';
 
-/** Number of buckets, and therefore of machines that the tables can be distributed over. */
+/** Number of buckets, and therefore the maximum number of machines over which Citus can distribute the tables. */
 export const BUCKETS = 64;
 
 export type Key = readonly [bucket: number, account: number, endUser: string];
@@ -12,7 +12,7 @@ export type Key = readonly [bucket: number, account: number, endUser: string];
 export const KEY = 'bucket, account, end_user';
 export const KEY_TYPES = ['smallint', 'integer', 'uuid'] as const;
 
-/** SQL condition for the rows of one end user. The first three parameters are its key. */
+/** SQL condition for the rows of one end user. The first three parameters are the key of the end user. */
 export const OF_END_USER = 'bucket = $1 AND account = $2 AND end_user = $3';
 
 /** No transaction id sorts after this one. */

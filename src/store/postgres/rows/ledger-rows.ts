@@ -3,43 +3,46 @@
 import type { Cycle, CycleStatus, CycleType } from '../../../ledger/cycle.ts';
 import type { Referenced } from '../../../ledger/decide-refund.ts';
 import type { Hold } from '../../../ledger/hold.ts';
-import type { Posting, PostingKind } from '../../../ledger/posting.ts';
+import { planOfText, scheduledOfText } from '../../../ledger/plan.ts';
+import { type Posting, type PostingKind, termsOfText, termsText } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { FeedPosting } from '../../feed.ts';
 import { partsText } from '../../state-text.ts';
 import { exactInteger, type Value } from '../pool/connection.ts';
 
-export const CYCLE_COLUMNS =
-  'cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, validity_days';
-export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint bigint integer'.split(' ');
+export const CYCLE_COLUMNS = 'cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, plan, next';
+export const CYCLE_TYPES = 'uuid integer text text bigint bigint bigint bigint bigint text text'.split(' ');
 
 export const HOLD_COLUMNS = 'expires_at, hold_id, parts';
 export const HOLD_TYPES = 'bigint uuid json'.split(' ');
 
-/** SQL condition for cycles that are renewed, now or later. */
+/** SQL condition for renewing cycles, whether their renewal is due or not. */
 export const RENEWS = `type = 'recurring' AND status = 'active'`;
 
 /** The columns of a posting that are never null. */
 export const PLAIN_COLUMNS = 'transaction_id, cycle_id, period, kind, amount, created_at, expires_at, actor';
 export const PLAIN_TYPES = 'uuid uuid integer text bigint bigint bigint text'.split(' ');
 
-export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, cycle_type, validity_days, held, reference, hold_expires_at`;
+export const POSTING_COLUMNS = `${PLAIN_COLUMNS}, note, terms, held, reference, hold_expires_at`;
 /** The columns of a posting, followed by its end user. */
 export const USER_POSTING_COLUMNS = `${POSTING_COLUMNS}, account, end_user`;
-const POSTING_TYPES = [...PLAIN_TYPES, ...'text text integer bigint uuid bigint'.split(' ')];
+const POSTING_TYPES = [...PLAIN_TYPES, ...'text text bigint uuid bigint'.split(' ')];
 
-/** The columns of an inserted posting. `line` is null instead of 0, its usual value. */
+/** The columns of an inserted posting. The parameter for `line` is null instead of 0, the usual value. */
 export const INSERTED_COLUMNS = `${POSTING_COLUMNS}, line`;
 export const INSERTED_TYPES = [...POSTING_TYPES, 'smallint'];
 /** SQL for the values of `INSERTED_COLUMNS`, from the columns of a row `k`. */
 export const INSERTED_VALUES = `${columnsOf('k', POSTING_COLUMNS)}, coalesce(k.line, 0)`;
 
-/** Reads a 64-bit integer. The audit rounds integers that do not fit in a number; its rules then report them. */
+/**
+ * Reads a 64-bit integer. The audit rounds integers that a number cannot represent exactly; the rules of the audit then
+ * report them.
+ */
 export type ReadInteger = (column: Value | undefined) => number;
 
 /** Reads a cycle as it is stored, without checking it. @param row begins with the columns of `CYCLE_COLUMNS` */
 export function cycleOf(row: readonly Value[], integer: ReadInteger = exactInteger): Cycle {
-  const [id, period, type, status, amount, remaining, held, start, end, validityDays] = row;
+  const [id, period, type, status, amount, remaining, held, start, end, plan, next] = row;
   return {
     id: id as string,
     period: Number(period),
@@ -50,7 +53,8 @@ export function cycleOf(row: readonly Value[], integer: ReadInteger = exactInteg
     held: integer(held),
     start: integer(start),
     end: integer(end),
-    validityDays: Number(validityDays),
+    plan: planOfText(plan as string),
+    next: scheduledOfText(next as string | null),
   };
 }
 
@@ -61,7 +65,7 @@ export function holdValues({ id, expiresAt, parts }: Hold): Value[] {
 /** @param row begins with the columns of `POSTING_COLUMNS` */
 export function postingOf(row: readonly Value[], integer: ReadInteger = exactInteger): Posting {
   const [transactionId, cycleId, period, kind, amount, createdAt, expiresAt, actor, note, ...more] = row;
-  const [type, validityDays, held, reference, holdExpiresAt] = more;
+  const [terms, held, reference, holdExpiresAt] = more;
   return {
     transactionId: transactionId as string,
     cycleId: cycleId as string,
@@ -73,7 +77,7 @@ export function postingOf(row: readonly Value[], integer: ReadInteger = exactInt
     expiresAt: integer(expiresAt),
     actor: actor as string,
     note: note as string | null,
-    terms: type === null ? null : { type: type as CycleType, validityDays: Number(validityDays) },
+    terms: terms === null ? null : termsOfText(terms as string),
     reference: reference as string | null,
     holdExpiresAt: holdExpiresAt === null ? null : integer(holdExpiresAt),
   };
@@ -97,8 +101,7 @@ export function postingValues(posting: Posting, line: number): Value[] {
     expiresAt,
     actor,
     note,
-    terms?.type ?? null,
-    terms?.validityDays ?? null,
+    terms === null ? null : termsText(terms),
     HOLDING.has(kind) ? posting.held : null,
     posting.reference,
     posting.holdExpiresAt,

@@ -1,6 +1,6 @@
-// The rows of a bulk statement as one array per column, which PostgreSQL converts back to rows with `unnest`. The array
-// literals are built here, since the driver would process each element again: for batches of 40 that took a tenth of
-// the main thread's time.
+// The rows of a bulk statement as one array per column, which PostgreSQL converts back to rows with `unnest`. Scrip
+// builds the array literals itself, since the driver would process each element again: for batches of 40 commands, that
+// took a tenth of the main thread's time.
 
 import assert from 'node:assert/strict';
 import { type PreparedStatement, prepared, type Query, type Value } from '../pool/connection.ts';
@@ -10,7 +10,7 @@ const SPECIAL = /["\\]/g;
 
 export class RowArrays {
   readonly types: readonly string[];
-  /** The elements of each column; empty as long as all of them are null. */
+  /** The elements of each column as text; empty as long as all of them are null. */
   readonly #columns: string[];
   #count = 0;
 
@@ -47,8 +47,7 @@ export class RowArrays {
   }
 
   /**
-   * One literal for each column. A column that is null in all rows is an empty array, which `unnest` fills up with
-   * nulls.
+   * One literal for each column. A column that is null in all rows is an empty array, which `unnest` pads with nulls.
    */
   literals(): string[] {
     return this.#columns.map((elements) => `{${elements}}`);
@@ -59,7 +58,7 @@ function quoted(element: string | number): string {
   return `"${String(element).replaceAll(SPECIAL, '\\$&')}"`;
 }
 
-/** A prepared statement with the columns of rows as arrays in its first parameters. */
+/** A prepared statement for several rows: each of its first parameters is a column of the rows, as an array. */
 export class RowsStatement {
   readonly #types: readonly string[];
   readonly #statement: PreparedStatement;

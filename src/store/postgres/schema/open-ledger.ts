@@ -3,6 +3,7 @@
 
 import { ACCOUNT_TABLES, accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
+import { testClockRefusal } from '../../test-clock.ts';
 import { CITUS } from '../citus/citus.ts';
 import { type Placement, SINGLE_DATABASE } from '../citus/placement.ts';
 import { type Connection, sql } from '../pool/connection.ts';
@@ -10,11 +11,14 @@ import type { ConnectionPool, PostgresOptions } from '../pool/connection-pool.ts
 import { DatabaseClock } from '../pool/database-clock.ts';
 import { END_USER_TABLES, ledgerSchema } from './schema.ts';
 
-/** The migrations, in order. A released migration never changes. Tables are named without their schema. */
+/**
+ * The migrations, in order. A released migration never changes. The scripts name tables without a schema: `migrate`
+ * sets the search path.
+ */
 const MIGRATIONS: readonly string[] = [`${accountSchema({ instant: 'bigint', options: '' })}${ledgerSchema}`];
 
 /** The schema version of the first migration. Databases with a lower version were created before the first release. */
-const SCHEMA_FIRST = 10;
+const SCHEMA_FIRST = 11;
 
 /** The schema version that this version of Scrip uses. */
 const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
@@ -36,13 +40,13 @@ export interface OpeningOptions extends PostgresOptions {
 }
 
 /**
- * Creates or migrates the ledger if needed, and then calls `open`. The pool is closed if either fails.
+ * Creates or migrates the ledger if needed, and then calls `open`. Closes the pool if either fails.
  *
  * @throws CannotOpen
  */
 export async function openLedger<Opened>(
   pool: ConnectionPool,
-  { acceptUnsafe, citus, create, now }: OpeningOptions,
+  { acceptUnsafe, citus, create, testClock = null, now }: OpeningOptions,
   open: (database: LedgerDatabase) => Promise<Opened>,
 ): Promise<Opened> {
   try {
@@ -53,7 +57,11 @@ export async function openLedger<Opened>(
     const isCitus = citus ?? (await pool.rows(sql(`SELECT 1 FROM pg_extension WHERE extname = 'citus'`))).length > 0;
     const placement = isCitus ? CITUS : SINGLE_DATABASE;
     if (current < SCHEMA_LATEST) await pool.use((connection) => migrate(connection, placement));
-    return await open({ pool, clock: new DatabaseClock(now), placement });
+    if (testClock) await addTestClock(pool);
+    const isTest = (await pool.rows(sql('SELECT 1 FROM scrip.test_clock'))).length > 0;
+    const refusal = testClock === null ? null : testClockRefusal('The ledger in this database', isTest, testClock);
+    if (refusal !== null) throw new CannotOpen(refusal);
+    return await open({ pool, clock: new DatabaseClock(isTest, now), placement });
   } catch (error) {
     await pool.end();
     if (error instanceof CannotOpen) throw error;
@@ -63,9 +71,16 @@ export async function openLedger<Opened>(
   }
 }
 
+/** Adds a test clock to a ledger that was never used. `scrip key create` may have created it. */
+async function addTestClock(pool: ConnectionPool): Promise<void> {
+  const used = 'SELECT 1 FROM scrip.clock WHERE at > 0 UNION ALL (SELECT 1 FROM scrip.postings LIMIT 1)';
+  if ((await pool.rows(sql(used))).length > 0) return;
+  await pool.rows(sql('INSERT INTO scrip.test_clock VALUES (true) ON CONFLICT DO NOTHING'));
+}
+
 /**
- * Refuses a server that confirms writes before they are on stable storage, since Scrip could not guarantee anything on
- * it.
+ * Refuses a server that may confirm writes before they are on stable storage, since Scrip could not guarantee that
+ * confirmed writes survive a crash.
  */
 async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   const unsafe = `SELECT name FROM pg_settings WHERE name IN ('fsync', 'synchronous_commit', 'full_page_writes') AND setting = 'off'`;
@@ -73,7 +88,7 @@ async function refuseUnsafe(pool: ConnectionPool): Promise<void> {
   if (rows.length === 0) return;
   const settings = rows.map(([name]) => `${name} = off`).join(' and ');
   throw new CannotOpen(
-    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; set this to on, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
+    `PostgreSQL runs with ${settings}, so a crash may lose confirmed writes; change the configuration of the server, or accept the risk with DATABASE_ACCEPT_UNSAFE=yes.`,
   );
 }
 
@@ -98,7 +113,10 @@ async function migrate(connection: Connection, placement: Placement): Promise<vo
     const number = SCHEMA_FIRST + index;
     if (number > current) await connection.script(`${script} INSERT INTO migrations VALUES (${number}, now())`);
   }
-  await placement.distribute(connection, { spread: END_USER_TABLES, whole: [...ACCOUNT_TABLES, 'clock'] });
+  await placement.distribute(connection, {
+    spread: END_USER_TABLES,
+    whole: [...ACCOUNT_TABLES, 'clock', 'test_clock'],
+  });
   await connection.script('COMMIT');
 }
 

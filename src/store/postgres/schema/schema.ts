@@ -1,6 +1,6 @@
-// The schema of the ledger, except for accounts and console users. Each table about end users has the bucket in its
-// primary key; Citus distributes the tables by it. Instants are milliseconds since 1970. The CHECK constraints prevent
-// an overdraft even if the code has a bug.
+// The schema of the ledger, except for accounts and console users. The primary key of each table about end users
+// contains the bucket, by which Citus distributes the tables. Instants are milliseconds since 1970. The CHECK
+// constraints prevent an overdraft even if the code has a bug.
 
 import { BUCKETS } from '../rows/key.ts';
 
@@ -27,7 +27,7 @@ export const ledgerSchema = `
 -- A batch locks the row of each of its end users.
 CREATE TABLE end_users (
   ${USER},
-  -- As in cycles, but only for batches that changed no cycle of the end user, because all affected cycles had ended.
+  -- As in cycles, but only for batches that changed no live cycle of the end user.
   -- Such batches are rare, so the row almost never changes.
   ids_through uuid,
   PRIMARY KEY (bucket, account, end_user)
@@ -48,9 +48,11 @@ CREATE TABLE cycles (
   -- The credits that holds have set aside. Has no meaning after the cycle has ended.
   held bigint NOT NULL CHECK (held BETWEEN 0 AND remaining),
   starts_at bigint NOT NULL CHECK (starts_at BETWEEN 0 AND ends_at - 1),
-  validity_days integer NOT NULL CHECK (validity_days >= 1),
-  -- Sorts after all ids that were assigned by the batch that last changed this row. The end user's next ids sort after
-  -- it.
+  -- The plan, such as '100/31d', and the plan that begins at the end of the period; see src/ledger/plan.ts.
+  plan text NOT NULL,
+  next text CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
+  -- Sorts after all ids that were assigned by the batch that last changed this row. The end user's later ids sort after
+  -- this id.
   ids_through uuid NOT NULL,
   PRIMARY KEY (bucket, account, end_user, ends_at, cycle_id)
 ) WITH (fillfactor = 70);
@@ -76,7 +78,8 @@ CREATE TABLE postings (
   transaction_id uuid NOT NULL,
   cycle_id uuid NOT NULL,
   period integer NOT NULL CHECK (period >= 0),
-  -- The position within the transaction, from 0. Here it takes no space: the columns before and after it are aligned.
+  -- The position within the transaction, from 0. The column takes no space here, because of the alignment of its
+  -- neighbors.
   line smallint NOT NULL DEFAULT 0,
   kind text NOT NULL,
   amount bigint NOT NULL,
@@ -85,28 +88,29 @@ CREATE TABLE postings (
   expires_at bigint NOT NULL CHECK (expires_at > created_at OR reference IS NOT NULL),
   actor text NOT NULL CHECK (actor <> ''),
   note text CHECK (length(note) BETWEEN 1 AND 500),
-  -- The terms of the cycle, if the posting opens the cycle or one of its periods.
-  cycle_type text CHECK (cycle_type = ANY ('{one-time,recurring}')),
-  validity_days integer CHECK (validity_days >= 1),
-  CHECK ((cycle_type IS NULL) = (validity_days IS NULL)),
+  -- The type and plan, such as 'recurring/100/31d', if the posting opens a cycle or a period, or schedules a plan.
+  terms text,
   -- The change of the held credits of the cycle; null for kinds that do not concern holds.
   held bigint,
-  -- The hold that is closed, or the transaction that is refunded.
+  -- The hold that the posting closes, the transaction that it refunds, or the transaction that scheduled the plan.
   reference uuid,
   hold_expires_at bigint,
-  -- Each statement parses these constraints again, so they are short: with a case for each kind, a batch of 40
-  -- subtractions cost the server 10 % more.
+  -- PostgreSQL parses these constraints again for each statement, so they are short: with a case for each kind, a batch
+  -- of 40 subtractions cost the server 10 % more.
   CONSTRAINT amount_of_kind CHECK (CASE
     WHEN amount < 0 THEN kind = ANY ('{subtract,capture}')
-    WHEN amount > 0 THEN kind = ANY ('{add,start-cycle,renew,refund}')
-    ELSE kind = ANY ('{stop-cycle,hold,capture,release,lapse}')
+    WHEN amount > 0 THEN kind = ANY ('{add,start-cycle,renew,change-plan,refund}')
+    ELSE kind = ANY ('{schedule-plan,stop-cycle,hold,capture,release,lapse}')
   END),
   CONSTRAINT held_of_kind CHECK (CASE
     WHEN held IS NULL THEN kind <> ALL ('{hold,capture,release,lapse}')
     WHEN held > 0 THEN kind = 'hold'
     ELSE kind = ANY ('{capture,release,lapse}')
   END),
-  CONSTRAINT reference_of_kind CHECK ((reference IS NULL) = (kind <> ALL ('{capture,release,lapse,refund}'))),
+  CONSTRAINT reference_of_kind CHECK ((reference IS NULL) = (kind <> ALL ('{capture,release,lapse,refund,change-plan}'))),
+  CONSTRAINT terms_of_kind CHECK (
+    terms IS NOT NULL OR kind <> ALL ('{add,start-cycle,renew,schedule-plan,change-plan}')
+  ),
   CONSTRAINT hold_expiry_of_kind CHECK ((hold_expires_at IS NULL) = (kind <> 'hold')),
   PRIMARY KEY (bucket, account, end_user, transaction_id, line)
 );
@@ -129,13 +133,16 @@ CREATE TABLE clock (
 );
 INSERT INTO clock VALUES (true, 0);
 
+-- Has a row if the ledger was created with a test clock. The instant is in the table clock.
+CREATE TABLE test_clock (only_row boolean PRIMARY KEY CHECK (only_row));
+
 -- Idempotency records, looked up by key and deleted by age. Records of grants are kept longer.
 CREATE TABLE idempotency_records (
   ${USER},
   key text NOT NULL CHECK (length(key) BETWEEN 1 AND 255),
   request text NOT NULL,
   request_id text NOT NULL,
-  -- Null if nothing was recorded.
+  -- Null if the request made no transaction.
   transaction_id uuid,
   -- JSON; null if the request was accepted and the outcome has no further data.
   outcome text,
@@ -158,7 +165,7 @@ CREATE TABLE feed (
   PRIMARY KEY (bucket, consumer, at, batch)
 ) WITH (toast_tuple_target = 8160);
 
--- A process locks the row of a consumer while it works for it.
+-- A process locks the row of a consumer while it does the work of that consumer.
 CREATE TABLE feed_consumers (
   bucket smallint NOT NULL,
   consumer text NOT NULL,
@@ -194,7 +201,7 @@ CREATE TABLE stale_end_users (
   PRIMARY KEY (bucket, account, end_user)
 );
 
--- What lists show of each end user. Expired credits are shown for a second or two longer.
+-- The data that lists show of each end user. Lists still show credits for a second or two after they have expired.
 CREATE TABLE end_user_summaries (
   ${USER},
   balance bigint NOT NULL CHECK (balance BETWEEN 0 AND 9007199254740991),

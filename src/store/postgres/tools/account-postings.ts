@@ -1,5 +1,5 @@
-// Reads the postings of an account for an export. Servers may be running. All reads use one snapshot. Until it ends,
-// vacuum cannot remove newer dead rows.
+// Reads the postings of an account for an export. Servers may be running. All reads use one snapshot. Until the export
+// ends, vacuum cannot remove rows that died after the snapshot was taken.
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';

@@ -25,7 +25,7 @@ import { totalsFaults, type Waiting, waitingIn } from './totals.ts';
 /** Twice the interval at which processes store the latest instant that they have issued. */
 const SHARED_MS = 2_000;
 
-/** Maximum number of faults of the store that are listed. A single one already shows that the store is damaged. */
+/** Maximum number of faults of the store that are listed. A single fault already shows that the store is damaged. */
 const STORE_FAULTS_MAX = 100;
 
 /** Tables in which every row must belong to an end user with postings. */
@@ -101,7 +101,7 @@ class DatabaseAudit {
       }
       for (const transaction of fold.end())
         this.#fault(
-          `the snapshot of account ${user.account}, end user ${user.endUser} behind transaction ${transaction} is not what its postings say`,
+          `the snapshot of account ${user.account}, end user ${user.endUser} after transaction ${transaction} does not match its postings`,
         );
       const stored = this.#stateOf(user, cycles[index] ?? [], holds[index] ?? []);
       if (postings.some(({ createdAt }) => createdAt > this.#now)) await this.#waitForClock();
@@ -110,11 +110,11 @@ class DatabaseAudit {
       if (findings.length > 0 || waiting.endUsers.has(endUserText(user))) continue;
       const since = postings.at(-1)?.createdAt ?? 0;
       if (!isSummaryRight(summaries[index]?.[0], stored, { since, now: this.#now }))
-        this.#fault(summaryFault(user.account, `its end user ${user.endUser} is not what its postings say`));
+        this.#fault(summaryFault(user.account, `the summary of end user ${user.endUser} does not match its postings`));
     }
   }
 
-  /** Integers that do not fit in a number are rounded. The rules then report them. */
+  /** Rounds integers that a number cannot represent exactly; the rules of the audit then report them. */
   #stateOf({ account, endUser }: EndUserKey, cycles: readonly TextRow[], holds: readonly TextRow[]): EndUserState {
     const rows = new StateRows();
     for (const row of cycles) rows.add(row, () => {}, Number);
@@ -126,7 +126,7 @@ class DatabaseAudit {
     return rows.state();
   }
 
-  /** All rows of these end users in a table, by the index of the end user. */
+  /** Reads all rows of these end users in a table, and groups them by the index of the end user. */
   async #rowsOf(
     table: AuditedTable,
     columns: string,
@@ -150,7 +150,8 @@ class DatabaseAudit {
   async #countRows(table: AuditedTable): Promise<void> {
     const [row] = await this.#connection.rows(sql(`SELECT count(*) FROM scrip.${table}`));
     const [stored, read] = [Number(row?.[0]), this.#read[table]];
-    if (stored !== read) this.#fault(`${stored} ${table} are stored, and ${read} belong to an end user with postings`);
+    if (stored !== read)
+      this.#fault(`${stored} ${table} are stored, but only ${read} belong to an end user with postings`);
   }
 
   async #auditClock(): Promise<void> {
@@ -159,7 +160,7 @@ class DatabaseAudit {
     else if (at < 0 || at > LAST_INSTANT) this.#fault('the clock of the ledger has an invalid instant');
   }
 
-  /** Reads the clock, outside of the snapshot. @returns the stored instant */
+  /** Reads the clock, outside the snapshot. @returns the stored instant; null if it is missing */
   async #lookAtClock(): Promise<number | null> {
     const { clock, pool } = this.#database;
     const kept = '(SELECT at FROM scrip.clock)';
@@ -222,5 +223,5 @@ async function countFaults(connection: Connection): Promise<string[]> {
   );
   return [...new Set([...(expected?.keys() ?? []), ...(stored?.keys() ?? [])])]
     .filter((account) => expected?.get(account) !== stored?.get(account))
-    .map((account) => summaryFault(Number(account), 'its counts are not what its summaries say'));
+    .map((account) => summaryFault(Number(account), 'its counts do not match its summaries'));
 }

@@ -1,5 +1,5 @@
-// Writes copied postings into a database, and the cycles and snapshots computed from the postings. Runs within the
-// caller's transactions.
+// Writes copied postings into a database, together with the cycles, holds and snapshots that follow from the postings.
+// Runs within the caller's transactions.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';

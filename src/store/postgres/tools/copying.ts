@@ -41,7 +41,7 @@ const CONNECTIONS = 4;
 const TABLE_NAMES = ['accounts', 'api_keys', 'end_users', 'cycles', 'holds', 'postings', 'idempotency_records'];
 const TABLES = TABLE_NAMES.map((table) => `scrip.${table}`);
 
-/** A copy has no timeouts, except for waiting for locks. */
+/** The only timeout of a copy is for taking locks. */
 const BEGIN = [sql('BEGIN'), ...UNLIMITED, ...setLocal({ lock_timeout: '3s' })];
 
 /** @throws CannotOpen if there is no ledger, or if a server is using it */
@@ -77,8 +77,8 @@ function opened(
 }
 
 /**
- * Refuses a database that a server is using. Every server checks once a second that the database responds, so it always
- * has a connection.
+ * Refuses a database that a server is using. Every server checks once a second that the database responds, so a running
+ * server always has a connection.
  */
 async function refuseAtWork(connection: Connection, name: string): Promise<void> {
   const atWork = 'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND application_name = $1 LIMIT 1';
@@ -89,6 +89,7 @@ async function refuseAtWork(connection: Connection, name: string): Promise<void>
 
 class PostgresCopying implements CopyDestination {
   readonly name: string;
+  readonly hasTestClock: boolean;
   readonly #database: LedgerDatabase;
   /**
    * For a source, this connection holds the locks: if it is lost, the copy fails. For a destination, it writes the
@@ -102,6 +103,7 @@ class PostgresCopying implements CopyDestination {
 
   constructor(name: string, database: LedgerDatabase, connection: Connection) {
     this.name = name;
+    this.hasTestClock = database.clock.isTest;
     this.#database = database;
     this.#connection = connection;
   }
@@ -147,7 +149,7 @@ class PostgresCopying implements CopyDestination {
   async tableRows(): Promise<readonly TableRow[]> {
     const found: TableRow[] = [];
     for (const table of COPIED_TABLE_NAMES) {
-      // JSON preserves the difference between numbers and texts.
+      // JSON preserves the difference between numbers and strings.
       const rows = await this.#rows(`SELECT json_build_array(${COPIED_TABLES[table].join(', ')}) FROM scrip.${table}`);
       for (const [values] of rows) found.push({ table, values: JSON.parse(values as string) });
     }
@@ -173,7 +175,7 @@ class PostgresCopying implements CopyDestination {
     const [mark] = await this.#rows('SELECT source, account, end_user FROM scrip.copying');
     if (mark?.[0] !== source)
       throw new CannotOpen(
-        `${this.name} holds part of a copy of another ledger, or of this one before it changed; drop its schema scrip, and copy again.`,
+        `${this.name} holds part of a copy of another ledger, or of the same ledger before it changed; drop its schema scrip, and copy again.`,
       );
     await this.#connection.send([COMMIT]);
     const [, account, endUser] = mark;
@@ -200,7 +202,8 @@ class PostgresCopying implements CopyDestination {
       [last.account, last.endUser, this.#mark?.account ?? null, this.#mark?.endUser ?? null],
     );
     const [moved] = await this.#connection.send([move]);
-    if (moved?.rowCount !== 1) throw new CannotOpen(`Another copy to ${this.name} is running; let that one finish.`);
+    if (moved?.rowCount !== 1)
+      throw new CannotOpen(`Another copy to ${this.name} is running; wait until that copy has finished.`);
     await this.#connection.send([COMMIT]);
     this.#isLoading = false;
     this.#mark = last;

@@ -32,13 +32,14 @@ const WRITER_CONNECTIONS = 2;
 const BEGIN = [sql('BEGIN'), sql('LOCK TABLE scrip.imports IN EXCLUSIVE MODE')];
 
 /**
- * Advances the import. If another process has advanced the import meanwhile, the division by zero fails the whole
- * batch.
+ * Advances the import. If another process has advanced the import meanwhile, no row matches, and the division by zero
+ * fails the whole batch.
  */
 const MOVE = `WITH moved AS (${moveImport('scrip')} RETURNING 1) SELECT 1 / count(*)::integer FROM moved`;
 
 /**
- * @throws CannotOpen if there is no ledger, or if Citus distributes it, since a batch is then not a single transaction
+ * @throws CannotOpen if there is no ledger, or if Citus distributes it, since a batch would then not be a single
+ * transaction
  */
 export function openPostgresImport(options: PostgresOptions): Promise<ImportTarget> {
   return openLedger(servingPool(options, CONNECTIONS), { ...options, create: false }, async (database) => {
@@ -72,6 +73,12 @@ class PostgresImport implements ImportTarget {
     return attempt(() => clock.peek(pool));
   }
 
+  /** The time at which the import runs, even if the ledger has a test clock. */
+  #machineTime(): Promise<Instant> {
+    const { clock, pool } = this.#database;
+    return attempt(() => clock.peekMachine(pool));
+  }
+
   accountNamed(name: string): Promise<number | null> {
     return this.#table.accountNamed(name);
   }
@@ -81,7 +88,7 @@ class PostgresImport implements ImportTarget {
   }
 
   async start(file: NewImport): Promise<LedgerImport> {
-    const now = await this.now();
+    const now = await this.#machineTime();
     return attempt(() =>
       this.#database.pool.use(async (connection) => {
         await connection.send(BEGIN);
@@ -94,7 +101,7 @@ class PostgresImport implements ImportTarget {
   }
 
   async grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]> {
-    const at = await this.now();
+    const at = await this.#machineTime();
     const stepOf = (granted: number): ImportStep => ({ id: one.id, from: one.done, to: one.done + rows, granted, at });
     try {
       if (commands.length === 0) {

@@ -1,6 +1,6 @@
-// Reads the postings of a whole database in the order of its end users. The primary key begins with the bucket, so all
+// Reads the postings of a whole database in the order of the end users. The primary key begins with the bucket, so all
 // buckets are read at the same time and merged. Each bucket is read in the order of the primary key, so no sort is
-// needed. On Citus, each statement reads one shard. Only a few rows of each bucket are in memory.
+// needed. On Citus, each statement reads one shard. Only a few rows of each bucket are in memory at a time.
 
 import assert from 'node:assert/strict';
 import { type EndUserKey, isSameEndUser } from '../../../ledger/command.ts';
@@ -12,7 +12,7 @@ import { BEGIN_SNAPSHOT, setLocal, UNLIMITED } from '../pool/transactions.ts';
 import { BUCKETS, compareEndUsers } from '../rows/key.ts';
 import { type ReadInteger, USER_POSTING_COLUMNS, userPostingOf } from '../rows/ledger-rows.ts';
 
-/** Rows of a bucket that are fetched together. */
+/** Number of rows of a bucket that are fetched together. */
 const FETCHED_ROWS = 200;
 
 /** Settings for a transaction that reads whole tables in the order of their keys. */
@@ -22,7 +22,7 @@ export const SCANNING = [
 ];
 
 export interface ScanOptions {
-  /** Begins after this end user; null for all. */
+  /** Reads only the end users after this one; null to read all. */
   readonly after: EndUserKey | null;
   readonly integer?: ReadInteger;
 }
@@ -62,7 +62,7 @@ export async function* ledgerRowsIn(
 }
 
 class BucketPostings {
-  /** The next posting; undefined if more rows must be fetched or there are none. */
+  /** The next posting; undefined if more rows must be fetched, or if all postings have been read. */
   next: FeedPosting | undefined;
   readonly #batches: AsyncGenerator<readonly TextRow[]>;
   readonly #integer: ReadInteger | undefined;
@@ -90,7 +90,7 @@ class BucketPostings {
   }
 }
 
-/** The bucket whose next end user sorts first; null if there are no more. */
+/** The bucket whose next end user sorts first; null if all buckets have been read. */
 function lowest(buckets: readonly BucketPostings[]): BucketPostings | null {
   let first: BucketPostings | null = null;
   for (const bucket of buckets)

@@ -3,7 +3,7 @@
 import { lastIdAt, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
 import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
-import type { LedgerTools, OperatorStores } from '../../tools/ledger-tools.ts';
+import type { LedgerTools, OperatorStores, ToolsOptions } from '../../tools/ledger-tools.ts';
 import { exactInteger, sql } from '../pool/connection.ts';
 import { APPLICATION_NAME, type PostgresOptions, toolsPool } from '../pool/connection-pool.ts';
 import { attempt, LOCK_NOT_AVAILABLE } from '../pool/postgres-error.ts';
@@ -25,8 +25,11 @@ const HOLD_WRITES = [
 ];
 
 /** @throws CannotOpen */
-export function openPostgresTools(options: PostgresOptions, { create }: { create: boolean }): Promise<OperatorStores> {
-  const opening = { ...options, acceptUnsafe: true, create };
+export function openPostgresTools(
+  options: PostgresOptions,
+  { create, testClock = null }: ToolsOptions,
+): Promise<OperatorStores> {
+  const opening = { ...options, acceptUnsafe: true, create, testClock };
   return openLedger(toolsPool(options, CONNECTIONS, APPLICATION_NAME), opening, async (database) => {
     const tools: LedgerTools = {
       audit: (report) => auditDatabase(database, report),
@@ -49,9 +52,10 @@ async function digests(
 }
 
 /**
- * Finds an instant up to which everything is committed: every later batch has a later instant. Reads the clock while
- * batches are paused, and stores the result as the ledger's latest instant. Batches continue only once this instant has
- * passed.
+ * Finds an instant up to which everything is committed: every batch that commits later has a later instant. Returns the
+ * last transaction id that is possible at that instant. Reads the clock while batches are paused, and stores the result
+ * as the ledger's latest instant. Batches continue only once this instant has passed. A test clock does not advance by
+ * itself, so this function advances it by a millisecond.
  *
  * @throws CannotOpen if batches cannot be paused, because the ledger is too busy
  */
@@ -61,11 +65,12 @@ async function latestId({ pool, clock }: LedgerDatabase): Promise<TransactionId>
       await connection.send(HOLD_WRITES);
       const now = clock.read(await connection.rows(clock.query));
       const keep = sql('UPDATE scrip.clock SET at = greatest(at, $1) RETURNING at', [now]);
-      const [kept] = await connection.send([keep, sql('SELECT pg_sleep(0.002)'), COMMIT]);
+      const pass = sql(clock.isTest ? 'UPDATE scrip.clock SET at = at + 1' : 'SELECT pg_sleep(0.002)');
+      const [kept] = await connection.send([keep, pass, COMMIT]);
       return lastIdAt(exactInteger(kept?.rows[0]?.[0]));
     });
   } catch (error) {
     if ((error as { code?: string }).code !== LOCK_NOT_AVAILABLE) throw error;
-    throw new CannotOpen('The ledger is too busy to pause writes for a moment; try again.');
+    throw new CannotOpen('Writes could not be paused, because the ledger is too busy; try again.');
   }
 }

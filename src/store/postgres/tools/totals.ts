@@ -57,12 +57,12 @@ export async function totalsFaults(connection: Connection, waiting: Waiting, sum
 }
 
 /**
- * Rebuilds the totals and the summaries of end users, one part at a time. Servers may be running. Consumers cannot run
- * meanwhile. Batches that commit after the snapshot stay in the feed until the consumers continue.
+ * Rebuilds the totals and the summaries of end users, one part at a time. Servers may be running, but their consumers
+ * are locked out. Batches that commit after the snapshot stay in the feed until the consumers continue.
  */
 export async function rebuildTotals({ pool, clock, placement }: LedgerDatabase): Promise<void> {
   for (const part of placement.parts) {
-    // Take the lock before the snapshot, and on another connection.
+    // Take the lock on another connection, and before the snapshot.
     await pool.use(async (holder) => {
       await holder.send([sql('BEGIN'), ...UNLIMITED, lockConsumer('totals', part, '')]);
       await pool.use((connection) => rebuildPart(connection, part));

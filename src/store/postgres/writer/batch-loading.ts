@@ -28,8 +28,10 @@ export interface BatchContext {
 export interface LoadedUnderLock extends LoadedBatch {
   /** Whether each end user has a row, by the index of the end user. */
   readonly isLocked: readonly boolean[];
-  /** Generates ids later than all existing ones of these end users. */
+  /** Generates ids that sort after all existing ids of these end users. */
   readonly ids: TransactionIds;
+  /** The instant from which the age of new idempotency records is counted. */
+  readonly recordedAt: Instant;
 }
 
 /** Begins a transaction, and locks and loads the end users of a batch. @param keys the keys of `batch.users` */
@@ -87,6 +89,7 @@ export async function lockAndLoad(
   return {
     isLocked,
     ids,
+    recordedAt: clock.machineTime(rowsOf(asked.now), now),
     states: states.map((rows) => rows.state()),
     records: recordsOf(rowsOf(asked.records)),
     referenced: referencedIn(rowsOf(asked.referenced), batch, isLocked),
@@ -137,18 +140,19 @@ function referencedIn(
 }
 
 /**
- * Ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at `now` or later
- * has changed them.
+ * Generates ids that sort after all ids of the loaded rows. Cycles that are not loaded have ended, so no batch at `now`
+ * or later has changed them.
  *
- * @param rows each with a position and `ids_through`, which is null for some
+ * @param rows each row begins with a position and `ids_through`, which may be null
  */
 function idsBehind(rows: readonly TextRow[], clock: DatabaseClock, time: Instant): TransactionIds {
   let latest = firstIdAt(clock.notBefore(time));
   for (const [, idsThrough] of rows) if (idsThrough && idsThrough > latest) latest = idsThrough;
   const ids = new TransactionIds({ at: instantOf(latest), sequence: sequenceOf(latest) });
-  // After the clock was set back, the instant stays the same for a long time. Advance it before its ids run out.
+  // After the clock is set back, all batches have the same instant for a long time. Advance the instant before its ids
+  // run out.
   if (ids.isRunningShort) ids.moveTo(clock.notBefore(ids.position.at + 1));
-  // After an end user has seen this instant, this process must not issue an earlier one.
+  // From now on, this process must not issue an earlier instant.
   clock.notBefore(ids.position.at);
   return ids;
 }

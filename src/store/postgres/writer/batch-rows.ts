@@ -3,13 +3,14 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import type { UserChange } from '../../../ledger/batch.ts';
-import type { Cycle } from '../../../ledger/cycle.ts';
+import { type Cycle, isLive } from '../../../ledger/cycle.ts';
 import type { Hold } from '../../../ledger/hold.ts';
 import type { IdempotencyRecord } from '../../../ledger/idempotency.ts';
 import type { Instant } from '../../../ledger/instant.ts';
+import { scheduledText } from '../../../ledger/plan.ts';
 import type { Posting } from '../../../ledger/posting.ts';
 import { cycleChanges } from '../../../ledger/state.ts';
-import type { TransactionId } from '../../../ledger/transaction-id.ts';
+import { instantOf, type TransactionId } from '../../../ledger/transaction-id.ts';
 import { cycleValues, isSnapshotDue, stateText } from '../../state-text.ts';
 import { recordValues } from '../idempotency/record-table.ts';
 import type { Query, Value } from '../pool/connection.ts';
@@ -30,9 +31,9 @@ export class BatchRows {
   readonly #idsThrough: TransactionId;
   /** Postings, with the new values of their cycles if one statement writes both. */
   readonly #posted: RowArrays;
-  /** The rows of each of the other statements. Most batches need none of them. */
+  /** The rows of each of the other statements. Most batches need none of these statements. */
   readonly #others = new Map<RowsStatement, RowArrays>();
-  /** Number of cycles that are changed by the statement with the postings. */
+  /** Number of cycles that the statement with the postings changes. */
   #changedByPosting = 0;
 
   constructor(statements: BatchStatements, idsThrough: TransactionId) {
@@ -47,15 +48,21 @@ export class BatchRows {
     const byPosting = new Map<TransactionId, Change>();
     for (const change of changed) {
       const { before: stored, after: cycle } = change;
-      const { id, remaining, held, status, period, amount, start, end } = cycle;
+      const { id, remaining, held, status, period, amount, start, end, next } = cycle;
       // Starting a cycle supersedes a canceled cycle without a posting to the canceled cycle.
-      const isPosted = period === stored.period && status !== 'superseded';
+      const isPosted = period === stored.period && status !== 'superseded' && next === stored.next;
       if (isPosted && post !== null) byPosting.set(id, change);
-      else this.#add(changeCycles, ...key, stored.end, id, remaining, held, status, period, amount, start, end);
+      else {
+        const values = [remaining, held, status, period, amount, start, end, scheduledText(next)];
+        this.#add(changeCycles, ...key, stored.end, id, ...values);
+      }
     }
     for (const cycle of opened) this.#add(insertCycles, ...key, ...cycleValues(cycle), this.#idsThrough);
-    // No loaded cycle bounds the ids of these postings.
-    if (opened.length === 0 && changed.length === 0) this.#add(moveIds, ...key);
+    // A later batch at the same instant loads only live cycles. If none of them has the new `ids_through`, the row of the
+    // end user must have it.
+    const now = instantOf(this.#idsThrough);
+    const isLoadedLater = [...opened, ...changed.map((change) => change.after)].some((cycle) => isLive(cycle, now));
+    if (!isLoadedLater) this.#add(moveIds, ...key);
     this.#addPostings(key, postings, byPosting);
     if (before.holds !== after.holds) this.#addHolds(key, before.holds, after.holds);
     const { transactionId, createdAt } = postings.at(-1) as Posting;
@@ -63,7 +70,7 @@ export class BatchRows {
     this.#add(addSnapshots, ...key, transactionId, stateText({ ...after, holds: [] }, createdAt));
   }
 
-  /** @param byPosting the changes of cycles that are written with postings to them */
+  /** @param byPosting the changes of cycles, each to be written together with a posting to the cycle */
   #addPostings(key: Key, postings: readonly Posting[], byPosting: Map<TransactionId, Change>): void {
     let line = 0;
     for (const [index, posting] of postings.entries()) {
@@ -99,7 +106,8 @@ export class BatchRows {
 
   /**
    * The statements in the order in which they must run: a cycle must be stopped before another is opened, since the
-   * unique index allows only one active cycle, and holds must be stored before snapshots, which read them.
+   * unique index allows only one active cycle, and holds must be stored before snapshots, whose statement reads the
+   * stored holds.
    */
   writes(at: Instant): Write[] {
     const { changeCycles, insertCycles, closeHolds, openHolds, moveIds, addSnapshots, insertRecords } =
@@ -150,7 +158,8 @@ interface Change {
 }
 
 /**
- * The new values of a cycle; nulls if it does not change. An unchanged `held` and the status `active` are sent as null.
+ * The new values of a cycle; all null if the cycle does not change. An unchanged `held` and the status `active` are
+ * sent as null.
  */
 function newValuesOf(change: Change | null): { remaining: Value; held: Value; status: Value } {
   if (change === null) return UNCHANGED;

@@ -1,5 +1,5 @@
-// The statements of a batch. Each processes many rows, which are passed as one array per column, beginning with the key
-// of the end user.
+// The statements of a batch. Each statement processes many rows, which are passed as one array per column. The first
+// columns are the key of the end user.
 
 import type { Part } from '../citus/placement.ts';
 import { RECORD_COLUMNS, RECORD_TYPES } from '../idempotency/record-table.ts';
@@ -81,8 +81,20 @@ function loadingStatements(part: Part) {
 }
 
 function cycleStatements(part: Part) {
-  const changes = 'remaining held status period amount starts_at ends_at'.split(' ');
-  const types = [...KEY_TYPES, 'bigint', 'uuid', 'bigint', 'bigint', 'text', 'integer', 'bigint', 'bigint', 'bigint'];
+  const changes = 'remaining held status period amount starts_at ends_at next'.split(' ');
+  const types = [
+    ...KEY_TYPES,
+    'bigint',
+    'uuid',
+    'bigint',
+    'bigint',
+    'text',
+    'integer',
+    'bigint',
+    'bigint',
+    'bigint',
+    'text',
+  ];
   const update = `
     UPDATE scrip.cycles c
     SET ${changes.map((column) => `${column} = k.new_${column}`).join(', ')}, ids_through = $${types.length + 1}
@@ -90,8 +102,8 @@ function cycleStatements(part: Part) {
     WHERE ${sameKey('c')} AND c.ends_at = k.ends_at AND c.cycle_id = k.cycle_id${part.within('c')}`;
   return {
     /**
-     * A row consists of the instant at which a cycle ends, the id of the cycle and its new values. The parameter after
-     * the arrays is the new `ids_through`.
+     * A row consists of the stored end of a cycle, the id of the cycle and its new values. The parameter after the
+     * arrays is the new `ids_through`.
      */
     changeCycles: new RowsStatement('change_cycles', types, checked(part, update)),
     insertCycles: insertion(part, 'cycles', `${CYCLE_COLUMNS}, ids_through`, [...CYCLE_TYPES, 'uuid']),
@@ -108,7 +120,9 @@ function holdStatements(part: Part) {
   };
 }
 
-/** SQL for a change of rows. In one database, the division by zero fails the whole batch unless every row is found. */
+/**
+ * SQL for a change of rows. In a single database, unless every row is found, a division by zero fails the whole batch.
+ */
 function checked(part: Part, change: string): string {
   return part.isShard
     ? change
@@ -120,8 +134,8 @@ function postingStatements(part: Part) {
   const feed = (values: readonly string[]) => `
     INSERT INTO scrip.feed (bucket, consumer, at, batch, accounts, transaction_ids)
     VALUES (${part.bucket}, 'totals', ${values.join(', ')})`;
-  // One statement instead of three: for batches of 40 subtractions, three statements cost the server 11 % more time and
-  // this process 13 % more.
+  // Use one statement instead of three: for batches of 40 subtractions, three statements cost the server 11 % more time
+  // and this process 13 % more.
   const post = (label: string, columns: PostColumns) => {
     const types = [...KEY_TYPES, 'bigint', ...columns.types];
     const [idsThrough, at, batch, changes] = [1, 2, 3, 4].map((offset) => `$${types.length + offset}`);
@@ -141,13 +155,14 @@ function postingStatements(part: Part) {
   };
   return {
     /**
-     * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the remaining
-     * credits of a cycle, a posting to it, and the other new values of the cycle. The values of the cycle are null
-     * unless the row has the first posting to a cycle that changes. The parameters after the arrays are `ids_through`,
-     * the instant and a random id of the batch, and the number of cycles that change. Null on Citus, which refuses it.
+     * Inserts postings, changes their cycles and adds the batch to the feed. A row consists of the new remaining
+     * credits of a cycle, a posting to the cycle, and the other new values of the cycle. If several postings change the
+     * same cycle, only the first of these rows has the new values of the cycle; in the other rows, and if the cycle
+     * does not change, these columns are null. The parameters after the arrays are `ids_through`, the instant and a
+     * random id of the batch, and the number of cycles that change. Null on Citus, which refuses such a statement.
      */
     post: part.isShard ? null : post('post', ALL),
-    /** Like `post`, for rows whose later columns are all null, as in most subtractions. */
+    /** Like `post`, for rows in which all columns after `PLAIN_COLUMNS` are null, as in most subtractions. */
     postPlain: part.isShard ? null : post('post_plain', PLAIN),
     insertPostings: insertion(part, 'postings', INSERTED_COLUMNS, INSERTED_TYPES, INSERTED_VALUES),
     insertFeed: prepared('insert_feed', feed(['$1', '$2', '$3', '$4'])),
@@ -199,8 +214,8 @@ function otherStatements(part: Part) {
     /** Inserts snapshots of complete states. */
     insertSnapshots: insertion(part, SNAPSHOT.table, SNAPSHOT.columns, SNAPSHOT.types),
     /**
-     * Inserts snapshots of states without holds, and adds the stored open holds to each: few batches have loaded all
-     * holds.
+     * Inserts snapshots of states without holds, and adds the stored open holds to each of them, since few batches have
+     * loaded all holds.
      */
     addSnapshots: insertion(
       part,
@@ -215,9 +230,13 @@ function otherStatements(part: Part) {
 
 const SNAPSHOT = { table: 'snapshots', columns: 'transaction_id, state', types: ['uuid', 'text'] } as const;
 
-/** SQL for the text of a state, as `stateText` returns it, from the text of the state without holds. */
+/**
+ * SQL that adds the stored holds to the text of a state without holds. The result is the same text that `stateText`
+ * returns.
+ */
 function withHolds(part: Part): string {
-  // In the order in which the holds lapse: the id of a lapse ends with the last digits of the id of its hold.
+  // The holds are in the order in which they lapse. At the same instant, the last digits of their ids decide, since the
+  // id of a lapse ends with those digits.
   const holds = `SELECT string_agg(
       '["' || h.hold_id::text || '",' || h.expires_at::text || ',' || h.parts::text || ']', ','
       ORDER BY h.expires_at, right(h.hold_id::text, 12) COLLATE "C"

@@ -1,6 +1,6 @@
 // Runs a batch as one transaction: locks the end users, loads their states, lets the ledger decide, writes and commits.
-// This takes two round trips: lock and load, write and commit. On Citus, where the server cannot count the changed
-// rows, COMMIT takes a third.
+// A batch takes two round trips: one to lock and load, and one to write and commit. On Citus, where the server cannot
+// count the changed rows, COMMIT takes a third round trip.
 
 import assert from 'node:assert/strict';
 import { batchOf, decideBatch, type UserChange } from '../../../ledger/batch.ts';
@@ -46,8 +46,8 @@ export async function decide(
   const loaded = await lockAndLoad(connection, batch, keys, context);
   const missing = batch.users.filter((user, index) => !loaded.isLocked[index] && canCreate(user, commands));
   if (missing.length > 0) return { missing };
-  const { ids } = loaded;
-  const moment = { now: ids.position.at, nextId: () => ids.next() };
+  const { ids, recordedAt } = loaded;
+  const moment = { now: ids.position.at, recordedAt, nextId: () => ids.next() };
   const { outcomes, changes, records } = decideBatch(batch, loaded, moment, EVENTS_PER_BATCH_MAX);
   const rows = new BatchRows(context.statements, throughPosition(ids.position));
   for (const change of changes) rows.addChange(keys[change.index] as Key, change);

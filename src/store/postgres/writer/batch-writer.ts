@@ -27,23 +27,25 @@ import { type Decided, decide, type Witness, writeAndCommit } from './batch-tran
 import { LaneSessions } from './lane-sessions.ts';
 
 const TRIES_MAX = 10;
-/** The pause before a retry: this, multiplied by the number of the try and by a random number up to 1. */
+/**
+ * The pause before a retry is this time, multiplied by the number of tries so far and by a random number from 0 to 1.
+ */
 const BACKOFF_MS = 20;
-/** No try begins after this time: on a server that hangs, each try takes seconds, and many clients wait. */
+/** No retry begins after this time: on a server that hangs, each try takes seconds while many clients wait. */
 const TRIES_MS = 6_000;
 
 /** How long to search for a batch whose COMMIT was not confirmed. */
 const SEARCH_MS = 8_000;
 const SEARCH_PAUSE_MS = 200;
-/** Timeout of one look-up in this search. It is longer than the statement timeouts below. */
+/** Timeout of one look-up in this search; longer than the timeouts of the server below. */
 const LOOK_MS = 2_000;
 const BEGIN_LOOK = [sql('BEGIN'), ...setLocal({ statement_timeout: '1500ms', lock_timeout: '1s' })];
 
 type Outcomes = readonly (Outcome | null)[];
 
 /**
- * Returns further statements for the transaction of a batch, given the outcomes of the batch. A statement that does not
- * apply must fail.
+ * Returns further statements for the transaction of a batch, given the outcomes of the batch. A statement must fail if
+ * it cannot make its change.
  */
 type WriteBeside = (outcomes: Outcomes) => readonly Query[];
 
@@ -56,7 +58,7 @@ export class BatchWriter {
 
   /**
    * @param pool used only for batches
-   * @param atOnce batches that are written at the same time
+   * @param atOnce number of batches that are written at the same time
    */
   constructor(pool: ConnectionPool, database: LedgerDatabase, heartbeat: Heartbeat, atOnce: number) {
     const { placement } = database;
@@ -68,7 +70,8 @@ export class BatchWriter {
   }
 
   /**
-   * @param onDecided called once the next batch of the lane may follow on the same connection; not called if none may
+   * @param onDecided called once the next batch of the lane may follow on the same connection; not called if no batch
+   * may follow
    * @throws StoreFault
    */
   async write(commands: readonly Command[], onDecided: () => void, beside: WriteBeside = () => []): Promise<Outcomes> {
@@ -83,7 +86,7 @@ export class BatchWriter {
       } catch (error) {
         const stored = await this.#settle(error, part, attempt >= TRIES_MAX || performance.now() > deadline);
         if (stored !== null) return stored;
-        // A retried batch gets its own connection, so that it does not fail another batch if it fails again.
+        // A retried batch gets its own connection, so that no other batch fails with it if it fails again.
         lane = null;
       }
       await sleep(Math.random() * BACKOFF_MS * attempt);
@@ -106,13 +109,13 @@ export class BatchWriter {
   }
 
   /**
-   * Whether a batch whose COMMIT was not confirmed is stored. A row of the batch is locked first, which is impossible
-   * while its transaction is still running.
+   * Returns whether a batch whose COMMIT was not confirmed is stored. First locks a row of the batch, which is
+   * impossible while the transaction of the batch is still running.
    *
    * @throws StoreFault `OutcomeUnknown` if this cannot be determined in time
    */
   async #isStored({ decided: { witness }, message }: CommitLost, part: Part): Promise<boolean> {
-    // The batch has written only renewals and lapses, and writing these again changes nothing.
+    // Without a witness, the batch has written only events such as renewals, and writing them again changes nothing.
     if (witness === null) return false;
     const deadline = performance.now() + SEARCH_MS;
     let reason = message;
@@ -129,8 +132,8 @@ export class BatchWriter {
   }
 
   /**
-   * If the wait for a standby was cut short, a batch that is found may exist only on the primary. The lock is written
-   * to the log after the batch: once the COMMIT of the lock is confirmed, the batch is confirmed as well.
+   * If the wait for a standby was cut short, a batch that is found may exist only on the primary. In the log, the lock
+   * of this look-up comes after the batch: once the COMMIT of the look-up is confirmed, the batch is confirmed as well.
    */
   async #look({ user, transactionId }: Witness, { lock, find }: BatchStatements): Promise<boolean> {
     const connection = await this.#sessions.connect();
@@ -185,8 +188,8 @@ export class BatchWriter {
 }
 
 /**
- * Inserts a row for each new end user, so that batches can lock it. Uses a separate transaction, and inserts in the
- * order in which batches take locks.
+ * Inserts a row for each new end user, so that batches can lock the row. Uses a separate transaction, and inserts in
+ * the order in which batches take locks.
  */
 async function addEndUsers(
   connection: Connection,

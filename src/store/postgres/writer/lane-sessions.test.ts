@@ -1,4 +1,4 @@
-// The connection of a lane is passed from one batch to the next, and returned to the pool if no batch follows.
+// A lane passes its connection from one batch to the next, and returns the connection to the pool if no batch follows.
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -20,7 +20,7 @@ function fakePool() {
   return { returned, sessions: new LaneSessions({ connect }) };
 }
 
-/** Begins a batch that the test ends. */
+/** Begins a batch; the test decides when and how the batch ends. */
 function runBatch(sessions: LaneSessions, lane: number | null) {
   const { promise: decided, resolve: commit, reject: fail } = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<{ connection: Connection; open: () => void }>();
@@ -32,7 +32,7 @@ function runBatch(sessions: LaneSessions, lane: number | null) {
 }
 
 describe('the connection of a lane of PostgreSQL', () => {
-  test('the next batch of a lane takes over the connection in the same turn of the event loop', async () => {
+  test('the next batch of a lane takes over the connection if it begins in the same turn of the event loop', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection } = await first.begun;
@@ -48,7 +48,7 @@ describe('the connection of a lane of PostgreSQL', () => {
     assert.deepEqual(returned, ['connection 1, sound']);
   });
 
-  test('if no batch of a lane takes over the connection, it goes back to the pool once', async () => {
+  test('a lane returns its connection to the pool exactly once if no further batch takes it over', async () => {
     const { sessions, returned } = fakePool();
     for (const expected of [['connection 1, sound'], ['connection 1, sound', 'connection 2, sound']]) {
       const batch = runBatch(sessions, LANE);
@@ -60,7 +60,7 @@ describe('the connection of a lane of PostgreSQL', () => {
     }
   });
 
-  test('after an error no further batch takes over the connection, and it is closed when both of its batches have ended', async () => {
+  test('after an error, no further batch takes over the connection, which is closed once both of its batches have ended', async () => {
     const { sessions, returned } = fakePool();
     const first = runBatch(sessions, LANE);
     const { connection, open } = await first.begun;
@@ -80,7 +80,7 @@ describe('the connection of a lane of PostgreSQL', () => {
     await third.run;
   });
 
-  test('a batch without a lane returns its connection to the pool at once', async () => {
+  test('a batch without a lane returns its connection to the pool as soon as it ends', async () => {
     const { sessions, returned } = fakePool();
     const batch = runBatch(sessions, null);
     const { open } = await batch.begun;

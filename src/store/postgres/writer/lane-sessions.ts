@@ -17,7 +17,7 @@ interface Session {
 
 export class LaneSessions {
   readonly #pool: Pick<ConnectionPool, 'connect'>;
-  /** By lane, the session that the next batch may use. */
+  /** For each lane, the session that the next batch may use. */
   readonly #open = new Map<Session['lane'], Session>();
 
   constructor(pool: Pick<ConnectionPool, 'connect'>) {
@@ -67,8 +67,8 @@ export class LaneSessions {
 
   /**
    * Offers the connection to the next batch of the lane until the end of this turn of the event loop. The next batch
-   * begins in the same turn, before the responses to this batch are sent. With a connection from the pool, it would
-   * begin only after the responses.
+   * begins in the same turn, before the responses to this batch are sent. If it had to take a connection from the pool,
+   * it would begin only after the responses.
    */
   #leave(session: Session): void {
     this.#offer(session);

@@ -5,8 +5,9 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import type { Cycle } from '../../../ledger/cycle.ts';
 import { NEVER, nextEventAt } from '../../../ledger/next-event.ts';
+import { scheduledText } from '../../../ledger/plan.ts';
 import { cycleChanges } from '../../../ledger/state.ts';
-import { holdsText } from '../../state-text.ts';
+import { cycleValues, holdsText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter } from '../file/uuid.ts';
@@ -26,26 +27,26 @@ export class BalanceWriter {
   constructor(db: DatabaseSync) {
     this.#insertCycles = new ManyRows(
       db,
-      12,
+      13,
       (rows) =>
-        `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, validity_days)
+        `INSERT INTO balances (account, end_user, cycle_id, period, type, status, amount, remaining, held, starts_at, ends_at, plan, next)
          VALUES ${rows}`,
     );
-    // Three statements, because setting `status` or `ends_at` updates the indexes of active cycles even if the values
-    // stay the same.
+    // There are three statements, because an UPDATE that sets `status` or `ends_at` also updates the indexes of active
+    // cycles, even if the values stay the same.
     const key = 'WHERE account = ? AND end_user = ? AND ends_at = ? AND cycle_id = ?';
     this.#setRemaining = prepare(db, `UPDATE balances SET remaining = ?, held = ? ${key}`);
-    this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ? ${key}`);
+    this.#setStatus = prepare(db, `UPDATE balances SET remaining = ?, held = ?, status = ?, next = ? ${key}`);
     this.#setPeriod = prepare(
       db,
-      `UPDATE balances SET remaining = ?, held = ?, status = ?, period = ?, amount = ?, starts_at = ?, ends_at = ? ${key}`,
+      `UPDATE balances SET remaining = ?, held = ?, status = ?, period = ?, amount = ?, starts_at = ?, ends_at = ?, next = ? ${key}`,
     );
     this.#insertEndUser = prepare(
       db,
       `INSERT INTO balances (latest_posting, holds, due_at, account, end_user, ends_at, cycle_id, type)
        VALUES (?, ?, ?, ?, ?, ${END_OF_TIME}, x'', 'end-user')`,
     );
-    // Two statements for the same reason: few writes change the holds or the next due instant.
+    // There are two statements for the same reason: few writes change the holds or the next due instant.
     const own = `WHERE account = ? AND end_user = ? AND ends_at = ${END_OF_TIME}`;
     this.#setLatestPosting = prepare(db, `UPDATE balances SET latest_posting = ? ${own}`);
     this.#setHolds = prepare(db, `UPDATE balances SET latest_posting = ?, holds = ?, due_at = ? ${own}`);
@@ -78,10 +79,10 @@ export class BalanceWriter {
   }
 
   insertCycle({ account, endUser }: EndUserKey, cycle: Cycle): void {
-    const { id, period, type, status, amount, remaining, held, start, end, validityDays } = cycle;
+    const [, period, type, status, amount, remaining, held, start, end, plan, next] = cycleValues(cycle);
     const rows = this.#insertCycles;
-    const [user, cycleId] = [rows.uuid(endUser), rows.uuid(id)];
-    rows.add(account, user, cycleId, period, type, status, amount, remaining, held, start, end, validityDays);
+    const [user, cycleId] = [rows.uuid(endUser), rows.uuid(cycle.id)];
+    rows.add(account, user, cycleId, period, type, status, amount, remaining, held, start, end, plan, next);
   }
 
   flush(): void {
@@ -91,12 +92,13 @@ export class BalanceWriter {
   #change({ account, endUser }: EndUserKey, before: Cycle, after: Cycle): void {
     const key = [account, this.#endUser.of(endUser), before.end, this.#cycle.of(before.id)] as const;
     const { remaining, held, status, period, amount, start, end } = after;
+    const next = scheduledText(after.next);
     const { changes } =
       period !== before.period
-        ? this.#setPeriod.run(remaining, held, status, period, amount, start, end, ...key)
-        : status !== before.status
-          ? this.#setStatus.run(remaining, held, status, ...key)
+        ? this.#setPeriod.run(remaining, held, status, period, amount, start, end, next, ...key)
+        : status !== before.status || after.next !== before.next
+          ? this.#setStatus.run(remaining, held, status, next, ...key)
           : this.#setRemaining.run(remaining, held, ...key);
-    assert(changes === 1, 'a cycle that was loaded is there to be changed');
+    assert(changes === 1, 'a cycle that was loaded has a row in the file');
   }
 }

@@ -1,4 +1,4 @@
-// The writer's cache of end users. An end user is pending while its balances in the file do not count its latest
+// The writer's cache of end users. An end user is pending while its balances in the file do not include its latest
 // postings yet. The cache has two generations, and pending end users are flushed one generation later:
 //
 //   young: collects end users ──full──▶ old: flushed evenly until the next young generation is full, then dropped
@@ -17,16 +17,19 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { BalanceWriter } from './balance-writer.ts';
 import { EndUserReader, unflushedEndUsers } from './end-user-reader.ts';
 
-/** The limits of one generation. The two generations bound the memory, and how much a start has to read. */
+/**
+ * The limits of one generation. They bound the memory of the two generations, and how many postings must be read at the
+ * start.
+ */
 export interface CacheLimits {
   readonly endUsersMax: number;
-  /** Postings that are appended while the generation is the young one. */
+  /** Maximum number of postings that are appended while the generation is young. */
   readonly postingsMax: number;
   /** A cycle takes about 150 bytes. */
   readonly cyclesMax: number;
-  /** How long a generation stays young while there is something to write. */
+  /** Maximum time for which a generation stays young while there is something to write. */
   readonly ageMaxMs: number;
-  /** Pending postings of one end user. Each read of the end user folds them. */
+  /** Maximum number of pending postings of one end user. Each read of the end user applies them. */
   readonly perUserMax: number;
 }
 
@@ -47,9 +50,12 @@ export interface CachedEndUser {
   readonly name: string;
   /** The state in the file; null until it is read. */
   stored: EndUserState | null;
-  /** The latest posting that `stored` counts; null if there is none. */
+  /** The latest posting that `stored` includes; null if there is none. */
   storedPosting: number | null;
-  /** When something is due according to `stored`; null if never. `stored` itself is mostly not in a cache of the CPU. */
+  /**
+   * The instant of the next event according to `stored`; null if there is none. A copy, since `stored` itself is
+   * usually not in a CPU cache.
+   */
   storedDueAt: Instant | null;
   /** The current state, with all cycles of `stored`. */
   state: EndUserState;
@@ -68,16 +74,16 @@ export class EndUserCache {
   #old = new Map<string, CachedEndUser>();
   /** The number of cycles and holds in the young generation. */
   #youngCycles = 0;
-  /** The end users of the young generation to flush, and the place of each in the order of the file. */
+  /** The end users of the young generation that must be flushed, and the place of each in the order of the file. */
   #queued: CachedEndUser[] = [];
   #places: number[] = [];
-  /** The end users of the old generation that are not flushed yet, the next one last. */
+  /** The end users of the old generation that are not flushed yet. The next one to flush is the last element. */
   #flushing: CachedEndUser[] = [];
   #flushingTotal = 0;
-  /** The latest posting of all end users when the young generation began. */
+  /** The latest posting in the journal when the young generation began. */
   #beganBehind: number;
   #beganAt: Instant;
-  /** The latest instant of a `load`. */
+  /** The instant of the latest `load`. */
   #now: Instant;
   #latestPosting: number;
   #rotations = 0;
@@ -85,9 +91,9 @@ export class EndUserCache {
   #isWriting = false;
 
   /**
-   * Begins with the end users whose postings in the journal are pending.
+   * Begins with the end users that have pending postings in the journal.
    *
-   * @param now the latest instant that the ledger has given out
+   * @param now the latest instant that the ledger has issued
    */
   constructor(db: DatabaseSync, limits: CacheLimits, latestPosting: number, now: Instant) {
     this.#limits = limits;
@@ -131,7 +137,7 @@ export class EndUserCache {
     return this.#add({ name, ...read, pendingPostings: 0, isQueued: false });
   }
 
-  /** Updates an end user from `load` after `postings` new postings. */
+  /** Updates an end user that `load` has returned, after `postings` new postings. */
   change(cached: CachedEndUser, state: EndUserState, postings: number, latestPosting: number): void {
     this.#youngCycles += Math.max(0, sizeOf(state) - sizeOf(cached.state));
     cached.state = state;
@@ -142,8 +148,9 @@ export class EndUserCache {
   }
 
   /**
-   * Flushes an end user at once if its due instant in the file has passed, or if its next event is due before the next
-   * flush and the file has a later due instant: the search for due events reads only the file.
+   * Flushes an end user at once if the due instant in the file would mislead the search for due events, which reads
+   * only the file: if that instant has passed, or if it is later than the next event and this event is due before the
+   * next regular flush.
    */
   flushWhereDue(cached: CachedEndUser): void {
     const dueAt = nextEventAt(cached.state);
@@ -226,7 +233,7 @@ export class EndUserCache {
     return cached;
   }
 
-  /** Reads an end user that was found in the journal at the start and has not been read yet. */
+  /** Reads the end user if it was found in the journal at the start and has not been read yet. */
   #read(cached: CachedEndUser): CachedEndUser {
     if (cached.stored !== null) return cached;
     const { stored, current } = this.#reader.replay(endUserOf(cached.name), cached.latestPosting as number, this.#now);
@@ -254,8 +261,8 @@ export class EndUserCache {
   }
 
   /**
-   * Drops the old generation, which must be flushed. The stored balances then count every posting from before the
-   * young generation began.
+   * Drops the old generation, which must be completely flushed, and begins a new young generation. The stored balances
+   * then include every posting from before the previous young generation began.
    */
   #rotate(): void {
     assert(this.#flushing.length === 0, 'a generation is dropped when all of it is flushed');

@@ -2,7 +2,7 @@
 // are appended to the journal at once, which dirties few pages. Balances are written back later, together with the
 // balances of neighbours in the file.
 //
-//   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances count it
+//   appended, durable, acknowledged ──▶ pending ──▶ flushed: the stored balances include it
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -11,6 +11,8 @@ import { type EndUserKey, endUserText } from '../../../ledger/command.ts';
 import { assertReadable, type Cycle, type CycleStatus, type CycleType, inBurnOrder } from '../../../ledger/cycle.ts';
 import type { Hold } from '../../../ledger/hold.ts';
 import type { Instant } from '../../../ledger/instant.ts';
+import { planOfText, scheduledOfText } from '../../../ledger/plan.ts';
+import { isOpening } from '../../../ledger/posting.ts';
 import { EMPTY_STATE, type EndUserState, liveState, sizeOf } from '../../../ledger/state.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { holdsOfText } from '../../state-text.ts';
@@ -18,17 +20,17 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { UuidParameter, uuidOf, uuidOfHex } from '../file/uuid.ts';
 import { type NumberedPosting, PostingReader } from '../journal/posting-reader.ts';
 
-/** The state of an end user up to one of its postings. */
+/** The state of an end user after one of its postings. */
 export interface Balances {
   readonly state: EndUserState;
   /** Null for an end user without postings. */
   readonly latestPosting: number | null;
 }
 
-const OTHER_COLUMNS = 'period, type, status, amount, remaining, held, starts_at, ends_at, validity_days';
+const OTHER_COLUMNS = 'period, type, status, amount, remaining, held, starts_at, ends_at, plan, next';
 export const CYCLE_COLUMNS = `cycle_id, ${OTHER_COLUMNS}`;
 
-/** `ends_at` of the row of an end user itself, which sorts after all of its cycles. */
+/** The value of `ends_at` in the row of the end user itself, so that this row sorts after all of its cycles. */
 export const END_OF_TIME = Number.MAX_SAFE_INTEGER;
 
 /** Literals for the strings in rows. Strings from SQLite are compared character by character, literals by address. */
@@ -36,9 +38,9 @@ const INTERNED = new Map<string, never>(
   ['one-time', 'recurring', 'active', 'canceled', 'superseded'].map((name) => [name, name as never]),
 );
 
-/** The cycle as stored, without checks: the audit reports wrong values, and all other callers assert. */
+/** The cycle as stored, without checks: the audit reports wrong values, and all other callers check the cycle. */
 export function cycleOf(row: Row): Cycle {
-  const [id, period, type, status, amount, remaining, held, start, end, validityDays] = row;
+  const [id, period, type, status, amount, remaining, held, start, end, plan, next] = row;
   return {
     id: typeof id === 'string' ? uuidOfHex(id) : uuidOf(id as Uint8Array),
     period: Number(period),
@@ -49,19 +51,20 @@ export function cycleOf(row: Row): Cycle {
     held: Number(held),
     start: Number(start),
     end: Number(end),
-    validityDays: Number(validityDays),
+    plan: planOfText(plan as string),
+    next: scheduledOfText(next as string | null),
   };
 }
 
 export interface Replayed {
   readonly stored: Balances;
-  /** Includes all cycles of `stored`, also ended ones. */
+  /** Includes all cycles of `stored`, even those that have ended. */
   readonly current: Balances;
 }
 
 /** The state of an end user with at least this many cycles is cached: loading 10,000 cycles takes 10 ms. */
 export const MANY_CYCLES = 256;
-/** The most cycles in that cache; a cycle takes about 150 bytes. */
+/** Maximum number of cycles in that cache; a cycle takes about 150 bytes. */
 const KEPT_CYCLES_MAX = 200_000;
 
 export class EndUserReader {
@@ -77,8 +80,8 @@ export class EndUserReader {
   }
 
   /**
-   * @param pending the latest posting of the end user if the stored balances may not count it yet; null if they count
-   * all
+   * @param pending the latest posting of the end user if the stored balances may not include it yet; null if they
+   * include all postings
    */
   read(user: EndUserKey, pending: number | null, now: Instant): Balances {
     const kept = this.#take(user);
@@ -110,14 +113,14 @@ export class EndUserReader {
   #pendingAfter(latest: number | null, pending: number, user: EndUserKey): NumberedPosting[] {
     const postings = this.#postings.after(latest ?? 0, pending, user);
     const isWhole = latest === null || latest >= pending || postings.length > 0;
-    assert(isWhole, 'the links of an end user lead to the posting that its balances count last');
+    assert(isWhole, 'the links of an end user lead to the latest posting that its balances include');
     return postings;
   }
 
   #catchUp(user: EndUserKey, kept: Balances, pending: number | null, now: Instant): Balances {
     const latest = this.latestPosting(user, pending);
     const postings = latest === null ? [] : this.#postings.after(kept.latestPosting ?? 0, latest, user);
-    // A new posting may be earlier than a previous read, which dropped all cycles that had ended.
+    // A new posting may be from before a previous read, and that read has dropped all cycles that had ended by then.
     return foldedAt(now, kept, postings);
   }
 
@@ -148,10 +151,11 @@ export class EndUserReader {
 /** Applies postings, except to ended cycles that are no longer in the state. Changes of holds are always applied. */
 function foldedAt(now: Instant, from: Balances, postings: readonly NumberedPosting[]): Balances {
   const known = new Map<TransactionId, boolean>();
-  const counted = postings.filter(({ posting: { cycleId, terms, expiresAt, held } }) => {
-    const isKnown = terms !== null || (known.get(cycleId) ?? from.state.cycles.some(({ id }) => id === cycleId));
+  const counted = postings.filter(({ posting }) => {
+    const { cycleId, expiresAt, held } = posting;
+    const isKnown = isOpening(posting) || (known.get(cycleId) ?? from.state.cycles.some(({ id }) => id === cycleId));
     known.set(cycleId, isKnown);
-    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is there');
+    assert(isKnown || expiresAt <= now, 'every cycle that has not ended is loaded');
     return isKnown || held !== 0;
   });
   const { state } = folded(from, counted);
@@ -175,7 +179,7 @@ class BalanceReader {
   readonly #endUser = new UuidParameter();
 
   constructor(db: DatabaseSync) {
-    // Read as hexadecimal digits, since each blob creates an array outside of the heap.
+    // Read ids as hexadecimal digits, since each blob would create an array outside the heap.
     const columns = `hex(cycle_id), ${OTHER_COLUMNS}, latest_posting, holds`;
     // The first part selects the cycles that have not ended, and the second part the cycle that is due to renew.
     this.#live = prepare(
@@ -212,7 +216,7 @@ class BalanceReader {
     return { state: { cycles: inBurnOrder(cycles).slice(), holds }, latestPosting };
   }
 
-  /** The latest posting that the stored balances count. */
+  /** The latest posting that the stored balances include. */
   latestPosting({ account, endUser }: EndUserKey): number | null {
     return (this.#latest.all(account, this.#endUser.of(endUser))[0]?.[0] as number | undefined) ?? null;
   }

@@ -7,6 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { accountSchema } from '../../account-schema.ts';
 import { CannotOpen } from '../../store-fault.ts';
+import { testClockRefusal } from '../../test-clock.ts';
 import { syncToDisk } from '../../tools/new-file.ts';
 import { ledgerSchema } from './schema.ts';
 import { SQLITE, sqliteCode } from './sqlite-error.ts';
@@ -18,7 +19,7 @@ const MIGRATIONS: readonly string[] = [`${ledgerSchema}${accountSchema({ instant
 /**
  * The schema version that the first migration creates. Files with lower versions were created before the first release.
  */
-const SCHEMA_FIRST = 13;
+const SCHEMA_FIRST = 14;
 
 /** The schema version that this release of Scrip uses. */
 export const SCHEMA_LATEST = SCHEMA_FIRST + MIGRATIONS.length - 1;
@@ -53,7 +54,7 @@ export function lockLedgerFile(file: string, waitMs = LOCK_WAIT_MS): DatabaseSyn
   refuseWithoutFolder(file);
   let lock: DatabaseSync | null = null;
   try {
-    // Create the file first: a dangling link would give the lock a different name once the file exists.
+    // Create the file first: if the path is a dangling link, the lock would get a different name once the file exists.
     if (!existsSync(file)) closeSync(openSync(file, 'a'));
     refuseSecondName(file);
     lock = new DatabaseSync(`${canonical(file)}.lock`, { timeout: waitMs });
@@ -79,8 +80,10 @@ export class LedgerInUse extends CannotOpen {
  *
  * @param isLocked whether the caller holds the lock. If not, a migration takes the lock, since no server may be
  * running on the file during a migration.
+ * @param testClock true if the ledger must have a test clock, false if it must not have one; null if either is
+ * accepted. With `true`, a ledger without postings permanently gets a test clock
  */
-export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
+export function openLedgerFile(file: string, isLocked: boolean, testClock: boolean | null = null): DatabaseSync {
   refuseWithoutFolder(file);
   if (existsSync(file) && !statSync(file).isFile()) throw foreign(file);
   refuseSecondName(file);
@@ -90,6 +93,7 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
     refuseForeign(db, file);
     if (isLocked) migrate(db);
     else migrateAlone(db, file);
+    settleClock(db, file, testClock);
     // A backup made by VACUUM INTO is not in WAL mode.
     if (isLocked) {
       db.exec('PRAGMA journal_mode = WAL');
@@ -103,8 +107,8 @@ export function openLedgerFile(file: string, isLocked: boolean): DatabaseSync {
 }
 
 /**
- * Migrates under the lock. A server that starts meanwhile migrates the file and holds the lock until it stops. So this
- * function checks the schema again while it waits for the lock.
+ * Migrates under the lock. If a server starts meanwhile, that server migrates the file and holds the lock until it
+ * stops. So this function checks the schema again while it waits for the lock.
  *
  * @throws CannotOpen if a server keeps running on the file with an older schema
  */
@@ -194,6 +198,18 @@ export function refuseUnfinishedCopy(db: DatabaseSync, file: string): void {
   throw new CannotOpen(`${file} holds an unfinished copy; run the same \`scrip copy\` again to finish it.`);
 }
 
+/** Whether the ledger was created with a test clock. */
+export function hasTestClock(db: DatabaseSync): boolean {
+  return numberOf(db, 'SELECT count(*) FROM test_clock') === 1;
+}
+
+/** A ledger without postings may have been created by `scrip key create`, so it can still get a test clock. */
+function settleClock(db: DatabaseSync, file: string, testClock: boolean | null): void {
+  if (testClock) db.exec('INSERT OR IGNORE INTO test_clock SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM postings)');
+  const refusal = testClock === null ? null : testClockRefusal(file, hasTestClock(db), testClock);
+  if (refusal !== null) throw new CannotOpen(refusal);
+}
+
 function migrate(db: DatabaseSync): void {
   if (schemaOf(db) === SCHEMA_LATEST) return;
   if (schemaOf(db) === 0) db.exec('PRAGMA journal_mode = WAL');
@@ -247,12 +263,15 @@ export function makeFolder(file: string): void {
     syncToDisk(dirname(mkdirSync(folder, { recursive: true }) as string));
   } catch (error) {
     throw new CannotOpen(
-      `The folder of ${file} cannot be created (${(error as Error).message}); point DATABASE_URL where Scrip may write.`,
+      `The folder of ${file} cannot be created (${(error as Error).message}); point DATABASE_URL at a file in a folder that Scrip can write to.`,
     );
   }
 }
 
-/** If the disk is not mounted, a new ledger must not be created in its place: all data would seem to be lost. */
+/**
+ * Refuses a path in a folder that does not exist: if the disk of a ledger is not mounted, creating a new ledger would
+ * look as if all data were lost.
+ */
 function refuseWithoutFolder(file: string): void {
   const folder = dirname(file);
   if (existsSync(folder) && statSync(folder).isDirectory()) return;
@@ -262,8 +281,8 @@ function refuseWithoutFolder(file: string): void {
 }
 
 /**
- * SQLite finds the log of a file by the name of the file. Under a second name, it would not find the latest commits,
- * and two processes would not see each other.
+ * SQLite finds the log of a file by the name of the file. Under a second name, SQLite would not find the latest
+ * commits, and two processes would not notice each other.
  */
 export function refuseSecondName(file: string): void {
   const status = statSync(file, { throwIfNoEntry: false });

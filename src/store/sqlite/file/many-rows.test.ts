@@ -1,4 +1,4 @@
-// Writing many rows at a time: each row is written once and in order, and a missing row is an error.
+// Statements that write many rows at a time: they write each row once and in order, and fail if a row is missing.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,7 +18,7 @@ function table() {
   return { db, insert, all };
 }
 
-test('Each row is inserted once, in order, with the right UUID, for any number of rows', () => {
+test('A bulk insert of any number of rows writes each row once, in order and with its own UUID', () => {
   const { db, insert, all } = table();
   for (let count = 0; count <= 50; count++) {
     db.exec('DELETE FROM things');
@@ -34,7 +34,7 @@ test('Each row is inserted once, in order, with the right UUID, for any number o
   }
 });
 
-test('Changing several rows fails if one of them does not exist', () => {
+test('A bulk update fails if one of its rows does not exist', () => {
   const { db, insert } = table();
   for (let number = 1; number <= 20; number++) insert.add(insert.uuid(uuid(number)), 'before');
   insert.flush();
@@ -46,6 +46,6 @@ test('Changing several rows fails if one of them does not exist', () => {
   assert.throws(() => change.flush(), /each row is written/);
 });
 
-test('A row with too few values is refused', () => {
+test('A bulk insert refuses a row with too few values', () => {
   assert.throws(() => table().insert.add('one value'), /a value for each column/);
 });

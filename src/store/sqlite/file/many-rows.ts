@@ -1,5 +1,5 @@
-// Runs a statement for many rows at a time. For a single row, a third of the cost is to start and end the statement and
-// to open its table and indexes.
+// Runs one statement for many rows. If each row had its own statement, a third of the time would go into starting and
+// ending statements and opening their tables and indexes.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -7,19 +7,19 @@ import { type Parameter, prepare, type Statement } from './statements.ts';
 import { UuidParameter } from './uuid.ts';
 
 const ROWS_MAX = 16;
-/** The numbers of rows per run, largest first. Any number of rows is split into runs of these sizes. */
+/** The numbers of rows that a statement can write, largest first. Rows are split into groups of these sizes. */
 const SIZES = [ROWS_MAX, 4, 1];
 
 export class ManyRows {
   readonly #columns: number;
   readonly #statements: readonly { readonly length: number; readonly statement: Statement }[];
-  /** The values of all added rows, one row after the other. */
+  /** The values of the added rows, row by row. */
   #values: Parameter[] = [];
-  /** Each added row needs its own buffers, since all rows are bound together. */
+  /** Buffers for UUIDs. Each added row needs its own, since one statement binds all of the rows. */
   readonly #uuids: UuidParameter[] = [];
   #uuidsUsed = 0;
 
-  /** @param sql returns the statement for the given rows, which follow `VALUES` */
+  /** @param sql returns the SQL of a statement, with the text `rows` after `VALUES` */
   constructor(db: DatabaseSync, columns: number, sql: (rows: string) => string) {
     const row = `(${Array(columns).fill('?').join(', ')})`;
     this.#columns = columns;
@@ -29,21 +29,21 @@ export class ManyRows {
     }));
   }
 
-  /** The bytes of a UUID for the next row to be added. */
+  /** Returns the bytes of a UUID for the next call of `add`. */
   uuid(text: string): Uint8Array {
     const index = this.#uuidsUsed++;
     this.#uuids[index] ??= new UuidParameter();
     return (this.#uuids[index] as UuidParameter).of(text);
   }
 
-  /** Other statements see the row only after `flush`. */
+  /** Adds a row. Other statements see the row only after `flush`. */
   add(...row: readonly Parameter[]): void {
     assert(row.length === this.#columns, 'a row has a value for each column');
     for (const value of row) this.#values.push(value);
     if (this.#values.length >= ROWS_MAX * this.#columns) this.flush();
   }
 
-  /** Runs the statement for all added rows. It must write each of them. */
+  /** Writes all added rows. Fails if the statement does not write each of them. */
   flush(): void {
     let at = 0;
     for (const { length, statement } of this.#statements)

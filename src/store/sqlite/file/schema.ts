@@ -1,14 +1,14 @@
-// The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECKs refuse an
-// overdraft even if the code that writes is wrong.
+// The schema of a ledger file. UUIDs are stored as 16 bytes, instants as milliseconds since 1970. The CHECK constraints
+// prevent an overdraft even if the code that writes has a bug.
 //
-// The cost of a batch is mainly the number of pages that it dirties, not the fsync. So rows are only appended to
-// `postings` and `idempotency_records`. `balances` has all rows of an end user on one page, and is written back later
-// (`../balances/end-user-cache.ts`).
+// The cost of a batch depends mainly on the number of pages that the batch modifies, not on the fsync. Therefore, rows
+// are only appended to `postings` and `idempotency_records`. The rows of an end user in `balances` are adjacent, and
+// are written back later (`../balances/end-user-cache.ts`).
 
 export const ledgerSchema = `
--- Cycles, each in its latest period, clustered by end user and end, so that the live cycles are one short range. Each
--- end user also has a row of the type 'end-user'. It sorts after the cycles, and contains the open holds and the latest
--- posting that is counted.
+-- Cycles, each in its latest period, clustered by end user and end, so that the live cycles of an end user are
+-- adjacent. Each end user also has a row of the type 'end-user', which sorts after the cycles. It contains the open
+-- holds, and the latest posting that the rows of the end user count.
 CREATE TABLE balances (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -21,7 +21,9 @@ CREATE TABLE balances (
   remaining INTEGER CHECK (remaining BETWEEN 0 AND amount),
   held INTEGER CHECK (held BETWEEN 0 AND remaining),
   starts_at INTEGER CHECK (starts_at BETWEEN 0 AND ends_at - 1),
-  validity_days INTEGER CHECK (validity_days >= 1),
+  -- The plan, such as '100/31d', and the plan that begins at the end of the period; see src/ledger/plan.ts.
+  plan TEXT,
+  next TEXT CHECK (next IS NULL OR (status = 'active' AND type = 'recurring')),
   latest_posting INTEGER,
   -- JSON; null if there are no holds.
   holds TEXT,
@@ -33,7 +35,7 @@ CREATE TABLE balances (
       WHEN 'end-user' THEN ends_at = 9007199254740991 AND length(cycle_id) = 0 AND latest_posting IS NOT NULL
       ELSE ends_at <= 253402300799999 AND length(cycle_id) = 16
         AND coalesce(latest_posting, holds, due_at) IS NULL
-        AND status IS NOT NULL AND period + amount + remaining + held + starts_at + validity_days IS NOT NULL
+        AND status IS NOT NULL AND period + amount + remaining + held + starts_at IS NOT NULL AND plan IS NOT NULL
     END
   )
 ) STRICT, WITHOUT ROWID;
@@ -42,7 +44,7 @@ CREATE UNIQUE INDEX one_active_cycle ON balances (account, end_user) WHERE type 
 CREATE INDEX due ON balances (due_at) WHERE due_at IS NOT NULL;
 
 -- The journal, in write order. Each posting refers to the previous one of the same end user, so that the history of an
--- end user is read backwards from its latest posting.
+-- end user can be read backwards from its latest posting.
 CREATE TABLE postings (
   posting INTEGER PRIMARY KEY,
   previous INTEGER CHECK (previous < posting),
@@ -59,13 +61,11 @@ CREATE TABLE postings (
   expires_at INTEGER NOT NULL,
   actor TEXT NOT NULL CHECK (actor <> ''),
   note TEXT CHECK (length(note) BETWEEN 1 AND 500),
-  -- The terms, if the posting opens a cycle or a period.
-  cycle_type TEXT CHECK (cycle_type IN ('one-time', 'recurring')),
-  validity_days INTEGER CHECK (validity_days >= 1),
-  -- The hold that is closed, or the transaction that is refunded.
+  -- The type and plan, such as 'recurring/100/31d', if the posting opens a cycle or a period, or schedules a plan.
+  terms TEXT,
+  -- The hold that is closed, the transaction that is refunded, or the one that scheduled the plan.
   reference BLOB CHECK (length(reference) = 16),
   hold_expires_at INTEGER CHECK (hold_expires_at > created_at),
-  CHECK ((cycle_type IS NULL) = (validity_days IS NULL)),
   -- One CASE, with the most frequent kind first: comparing texts costs the most here.
   CHECK (
     CASE kind
@@ -81,7 +81,11 @@ CREATE TABLE postings (
       WHEN 'refund' THEN amount > 0 AND held = 0 AND reference IS NOT NULL AND hold_expires_at IS NULL
       WHEN 'stop-cycle' THEN amount = 0 AND held = 0
         AND reference IS NULL AND hold_expires_at IS NULL AND expires_at > created_at
-      ELSE kind IN ('add', 'start-cycle', 'renew') AND amount > 0 AND held = 0
+      WHEN 'schedule-plan' THEN amount = 0 AND held = 0 AND terms IS NOT NULL
+        AND reference IS NULL AND hold_expires_at IS NULL AND expires_at > created_at
+      WHEN 'change-plan' THEN amount > 0 AND held = 0 AND terms IS NOT NULL
+        AND reference IS NOT NULL AND hold_expires_at IS NULL AND expires_at > created_at
+      ELSE kind IN ('add', 'start-cycle', 'renew') AND amount > 0 AND held = 0 AND terms IS NOT NULL
         AND reference IS NULL AND hold_expires_at IS NULL AND expires_at > created_at
     END
   )
@@ -89,7 +93,7 @@ CREATE TABLE postings (
 
 CREATE INDEX refunds ON postings (account, end_user, reference) WHERE kind = 'refund';
 
--- All postings up to this one are counted in balances. Later postings may be counted, too: see the row of each end
+-- The balances count all postings up to this one. They may also count later postings: see latest_posting of each end
 -- user.
 CREATE TABLE flushed (
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -97,8 +101,8 @@ CREATE TABLE flushed (
 ) STRICT;
 INSERT INTO flushed (only, posting) VALUES (1, 0);
 
--- Snapshots: the state of an end user after some of its transactions. Balances at past instants are computed from them,
--- and old transactions are found with them. A waypoint only serves to find transactions, so its state is null.
+-- Snapshots: the states of end users after some of their transactions. Scrip uses snapshots to compute balances at past
+-- instants and to find old transactions. A waypoint is used only to find transactions, so its state is null.
 CREATE TABLE snapshots (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),
@@ -108,14 +112,18 @@ CREATE TABLE snapshots (
   PRIMARY KEY (account, end_user, transaction_id)
 ) STRICT, WITHOUT ROWID;
 
--- The latest instant that the ledger has used, and the last sequence in it. The checksum detects a clock that was set
--- by hand, which would revive or expire credits.
+-- The latest instant that the ledger has used, and the last sequence number of that instant. The checksum detects a
+-- change of the clock by hand, which could revive or expire credits.
 CREATE TABLE clock (
   only INTEGER PRIMARY KEY CHECK (only = 1),
   at INTEGER NOT NULL,
   sequence INTEGER NOT NULL,
   checksum INTEGER NOT NULL
 ) STRICT;
+
+-- Has a row if the ledger was created with a test clock, and is empty otherwise. The time of a test clock is in the
+-- table clock.
+CREATE TABLE test_clock (only INTEGER PRIMARY KEY CHECK (only = 1)) STRICT;
 
 -- Idempotency records, in the order in which they were added. Records of grants have odd numbers, because they are kept
 -- longer.
@@ -134,8 +142,8 @@ CREATE TABLE idempotency_records (
   recorded_at INTEGER NOT NULL
 ) STRICT;
 
--- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` are not in it yet,
--- but in memory.
+-- The index of the records by a hash of the key. Records after \`idempotency_indexed.record\` are not in the index yet;
+-- they are indexed in memory.
 CREATE TABLE idempotency_index (
   hash INTEGER NOT NULL,
   record INTEGER NOT NULL,
@@ -149,8 +157,8 @@ CREATE TABLE idempotency_indexed (
 ) STRICT;
 INSERT INTO idempotency_indexed (only, record, seed) VALUES (1, 0, randomblob(16));
 
--- Batches that \`scrip import\` has queued for a running server, at most one for each import. JSON. The outcomes are
--- stored with the grants, for \`scrip import\` to read.
+-- Batches that \`scrip import\` has queued for a running server, at most one for each import. The commands and the
+-- outcomes are JSON. The server stores the outcomes together with the grants, and \`scrip import\` reads them.
 CREATE TABLE import_batches (
   import_id INTEGER PRIMARY KEY,
   from_row INTEGER NOT NULL,
@@ -183,7 +191,8 @@ CREATE TABLE expiry_totals (
   PRIMARY KEY (account, hour)
 ) STRICT, WITHOUT ROWID;
 
--- What lists show of each end user, up to the latest posting in the row. Expiries are counted a second or two late.
+-- The data that lists show for each end user, up to the latest posting in the row. A row reflects an expiry after a
+-- second or two.
 CREATE TABLE end_user_summaries (
   account INTEGER NOT NULL,
   end_user BLOB NOT NULL CHECK (length(end_user) = 16),

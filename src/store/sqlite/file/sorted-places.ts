@@ -1,8 +1,9 @@
-// Sorts by a numeric key with a native sort: the key and the index of each item are packed into one number.
+// Sorts items by a numeric key with the native sort of typed arrays: packs the key and the index of each item into one
+// number.
 
 import assert from 'node:assert/strict';
 
-/** The bounds of the indexes and the keys. */
+/** Indexes are below `PLACES`, and keys below `KEYS`. */
 const PLACES = 2 ** 21;
 const KEYS = 2 ** 31;
 

@@ -6,7 +6,7 @@ export type Row = readonly SQLOutputValue[];
 
 export type Parameter = number | string | Uint8Array | null;
 
-/** A `StatementSync` after `setReturnArrays`. Node has no type for it. */
+/** A `StatementSync` that returns rows as arrays, which Node's types do not describe. */
 export interface Statement {
   all(...parameters: readonly Parameter[]): readonly Row[];
   get(...parameters: readonly Parameter[]): Row | undefined;
@@ -15,7 +15,9 @@ export interface Statement {
   setReadBigInts(enabled: boolean): void;
 }
 
-/** The values as the parameters `$1`, `$2` and so on of a statement, as in PostgreSQL. */
+/**
+ * Maps values to parameters with the names `$1`, `$2` and so on, so that statements can be the same as in PostgreSQL.
+ */
 export function named(values: readonly (string | number | null)[]): Record<string, string | number | null> {
   return Object.fromEntries(values.map((value, index) => [`$${index + 1}`, value]));
 }

@@ -1,11 +1,11 @@
-// Converts UUIDs between text and the 16 bytes in a row. Does not use Buffer, since each posting needs five
-// conversions: 0.09 µs to bytes and 0.15 µs back, against 0.25 and 0.22 µs with Buffer.
+// Converts UUIDs between text and the 16 bytes that are stored. Each posting needs five conversions. This code takes
+// 0.09 µs to convert to bytes and 0.15 µs to convert back; Buffer would take 0.25 µs and 0.22 µs.
 
 const BYTES = 16;
 const HEX = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'));
 const NIBBLES = new Uint8Array(128);
 for (let digit = 0; digit < 16; digit++) NIBBLES[digit.toString(16).charCodeAt(0)] = digit;
-/** The index in the text at which each byte begins. */
+/** The index in the text of the first digit of each byte. */
 const PLACES = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
 
 /** @param uuid in lower case */
@@ -14,9 +14,9 @@ export function bytesOf(uuid: string): Uint8Array {
 }
 
 /**
- * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs, and the buffer can then be
- * used for the next UUID. A new array for each UUID would cost memory outside of the heap, and take longer than
- * inserting the posting.
+ * A reusable buffer for a UUID parameter. SQLite copies the bytes when the statement runs, so the buffer can then be
+ * reused for the next UUID. Allocating a new array for each UUID would use memory outside of the heap, and take longer
+ * than inserting the posting.
  */
 export class UuidParameter {
   readonly #bytes = new Uint8Array(BYTES);
@@ -35,7 +35,7 @@ function fill(bytes: Uint8Array, uuid: string): Uint8Array {
   return bytes;
 }
 
-/** @param hex 32 digits from SQLite's `hex()`, which needs no array outside of the heap */
+/** @param hex 32 digits from SQLite's `hex()`; a blob would need an array outside of the heap instead */
 export function uuidOfHex(hex: string): string {
   const digits = hex.toLowerCase();
   const part = (from: number, to: number) => digits.slice(from, to);

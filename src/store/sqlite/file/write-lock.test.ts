@@ -12,7 +12,7 @@ import { openSqliteStore } from '../sqlite-store.ts';
 import { openSqliteDestination, openSqliteSource } from '../tools/copying.ts';
 import { openSqliteTools } from '../tools/ledger-tools.ts';
 
-/** The busy writer: transactions of 20 ms with gaps of 0.3 ms. Counts its transactions. */
+/** The busy writer: runs transactions of 20 ms with gaps of 0.3 ms, and counts them. */
 const BUSY = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData: { file, counts } } = require('node:worker_threads');
@@ -32,8 +32,8 @@ const BUSY = `
   db.close();`;
 
 /**
- * The busy writer may make this many transactions before all other writes are done. It mostly makes 5 to 20. With
- * SQLite's own busy handler it makes hundreds: the other writes time out after 250.
+ * All other writes must be done before the busy writer has run this many transactions. Usually, it runs 5 to 20. With
+ * SQLite's own busy handler, it would run hundreds: the other writes time out after 250.
  */
 const TRANSACTIONS_MAX = 120;
 
@@ -51,7 +51,7 @@ async function busyLedger(t: TestContext): Promise<{ file: string; counts: Int32
   return { file, counts };
 }
 
-/** Makes the writes one after another, and begins each of them while the busy writer is writing. */
+/** Runs the writes one after another, and starts each of them during a transaction of the busy writer. */
 async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly (() => Promise<unknown>)[]) {
   let waited = 0;
   for (const write of writes) {
@@ -61,10 +61,10 @@ async function assertTurns(t: TestContext, counts: Int32Array, writes: readonly 
     waited += Atomics.load(counts, 0) - before;
   }
   t.diagnostic(`${waited} transactions of the busy writer`);
-  assert(waited < TRANSACTIONS_MAX, `${waited} transactions passed`);
+  assert(waited < TRANSACTIONS_MAX, `the other writes waited for ${waited} transactions`);
 }
 
-test('An API key is created between the transactions of a busy writer', async (t) => {
+test('An API key can be created between the transactions of a busy writer', async (t) => {
   const { file, counts } = await busyLedger(t);
   const { tools, keys } = openSqliteTools(file, { create: false });
   t.after(() => tools.close());
@@ -72,14 +72,14 @@ test('An API key is created between the transactions of a busy writer', async (t
   await assertTurns(t, counts, ['a', 'b', 'c', 'd', 'e'].map(make));
 });
 
-test('Totals are rebuilt between the transactions of a busy writer', async (t) => {
+test('Totals can be rebuilt between the transactions of a busy writer', async (t) => {
   const { file, counts } = await busyLedger(t);
   const { tools } = openSqliteTools(file, { create: false });
   t.after(() => tools.close());
   await assertTurns(t, counts, [() => tools.rebuildTotals()]);
 });
 
-test('The console writes between the transactions of a busy writer, with and without an explicit transaction', async (t) => {
+test('The console can write between the transactions of a busy writer, with and without an explicit transaction', async (t) => {
   const { file, counts } = await busyLedger(t);
   await using database = openSqliteConsoleDatabase(file);
   const { queries, alone } = database;
@@ -95,7 +95,7 @@ test('The console writes between the transactions of a busy writer, with and wit
   assert.deepEqual(await queries.selectFrom(table).selectAll().execute(), []);
 });
 
-test('A copy is written between the transactions of a busy writer', async (t) => {
+test('A copy can be written between the transactions of a busy writer', async (t) => {
   const from = temporaryFile();
   await makeHistory(from);
   const { file, counts } = await busyLedger(t);

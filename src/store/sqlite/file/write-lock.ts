@@ -1,6 +1,7 @@
-// The write lock of a ledger file for connections other than the writer's: the console, or another process that creates
-// a key. A busy writer has the lock most of the time, and releases it for a fraction of a millisecond after each batch.
-// SQLite's own busy handler retries after up to 100 ms, and would miss these gaps for seconds.
+// Takes the write lock of a ledger file for connections other than the writer's, such as that of the console or of
+// another process that creates an API key. A busy writer holds the lock most of the time, and releases it for a
+// fraction of a millisecond after each batch. SQLite's own busy handler waits for up to 100 ms between attempts, and
+// would miss these gaps for seconds.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { BUSY_TIMEOUT_MS } from './ledger-file.ts';
@@ -20,7 +21,8 @@ export function beginToWrite(db: DatabaseSync): void {
 }
 
 /**
- * Runs a statement that is a transaction by itself. If the lock is busy, the statement has no effect and is run again.
+ * Runs a statement that begins a transaction, or is a transaction of its own. While another connection holds the lock,
+ * the statement has no effect and is run again.
  */
 export function withWriteLock<Result>(db: DatabaseSync, run: () => Result): Result {
   const until = performance.now() + BUSY_TIMEOUT_MS;
@@ -54,8 +56,8 @@ export function transact<Result>(db: DatabaseSync, work: () => Result): Result {
 }
 
 /**
- * Runs `work` in a write transaction. `work` may only await promises that are already settled, so that it holds the
- * write lock only briefly.
+ * Runs `work` in a write transaction. `work` may only await promises that are already settled, so that the write lock
+ * is held only briefly.
  */
 export async function transactAsync<Result>(db: DatabaseSync, work: () => Promise<Result>): Promise<Result> {
   beginToWrite(db);

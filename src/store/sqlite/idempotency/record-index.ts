@@ -1,6 +1,7 @@
-// Finds idempotency records by a hash of their key. The latest records are in memory. When there are enough of them,
-// they become a sorted run: sorted by hash, and inserted evenly into one B-tree while new records arrive, so that a
-// page of the B-tree is written once for several records. A run also removes the entries of deleted records.
+// Finds idempotency records by a hash of their key. The entries of the latest records are in memory. Once there are
+// enough of them, they become a sorted run: they are sorted by hash and inserted into one B-tree, a part with each
+// batch, so that each page of the B-tree is written once for several entries. A run also removes the entries of deleted
+// records.
 //
 //   recent ──full──▶ run ──inserted by the time that recent is full again──▶ B-tree
 
@@ -9,21 +10,24 @@ import { ManyRows } from '../file/many-rows.ts';
 import { sortedPlaces } from '../file/sorted-places.ts';
 import { prepare, type Statement } from '../file/statements.ts';
 
-/** The number of records in a run. Each takes about 60 bytes, and memory holds up to two runs of them. */
+/** The number of records in a run. Each record takes about 60 bytes of memory, for up to two runs. */
 const RUN_MAX = 131_072;
 
-/** One more than the largest hash. */
+/** All hashes are below this number. */
 const HASHES = 2 ** 31;
 
-/** The numbers of hashes per look-up, largest first. Any number of hashes is split into look-ups of these sizes. */
+/** The numbers of hashes that a statement can look up, largest first. Hashes are split into groups of these sizes. */
 const LOOKED_UP = [16, 4, 1];
 
-/** If more than this part of the B-tree belongs to deleted records, the next run removes their entries. */
+/**
+ * If more than this fraction of the entries in the B-tree belongs to deleted records, the next run removes those
+ * entries.
+ */
 const EXPIRED_PART = 1 / 4;
 
 type Entry = readonly [hash: number, record: number];
 
-/** Records by hash. Two keys rarely have the same hash. */
+/** Record numbers by hash. Several keys can have the same hash, but rarely do. */
 class HashTable {
   readonly #places = new Map<number, number | number[]>();
   readonly #hashes: number[] = [];
@@ -41,7 +45,7 @@ class HashTable {
     this.#records.push(record);
   }
 
-  /** Adds the records with this hash to `found`. */
+  /** Adds the numbers of the records with this hash to `found`. */
   find(hash: number, found: Set<number>): void {
     const known = this.#places.get(hash);
     if (typeof known === 'number') found.add(this.#records[known] as number);
@@ -66,7 +70,7 @@ export class RecordIndex {
   /** All entries of the run, sorted by hash. */
   #entries: readonly Entry[] = [];
   #inserted = 0;
-  /** The highest record number in the run, and of all records. */
+  /** The highest record number in the run, and the highest of all records. */
   #runLast = 0;
   #last: number;
   #indexed: number;
@@ -96,7 +100,7 @@ export class RecordIndex {
     this.#saveIndexed = prepare(db, 'UPDATE idempotency_indexed SET record = ?');
     this.#indexed = Number(db.prepare('SELECT record FROM idempotency_indexed').get()?.record);
     this.#last = this.#indexed;
-    // An estimate: counts at most 1,000,000 entries.
+    // Count at most 1,000,000 entries, since an estimate is enough.
     this.#size = Number(
       db.prepare('SELECT count(*) AS count FROM (SELECT 1 FROM idempotency_index LIMIT 1000000)').get()?.count,
     );
@@ -104,7 +108,7 @@ export class RecordIndex {
     for (const row of rows.iterate(this.#indexed)) this.add(...(row as unknown as [number, number]));
   }
 
-  /** The B-tree has all records up to this number. */
+  /** The B-tree contains the entries of all records up to this number. */
   get indexed(): number {
     return this.#indexed;
   }
@@ -114,7 +118,7 @@ export class RecordIndex {
     this.#last = record;
   }
 
-  /** @returns the records with one of these hashes */
+  /** @returns the numbers of all records with one of these hashes */
   find(hashes: readonly number[]): Set<number> {
     const found = new Set<number>();
     for (const hash of hashes) {
@@ -129,7 +133,9 @@ export class RecordIndex {
     return found;
   }
 
-  /** Must be called for each batch, after its records are added. */
+  /**
+   * Inserts a part of the run into the B-tree. Must be called for each batch, after the records of the batch are added.
+   */
   keepUp(): void {
     const progress = this.#recent.count / this.#runMax;
     if (this.#run !== null) this.#insertUntil(progress >= 1 ? this.#entries.length : this.#entries.length * progress);
@@ -137,7 +143,7 @@ export class RecordIndex {
   }
 
   /**
-   * Must be called after the records of a retention up to `through` were deleted: `count` records since the last call.
+   * Must be called after expired records of one retention were deleted: `count` records, with numbers up to `through`.
    */
   expire(retention: 'grants' | 'others', through: number, count: number): void {
     this.#expiredThrough[retention] = Math.max(this.#expiredThrough[retention], through);

@@ -1,5 +1,5 @@
-// Idempotency records in a ledger file: added together with their batch, found by their key, and deleted after their
-// retention.
+// Idempotency records in a ledger file: inserts the records of each batch, finds records by their keys, and deletes
+// expired records.
 
 import { hash } from 'node:crypto';
 import type { DatabaseSync } from 'node:sqlite';
@@ -14,13 +14,13 @@ import { RecordIndex } from './record-index.ts';
 
 export const RECORD_COLUMNS = 'account, end_user, key, request, request_id, transaction_id, outcome, recorded_at';
 
-/** The most records that one step of a sweep reads. */
+/** The maximum number of records that one step of a sweep reads. */
 const SWEPT_MAX = 2_000;
 
-/** The expired records of one retention. */
+/** The records that a sweep deletes: those of one retention that have expired. */
 export interface SweptRecords {
   readonly grants: boolean;
-  /** Older records are expired. */
+  /** Records from before this instant have expired. */
   readonly before: Instant;
 }
 
@@ -35,7 +35,7 @@ export class RecordTable {
   readonly #hashes = new Map<string, number>();
   /** The number of the next record is twice this value, plus one for a grant. */
   #sequence: number;
-  /** The last record that each sweep has processed. */
+  /** For each retention, the last record that the sweep has processed. */
   readonly #swept = { grants: 0, others: 0 };
 
   constructor(db: DatabaseSync, runMax?: number) {
@@ -58,7 +58,7 @@ export class RecordTable {
     this.#sequence = Math.ceil(Math.max(Number(last ?? 0), this.#index.indexed) / 2) + 1;
   }
 
-  /** The stored records of the keys of a batch. */
+  /** The stored records for the keys of a batch. */
   load({ recordNames }: Batch): IdempotencyRecords {
     this.#hashes.clear();
     for (const name of recordNames) if (name !== null) this.#hashes.set(name, hashOf(this.#seed, name));

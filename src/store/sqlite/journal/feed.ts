@@ -1,5 +1,5 @@
-// The feed of a ledger file is the journal, in the order of posting numbers. Consumers read it outside of the writer.
-// The writer then stores their results together with their positions.
+// The feed of a ledger file: the journal in the order of posting numbers. Consumers read the feed without the writer,
+// which then stores their results together with their positions.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -10,10 +10,11 @@ import { prepare, type Row, type Statement } from '../file/statements.ts';
 import { uuidOfHex } from '../file/uuid.ts';
 import { POSTING_COLUMN_COUNT, PostingOfRow, postingColumns } from './posting-rows.ts';
 
-/** The number of postings in a part, which take about 3 ms to read. */
+/** The number of postings in a part. Reading a part takes about 3 ms. */
 const PART_MAX = 1_024;
 /**
- * The number of postings in memory at a time. With more, garbage collection is slower, because they live longer.
+ * The number of postings that are read at a time. More would slow down garbage collection, because the postings would
+ * live longer.
  */
 const PIECE_MAX = 128;
 
@@ -55,7 +56,7 @@ export class FeedReader {
   /** The next part for a consumer, in whole transactions; null if there is nothing new. */
   next(consumer: FeedConsumer): FeedPart | null {
     const after = this.#attempt(() => Number(this.#position.get(consumer.name)?.[0] ?? 0));
-    // A transaction with more postings than a part needs a larger part.
+    // If a transaction does not fit into the part, read a larger part.
     for (let max = PART_MAX; ; max *= 2) {
       const read = { rows: 0, through: after };
       const totals = consumer.derive(this.#wholeTransactions(after, max, read));
@@ -65,7 +66,7 @@ export class FeedReader {
     }
   }
 
-  /** Leaves out the last transaction of a full part, since more of its postings may follow. */
+  /** Leaves out the last transaction of a full part, since the next part may contain more of its postings. */
   *#wholeTransactions(after: number, max: number, read: { rows: number; through: number }): Generator<FeedPosting> {
     let transaction: FeedRow[] = [];
     const finish = () => {
@@ -116,7 +117,7 @@ class FeedRow implements FeedPosting, EndUserKey {
   }
 }
 
-/** Writes in the transactions of the writer. */
+/** Runs in the writer's transactions. */
 export class FeedWriter {
   readonly #position: Statement;
   readonly #savePosition: Statement;
@@ -137,7 +138,7 @@ export class FeedWriter {
     this.#putExpiry = prepare(db, 'REPLACE INTO expiry_totals VALUES (?, ?, ?)');
   }
 
-  /** @returns false if the position has changed: the part was stored meanwhile, or the totals are being rebuilt */
+  /** @returns false if the position has changed: the part has already been stored, or the totals are being rebuilt */
   save({ consumer, after, through, totals }: FeedPart): boolean {
     if (Number(this.#position.get(consumer)?.[0] ?? 0) !== after) return false;
     for (const { account, day, kind, actor, credits, transactions } of totals.daily) {

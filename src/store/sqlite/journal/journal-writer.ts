@@ -1,8 +1,8 @@
-// Appends postings to the journal of a ledger file, and sometimes stores a snapshot of an end user's state.
+// Appends postings to the journal of a ledger file, and stores snapshots of end users after some of their transactions.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
-import type { Posting } from '../../../ledger/posting.ts';
+import { type Posting, termsText } from '../../../ledger/posting.ts';
 import type { EndUserState } from '../../../ledger/state.ts';
 import { isSnapshotDue, isWaypointDue, stateText } from '../../state-text.ts';
 import { ManyRows } from '../file/many-rows.ts';
@@ -29,13 +29,13 @@ export class JournalWriter {
     this.#latest = Number(db.prepare('SELECT max(posting) AS latest FROM postings').get()?.latest ?? 0);
   }
 
-  /** The number of the latest posting of all end users; 0 if there is none. */
+  /** The number of the latest posting in the journal; 0 if there is none. */
   get latest(): number {
     return this.#latest;
   }
 
   /**
-   * Appends whole transactions of one end user. Other statements see them only after `flush`.
+   * Appends whole transactions of one end user. Other statements see the postings only after `flush`.
    *
    * @param previous the latest posting of the end user so far
    * @param after the state after all of these postings
@@ -67,7 +67,7 @@ export class JournalWriter {
   }
 }
 
-/** The values of `POSTING_COLUMNS`. */
+/** The values for `POSTING_COLUMNS`. */
 function postingValues(posting: Posting, uuid: (text: string) => Uint8Array): Parameter[] {
   const { transactionId, cycleId, period, kind, amount, held, createdAt, expiresAt, actor, note } = posting;
   const { terms, reference, holdExpiresAt } = posting;
@@ -82,8 +82,7 @@ function postingValues(posting: Posting, uuid: (text: string) => Uint8Array): Pa
     expiresAt,
     actor,
     note,
-    terms?.type ?? null,
-    terms?.validityDays ?? null,
+    terms === null ? null : termsText(terms),
     reference === null ? null : uuid(reference),
     holdExpiresAt,
   ];

@@ -1,5 +1,5 @@
-// Computes the states of an end user at past instants: reads a snapshot and applies the postings after it. Works in
-// steps, since a thousand instants of a long history take a while. Each step yields its cost.
+// Computes the states of an end user at past instants: reads a snapshot and applies the later postings to it. Runs in
+// steps, since the states at a thousand instants of a long history take a while. Each step yields its cost.
 
 import assert from 'node:assert/strict';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -14,7 +14,7 @@ import type { Snapshot, SnapshotReader } from './snapshots.ts';
 /** The number of postings that are read or applied in one step. */
 const STEP_POSTINGS = 512;
 
-/** The time that a step took, measured in cycles that could be read in the same time. */
+/** The duration of a step, as the number of cycles that could be read in the same time. */
 type Cost = number;
 
 /** The cost of finding the last posting at or before an instant: 0.1 ms. */
@@ -22,7 +22,8 @@ const FINDING: Cost = 80;
 /** The cost of reading a posting. */
 const READING: Cost = 2;
 /**
- * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds. Larger states cost a multiple.
+ * The cost of applying a posting to a state of up to `FOLDED_AT_ONCE` cycles and holds. A larger state costs a multiple
+ * of this.
  */
 const FOLDING: Cost = 1;
 const FOLDED_AT_ONCE = 256;
@@ -37,10 +38,10 @@ export class PastStates {
   }
 
   /**
-   * The states after the last transaction at or before each instant. If there is no transaction between two instants,
-   * both have the same state object.
+   * For each instant, the state after the last transaction at or before it. Instants without a transaction between them
+   * share one state object.
    *
-   * @param latest the latest posting of the end user that the caller sees
+   * @param latest the end user's latest posting that is visible to the caller
    * @param instants in ascending order
    */
   *at(user: EndUserKey, latest: number | null, instants: readonly Instant[]): Generator<Cost, EndUserState[]> {
@@ -51,7 +52,7 @@ export class PastStates {
       const id = lastIdAt(instants[index] as Instant);
       if (place !== null && place > current.posting) {
         const snapshot = this.#snapshots.between(user, current.id, id);
-        // Ignore a snapshot after `place`: it includes postings that the caller does not see.
+        // Ignore a snapshot after `place`: it counts postings that are not visible to the caller.
         const isNearer = snapshot !== null && snapshot.posting > current.posting && snapshot.posting <= place;
         const { posting, state } = isNearer ? snapshot : current;
         current = { posting: place, state: yield* this.#folded(user, { posting, state }, place), id };
@@ -62,7 +63,8 @@ export class PastStates {
   }
 
   /**
-   * The last posting at or before each instant. Begins with the last instant, so that each search continues backwards.
+   * The last posting at or before each instant. Begins with the last instant, so that each search starts where the
+   * previous search ended.
    */
   *#placesOf(
     user: EndUserKey,

@@ -1,4 +1,4 @@
-// Reads the postings of an end user backwards: each posting has the number of the previous one.
+// Reads the postings of an end user backwards: each posting refers to the previous posting of the same end user.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -13,11 +13,12 @@ export interface NumberedPosting {
   readonly posting: Posting;
 }
 
-/** The first postings are read one by one, because most reads need no more. */
+/** This many postings are read one by one at first, because most reads need no more. */
 const ONE_BY_ONE = 4;
 /**
- * How many of the following postings one statement reads: at first, and at most. A posting takes 3.9 µs if it is read
- * alone, 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64. But reading postings that are not used is wasted work.
+ * The initial and the maximum number of further postings that one statement reads. A posting takes 3.9 µs if it is read
+ * alone, 3.3 µs in pieces of 16 and 1.9 µs in pieces of 64, but a larger piece may contain more postings that the
+ * caller does not need.
  */
 const PIECE_MIN = 16;
 const PIECE_MAX = 64;
@@ -32,10 +33,10 @@ export class PostingReader {
   readonly #selectPiece: Statement;
   readonly #endUser = new UuidParameter();
 
-  /** @param options.anyInteger also reads integers above 2^53−1, rounded; only the audit needs them */
+  /** @param options.anyInteger whether to read integers above 2^53−1, too, with rounding; only the audit needs this */
   constructor(db: DatabaseSync, { anyInteger = false } = {}) {
     this.#selectOne = prepare(db, `SELECT ${COLUMNS} FROM postings AS p WHERE p.posting = ?1`);
-    // The other columns are read outside of the recursion, because it copies its rows. CROSS JOIN preserves the order.
+    // The recursion reads only two columns, because SQLite copies its rows. CROSS JOIN preserves the order.
     this.#selectPiece = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous) AS (
@@ -51,7 +52,7 @@ export class PostingReader {
     this.#selectPiece.setReadBigInts(anyInteger);
   }
 
-  /** Yields the latest posting first. Ends early if the links are broken: the audit reports that. */
+  /** Yields the latest posting first. Ends early if a link is broken; the audit reports broken links. */
   *backwards(start: number | null, user: EndUserKey): Generator<NumberedPosting> {
     for (let next = start, read = 0, length = 1; next !== null; read += length) {
       if (read >= ONE_BY_ONE) length = Math.min(PIECE_MAX, Math.max(PIECE_MIN, 2 * length));
@@ -61,7 +62,7 @@ export class PostingReader {
     }
   }
 
-  /** The postings after posting `after` (0 for all), oldest first. For at most a few hundred postings. */
+  /** The postings after posting `after` (0 for all), oldest first. Suitable for at most a few hundred postings. */
   after(after: number, latest: number, user: EndUserKey): NumberedPosting[] {
     const found: NumberedPosting[] = [];
     for (let next: number | null = latest; next !== null && next > after; ) {
@@ -72,7 +73,10 @@ export class PostingReader {
     return found.filter(({ number }) => number > after).reverse();
   }
 
-  /** @param length the most postings to read; fewer if the links end, lead to another end user or point forwards */
+  /**
+   * @param length the maximum number of postings to read; reads fewer if the links end, lead to another end user or
+   * point forwards
+   */
   #piece(from: number, user: EndUserKey, length: number): { postings: NumberedPosting[]; next: number | null } {
     const postings: NumberedPosting[] = [];
     let next: number | null = from;

@@ -1,8 +1,7 @@
 // Converts rows of the journal into postings.
 
 import type { SQLOutputValue } from 'node:sqlite';
-import type { CycleType } from '../../../ledger/cycle.ts';
-import type { Posting, PostingKind } from '../../../ledger/posting.ts';
+import { type Posting, type PostingKind, termsOfText } from '../../../ledger/posting.ts';
 import type { Row } from '../file/statements.ts';
 import { uuidOf, uuidOfHex } from '../file/uuid.ts';
 
@@ -17,8 +16,7 @@ const NAMES = [
   'expires_at',
   'actor',
   'note',
-  'cycle_type',
-  'validity_days',
+  'terms',
   'reference',
   'hold_expires_at',
 ];
@@ -27,14 +25,14 @@ export const POSTING_COLUMNS = NAMES.join(', ');
 export const POSTING_COLUMN_COUNT = NAMES.length;
 
 /**
- * The columns for reading many rows. Ids are read as hexadecimal digits, since each blob creates an array outside of
- * the heap.
+ * The columns of a query that reads postings. The ids of transactions and cycles are read as hexadecimal digits, since
+ * each blob would need an array outside of the heap.
  */
 export function postingColumns(table: string): string {
   return NAMES.map((name) => (name.endsWith('_id') ? `hex(${table}.${name})` : `${table}.${name}`)).join(', ');
 }
 
-/** @param row begins with the columns above */
+/** @param row begins with the columns of `POSTING_COLUMNS` or `postingColumns` */
 export function postingOf(row: Row): Posting {
   const [
     transactionId,
@@ -47,8 +45,7 @@ export function postingOf(row: Row): Posting {
     expiresAt,
     actor,
     note,
-    type,
-    validityDays,
+    terms,
     reference,
     holdExpiresAt,
   ] = row;
@@ -63,13 +60,13 @@ export function postingOf(row: Row): Posting {
     expiresAt: Number(expiresAt),
     actor: actor as string,
     note: note as string | null,
-    terms: type === null ? null : { type: type as CycleType, validityDays: Number(validityDays) },
+    terms: terms === null ? null : termsOfText(terms as string),
     reference: reference === null ? null : uuidIn(reference),
     holdExpiresAt: holdExpiresAt === null ? null : Number(holdExpiresAt),
   };
 }
 
-/** Like `postingOf`, but converts ids and terms only when they are read: totals need few of them. */
+/** Like `postingOf`, but converts ids and terms only when they are used, since totals use few of them. */
 export class PostingOfRow implements Posting {
   readonly #row: Row;
   readonly period: number;
@@ -81,7 +78,7 @@ export class PostingOfRow implements Posting {
   readonly actor: string;
   readonly note: string | null;
 
-  /** @param row begins with the columns above */
+  /** @param row begins with the columns of `POSTING_COLUMNS` or `postingColumns` */
   constructor(row: Row) {
     const [, , period, kind, amount, held, createdAt, expiresAt, actor, note] = row;
     this.#row = row;

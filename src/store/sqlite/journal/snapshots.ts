@@ -1,4 +1,5 @@
-// Reads the snapshots of a ledger file. They serve to compute past states of an end user and to find its old postings.
+// Reads the snapshots of a ledger file. Snapshots are used to compute past states of end users and to find old
+// postings.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -17,7 +18,9 @@ export interface Snapshot {
 /** Sorts before all ids. */
 const NO_BYTES = new Uint8Array();
 
-/** Relies on ascending transaction ids of each end user: the times of an end user never go backwards. */
+/**
+ * Relies on the order of the journal: the transaction ids of an end user ascend, since the clock never goes backwards.
+ */
 export class SnapshotReader {
   readonly #between: Statement;
   readonly #notBefore: Statement;
@@ -31,7 +34,8 @@ export class SnapshotReader {
        ORDER BY transaction_id DESC LIMIT 1`,
     );
     this.#notBefore = prepare(db, `SELECT posting ${own} AND transaction_id >= ? ORDER BY transaction_id LIMIT 1`);
-    // Follows the links in SQL, where a skipped row costs less. Stops at a link that does not lead backwards.
+    // Follows the links in SQL, where skipping a row costs less than in JavaScript. Stops at a link that does not lead
+    // backwards.
     this.#walk = prepare(
       db,
       `WITH RECURSIVE walk (posting, previous, transaction_id) AS (
@@ -51,7 +55,7 @@ export class SnapshotReader {
   }
 
   /**
-   * @param latest the latest posting of the end user that the caller sees; later postings are skipped
+   * @param latest the end user's latest posting that is visible to the caller; later postings are skipped
    * @returns the last posting of the transactions up to `last`; null if there is none
    */
   postingOf({ account, endUser }: EndUserKey, latest: number | null, last: TransactionId): number | null {

@@ -1,5 +1,5 @@
-// Stores the summaries of end users in a ledger file: some at a time, together with the position in the journal up to
-// which all end users are summarized.
+// Stores the summaries of end users in a ledger file, in parts. Stores each part together with a position in the
+// journal: the summaries count all postings up to this position.
 
 import type { DatabaseSync } from 'node:sqlite';
 import type { EndUserKey } from '../../../ledger/command.ts';
@@ -9,7 +9,7 @@ import { prepare, type Statement } from '../file/statements.ts';
 import { UuidParameter } from '../file/uuid.ts';
 import { POSITION, SAVE_POSITION } from './feed.ts';
 
-/** The name of the position in `feed_positions`. */
+/** The name under which the position is stored in `feed_positions`. */
 export const END_USERS = 'end-users';
 
 export interface NewSummary extends EndUserKey, Summary {
@@ -23,11 +23,11 @@ export interface SummaryPart {
   readonly after: number;
   /** The position after this part. */
   readonly through: number;
-  /** One summary for each end user. */
+  /** At most one summary for each end user. */
   readonly summaries: readonly NewSummary[];
 }
 
-/** Writes in the transactions of the writer. */
+/** Runs in the writer's transactions. */
 export class SummaryWriter {
   readonly #position: Statement;
   readonly #savePosition: Statement;
@@ -48,7 +48,7 @@ export class SummaryWriter {
       `INSERT INTO end_user_summaries (balance, expires_at, latest_activity, latest_posting, account, end_user)
        VALUES (?, ?, ?, ?, ?, ?)`,
     );
-    // Setting a column rewrites its indexes even if the value stays the same.
+    // Leave out `expires_at` if it stays the same, since setting a column rewrites its indexes in any case.
     const change = 'UPDATE end_user_summaries SET latest_activity = ?, latest_posting = ?, balance = ?';
     this.#change = prepare(db, `${change} ${own}`);
     this.#changeWithExpiry = prepare(db, `${change}, expires_at = ? ${own}`);
@@ -59,7 +59,9 @@ export class SummaryWriter {
     );
   }
 
-  /** @returns false if the position has changed: the part was stored meanwhile, or the summaries are being rebuilt */
+  /**
+   * @returns false if the position has changed: the part has already been stored, or the summaries are being rebuilt
+   */
   save({ after, through, summaries }: SummaryPart): boolean {
     if (Number(this.#position.get(END_USERS)?.[0] ?? 0) !== after) return false;
     const counts = new CountChanges();
@@ -69,7 +71,7 @@ export class SummaryWriter {
     return true;
   }
 
-  /** @returns the balance stored before; null for a new end user */
+  /** @returns the previously stored balance; null for a new end user */
   #store({ account, endUser, balance, expiresAt, latestActivity, latestPosting }: NewSummary): number | null {
     const key = [account, this.#endUser.of(endUser)] as const;
     const stored = this.#stored.get(...key) as [balance: number, expiresAt: number | null] | undefined;

@@ -6,7 +6,7 @@ import type { ConsoleDatabase, ConsoleTables } from '../../console-database.ts';
 import { connect } from '../file/ledger-file.ts';
 import { withWriteLock } from '../file/write-lock.ts';
 
-/** @param file a ledger that is already open, so that it has the schema of this version */
+/** @param file a ledger that this process has already opened, so that the schema is up to date */
 export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
   const db = connect(file);
   const queries = new Kysely<ConsoleTables>({
@@ -14,7 +14,8 @@ export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
       database: {
         close: () => db.close(),
         prepare(sql) {
-          // A transaction that begins with a read could not write after another connection has written.
+          // Take the write lock at BEGIN: a transaction that begins with a read cannot write once another connection
+          // has written.
           const statement = db.prepare(sql === 'begin' ? 'BEGIN IMMEDIATE' : sql);
           return {
             reader: statement.columns().length > 0,
@@ -28,7 +29,7 @@ export function openSqliteConsoleDatabase(file: string): ConsoleDatabase {
   });
   return {
     queries,
-    // SQLite runs one write transaction at a time.
+    // Every transaction runs alone, since SQLite runs one write transaction at a time.
     alone: (work) => queries.transaction().execute(work),
     [Symbol.asyncDispose]: () => queries.destroy(),
   };

@@ -1,4 +1,4 @@
-// The reads of the console from a ledger file.
+// Reads the data that the console shows from a ledger file.
 
 import type { Instant } from '../../../ledger/instant.ts';
 import { type Posting, type PostingKind, transactionOf } from '../../../ledger/posting.ts';
@@ -29,7 +29,7 @@ import type { SqliteLedgerStore } from './ledger-store.ts';
 export class SqliteConsoleStore implements ConsoleStore {
   readonly #ledger: SqliteLedgerStore;
   readonly #name: Statement;
-  /** The statements for lists of end users, by their SQL. */
+  /** The statements for lists of end users, by SQL text. */
   readonly #listings = new Map<string, Statement>();
   readonly #counts: Statement;
   readonly #recent: Statement;
@@ -111,7 +111,7 @@ export class SqliteConsoleStore implements ConsoleStore {
         hour: hour as number,
         credits: BigInt(credits as string),
       }));
-      // Take the instant after the rows are read, so that it is not earlier than anything that they count.
+      // Read the clock after the rows, so that `now` is not earlier than any posting that the totals count.
       const now = this.#ledger.clock.now();
       return overviewOf({ daily, expiries }, { now, asOf }, request);
     });

@@ -1,7 +1,7 @@
 // Pages of the history of an end user, with all recorded details of each transaction.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
-import type { Posting } from '../../../ledger/posting.ts';
+import { type CycleTerms, isOpening, type Posting } from '../../../ledger/posting.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { InvalidCursor } from '../../store-fault.ts';
 import {
@@ -11,7 +11,6 @@ import {
   type HistoryRequest,
   type HistoryTransaction,
   historyTransactionOf,
-  type Opening,
   passes,
   wholeTransactions,
 } from '../../transaction-history.ts';
@@ -33,16 +32,16 @@ export class HistoryPages {
   }
 
   /**
-   * @param latest the latest posting of the end user that the caller sees
+   * @param latest the end user's latest posting that is visible to the caller
    * @throws InvalidCursor
    */
   page(
     user: EndUserKey,
     latest: number | null,
     request: HistoryRequest,
-  ): Pick<HistoryPage, 'transactions' | 'next' | 'openings'> {
+  ): Pick<HistoryPage, 'transactions' | 'next' | 'terms'> {
     const page = this.#pageFrom(this.#start(user, latest, request), user, request);
-    return { ...page, openings: this.#openings(user, latest, page.transactions) };
+    return { ...page, terms: this.#termsOf(user, latest, page.transactions) };
   }
 
   #pageFrom(
@@ -71,17 +70,17 @@ export class HistoryPages {
   }
 
   /** A cycle has the id of the transaction that opened it. */
-  #openings(
+  #termsOf(
     user: EndUserKey,
     latest: number | null,
     transactions: readonly HistoryTransaction[],
-  ): ReadonlyMap<TransactionId, Opening> {
-    const openings = new Map<TransactionId, Opening>();
+  ): ReadonlyMap<TransactionId, CycleTerms> {
+    const terms = new Map<TransactionId, CycleTerms>();
     for (const id of cyclesToName(transactions)) {
-      const opening = this.#transactions.postingsOf(user, latest, id).find(({ terms }) => terms !== null);
-      if (opening?.terms) openings.set(id, { amount: opening.amount, ...opening.terms });
+      const opening = this.#transactions.postingsOf(user, latest, id).find(isOpening);
+      if (opening?.terms) terms.set(id, opening.terms);
     }
-    return openings;
+    return terms;
   }
 
   #start(user: EndUserKey, latest: number | null, { from, within }: HistoryRequest): number | null {
@@ -89,7 +88,7 @@ export class HistoryPages {
     return within === undefined ? latest : this.#snapshots.postingOf(user, latest, within.last);
   }
 
-  /** A page begins with the latest posting of a transaction of this end user. */
+  /** A cursor must be the number of the last posting of a transaction of this end user. */
   #startAt(cursor: string, user: EndUserKey): number {
     const number = POSTING_NUMBER.test(cursor) ? Number(cursor) : 0;
     const [here] = this.#postings.backwards(number, user);

@@ -26,7 +26,7 @@ after(() => {
   for (const db of opened) db.close();
 });
 
-/** A store with a writer that answers a batch when the test resolves its promise. */
+/** A store whose writer answers each batch when the test resolves the promise of that batch. */
 function storeWithSlowWriter() {
   const db = openLedgerFile(temporaryFile(), false);
   opened.push(db);
@@ -93,7 +93,7 @@ test('only one or two reads of end users with thousands of cycles run in one tur
   );
 });
 
-test('a failed read rejects with its own error, and the other reads of the turn succeed', async () => {
+test('if one of the reads in a turn of the event loop fails, the other reads succeed', async () => {
   const { store } = storeWithSlowWriter();
   const failing = store.enqueue(ADA, () => {
     throw new StoreFault('StoreUnavailable', 'this one');
@@ -103,7 +103,10 @@ test('a failed read rejects with its own error, and the other reads of the turn 
   assert.deepEqual(await beside, { now: 0, state: stateOf() });
 });
 
-/** A store where the test ends the writes. Its reads find a cycle of one day, at an instant that the test sets. */
+/**
+ * A store whose writes end when the test says so. Its reads return a cycle of one day, at an instant that the test
+ * chooses.
+ */
 function besideReadsOfOneCycle() {
   const { store, batches } = storeWithSlowWriter();
   const cycle = recurring({ validityDays: 1, end: recurring().start + DAY_MS });
@@ -126,7 +129,7 @@ async function severalTurns(): Promise<void> {
   for (let turn = 0; turn < 3; turn++) await nextTurn();
 }
 
-test('a read does not wait for a write if it shows no renewal, or if the write is for another end user', async () => {
+test('a read that shows no renewal waits for no write, and no read waits for a write for another end user', async () => {
   const { read, write, due } = besideReadsOfOneCycle();
   write(ADA);
   await read(ADA, due - 1);

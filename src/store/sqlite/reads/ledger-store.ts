@@ -1,5 +1,5 @@
-// Serves a ledger file: writes go to the writer, reads to a separate connection. Tracks the batches in flight, and the
-// end users with postings that their stored balances may not count yet: reads depend on both.
+// Serves a ledger file: sends writes to the writer, and reads through a separate connection. Reads depend on the
+// batches in flight and on the pending postings, which the stored balances may not count yet; this module tracks both.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -41,10 +41,12 @@ import type { Written } from '../writer/writer.ts';
 import { HistoryPages } from './history-pages.ts';
 import { transactionPage } from './transaction-page.ts';
 
-/** The most cycles that are read in one turn of the event loop: about 5 ms of work. Most end users have only a few. */
+/**
+ * A turn of the event loop starts no read after this many cycles: about 5 ms of work. Most end users have only a few.
+ */
 export const CYCLES_PER_TURN_MAX = 4_096;
 
-/** A batch that was sent to the writer and is not answered yet. Readers do not see its effects yet. */
+/** A batch that was sent to the writer and is not answered yet. Reads do not show the effects of the batch yet. */
 interface BatchInFlight {
   readonly commands: readonly Command[];
   /** Created only if a reader waits for the batch, which is rare. */
@@ -66,7 +68,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   readonly #historyPages: HistoryPages;
   readonly #pastStates: PastStates;
   readonly #writer: LedgerWriter;
-  /** Closed with the store, in this order. */
+  /** Other connections to close with the store, in this order. */
   readonly #others: readonly DatabaseSync[];
   readonly #due: Statement;
   readonly #imports: ImportQueue;
@@ -129,7 +131,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   async grantNext(): Promise<boolean> {
-    const batch = this.attempt(() => this.#imports.next(this.clock.peek()));
+    const batch = this.attempt(() => this.#imports.next(this.clock.machineTime(this.clock.peek())));
     if (batch === null) return false;
     while ((await this.write(settling(batch.commands), () => {})).includes(null));
     await this.write(batch.commands, () => {}, batch.part);
@@ -140,7 +142,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return this.enqueue(user, () => this.read(user));
   }
 
-  /** The page is consistent with the state: it begins at the latest posting of the state, and postings never change. */
+  /** The page and the state are consistent, even if they are read in different turns, since postings never change. */
   async transactions(user: EndUserKey, { from, limit, within }: PageRequest): Promise<TransactionPage> {
     const { now, state, reading, step } = await this.enqueue(user, () => {
       const { now, state, latestPosting } = this.read(user);
@@ -160,10 +162,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     });
   }
 
-  /** Waits for the batches in flight of the end user, since their postings may be earlier than the instants. */
+  /** Waits for the end user's batches in flight, since their postings may be earlier than some of the instants. */
   async statesAt(user: EndUserKey, instants: readonly Instant[]): Promise<StatesAt> {
     assert(instants.length <= POINTS_MAX, 'at most a thousand instants are asked for');
-    // Batches that are sent from here on have this instant or a later one.
+    // Advance the clock, so that all later batches have this instant or a later one.
     this.clock.now();
     for (const batch of this.#writesOf(user)) await answered(batch);
     const { now, state, latestPosting } = await this.enqueue(user, () => this.read(user));
@@ -206,8 +208,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Called with a fault when the writer fails, and with null when it works again. The journal may then contain
-   * postings that were not acknowledged, so the pending postings are read from the journal, as at a start.
+   * Called with a fault when the writer fails, and with null when the writer works again. In the latter case, the
+   * journal may contain postings that were not acknowledged, so the pending postings are read from the journal, as when
+   * the store is opened.
    */
   onTrouble(trouble: StoreFault | null): void {
     this.#trouble = trouble;
@@ -222,9 +225,9 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * Queues a read of one end user. All reads that are queued in one turn of the event loop run together after it: they
-   * share a snapshot, and their responses are sent together, which halves the cost of waking clients in the kernel. A
-   * due renewal is shown only if no write can precede it any more.
+   * Queues a read of one end user. Reads that are queued in the same turn of the event loop run together after that
+   * turn. They share a snapshot, and their responses are sent together, which halves the kernel's cost of waking
+   * clients. A read shows a due renewal only once no write can be ordered before the renewal.
    *
    * @throws what `read` throws; StoreFault if a due renewal would be shown while the outcome of a write is unknown
    */
@@ -248,10 +251,10 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
   }
 
   /**
-   * The instant is taken after the rows are read. Otherwise it could be earlier than the batch that wrote them, and a
-   * renewed period would count together with the period before it.
+   * Takes the instant after reading the rows. Otherwise, the instant could be earlier than the batch that wrote the
+   * rows, and the credits of a renewed period would count together with those of the period before.
    *
-   * @param posting a posting of the end user that was read from the journal and may not be noted as pending yet
+   * @param posting a posting of this end user from the journal, which may not be known as pending yet
    */
   read(user: EndUserKey, posting: number | null = null): LoadedEndUser & { latestPosting: number | null } {
     const noted = this.#pending.get(user);
@@ -264,7 +267,7 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return this.#writer.saveSummaries(part);
   }
 
-  /** Runs a read. An invariant violation stops writes, too. */
+  /** Runs a read. If the read finds an invariant violation, writes stop, too. */
   attempt<Result>(read: () => Result): Result {
     try {
       return read();
@@ -303,13 +306,13 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
     return promise;
   }
 
-  /** Called when readers see the effects of the batch, or when the batch had none. */
+  /** Called once reads show the effects of the batch, or once it is certain that the batch has no effects. */
   #end(batch: BatchInFlight): void {
     this.#inFlight.delete(batch);
     batch.ended?.resolve();
   }
 
-  /** Resolves when a batch in flight with a command of this end user is answered; null if there is none. */
+  /** Resolves when a batch in flight with a command of this end user is answered; null if there is no such batch. */
   #writingOf(user: EndUserKey): Promise<void> | null {
     const [batch] = this.#writesOf(user);
     return batch === undefined ? null : answered(batch);
@@ -358,15 +361,15 @@ export class SqliteLedgerStore implements LedgerStore, ImportGranter {
  */
 function answered(batch: BatchInFlight): Promise<void> {
   if (batch.isOutcomeUnknown)
-    throw new StoreFault('StoreUnavailable', 'the outcome of a write of this end user is not known yet');
+    throw new StoreFault('StoreUnavailable', 'the outcome of a write for this end user is not known yet');
   batch.ended ??= Promise.withResolvers();
   return batch.ended.promise;
 }
 
 /**
- * The latest posting of each end user with postings that its stored balances may not count yet. Readers follow the
- * journal backwards from there. Has two generations, like the writer's cache. When the writer has flushed the old
- * generation, `rotate` drops it, and the young generation becomes the old one.
+ * The pending postings: for each end user whose stored balances may not count all postings yet, the latest posting.
+ * Reads follow the links in the journal backwards from this posting. Has two generations, like the writer's cache. When
+ * the writer has flushed the old generation, `rotate` drops it, and the young generation becomes the old one.
  */
 export class PendingPostings {
   #young: PostingsByEndUser = new Map();

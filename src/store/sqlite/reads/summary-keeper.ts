@@ -1,6 +1,6 @@
-// Summarizes end users of a ledger file. Reads new postings from the journal, and the current states of their end
-// users. The writer then stores the summaries. A posting that is already counted in a summary is skipped, so that a
-// busy end user costs little even if the position is far behind.
+// Updates the summaries of end users in a ledger file: reads new postings from the journal and the current states of
+// their end users, and lets the writer store the summaries. Skips postings that a summary already counts, so that a
+// busy end user costs little even if many postings are new.
 
 import type { EndUserKey } from '../../../ledger/command.ts';
 import { endUserText } from '../../../ledger/command.ts';
@@ -12,7 +12,9 @@ import { POSITION } from '../journal/feed.ts';
 import { END_USERS, type NewSummary, type SummaryPart } from '../journal/summaries.ts';
 import { CYCLES_PER_TURN_MAX, type SqliteLedgerStore } from './ledger-store.ts';
 
-/** The most postings that one step reads: 1 to 2 ms if all of them are already counted. */
+/**
+ * The maximum number of postings that one step reads. This takes 1 to 2 ms if the summaries already count all of them.
+ */
 const SCANNED_MAX = 512;
 
 export class SqliteSummaryKeeper implements SummaryKeeper {
@@ -106,7 +108,10 @@ class SomeEndUsers {
     return [...this.#summaries.values()];
   }
 
-  /** @param posting the posting that the summary must count @returns false if there is no room for another end user */
+  /**
+   * @param posting the posting that the summary must count
+   * @returns false if the step has no room for another end user
+   */
   add(user: EndUserKey, posting: number): boolean {
     const name = endUserText(user);
     const known = this.#summaries.get(name);

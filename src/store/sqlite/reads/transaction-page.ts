@@ -8,14 +8,14 @@ import type { NumberedPosting } from '../journal/posting-reader.ts';
 type Page = Pick<TransactionPage, 'transactions' | 'next'>;
 
 /**
- * The number of postings that are read in one step: about 2 ms. Enough for a page, unless most belong to released
- * holds.
+ * The number of postings that one step reads, in about 2 ms. One step is enough for a page, unless most of the postings
+ * belong to released holds.
  */
 const STEP_POSTINGS = 1_024;
 
 /**
- * @param postings latest first; read to the end of the page and one posting further
- * @param first transactions with ids before this one are left out
+ * @param postings latest first; reads them up to the first posting after the page
+ * @param first the lowest transaction id that the page may contain
  * @returns up to `limit` whole transactions, and the cursor for the next page
  */
 export function* transactionPage(
@@ -43,7 +43,7 @@ export function* transactionPage(
   return { transactions, next: null };
 }
 
-/** Stops, holds, releases and lapses move no credits, and neither do refunds to ended cycles. */
+/** Leaves out transactions that move no credits, such as holds, releases and refunds to ended cycles. */
 function isShown({ kind, createdAt, expiresAt }: Posting): boolean {
   return isListed(kind) && (kind !== 'refund' || expiresAt > createdAt);
 }

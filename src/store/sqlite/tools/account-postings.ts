@@ -1,5 +1,5 @@
-// Reads the postings of an account from a ledger file for an export, while a server may be running on it. Reads one
-// snapshot; as long as it is open, the write-ahead log grows.
+// Reads the postings of an account from a ledger file for an export. A server may be running on the file. All postings
+// are read from one snapshot; while the snapshot is open, the write-ahead log keeps growing.
 
 import { CannotOpen } from '../../store-fault.ts';
 import { type AccountPostings, beforeAccount, postingsOfAccount } from '../../tools/account-export.ts';

@@ -1,5 +1,5 @@
-// Audits a whole ledger file in one snapshot: folds all postings of each end user again, and compares the result with
-// its balances. Memory holds the cycles of one end user and a thousand of its postings.
+// Audits a whole ledger file in one snapshot: applies all postings of each end user again, and compares the result with
+// the stored balances. Keeps only the cycles of one end user and a thousand of its postings in memory.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { applyAll } from '../../../ledger/apply.ts';
@@ -31,7 +31,9 @@ import { totalsFaults } from './totals.ts';
 
 const ADVANCE_POSTINGS = 5_000;
 
-/** The most faults of the store that are listed: one is enough to know that it is broken. */
+/**
+ * The maximum number of faults of the store that an audit lists. A single fault already shows that the store is broken.
+ */
 const STORE_FAULTS_MAX = 100;
 
 /** Checks one part of the file. */
@@ -45,7 +47,7 @@ const DERIVED: readonly (readonly [what: string, faultsOf: FaultsOf])[] = [
 
 type Report = (finding: Finding) => void;
 
-/** @param advance called from time to time with the number of checked postings and the total */
+/** @param advance called from time to time with the number of checked postings and the number of all postings */
 export function auditFile(
   db: DatabaseSync,
   report: Report,
@@ -57,7 +59,7 @@ export function auditFile(
     fileAudit.run();
   } catch (error) {
     if (sqliteCode(error) !== SQLITE.corrupt) throw error;
-    fileAudit.fault(`the rest cannot be read: ${(error as Error).message}`);
+    fileAudit.fault(`the rest of the file cannot be read: ${(error as Error).message}`);
   } finally {
     if (db.isTransaction) db.exec('ROLLBACK');
   }
@@ -126,9 +128,9 @@ class FileAudit {
     summaries.end();
     const { postings } = this.total;
     if (postingsStored !== postings)
-      this.fault(`${postingsStored} postings are stored, and ${postings} belong to an end user`);
+      this.fault(`${postingsStored} postings are stored, but only ${postings} belong to an end user`);
     if (cyclesStored !== reader.cycles)
-      this.fault(`${cyclesStored} cycles are stored, and ${reader.cycles} belong to an end user with postings`);
+      this.fault(`${cyclesStored} cycles are stored, but only ${reader.cycles} belong to an end user with postings`);
   }
 
   *#counted(postings: Iterable<Posting>, of: number): Generator<Posting> {
@@ -155,7 +157,11 @@ class FileAudit {
     }
   }
 
-  /** @returns the latest instant that the ledger has used */
+  /**
+   * Checks the saved clock.
+   *
+   * @returns the latest instant that the ledger has used
+   */
   #auditClock(postings: number): number {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
@@ -169,7 +175,7 @@ class FileAudit {
   }
 }
 
-/** Reads the stored cycles and holds of an end user without checking them, including ended cycles. */
+/** Reads the stored cycles and holds of an end user, including ended cycles. */
 class StoredReader {
   /** The number of cycles that were read. */
   cycles = 0;
@@ -212,9 +218,9 @@ class StoredReader {
 
   /** Checks the due instant, by which the interval job finds end users with due events. */
   #checkDue({ account, endUser }: EndUserKey, state: EndUserState, stored: Instant): void {
-    // Two active cycles are already reported by the audit of the end user.
+    // The audit of the end user already reports two active cycles.
     if (state.cycles.filter(isActiveRecurring).length > 1 || nextEventAt(state) === stored) return;
-    this.#fault(`when something is due for end user ${endUser} of account ${account} is not what its balances say`);
+    this.#fault(`the due instant of end user ${endUser} of account ${account} does not match its balances`);
   }
 }
 
@@ -226,7 +232,9 @@ function pageFaults(db: DatabaseSync): string[] {
   return faults.length === 1 && faults[0] === 'ok' ? [] : faults;
 }
 
-/** A mark ahead of the journal is a fault: the postings that are written next would be skipped. */
+/**
+ * A mark or a position beyond the end of the journal is a fault: the postings that are written next would be skipped.
+ */
 function* markFaults(db: DatabaseSync): Generator<string> {
   const latest = numberOf(db, 'SELECT coalesce(max(posting), 0) FROM postings');
   const flushed = numberOf(db, 'SELECT posting FROM flushed');
@@ -235,7 +243,7 @@ function* markFaults(db: DatabaseSync): Generator<string> {
   if (consumed > latest) yield 'a consumer of the feed is ahead of the journal';
 }
 
-/** Checks that each idempotency record can be read, has the hash of its key, and is found by this hash. */
+/** Checks that each idempotency record can be read, has the hash of its key, and can be found by this hash. */
 function* recordFaults(db: DatabaseSync): Generator<string> {
   const indexed = db.prepare('SELECT record, seed FROM idempotency_indexed').get();
   if (indexed === undefined) {

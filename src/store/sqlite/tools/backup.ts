@@ -1,5 +1,6 @@
-// Backs up a ledger file while a server runs on it, and restores a backup. Both write to a temporary name, check the
-// result as `scrip verify` does, and only then rename it: a backup that exists is complete.
+// Backs up a ledger file while a server runs on it, and restores a backup. Both write a temporary file, check it as
+// `scrip verify` does, and only then give it its final name, so that every backup and every restored ledger is
+// complete.
 
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -28,7 +29,7 @@ const PAGES_PER_STEP = 1_000;
 const KIB = 2 ** 10;
 
 /**
- * Writes everything that is acknowledged at the time of the call to the file `to`.
+ * Writes a backup to the file `to`. It contains everything that was acknowledged before the call.
  *
  * @throws CannotOpen if there is no ledger, `to` already exists, or the ledger is broken; then no backup is written
  */
@@ -51,7 +52,7 @@ export async function backUpFile(file: string, to: string, report: ReportProgres
 /**
  * Restores the ledger `file` from a backup, which stays unchanged.
  *
- * @throws CannotOpen if the backup is not complete, or a ledger already exists; then nothing has changed
+ * @throws CannotOpen if the backup is not complete, or a ledger already exists; then nothing is changed
  */
 export async function restoreFile(from: string, file: string, report: ReportProgress): Promise<BackupReport> {
   refuseNoBackup(from);
@@ -71,9 +72,9 @@ export async function restoreFile(from: string, file: string, report: ReportProg
     syncToDisk(dirname(target));
     return restored;
   } catch (error) {
-    // Taking the lock has created an empty file.
+    // Remove the empty file that was created to take the lock.
     if (!wasThere && existsSync(target) && statSync(target).size === 0) rmSync(target);
-    throw explainedFor(from, error, `The backup was not restored, and ${file} is as it was`);
+    throw explainedFor(from, error, `The backup was not restored, and ${file} was not changed`);
   } finally {
     removeDatabase(partial);
     lock.close();
@@ -81,8 +82,8 @@ export async function restoreFile(from: string, file: string, report: ReportProg
 }
 
 /**
- * SQLite's own backup, page by page, within one read transaction. Without the transaction, the backup starts again
- * whenever another connection writes, and never ends under load.
+ * Copies the database with SQLite's backup API, page by page, within one read transaction. Without the transaction, the
+ * copy would start over whenever another connection writes, and would never finish under load.
  */
 async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress): Promise<void> {
   const pageKib = Number(db.prepare('PRAGMA page_size').get()?.page_size) / KIB;
@@ -110,7 +111,8 @@ async function copySnapshot(db: DatabaseSync, to: string, report: ReportProgress
 async function verified(file: string, origin: string, report: ReportProgress): Promise<BackupReport> {
   using db = connect(file);
   refuseOther(db, origin);
-  // The copy becomes a single file without a log. A server switches back to WAL when it starts.
+  // This turns the copy into a single file without a write-ahead log. A server switches back to WAL mode when it
+  // starts.
   db.exec('PRAGMA journal_mode = DELETE');
   const show = (done: number, total: number) => report({ step: 'verifying', done, total, unit: 'postings' });
   const { endUsers, postings, broken, example } = await auditSummary((onFinding) => auditFile(db, onFinding, show));
@@ -135,13 +137,13 @@ function refuseNoBackup(from: string): void {
   if (!existsSync(from) || !statSync(from).isFile()) throw new CannotOpen(`There is no backup at ${from}.`);
   if (sizeOf(`${from}-wal`) > 0)
     throw new CannotOpen(
-      `${from} has the file ${from}-wal beside it: it is a ledger in use or one that was killed, not a backup; make one with \`scrip backup\`.`,
+      `${from} is not a backup: the file ${from}-wal exists, so this is a ledger that is in use or whose server was killed; make a backup with \`scrip backup\`.`,
     );
 }
 
 /**
- * Allows an empty file, since a lock or a killed restore leaves an empty file. Refuses a log without its ledger, since
- * SQLite would replay it into the new ledger.
+ * Refuses to replace a ledger. Allows an empty file, since a lock or a killed restore can leave one. Refuses a log
+ * without a ledger, since SQLite would replay that log into the restored ledger.
  */
 function refuseLedgerAt(target: string): void {
   const found = [target, `${target}-wal`, `${target}-journal`].find((name) => sizeOf(name) > 0);
@@ -165,7 +167,10 @@ function damaged(origin: string, detail: string): CannotOpen {
   );
 }
 
-/** Converts a damaged ledger, a full disk or a missing permission into a `CannotOpen`. A bug keeps its stack. */
+/**
+ * Converts an error such as a damaged ledger, a full disk or a missing permission into `CannotOpen`. Returns any other
+ * error as it is, since a bug must keep its stack.
+ */
 function explainedFor(origin: string, error: unknown, consequence: string): unknown {
   if (error instanceof CannotOpen) return error;
   const { message, syscall } = error as NodeJS.ErrnoException;

@@ -1,5 +1,5 @@
-// Writes copied postings into a ledger file with new numbers and links, and the balances and snapshots that follow from
-// them. Runs in transactions of the caller.
+// Writes copied postings into a ledger file, with new numbers and links, and the balances and snapshots computed from
+// the postings. Runs within the transactions of the caller.
 
 import assert from 'node:assert/strict';
 import type { DatabaseSync } from 'node:sqlite';
@@ -33,7 +33,7 @@ export class CopyWriter {
     this.#transaction.push(posting);
   }
 
-  /** Called when the end user is complete. */
+  /** Called after the last posting of the end user. */
   end(user: EndUserKey): void {
     this.#endTransaction(user);
     assert(this.#current.latestPosting !== null, 'an end user has a posting');
@@ -43,7 +43,7 @@ export class CopyWriter {
     this.#current = NOTHING;
   }
 
-  /** Marks all postings as flushed: the balances are written with each end user. */
+  /** Marks all postings as flushed, since `end` has written the balances of their end users. */
   saveFlushed(): void {
     this.#saveFlushed.run(this.#journal.latest);
   }

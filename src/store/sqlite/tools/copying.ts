@@ -1,5 +1,5 @@
-// A ledger file as the source or the destination of a copy. The lock of the file is held throughout, so that no server
-// runs on it.
+// A ledger file as the source or the destination of a copy. Holds the lock of the file from open to close, so that no
+// server can run on the file.
 
 import assert from 'node:assert/strict';
 import { existsSync } from 'node:fs';
@@ -21,7 +21,14 @@ import {
 } from '../../tools/ledger-copy.ts';
 import type { AuditReport } from '../../tools/ledger-tools.ts';
 import type { IdPosition } from '../../transaction-ids.ts';
-import { connect, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy, unfinishedCopy } from '../file/ledger-file.ts';
+import {
+  connect,
+  hasTestClock,
+  lockLedgerFile,
+  openLedgerFile,
+  refuseUnfinishedCopy,
+  unfinishedCopy,
+} from '../file/ledger-file.ts';
 import { prepare, type Row } from '../file/statements.ts';
 import { bytesOf } from '../file/uuid.ts';
 import { beginToWrite, transact, withWriteLock } from '../file/write-lock.ts';
@@ -35,19 +42,23 @@ import { resetTotals } from './totals.ts';
 /** @throws CannotOpen if there is no ledger, or another process has it open */
 export function openSqliteSource(file: string): CopySource {
   if (!existsSync(file)) throw new CannotOpen(`There is no ledger at ${file} to copy.`);
-  return opened(file, (db) => refuseUnfinishedCopy(db, file));
+  return opened(file, null, (db) => refuseUnfinishedCopy(db, file));
 }
 
-/** @throws CannotOpen if another process has the file open */
-export function openSqliteDestination(file: string): CopyDestination {
-  return opened(file, () => {});
+/**
+ * @param testClock true if the ledger must have a test clock, like the source; false if it must not have one, like the
+ * source; null if either is accepted
+ * @throws CannotOpen if another process has the file open
+ */
+export function openSqliteDestination(file: string, testClock: boolean | null = null): CopyDestination {
+  return opened(file, testClock, () => {});
 }
 
-function opened(file: string, check: (db: DatabaseSync) => void): SqliteCopying {
+function opened(file: string, testClock: boolean | null, check: (db: DatabaseSync) => void): SqliteCopying {
   const lock = lockLedgerFile(file);
   let db: DatabaseSync | null = null;
   try {
-    db = openLedgerFile(file, true);
+    db = openLedgerFile(file, true, testClock);
     check(db);
     return new SqliteCopying(file, db, lock);
   } catch (error) {
@@ -59,12 +70,14 @@ function opened(file: string, check: (db: DatabaseSync) => void): SqliteCopying 
 
 class SqliteCopying implements CopyDestination {
   readonly name: string;
+  readonly hasTestClock: boolean;
   readonly #db: DatabaseSync;
   readonly #lock: DatabaseSync;
   #writer: CopyWriter | null = null;
 
   constructor(file: string, db: DatabaseSync, lock: DatabaseSync) {
     this.name = file;
+    this.hasTestClock = hasTestClock(db);
     this.#db = db;
     this.#lock = lock;
   }
@@ -111,7 +124,7 @@ class SqliteCopying implements CopyDestination {
     );
     const all: IdempotencyRecord[] = [];
     for await (const batch of records) all.push(...batch);
-    // Inserted in the order in which they will expire: oldest first.
+    // Insert the records in the order in which they will expire, oldest first.
     all.sort((a, b) => a.recordedAt - b.recordedAt);
     const table = new RecordTable(this.#db);
     for (const batch of inBatches(all)) table.insert(batch);
@@ -146,7 +159,7 @@ class SqliteCopying implements CopyDestination {
       if (mark === null) this.#mark(source);
       else if (mark.source !== source)
         throw new CannotOpen(
-          `${this.name} holds part of a copy of another ledger, or of this one before it changed; delete it, and copy again.`,
+          `${this.name} holds part of a copy of another ledger, or of the same ledger before it changed; delete it, and copy again.`,
         );
       return mark?.last ?? null;
     });

@@ -12,14 +12,14 @@ import { PostingReader } from '../journal/posting-reader.ts';
 
 export interface EndUserPostings {
   readonly user: EndUserKey;
-  /** The latest posting that the stored balances count; null if none are stored yet. */
+  /** The latest posting that the stored balances count; null if no balances are stored yet. */
   readonly stored: number | null;
   readonly latest: number;
 }
 
 /**
  * SQLite merges two ordered lists: end users with stored balances, and end users with postings after the mark in
- * `flushed`. An end user in both lists has two successive rows.
+ * `flushed`. An end user that is in both lists has two consecutive rows.
  */
 const END_USERS = `
   SELECT account, end_user, latest_posting, 1 AS is_stored FROM balances
@@ -29,7 +29,7 @@ const END_USERS = `
   WHERE (account, end_user) > (?1, ?2) AND posting > (SELECT posting FROM flushed) GROUP BY account, end_user
   ORDER BY account, end_user, is_stored DESC`;
 
-/** @param after the list begins after this end user; null for all */
+/** @param after lists only the end users after this end user; null to list all */
 export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generator<EndUserPostings> {
   const rows = prepare(db, END_USERS);
   rows.setReadBigInts(true);
@@ -48,12 +48,13 @@ export function* endUsersOf(db: DatabaseSync, after: EndUserKey | null): Generat
   if (current !== null) yield current;
 }
 
-/** The most postings of an end user in memory at a time. */
+/** The maximum number of postings in memory at a time. */
 const STRETCH = 1_000;
 
 /**
- * Reads the postings of an end user oldest first, although their links lead backwards. A first pass follows the links
- * and remembers the last posting of each stretch. A second pass reads each stretch into memory and reverses it.
+ * Reads the postings of an end user oldest first, although their links lead backwards. A first pass follows the links,
+ * and remembers the last of every `STRETCH` postings. A second pass reads one such stretch after another into memory
+ * and reverses it.
  */
 export class OldestFirst {
   readonly #postings: PostingReader;

@@ -15,7 +15,13 @@ import {
   type NewImport,
   settling,
 } from '../../tools/ledger-import.ts';
-import { LedgerInUse, lockLedgerFile, openLedgerFile, refuseUnfinishedCopy } from '../file/ledger-file.ts';
+import {
+  hasTestClock,
+  LedgerInUse,
+  lockLedgerFile,
+  openLedgerFile,
+  refuseUnfinishedCopy,
+} from '../file/ledger-file.ts';
 import { faultOf, sqliteCode } from '../file/sqlite-error.ts';
 import { named } from '../file/statements.ts';
 import { transactAsync, withWriteLock } from '../file/write-lock.ts';
@@ -41,7 +47,7 @@ export function openSqliteImport(file: string, wall: WallClock = Date.now): Impo
     if (lock) opened.use(lock);
     const db = opened.use(openLedgerFile(file, lock !== null));
     refuseUnfinishedCopy(db, file);
-    const clock = new LedgerClock(wall);
+    const clock = new LedgerClock(wall, { isTest: hasTestClock(db) });
     if (lock === null) {
       // Commits without a sync, to release the write lock sooner. A power failure may lose a queued batch, but no
       // grant.
@@ -87,6 +93,14 @@ class SqliteImport implements ImportTarget {
     return this.#clock.peek();
   }
 
+  /**
+   * The machine's time, even if the ledger has a test clock. It tells servers which batches are from imports that were
+   * killed.
+   */
+  async #machineTime(): Promise<Instant> {
+    return this.#clock.machineTime(await this.now());
+  }
+
   accountNamed(name: string): Promise<number | null> {
     return this.#table.accountNamed(name);
   }
@@ -96,14 +110,14 @@ class SqliteImport implements ImportTarget {
   }
 
   async start(file: NewImport): Promise<LedgerImport> {
-    const now = await this.now();
+    const now = await this.#machineTime();
     return transactAsync(this.#db, () => this.#table.start(file, now)).catch((error) => {
       throw faultOf(error);
     });
   }
 
   async grant(one: LedgerImport, commands: readonly Add[], rows: number): Promise<readonly Outcome[]> {
-    this.#latest = { id: one.id, from: one.done, to: one.done + rows, at: await this.now() };
+    this.#latest = { id: one.id, from: one.done, to: one.done + rows, at: await this.#machineTime() };
     try {
       return await this.#grant(this.#latest, commands);
     } catch (error) {
@@ -114,21 +128,21 @@ class SqliteImport implements ImportTarget {
   async close(): Promise<void> {
     using _opened = this.#opened;
     try {
-      const part = { ...this.#latest, at: await this.now() };
+      const part = { ...this.#latest, at: await this.#machineTime() };
       withWriteLock(this.#db, () => new ImportQueue(this.#db).clear(part));
     } catch {
-      // A batch that stays in the queue is ignored, and the next import removes it.
+      // Servers ignore a batch that stays in the queue, and the next import removes it.
     }
   }
 }
 
-/** Stores all due renewals of the end users first, in as many batches as needed. */
+/** Grants the rows, after storing all due renewals of the end users in as many batches as needed. */
 function written(writer: Writer, part: ImportPart, commands: readonly Add[]): readonly Outcome[] {
   while (writer.write(settling(commands)).outcomes.includes(null));
   return writer.write(commands, part).outcomes as readonly Outcome[];
 }
 
-/** Waits until a server has granted the rows. */
+/** Queues the rows, and waits until a server has granted them. */
 async function queued(db: DatabaseSync, part: ImportPart, commands: readonly Add[]): Promise<readonly Outcome[]> {
   const queue = new ImportQueue(db);
   const until = performance.now() + QUEUED_MS_MAX;

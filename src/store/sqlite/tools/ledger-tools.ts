@@ -1,13 +1,13 @@
-// Operates a ledger file while a server may be running on it.
+// Runs the commands of the operator on a ledger file, while a server may be running on the file.
 
 import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import { CannotOpen } from '../../store-fault.ts';
 import { LedgerDigester, type PostingsDigest } from '../../tools/ledger-digest.ts';
-import type { OperatorStores } from '../../tools/ledger-tools.ts';
+import type { OperatorStores, ToolsOptions } from '../../tools/ledger-tools.ts';
 import { throughPosition } from '../../transaction-ids.ts';
-import { openLedgerFile } from '../file/ledger-file.ts';
+import { explained, hasTestClock, openLedgerFile } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import { sqliteKeyStore } from '../reads/api-keys.ts';
 import { LedgerClock } from '../writer/ledger-clock.ts';
@@ -16,9 +16,10 @@ import { ledgerRowsOf } from './end-users.ts';
 import { resetTotals } from './totals.ts';
 
 /** @throws CannotOpen */
-export function openSqliteTools(file: string, { create }: { create: boolean }): OperatorStores {
+export function openSqliteTools(file: string, { create, testClock = null }: ToolsOptions): OperatorStores {
   if (!create) refuseMissing(file);
-  const db = openLedgerFile(file, false);
+  const db = openLedgerFile(file, false, testClock);
+  const clock = clockOf(db, file);
   return {
     tools: {
       audit: async (report) => auditFile(db, report),
@@ -32,8 +33,18 @@ export function openSqliteTools(file: string, { create }: { create: boolean }): 
       },
       close: async () => db.close(),
     },
-    keys: sqliteKeyStore(db, new LedgerClock(Date.now), async () => {}),
+    keys: sqliteKeyStore(db, clock, async () => {}),
   };
+}
+
+/** @throws CannotOpen if the page that tells whether the ledger has a test clock is damaged */
+function clockOf(db: DatabaseSync, file: string): LedgerClock {
+  try {
+    return new LedgerClock(Date.now, { isTest: hasTestClock(db) });
+  } catch (error) {
+    db.close();
+    throw explained(file, error);
+  }
 }
 
 /** @throws CannotOpen */
@@ -42,8 +53,8 @@ export function refuseMissing(file: string): void {
 }
 
 /**
- * If `through` is null, computes a digest up to the saved position of the clock. Every batch saves the clock, so this
- * covers all postings so far.
+ * If `through` is null, computes a digest up to the saved position of the clock. Every batch saves the clock, so the
+ * digest covers all postings.
  */
 function digests(db: DatabaseSync, through: readonly TransactionId[] | null): readonly PostingsDigest[] {
   db.exec('BEGIN');

@@ -25,7 +25,10 @@ export class SnapshotAudit {
     this.#count = prepare(db, 'SELECT count(*) FROM snapshots');
   }
 
-  /** Yields the given postings of an end user, and compares its snapshots with the states that the postings lead to. */
+  /**
+   * Yields the given postings of an end user unchanged, and compares the end user's snapshots with the states after
+   * these postings.
+   */
   *check(user: EndUserKey, postings: Iterable<Posting>): Generator<Posting> {
     const fold = new SnapshotFold(this.#snapshotsOf(user));
     for (const posting of postings) {
@@ -35,16 +38,16 @@ export class SnapshotAudit {
     for (const transactionId of fold.end()) this.#wrong(user, transactionId);
   }
 
-  /** Must be called after the last end user. */
+  /** Reports snapshots that belong to no end user. Must be called after all end users were checked. */
   end(): void {
     const stored = Number(this.#count.get()?.[0]);
     if (stored !== this.#checked)
-      this.#fault(`${stored} snapshots are stored, and ${this.#checked} belong to an end user`);
+      this.#fault(`${stored} snapshots are stored, but only ${this.#checked} belong to an end user`);
   }
 
   #wrong({ account, endUser }: EndUserKey, transactionId: string): void {
     const where = `account ${account}, end user ${endUser}`;
-    this.#fault(`the snapshot of ${where} behind transaction ${transactionId} is not what its postings say`);
+    this.#fault(`the snapshot of ${where} after transaction ${transactionId} does not match its postings`);
   }
 
   #snapshotsOf(user: EndUserKey): Map<TransactionId, string> {

@@ -15,11 +15,11 @@ export class SummaryAudit {
   readonly #fault: (sentence: string) => void;
   readonly #summary: Statement;
   readonly #createdAt: Statement;
-  /** Postings after this position may not be counted yet. */
+  /** The summaries may not count postings after this position yet. */
   readonly #position: number;
   #read = 0;
 
-  /** Must be used within one snapshot. */
+  /** Must be used within one read transaction. */
   constructor(db: DatabaseSync, fault: (sentence: string) => void) {
     this.#db = db;
     this.#fault = fault;
@@ -34,7 +34,7 @@ export class SummaryAudit {
     this.#createdAt.setReadBigInts(true);
   }
 
-  /** @param state the state after the latest posting; null if the state itself is wrong */
+  /** @param state the state after the latest posting; null if the audit has found that the stored state is wrong */
   check({ user, latest }: EndUserPostings, state: EndUserState | null, now: Instant): void {
     const row = this.#summary.get(user.account, bytesOf(user.endUser));
     if (row !== undefined) this.#read += 1;
@@ -44,22 +44,25 @@ export class SummaryAudit {
     const since = Number(this.#createdAt.get(latest)?.[0]);
     const isRight =
       Number(counted) === latest && Number(activity) === since && wasSummaryOf(stored, state, { since, now });
-    if (!isRight) this.#report(user.account, `its end user ${user.endUser} is not what its postings say`);
+    if (!isRight) this.#report(user.account, `the summary of end user ${user.endUser} does not match its postings`);
   }
 
-  /** Must be called after the last end user. */
+  /**
+   * Checks the counts, and reports summaries that belong to no end user. Must be called after all end users were
+   * checked.
+   */
   end(): void {
     const stored = Number(prepare(this.#db, 'SELECT count(*) FROM end_user_summaries').get()?.[0]);
     if (stored !== this.#read)
       this.#fault(
-        `${stored} summaries are stored, and ${this.#read} belong to an end user with postings; \`scrip migrate --totals\` rebuilds them`,
+        `${stored} summaries are stored, but only ${this.#read} belong to an end user with postings; \`scrip migrate --totals\` rebuilds them`,
       );
     const summed =
       'SELECT account, count(*), count(*) FILTER (WHERE balance > 0) FROM end_user_summaries GROUP BY account';
     const counted = 'SELECT account, end_users, with_credits FROM end_user_counts WHERE end_users > 0';
     const accounts = `SELECT account FROM (${summed} EXCEPT ${counted}) UNION SELECT account FROM (${counted} EXCEPT ${summed})`;
     for (const [account] of prepare(this.#db, accounts).all())
-      this.#report(Number(account), 'its counts are not what its summaries say');
+      this.#report(Number(account), 'its counts do not match its summaries');
   }
 
   #report(account: number, what: string): void {

@@ -1,5 +1,5 @@
-// Compares the totals of a ledger file with the postings that they count, and resets totals and summaries to be
-// rebuilt.
+// Compares the totals of a ledger file with the postings that they count, and deletes totals and summaries so that they
+// are rebuilt.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { type DailyTotal, type ExpiryTotal, TotalsSum } from '../../totals.ts';
@@ -33,7 +33,7 @@ export function* totalsFaults(db: DatabaseSync): Generator<string> {
 }
 
 /**
- * Deletes the totals, the summaries and the positions of the consumers, which then start again from the first posting.
+ * Deletes the totals, the summaries and the positions of the consumers, which then start over from the first posting.
  */
 export function resetTotals(db: DatabaseSync): void {
   transact(db, () =>

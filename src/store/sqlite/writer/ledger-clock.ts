@@ -1,6 +1,7 @@
-// The ledger's clock: the system clock, but never earlier than an instant that any thread of this process has seen, so
-// that a system clock that is set back does not revive credits. The latest instant is in memory that the writer's
-// thread and the readers share; the writer also saves it in the file.
+// The ledger's clock: the system clock, but never earlier than the latest instant that any thread of this process has
+// seen. Therefore, setting the system clock back does not revive credits. The writer's thread and the readers share the
+// latest instant in memory, and the writer also saves it in the file. A test clock has only this latest instant, and
+// advances only when the writer moves it.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { crc32 } from 'node:zlib';
@@ -15,13 +16,18 @@ export type WallClock = () => number;
 export class LedgerClock {
   /** The latest instant as one BigInt64, shared with the other thread. */
   readonly shared: SharedArrayBuffer;
+  readonly isTest: boolean;
   readonly #latest: BigInt64Array;
+  readonly #machine: WallClock;
   readonly #wall: WallClock;
 
-  constructor(wall: WallClock, shared = new SharedArrayBuffer(8)) {
+  /** @param isTest whether the ledger has a test clock */
+  constructor(machine: WallClock, { isTest = false, shared = new SharedArrayBuffer(8) } = {}) {
     this.shared = shared;
+    this.isTest = isTest;
     this.#latest = new BigInt64Array(shared);
-    this.#wall = wall;
+    this.#machine = machine;
+    this.#wall = isTest ? () => 0 : machine;
   }
 
   /** The current instant. Advances the clock. */
@@ -30,11 +36,19 @@ export class LedgerClock {
   }
 
   /**
-   * Like `now`, but does not advance the clock. Must not be used for decisions: it is for checks such as whether
-   * something is due.
+   * Like `now`, but does not advance the clock. Must not be used to decide commands, only for checks such as whether
+   * anything is due.
    */
   peek(): Instant {
     return Math.min(Math.max(Math.floor(this.#wall()), this.latest()), LAST_INSTANT);
+  }
+
+  /**
+   * The time for data that does not follow a test clock, such as API keys: the machine's time if the ledger has a test
+   * clock, and otherwise `now`.
+   */
+  machineTime(now: Instant): Instant {
+    return this.isTest ? Math.floor(this.#machine()) : now;
   }
 
   latest(): Instant {
@@ -52,7 +66,7 @@ export class LedgerClock {
   }
 }
 
-/** The position of the clock that is saved in the file. */
+/** Saves and reads the position of the clock in the file. */
 export class SavedClock {
   readonly #db: DatabaseSync;
   readonly #replace: Statement;
@@ -66,11 +80,11 @@ export class SavedClock {
     this.#replace.run(at, sequence, clockChecksum(at, sequence));
   }
 
-  /** @throws CannotOpen if the clock is missing, or was changed by something other than Scrip */
+  /** @throws CannotOpen if a ledger with postings has no clock, or if something other than Scrip changed the clock */
   read(hasPostings: boolean): IdPosition {
     const row = this.#db.prepare('SELECT at, sequence, checksum FROM clock').get();
     if (row === undefined) {
-      if (hasPostings) throw new CannotOpen('The ledger has lost its clock; restore a backup.');
+      if (hasPostings) throw new CannotOpen('The clock of the ledger is missing; restore a backup.');
       return { at: 0, sequence: 0 };
     }
     const saved = { at: Number(row.at), sequence: Number(row.sequence) };

@@ -5,8 +5,10 @@ import { once } from 'node:events';
 import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
+import type { Instant } from '../../../ledger/instant.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
+import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import { faultOf } from '../file/sqlite-error.ts';
 import type { FeedPart } from '../journal/feed.ts';
@@ -15,32 +17,33 @@ import type { LedgerClock } from './ledger-clock.ts';
 import { Writer, type WriterOptions, type Written, writtenOf } from './writer.ts';
 import type { Failed, Reply, ThreadMessage, ThreadReply, WriterData, WriterRequest } from './writer-thread.ts';
 
-/** Has the same extension as this file: TypeScript in the sources, JavaScript in the package. */
+/** The extension is the same as that of this file: `.ts` in the repository, `.js` in the package. */
 const WRITER_THREAD = new URL(`./writer-thread${extname(import.meta.filename)}`, import.meta.url);
 
 /**
- * By default, the young generation of V8 grows to 48 MiB, which makes nothing faster, and the old generation to four
- * times the memory in use. With a limit of 1 GiB, ten times what the bounded caches take, the old generation grows to
- * 1.6 times the memory in use.
+ * By default, V8's young generation grows to 48 MiB, which makes nothing faster, and the old generation grows to four
+ * times the memory in use. With a limit of 1 GiB, the old generation grows to only 1.6 times the memory in use. The
+ * bounded caches take a tenth of this limit.
  */
 const RESOURCE_LIMITS = { maxYoungGenerationSizeMb: 24, maxOldGenerationSizeMb: 1_024 };
 
-/** Events that the writer reports without a request. */
+/** Events that the writer reports on its own, not as a reply to a request. */
 export interface WriterEvents {
-  /** The writer has failed; null if it works again. */
+  /** Called with a fault when the writer has failed, and with null when the writer works again. */
   onTrouble(trouble: StoreFault | null): void;
-  /** `count` generations of pending balances have been flushed. */
+  /** Called after `count` generations of pending balances have been flushed. */
   onRotations(count: number): void;
 }
 
-/** The methods of `Writer`, made asynchronous: they reject with a StoreFault. */
+/** Asynchronous versions of the methods of `Writer`. Their promises reject with a StoreFault. */
 export interface LedgerWriter {
-  /** @param onSent called once the next batch may be sent; it is written after this one */
+  /** @param onSent called once the next batch may be sent, which is written after this batch */
   write(commands: readonly Command[], onSent: () => void, part?: ImportPart | null): Promise<Written>;
   deleteExpiredRecords(retention: IdempotencyRetention): Promise<boolean>;
   saveFeedPart(part: FeedPart): Promise<boolean>;
   saveSummaries(part: SummaryPart): Promise<boolean>;
   recordKeyUses(ids: readonly number[]): Promise<void>;
+  moveClock(move: TestClockMove): Promise<Instant | null>;
   close(): Promise<void>;
 }
 
@@ -77,6 +80,10 @@ export class WriterInPlace implements LedgerWriter {
     return this.#attempt(() => this.#writer.recordKeyUses(ids));
   }
 
+  moveClock(move: TestClockMove): Promise<Instant | null> {
+    return this.#attempt(() => this.#writer.moveClock(move));
+  }
+
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#writer.close();
@@ -92,8 +99,7 @@ export class WriterInPlace implements LedgerWriter {
   }
 
   /**
-   * Recovers at once, like the writer's thread. The event reaches the store after the rejected promise of the failed
-   * request.
+   * Recovers at once, like the writer's thread. The store receives the event after the rejection of the failed request.
    */
   #recover(): void {
     let trouble: StoreFault | null = null;
@@ -121,7 +127,7 @@ export class ThreadedWriter implements LedgerWriter {
     options: Partial<WriterOptions>,
     events: WriterEvents,
   ): Promise<ThreadedWriter> {
-    const workerData: WriterData = { file, clock: clock.shared, options };
+    const workerData: WriterData = { file, clock: clock.shared, isTestClock: clock.isTest, options };
     const worker = new Worker(WRITER_THREAD, { workerData, resourceLimits: RESOURCE_LIMITS });
     const [first] = (await once(worker, 'message')) as [ThreadReply];
     if (first !== 'open') throw new CannotOpen('reason' in first ? first.reason : 'the writer did not start');
@@ -156,6 +162,10 @@ export class ThreadedWriter implements LedgerWriter {
 
   async recordKeyUses(ids: readonly number[]): Promise<void> {
     await this.#ask({ usedKeys: ids });
+  }
+
+  async moveClock(move: TestClockMove): Promise<Instant | null> {
+    return (await this.#ask({ moveClock: move })) as Instant | null;
   }
 
   async close(): Promise<void> {

@@ -1,10 +1,11 @@
-// The writer's thread: receives requests, replies to each in the same order, and reports events of the writer in
-// between.
+// The writer's thread: receives requests, replies to them in the same order, and reports events of the writer between
+// replies.
 
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import type { Command } from '../../../ledger/command.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { type FaultCode, StoreFault } from '../../store-fault.ts';
+import type { TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
 import type { FeedPart } from '../journal/feed.ts';
 import type { SummaryPart } from '../journal/summaries.ts';
@@ -14,6 +15,7 @@ import { Writer, type WriterOptions, writtenText } from './writer.ts';
 export interface WriterData {
   readonly file: string;
   readonly clock: SharedArrayBuffer;
+  readonly isTestClock: boolean;
   readonly options: Partial<WriterOptions>;
 }
 
@@ -23,12 +25,13 @@ export type WriterRequest =
   | { readonly feedPart: FeedPart }
   | { readonly summaries: SummaryPart }
   | { readonly deleteExpired: IdempotencyRetention }
-  | { readonly usedKeys: readonly number[] };
+  | { readonly usedKeys: readonly number[] }
+  | { readonly moveClock: TestClockMove };
 
 export type ThreadMessage = WriterRequest | 'close';
 
 /** The result of the writer's method; for commands, the text from `writtenText`. */
-export type Reply = string | boolean | undefined;
+export type Reply = string | boolean | number | null | undefined;
 
 export interface Failed {
   readonly fault: FaultCode;
@@ -38,21 +41,24 @@ export interface Failed {
 export type ThreadReply =
   | { readonly reply: Reply }
   | Failed
-  /** An event: the writer has failed; null if it works again. */
+  /** An event: the fault with which the writer has failed; null if the writer works again. */
   | { readonly trouble: Failed | null }
   /** An event: this many generations of pending balances have been flushed. */
   | { readonly rotations: number }
   | 'open';
 
-/** How often the latest instant is saved if nothing is written, and a failed writer tries to recover. */
+/**
+ * The interval at which the thread saves the latest instant if nothing is written, and tries to recover after a
+ * failure.
+ */
 const TICK_MS = 1_000;
 
-if (parentPort === null) throw new Error('writer-thread.ts runs as a thread only');
+if (parentPort === null) throw new Error('writer-thread.ts must run as a worker thread');
 try {
-  const { file, clock, options } = workerData as WriterData;
-  serve(new Writer(file, new LedgerClock(Date.now, clock), options), parentPort);
+  const { file, clock: shared, isTestClock: isTest, options } = workerData as WriterData;
+  serve(new Writer(file, new LedgerClock(Date.now, { isTest, shared }), options), parentPort);
 } catch (error) {
-  // This message replaces `open`. The thread then ends, since it has no listener.
+  // Sent instead of `open`. The thread then exits, since no listener keeps it running.
   parentPort.postMessage({ fault: 'StoreUnavailable', reason: (error as Error).message } satisfies ThreadReply);
 }
 
@@ -80,7 +86,8 @@ function serve(writer: Writer, port: MessagePort): void {
     }
     const reply = attempt(() => ({ reply: handle(writer, message) }));
     send(reply);
-    // Recover at once: only reopening the file and writing to it shows whether a failed COMMIT is stored.
+    // Recover at once: only reopening the file and writing to it shows whether the transaction of a failed COMMIT is
+    // stored.
     if ('fault' in reply) {
       isTroubled = true;
       tick();
@@ -94,6 +101,7 @@ function handle(writer: Writer, request: WriterRequest): Reply {
   if ('deleteExpired' in request) return writer.deleteExpiredRecords(request.deleteExpired);
   if ('feedPart' in request) return writer.saveFeedPart(request.feedPart);
   if ('summaries' in request) return writer.saveSummaries(request.summaries);
+  if ('moveClock' in request) return writer.moveClock(request.moveClock);
   writer.recordKeyUses(request.usedKeys);
   return undefined;
 }

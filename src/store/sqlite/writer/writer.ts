@@ -1,5 +1,5 @@
-// The only writer of a ledger file: loads the data of a batch, decides it with the rules of the ledger, appends to the
-// journal and commits. Synchronous; `writer-thread.ts` runs it in a thread of its own.
+// The only writer of a ledger file: loads the data that a batch needs, decides the commands by the rules of the ledger,
+// appends postings to the journal, and commits. Synchronous; `writer-thread.ts` runs it in a thread of its own.
 //
 //   writing ──a transaction fails──▶ closed ──next request or tick──▶ reopened, writing
 //      └─────an invariant is violated──▶ halted for good: a stopped ledger is better than a wrong one
@@ -20,8 +20,9 @@ import type { Instant } from '../../../ledger/instant.ts';
 import type { TransactionId } from '../../../ledger/transaction-id.ts';
 import type { IdempotencyRetention } from '../../ledger-store.ts';
 import { CannotOpen, StoreFault } from '../../store-fault.ts';
+import { movedTo, type TestClockMove } from '../../test-clock.ts';
 import type { ImportPart } from '../../tools/ledger-import.ts';
-import { TransactionIds } from '../../transaction-ids.ts';
+import { type IdPosition, TransactionIds } from '../../transaction-ids.ts';
 import { CACHE_LIMITS, type CachedEndUser, type CacheLimits, EndUserCache } from '../balances/end-user-cache.ts';
 import { connect, explained, refuseWithoutDurability } from '../file/ledger-file.ts';
 import { faultOf } from '../file/sqlite-error.ts';
@@ -34,8 +35,8 @@ import { advanceImport } from './import-queue.ts';
 import { type LedgerClock, SavedClock } from './ledger-clock.ts';
 
 /**
- * The most postings of due events that one batch stores: about 10 ms of work, so that an end user with ten years of due
- * daily renewals does not delay other requests for longer.
+ * The maximum number of postings of due events that one batch stores. They take about 10 ms, so that an end user with
+ * ten years of due daily renewals does not delay other requests for longer.
  */
 const EVENTS_PER_BATCH_MAX = 1_000;
 
@@ -43,7 +44,10 @@ const EVENTS_PER_BATCH_MAX = 1_000;
 const FLUSHED_WHEN_IDLE = 2_000;
 const FLUSHED_AT_CLOSE = 10_000;
 
-/** How long a stop may take to flush pending balances. The next start reads the remaining ones from the journal. */
+/**
+ * How long the writer may flush pending balances before it closes. The next start reads the remaining pending postings
+ * from the journal.
+ */
 const CLOSE_MS = 1_000;
 
 /** Kept small, because SQLite scans its whole page cache in each COMMIT that adds pages. */
@@ -63,7 +67,7 @@ export interface Written {
   readonly rotations: number;
 }
 
-/** A connection and everything that writes through it. Not used again after a failed transaction. */
+/** A connection and everything that writes through it. Discarded after a failed transaction. */
 interface OpenLedger {
   readonly db: DatabaseSync;
   readonly endUsers: EndUserCache;
@@ -85,7 +89,7 @@ export class Writer {
   #ids = new TransactionIds({ at: 0, sequence: 0 });
   /** The instant that is saved in the file. */
   #savedAt = 0;
-  /** Whether nothing was written since the last tick. */
+  /** Whether no batch was written since the last tick. */
   #isIdle = false;
 
   /** @throws CannotOpen if the file does not keep its durability settings */
@@ -113,7 +117,7 @@ export class Writer {
         records: isKeyed ? records.load(batch) : NO_RECORDS,
         referenced: batch.references.length === 0 ? NO_REFERENCED : referencedBy(batch, cached, transactions),
       };
-      const moment = { now, nextId: () => this.#ids.next() };
+      const moment = { now, recordedAt: this.#clock.machineTime(now), nextId: () => this.#ids.next() };
       const decided = decideBatch(batch, loaded, moment, EVENTS_PER_BATCH_MAX);
       const changed = decided.changes.map(({ index, user, postings, after }) => {
         const one = cached[index] as CachedEndUser;
@@ -139,8 +143,8 @@ export class Writer {
   }
 
   /**
-   * Called once a second. Saves the latest instant that a reader has seen, so that it still counts after a restart.
-   * Reopens the file after a fault. Flushes pending balances if nothing was written since the last tick.
+   * Called once a second. Saves the latest instant that a reader has seen, so that the clock does not go back after a
+   * restart. Reopens the file after a fault. Flushes pending balances if no batch was written since the last tick.
    *
    * @returns the number of flushed generations, as in `Written`
    * @throws StoreFault
@@ -160,7 +164,7 @@ export class Writer {
   /**
    * Stores the result of a consumer for a part of the feed, together with its position.
    *
-   * @returns false if the position has changed, and nothing was stored
+   * @returns false if nothing is stored, because the position has changed
    * @throws StoreFault, like the methods below
    */
   saveFeedPart(part: FeedPart): boolean {
@@ -173,8 +177,7 @@ export class Writer {
   /** Stores summaries, like `saveFeedPart`. */
   saveSummaries(part: SummaryPart): boolean {
     return this.#transact(({ summaries }) => {
-      // Saves the current instant as the clock of the ledger: an audit does not accept summaries from after the saved
-      // instant.
+      // Advance the saved clock, since an audit rejects summaries from after the saved instant.
       this.#now();
       const isSaved = summaries.save(part);
       return { result: isSaved, isChanged: isSaved };
@@ -182,12 +185,12 @@ export class Writer {
   }
 
   /**
-   * Called once a second. Does not advance the clock if nothing has expired, so that nothing is written to an idle
-   * ledger.
+   * Called every second. Reads the clock without advancing it, since Scrip would have to save an advanced clock even if
+   * the ledger is idle.
    */
   deleteExpiredRecords({ grantsMs, othersMs }: IdempotencyRetention): boolean {
     return this.#transact(({ records }) => {
-      const now = this.#clock.peek();
+      const now = this.#clock.machineTime(this.#clock.peek());
       const grants = records.sweep({ grants: true, before: now - grantsMs });
       const others = records.sweep({ grants: false, before: now - othersMs });
       return { result: grants.isMore || others.isMore, isChanged: grants.deleted + others.deleted > 0 };
@@ -198,9 +201,25 @@ export class Writer {
   recordKeyUses(ids: readonly number[]): void {
     this.#transact(({ db }) => {
       const update = 'UPDATE api_keys SET last_used_at = ? WHERE key_id IN (SELECT value FROM json_each(?))';
-      db.prepare(update).run(this.#now(), JSON.stringify(ids));
+      db.prepare(update).run(this.#clock.machineTime(this.#now()), JSON.stringify(ids));
       return { result: undefined, isChanged: true };
     });
+  }
+
+  /**
+   * Moves the test clock. Saves the new instant before any thread can see it, so that a crash does not set the clock
+   * back.
+   *
+   * @returns the new instant; null if the clock cannot move there
+   */
+  moveClock(move: TestClockMove): Instant | null {
+    const moved = this.#transact(() => {
+      const to = movedTo(this.#now(), move);
+      const isLater = to !== null && to > this.#ids.position.at;
+      return { result: to, isChanged: to !== null, ...(isLater ? { position: { at: to, sequence: 0 } } : {}) };
+    });
+    if (moved !== null) this.#clock.notBefore(moved);
+    return moved;
   }
 
   close(): void {
@@ -221,14 +240,19 @@ export class Writer {
     } while (this.#open?.endUsers.hasPending && performance.now() - began < CLOSE_MS);
   }
 
-  /** Runs `work` in a transaction, which is committed if `work` changed something. */
-  #transact<Result>(work: (ledger: OpenLedger) => { result: Result; isChanged: boolean }): Result {
+  /**
+   * Runs `work` in a transaction, and commits the transaction if `work` changed something. The transaction also saves
+   * the position of the clock: the current position of the transaction ids, unless `work` returns a later position.
+   */
+  #transact<Result>(
+    work: (ledger: OpenLedger) => { result: Result; isChanged: boolean; position?: IdPosition },
+  ): Result {
     if (this.#halted) throw this.#halted;
     try {
       const ledger = this.#open ?? this.#reopen();
       ledger.db.exec('BEGIN IMMEDIATE');
-      const { result, isChanged } = work(ledger);
-      if (isChanged) this.#commit(ledger);
+      const { result, isChanged, position = this.#ids.position } = work(ledger);
+      if (isChanged) this.#commit(ledger, position);
       else ledger.db.exec('ROLLBACK');
       return result;
     } catch (error) {
@@ -239,7 +263,8 @@ export class Writer {
   }
 
   /**
-   * The instant of a batch. If the clock stands still for so long that the ids run short, advances it by a millisecond.
+   * The instant of a batch. If the clock stands still for so long that the ids run short, advances the clock by a
+   * millisecond.
    */
   #now(): Instant {
     const { at } = this.#ids.position;
@@ -252,17 +277,17 @@ export class Writer {
    * Saves the position of the clock and commits. After a failed COMMIT, only reopening the file shows whether the
    * transaction is stored.
    */
-  #commit(ledger: OpenLedger): void {
-    ledger.clock.save(this.#ids.position);
+  #commit(ledger: OpenLedger, position: IdPosition): void {
+    ledger.clock.save(position);
     try {
       ledger.db.exec('COMMIT');
     } catch (error) {
       throw new StoreFault('OutcomeUnknown', (error as Error).message);
     }
-    this.#savedAt = this.#ids.position.at;
+    this.#savedAt = position.at;
   }
 
-  /** Closes the connection, which is not trusted after a fault. This rolls back everything uncommitted. */
+  /** Closes the connection, which cannot be trusted after a fault. This rolls back all uncommitted changes. */
   #abandon(fault: StoreFault): StoreFault {
     if (fault.code === 'Internal') this.#halted = fault;
     this.#disconnect();
@@ -330,8 +355,8 @@ function referencedBy(
 }
 
 /**
- * The result of a batch as text for the other thread. V8 copies a string as a whole. It clones objects field by field,
- * which costs twice as much as JSON.
+ * The result of a batch as text for the other thread. V8 copies a string as a whole, but clones objects field by field,
+ * which costs twice as much as converting them to JSON and back.
  */
 export function writtenText({ outcomes, latestPostings, rotations }: Written): string {
   return JSON.stringify([outcomes.map(shortened), latestPostings, rotations]);

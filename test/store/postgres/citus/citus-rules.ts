@@ -6,11 +6,13 @@ import { END_USER_TABLES } from '../../../../src/store/postgres/schema/schema.ts
 
 const DISTRIBUTED = END_USER_TABLES.map((table) => new RegExp(`scrip\\.${table}\\b`));
 const NAMES_ONE_BUCKET = /\bbucket = (\d+|\$\d+)/;
-const VOLATILE = /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|test_clock)\b/;
+const VOLATILE =
+  /\b(clock_timestamp|statement_timestamp|timeofday|random|gen_random_uuid|nextval|public\.test_clock)\b/;
 const WRITES = /^(INSERT INTO|UPDATE|DELETE FROM) scrip\.(\w+)/;
 
 /**
- * @returns why Citus would reject the statement, or why it would lock or change rows of several shards; otherwise null
+ * @returns the reason why Citus would reject the statement, or the reason why the statement would lock or change rows
+ * of several shards; null if there is neither
  */
 export function refusalOf(statement: string): string | null {
   const text = statement.trim();
@@ -33,7 +35,7 @@ export function refusalOf(statement: string): string | null {
   return null;
 }
 
-/** Whether a statement uses more than one shard. No statement of a batch may do that. */
+/** Whether a statement uses more than one shard, which no statement of a batch may do. */
 export function leavesItsShard(statement: string): boolean {
   return (
     /\bscrip\.\w+/.test(statement) && !NAMES_ONE_BUCKET.test(statement) && !/\bVALUES \((\d+|\$1)\b/.test(statement)

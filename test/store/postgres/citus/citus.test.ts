@@ -1,5 +1,5 @@
-// Checks the SQL that Scrip would send to Citus. The contract runs on a plain PostgreSQL that only claims that its
-// tables are distributed, and each statement in the log of PostgreSQL is checked against the rules of Citus.
+// Checks the SQL that Scrip would send to Citus. The contract tests run on a plain PostgreSQL that only pretends that
+// its tables are distributed. Then each statement in the log of PostgreSQL is checked against the rules of Citus.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { leavesItsShard, refusalOf } from './citus-rules.ts';
 
-/** Functions with the names of Citus functions, which only record the tables. */
+/** Stand-ins for functions of Citus, which only record the names of the tables. */
 const STAND_IN = `
   CREATE TABLE IF NOT EXISTS public.pg_dist_partition (logicalrelid regclass);
   CREATE OR REPLACE FUNCTION public.create_reference_table(relation regclass) RETURNS void LANGUAGE sql
@@ -40,7 +40,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** New ledgers in databases that claim to be distributed. */
+/** Creates ledgers in databases that pretend to be distributed. */
 const newLedger: NewLedger = async () => {
   const url = await server.createLedger();
   await server.query(STAND_IN, new URL(url).pathname.slice(1));
@@ -52,7 +52,7 @@ const newLedger: NewLedger = async () => {
   return { ...plugged, open, remove: () => server.emptyLedger(url) };
 };
 
-/** Splits each batch by lane, as group commit does, so that a batch belongs to one bucket. */
+/** Splits each batch by lane, as group commit does, so that each batch belongs to one bucket. */
 function byLane(store: LedgerStore): LedgerStore {
   const writeBatch = store.write.bind(store);
   const write: LedgerStore['write'] = async (commands, onDecided) => {
@@ -70,7 +70,7 @@ function byLane(store: LedgerStore): LedgerStore {
 
 storeContract('PostgreSQL with the SQL for Citus', newLedger, 'real', 4);
 
-test('on Citus, totals are updated and rebuilt one bucket at a time, and the audit finds nothing wrong', async () => {
+test('with the SQL for Citus, the totals are correct before and after they are rebuilt, and the audit finds no problem', async () => {
   const ledger = await TestLedger.open(newLedger);
   const users = Array.from({ length: 40 }, (_, index) => new EndUser(1, index));
   const outstanding = async () => (await ledger.console.overview(1, { days: 2 })).outstanding;
@@ -87,7 +87,7 @@ test('on Citus, totals are updated and rebuilt one bucket at a time, and the aud
   await ledger.remove();
 });
 
-/** The logged statements since the tables were distributed, each with the name of its prepared statement. */
+/** The logged statements except those of migrations, each with the name of its prepared statement, if any. */
 function statementsSeen(): Map<string, string | undefined> {
   const log = readFileSync(join(server.data, 'log', 'all.log'), 'utf8');
   const migrating = new Set<string>();
@@ -101,7 +101,7 @@ function statementsSeen(): Map<string, string | undefined> {
   return seen;
 }
 
-test('Citus would reject no statement, and no statement of a batch leaves its shard', () => {
+test('Citus would accept every statement that Scrip sends, and each statement of a batch uses only one shard', () => {
   const seen = statementsSeen();
   assert(seen.size > 500, `${seen.size} statements`);
   let ofBatches = 0;
@@ -114,7 +114,7 @@ test('Citus would reject no statement, and no statement of a batch leaves its sh
   assert(ofBatches > 100, `${ofBatches} statements of batches`);
 });
 
-/** Statements that PostgreSQL accepts and Citus rejects. */
+/** Statements that PostgreSQL accepts but Citus rejects. */
 const REFUSED = [
   'UPDATE scrip.clock SET at = greatest(at, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) RETURNING at',
   'WITH taken AS (DELETE FROM scrip.feed f WHERE f.bucket = 3 RETURNING f.at) SELECT count(*) FROM taken',

@@ -1,5 +1,6 @@
 // The out-of-memory killer kills one process of PostgreSQL. PostgreSQL then closes all connections and recovers from
-// its log. This happens repeatedly under load: no acknowledged write is lost, and the service recovers by itself.
+// its log. Even if this happens repeatedly under load, no acknowledged write is lost, and the service recovers by
+// itself.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -13,7 +14,7 @@ import { type ScripOnPostgres, startScripOn } from '../scrip-on-postgres.ts';
 const KILLS = Number(process.env.KILLS ?? 6);
 const RECOVERY_MS_MAX = 30_000;
 
-/** A connection of Scrip, preferably an active one. */
+/** Selects a connection of Scrip, preferably an active connection. */
 const VICTIM = `
   SELECT pid FROM pg_stat_activity WHERE application_name = 'scrip'
   ORDER BY state = 'active' DESC, random() LIMIT 1`;
@@ -21,7 +22,7 @@ const VICTIM = `
 let server: PostgresServer;
 let running: ScripOnPostgres;
 before(async () => {
-  // The machine does not crash, so that writes survive without fsync. An fsync would only take time.
+  // fsync is off to save time: the machine does not crash, so writes survive without fsync.
   server = await PostgresServer.start({ fsync: 'off' });
   running = await startScripOn(server);
 });
@@ -34,7 +35,7 @@ async function readiness(): Promise<number> {
   return (await running.scrip.get('/readyz')).status;
 }
 
-test('If a process of PostgreSQL is killed and all connections are closed, no acknowledged write is lost', {
+test('If a process of PostgreSQL is killed and PostgreSQL closes all connections, no acknowledged write is lost', {
   timeout: 120_000,
 }, async (t) => {
   const history = new History();
@@ -58,7 +59,7 @@ test('If a process of PostgreSQL is killed and all connections are closed, no ac
   await load.acknowledged(100);
   await load.stop();
   assert.deepEqual(await history.faultsOf(ledger, running.url), []);
-  assert.equal(history.count('OutcomeUnknown'), 0, 'the server was back in time to find out every outcome');
+  assert.equal(history.count('OutcomeUnknown'), 0, 'the server was back in time to determine every outcome');
   assert.equal(history.count('Internal'), 0);
-  t.diagnostic(`${KILLS} kills: ${history.summary}; back to work within ${Math.round(slowestMs)} ms`);
+  t.diagnostic(`${KILLS} kills: ${history.summary}; recovery within ${Math.round(slowestMs)} ms`);
 });

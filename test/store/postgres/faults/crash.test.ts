@@ -1,5 +1,5 @@
-// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored once. With `CYCLES=500` the test runs
-// all night.
+// PostgreSQL crashes repeatedly under load, and each acknowledged write is stored exactly once. With `CYCLES=500` the
+// test runs all night.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -12,7 +12,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const CYCLES = Number(process.env.CYCLES ?? 20);
 
-/** Only the process crashes, not the machine, so that writes survive without fsync. An fsync would only take time. */
+/** fsync is off to save time: only the process crashes, not the machine, so writes survive without fsync. */
 const PROCESS_ONLY = { fsync: 'off' };
 
 const servers: PostgresServer[] = [];
@@ -57,11 +57,11 @@ test('A crash of PostgreSQL loses no acknowledged write', async (t) => {
   const history = new History();
   const slowestMs = await crashUnderLoad(server, ledger, history, CYCLES);
   assert.deepEqual(await history.faultsOf(ledger.store, url), []);
-  t.diagnostic(`${CYCLES} crashes: ${history.summary}; back to work within ${Math.round(slowestMs)} ms`);
+  t.diagnostic(`${CYCLES} crashes: ${history.summary}; recovery within ${Math.round(slowestMs)} ms`);
   await ledger.close();
 });
 
-test('Control: if PostgreSQL confirms commits before its log is on stable storage, lost writes are found', async (t) => {
+test('Control: the test detects lost writes if PostgreSQL confirms commits before its log is on stable storage', async (t) => {
   const late = {
     synchronous_commit: 'off',
     wal_writer_delay: '10s',
@@ -70,7 +70,7 @@ test('Control: if PostgreSQL confirms commits before its log is on stable storag
   };
   const server = await startServer(late);
   const { ledger, url } = await openLedger(server);
-  // The tables must survive the crash.
+  // Without a checkpoint, the crash might lose the tables too.
   await server.query('CHECKPOINT');
   const history = new History();
   await crashUnderLoad(server, ledger, history, 1);

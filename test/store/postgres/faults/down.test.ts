@@ -8,7 +8,7 @@ import { assertProblem, eventually, type Reply, type Scrip, someone } from '../.
 import { PostgresServer } from '../postgres-server.ts';
 import { startScripOn } from '../scrip-on-postgres.ts';
 
-/** How long a client may wait while the database is down. */
+/** The longest time that a client may wait for a response while the database is down. */
 const ANSWER_MS_MAX = 3_000;
 const RECOVERY_MS_MAX = 5_000;
 
@@ -39,7 +39,7 @@ async function assertUnavailable(request: Promise<Reply>): Promise<void> {
 }
 
 for (const mode of ['fast', 'immediate'] as const) {
-  test(`If PostgreSQL stops (${mode}), requests are StoreUnavailable, and the service recovers when PostgreSQL is back`, async (t) => {
+  test(`If PostgreSQL stops (${mode}), requests fail with StoreUnavailable, and the service recovers when PostgreSQL is back`, async (t) => {
     const ada = someone();
     const [failures, recoveries] = [logged('writes are failing'), logged('writes are succeeding again')];
     const rounds = logged('storing due renewals failed');
@@ -60,7 +60,7 @@ for (const mode of ['fast', 'immediate'] as const) {
     const isBack = performance.now();
     await eventually(async () => (await scrip.get('/readyz')).status === 200, 'ready again', RECOVERY_MS_MAX);
     await eventually(async () => (await add(ada)).status === 200, 'writes work again', RECOVERY_MS_MAX);
-    t.diagnostic(`back to work within ${Math.round(performance.now() - isBack)} ms`);
+    t.diagnostic(`recovery within ${Math.round(performance.now() - isBack)} ms`);
     assert.equal((await scrip.balance(ada)).active_balance, 10, 'failed requests had no effect');
     assert.equal(logged('writes are failing') - failures, 1, 'the fault is logged once, not for each request');
     assert.equal(logged('writes are succeeding again') - recoveries, 1);

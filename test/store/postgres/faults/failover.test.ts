@@ -14,7 +14,7 @@ after(async () => {
   for (const close of closing.reverse()) await close();
 });
 
-test('A synchronous standby of PostgreSQL that takes over has each acknowledged write', {
+test('When a synchronous standby of PostgreSQL takes over, it has every acknowledged write', {
   timeout: 60_000,
 }, async (t: TestContext) => {
   const { primary, ledger, url, failOver } = await startPair(closing);
@@ -29,7 +29,7 @@ test('A synchronous standby of PostgreSQL that takes over has each acknowledged 
   t.diagnostic(history.summary);
 });
 
-test('Control: if a lagging standby of PostgreSQL takes over, lost writes are found', {
+test('Control: the test detects lost writes if a lagging standby of PostgreSQL takes over', {
   timeout: 60_000,
 }, async (t) => {
   const { ledger, url, replication, failOver } = await startPair(closing);
@@ -52,7 +52,7 @@ const WAITING = `SELECT pid FROM pg_stat_activity WHERE application_name = 'scri
 
 describe('A synchronous standby that is unavailable', { concurrency: true, timeout: 60_000 }, () => {
   for (const end of ['pg_terminate_backend', 'pg_cancel_backend']) {
-    test(`A COMMIT is not acknowledged if ${end} ends its wait for the standby`, async () => {
+    test(`A write is not acknowledged if ${end} ends the wait of its COMMIT for the standby`, async () => {
       const { primary, ledger, replication, failOver } = await startPair(closing);
       const ada = new EndUser(1, 1);
       await replicateSynchronously(primary);

@@ -1,5 +1,5 @@
-// A batch is loaded on the same connection right after the COMMIT of the previous batch. It sees the effects of the
-// previous batch, and does not fail if the previous batch fails.
+// The statements that load a batch follow the COMMIT of the previous batch immediately, on the same connection. The
+// batch sees the effects of the previous batch, and does not fail if the previous batch fails.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -27,8 +27,8 @@ function withTrigger(body: string, work: (contended: Contended) => Promise<void>
 type Results = readonly (Result | null)[] | string;
 
 /**
- * Writes a batch. Writes a second batch when the first is decided, before it is committed. `ends` lists the batches in
- * the order in which they ended.
+ * Writes two batches, the second as soon as the first is decided but before the first is committed. `ends` lists the
+ * batches in the order in which their writes ended.
  */
 async function writeInTurn(store: LedgerStore, first: readonly Command[], second: readonly Command[]) {
   const ends: string[] = [];
@@ -78,7 +78,7 @@ describe('A batch right after another on PostgreSQL', { concurrency: true, timeo
       ));
   }
 
-  test('If the previous batch on the connection must be retried, both batches take effect once', () =>
+  test('If a batch must be retried, that batch and the next batch on its connection each take effect once', () =>
     withTrigger(
       `IF new.amount = -30 AND nextval('public.tries') = 1 THEN RAISE 'not now' USING ERRCODE = '40001'; END IF;`,
       async ({ ledger, ada, bob }) => {
@@ -88,13 +88,13 @@ describe('A batch right after another on PostgreSQL', { concurrency: true, timeo
           [ada.subtract(5), bob.subtract(20)],
         );
         assert.deepEqual(results, [[ACCEPTED], [ACCEPTED, ACCEPTED]]);
-        assert.equal(decisions, 1, 'a retried batch does not begin another one');
+        assert.equal(decisions, 1, 'a retry does not start another batch');
         assert.deepEqual((await historyOf(ledger, ada)).toSorted(), ['+100 add', '-30 subtract', '-5 subtract']);
         assert.deepEqual(await historyOf(ledger, bob), ['-20 subtract', '+100 add']);
       },
     ));
 
-  test('If the database rejects the previous batch on the connection, the next batch is still written, and then the ledger stops writing', () =>
+  test('If the database rejects a batch, the next batch on its connection is still written, and then the ledger stops writing', () =>
     withTrigger(
       `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`,
       async ({ ledger, ada, bob }) => {
@@ -106,7 +106,7 @@ describe('A batch right after another on PostgreSQL', { concurrency: true, timeo
       },
     ));
 
-  test('If the connection of two batches is terminated, both batches take effect once', () =>
+  test('If a connection with two batches is terminated, each of the two batches takes effect once', () =>
     withTrigger(SLOW, async ({ ledger, outsider, ada, bob }) => {
       const busy = `FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'`;
       const ending = (async () => {

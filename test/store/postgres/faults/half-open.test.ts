@@ -12,14 +12,14 @@ import { PostgresServer } from '../postgres-server.ts';
 import { TcpProxy } from '../tcp-proxy.ts';
 
 const LANES = 4;
-/** Two statement timeouts: a retry begins within six seconds, and may get another half-open connection. */
+/** Two statement timeouts and a second of slack: a retry may get another half-open connection. */
 const IDLE_MS_MAX = 2 * 5_000 + 1_000;
 /**
- * The timeouts of a COMMIT, of the search for it with a final attempt, and of a queued batch, which needs a new
- * connection and a statement.
+ * The timeouts of a COMMIT, of the search for its outcome including a final attempt, and of a queued batch, which
+ * needs a new connection and a statement.
  */
 const UNDER_WAY_MS_MAX = 5_000 + 8_000 + 2_000 + 2_000 + 5_000 + 1_000;
-/** A statement timeout finds each half-open connection. Some of these timeouts happen one after another. */
+/** Each half-open connection causes a statement timeout, and some of these timeouts happen one after another. */
 const RECOVERY_MS_MAX = 30_000;
 
 let server: PostgresServer;
@@ -91,7 +91,7 @@ describe('Half-open connections to PostgreSQL', { concurrency: true, timeout: 12
   test('If idle connections are half open, requests get responses in time, and the service recovers', (t: TestContext) =>
     withService(async (service) => {
       const { scrip, proxy } = service;
-      // Sends so many requests at once that all connections are opened.
+      // Enough concurrent requests to open all connections.
       const warm = await Promise.all(Array.from({ length: 30 }, () => askAll(scrip)).flat());
       for (const { what } of warm) assert.equal(what, '200');
       assert(proxy.connections > LANES, `${proxy.connections} connections`);

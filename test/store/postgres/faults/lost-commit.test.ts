@@ -1,4 +1,5 @@
-// A connection is lost just before the COMMIT of a batch, and another process stores a renewal meanwhile.
+// A connection is lost just before the COMMIT of a batch, and another process then stores a renewal of the same end
+// user.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -16,7 +17,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('A renewal that another process stored is not mistaken for a batch with a lost COMMIT', {
+test('A renewal that another process stored is not mistaken for the batch whose COMMIT was lost', {
   timeout: 20_000,
 }, async (t) => {
   const url = await server.createDatabase();
@@ -43,7 +44,10 @@ test('A renewal that another process stored is not mistaken for a batch with a l
 
 /** A proxy that can cut a connection just before a COMMIT. */
 class Line {
-  /** Called once, after the connection of the next COMMIT is cut and before another connection is opened. */
+  /**
+   * Called once, after the proxy cuts the connection of the next COMMIT and before it opens another connection to the
+   * server.
+   */
   beforeCommit: (() => Promise<void>) | null = null;
   readonly #server: Server;
   #mended: Promise<void> = Promise.resolve();

@@ -1,4 +1,4 @@
-// At the worst moments, the network between the service and its database is cut or drops data.
+// The network between the service and its database is cut, or drops data, at the worst moments.
 
 import assert from 'node:assert/strict';
 import { randomInt } from 'node:crypto';
@@ -16,14 +16,15 @@ import { TcpProxy, type Verdict } from '../tcp-proxy.ts';
 const CUTS = Number(process.env.CUTS ?? 100);
 
 /**
- * Timeouts of the store: for a connection, for a response, and for the search for a lost batch with a final attempt.
+ * Timeouts of the store: for a connection, for a response, and for the search for the outcome of a lost COMMIT
+ * including a final attempt.
  */
 const CONNECT_MS = 2_000;
 const ANSWER_MS = 5_000;
 const SETTLE_MS = 8_000 + 2_000;
 const SLACK_MS = 1_000;
 
-/** If a test hangs, its ledger and its proxy are closed from outside. */
+/** A test that hangs fails after this time, and its ledger and its proxy are closed. */
 const LIMIT = { timeout: 40_000 };
 const CLOSE_MS = 5_000;
 
@@ -42,8 +43,8 @@ interface Network {
 }
 
 /**
- * A store behind a proxy, with one end user with 100 credits. The store is closed at the end of the test, even if the
- * test hangs.
+ * Opens a store behind a proxy, with one end user who has 100 credits. The store is closed at the end of the test,
+ * even if the test hangs.
  */
 async function openNetwork(t: TestContext): Promise<Network> {
   const direct = await server.createDatabase();
@@ -56,7 +57,10 @@ async function openNetwork(t: TestContext): Promise<Network> {
   return { ledger, direct, proxy, ada };
 }
 
-/** If the store does not close in time, the proxy is closed, so that the store stops waiting for the database. */
+/**
+ * Closes the store and the proxy. If the store takes too long to close, the proxy is closed first, so that the store
+ * stops waiting for the database.
+ */
 async function close(ledger: TestLedger, proxy: TcpProxy): Promise<void> {
   const closed = ledger.close();
   await Promise.race([closed, sleep(CLOSE_MS)]);
@@ -70,7 +74,7 @@ async function withNetwork(t: TestContext, work: (network: Network) => Promise<v
   assert.deepEqual(problemsOf(await network.ledger.audit()), []);
 }
 
-/** Waits until the proxy has seen the COMMIT. Otherwise, the test has disturbed nothing. */
+/** Waits until the proxy has seen the COMMIT, because without a COMMIT the test would have disturbed nothing. */
 async function hasCome(struck: Promise<unknown>): Promise<void> {
   const isLate = sleep(SLACK_MS).then(() => assert.fail('the proxy has seen no COMMIT'));
   await Promise.race([struck, isLate]);
@@ -85,9 +89,9 @@ async function timed(work: Promise<unknown>): Promise<{ result: unknown; tookMs:
 
 const LOST_COMMITS: readonly (readonly [sentence: string, verdict: Verdict])[] = [
   ['a batch is run again if its COMMIT never arrives, and takes effect once', 'cut'],
-  ['a batch counts as done if the reply to its COMMIT is lost, and takes effect once', 'pass, then cut'],
+  ['a batch counts as committed if the reply to its COMMIT is lost, and takes effect once', 'pass, then cut'],
   ['a batch is run again if its COMMIT is swallowed, and takes effect once', 'swallow'],
-  ['a batch counts as done if the reply to its COMMIT is swallowed, and takes effect once', 'pass, then swallow'],
+  ['a batch counts as committed if the reply to its COMMIT is swallowed, and takes effect once', 'pass, then swallow'],
 ];
 
 describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
@@ -130,7 +134,7 @@ describe('A network to PostgreSQL that fails', { concurrency: true }, () => {
 
   for (const verdict of ['swallow', 'pass, then swallow'] as const) {
     test(
-      `If the network applies "${verdict}" to a COMMIT to PostgreSQL and then fails, the outcome of the write is unknown`,
+      `If a COMMIT to PostgreSQL meets a network fault (${verdict}) and the network then fails, the outcome of the write is unknown`,
       LIMIT,
       (t: TestContext) =>
         withNetwork(t, async ({ ledger, proxy, ada }) => {
@@ -196,13 +200,13 @@ test(
       assert.equal(
         history.count('OutcomeUnknown'),
         0,
-        'the server is up, so the outcome of each lost COMMIT can be found out',
+        'the server is up, so the outcome of each lost COMMIT can be determined',
       );
       t.diagnostic(`${cuts} cuts: ${history.summary}`);
     }),
 );
 
-/** Repairs the network, and makes a write and a read. Old connections still drop all data. */
+/** Repairs the network for new connections only, and checks that a write and a read succeed. */
 async function worksAgain(ledger: TestLedger, proxy: TcpProxy, user: EndUser): Promise<void> {
   proxy.heal();
   const { result, tookMs } = await timed(ledger.results([user.subtract(1)]));

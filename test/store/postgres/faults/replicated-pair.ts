@@ -1,4 +1,4 @@
-// A primary and its standby, a store on the primary, and networks between them that can be cut.
+// A primary and its standby, a store on the primary, and proxies between them that can cut the network.
 
 import assert from 'node:assert/strict';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,17 +15,17 @@ export interface Pair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly ledger: TestLedger;
-  /** The URL of the ledger through `service`. */
+  /** The URL of the ledger through the `service` proxy. */
   readonly url: string;
   /** The network between the service and the current primary. */
   readonly service: TcpProxy;
   /** The network between the primary and its standby. */
   readonly replication: TcpProxy;
-  /** Crashes the primary for good, and lets the standby take its place. */
+  /** Crashes the primary permanently, and promotes the standby. */
   failOver(): Promise<void>;
 }
 
-/** @param closing gets functions that the caller must call at the end, last first */
+/** @param closing receives cleanup functions, which the caller must call at the end, the last function first */
 export async function startPair(closing: (() => Promise<void>)[]): Promise<Pair> {
   const primary = await PostgresServer.start(PROCESS_ONLY);
   const replication = await TcpProxy.to(primary.port);

@@ -1,4 +1,5 @@
-// Errors of the server: temporary errors are retried, and other failed writes have no effect.
+// Errors that PostgreSQL reports: the store retries batches that fail with a temporary error, and all other failed
+// batches have no effect.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -39,7 +40,7 @@ async function untilWaiting(outsider: pg.Client): Promise<void> {
 describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
   test('A batch is retried if PostgreSQL ends it because of a deadlock with another client', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
-      // The store locks the end users in the order of this query. The outsider first locks the second of them.
+      // The store locks the end users in the order of this query. The outsider begins by locking the second end user.
       const { rows } = await outsider.query('SELECT end_user FROM scrip.end_users ORDER BY bucket, account, end_user');
       const [first, second] = rows[0].end_user === ada.key.endUser ? [ada, bob] : [bob, ada];
       // The outsider checks for deadlocks only after a minute, the store after a second. Therefore, PostgreSQL ends the
@@ -58,7 +59,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
     }));
 
   for (const code of ['40001', '40P01']) {
-    test(`A batch that fails with ${code} on PostgreSQL is retried, with at most ten tries`, () =>
+    test(`A batch that fails with ${code} on PostgreSQL is retried, up to ten tries in total`, () =>
       withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada }) => {
         await beforeEachPosting(
           outsider,
@@ -72,7 +73,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       }));
   }
 
-  test('A row that PostgreSQL rejects is an invariant violation, and the ledger stops writing', () =>
+  test('If PostgreSQL rejects a row, that is an invariant violation, and the ledger stops writing', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await beforeEachPosting(outsider, `IF new.amount = -30 THEN RAISE 'no' USING ERRCODE = '23514'; END IF;`);
       assert.equal((await faultOf(ledger.write([ada.subtract(30)]))).fault, 'Internal');
@@ -95,7 +96,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await historyOf(ledger, bob), ['+100 add'], 'no part of the batch is stored');
     }));
 
-  test('While another client locks an end user in PostgreSQL, writes of the end user are unavailable, and other writes succeed', () =>
+  test('While another client locks an end user in PostgreSQL, writes for that end user are unavailable, and other writes succeed', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider, ada, bob }) => {
       await outsider.query(`BEGIN; ${lock(ada)}`);
       const [{ fault, tookMs }, other] = await Promise.all([
@@ -110,7 +111,7 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       assert.deepEqual(await ledger.results([ada.subtract(1)]), [ACCEPTED]);
     }));
 
-  test('While an open transaction of another client has inserted an end user in PostgreSQL, writes of the end user are unavailable', () =>
+  test('While an open transaction of another client has inserted an end user in PostgreSQL, writes for that end user are unavailable', () =>
     withOutsider(server, TWO_LANES, async ({ ledger, outsider }) => {
       const carol = new EndUser(1, 3);
       const row = `(${bucketOf(carol.key)}, 1, '${carol.key.endUser}')`;
@@ -138,8 +139,8 @@ describe('Errors of PostgreSQL', { concurrency: true, timeout: 60_000 }, () => {
       await outsider.query(`
         CREATE FUNCTION public.doze() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(3); RETURN new; END $$;
         CREATE TRIGGER doze BEFORE UPDATE ON scrip.cycles FOR EACH ROW EXECUTE FUNCTION public.doze()`);
-      // The client disconnects before the statements end. The server may then still execute the COMMIT, or notice the
-      // disconnection.
+      // The client disconnects before the statements end. The server may then either execute the COMMIT, or notice the
+      // disconnection and roll back.
       const outcome = await ledger.write([noted(ada.subtract(30), 'long')]).then(
         () => 'accepted',
         ({ code }: StoreFault) => code,

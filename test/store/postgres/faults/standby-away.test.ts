@@ -12,20 +12,20 @@ import type { PostgresServer } from '../postgres-server.ts';
 import { LANES, replicateSynchronously, startPair } from './replicated-pair.ts';
 
 /**
- * Connections for reads, for writes, and for one abandoned COMMIT per lane that still waits for the standby, as in
- * docs/scaling.md.
+ * The connections for reads and for writes, plus one connection per lane for an abandoned COMMIT that still waits for
+ * the standby (see docs/scaling.md).
  */
 const POOLED_MAX = 8 + 2 * LANES;
 const CONNECTIONS_MAX = POOLED_MAX + LANES;
 
 /**
- * The maximum time until the first batches and the batches in the queue fail: the wait for a COMMIT, and the search for
- * it.
+ * The maximum time until the first batches and the batches in the queue fail: the wait for a COMMIT, and then the
+ * search for its outcome.
  */
 const FIRST_MS = 5_000 + 8_000 + 2_000;
 /**
- * The test continues for this time after the first failures. A COMMIT waits half as long, so the test would see further
- * waits.
+ * How long the test continues after the first failures: twice the wait for a COMMIT, so that the test would see
+ * further waits.
  */
 const LATER_MS = 2 * 5_000;
 const QUICK_MS = 1_000;
@@ -48,7 +48,7 @@ interface Asked {
   readonly tookMs: number;
 }
 
-/** Adds credits to new end users only, because an earlier write cannot have locked them. */
+/** Adds credits only to new end users, because no earlier write can have locked them. */
 function startNewcomers(commit: GroupCommit): { readonly asked: readonly Asked[]; stop(): Promise<void> } {
   const asked: Asked[] = [];
   let count = 0;
@@ -81,7 +81,7 @@ test('While a synchronous standby of PostgreSQL is unavailable for a long time, 
   const { store } = ledger;
   await replicateSynchronously(primary);
   const history = new History();
-  // All writes share one `GroupCommit`, as in a process of the service. It limits the batches in flight.
+  // As in a process of the service, all writes share one `GroupCommit`, which limits the batches in flight.
   const commit = new GroupCommit(store);
   const load = startLoad(store, history, commit);
   const newcomers = startNewcomers(commit);
@@ -107,7 +107,7 @@ test('While a synchronous standby of PostgreSQL is unavailable for a long time, 
   assert.notEqual(store.trouble(), null, 'the store still reports the trouble');
   const late = newcomers.asked.filter(({ beganMs }) => beganMs > answered);
   const slowest = Math.max(...late.map(({ tookMs }) => tookMs));
-  t.diagnostic(`${most} connections at most; ${late.length} answers, the slowest after ${Math.round(slowest)} ms`);
+  t.diagnostic(`${most} connections at most; ${late.length} responses, the slowest after ${Math.round(slowest)} ms`);
   assert(most <= CONNECTIONS_MAX, `there were ${most} connections`);
   assert(late.length > 100, `${late.length} late requests`);
   assert.deepEqual([...new Set(late.map(({ code }) => code))], ['StoreUnavailable']);

@@ -41,7 +41,7 @@ test('If PostgreSQL terminates connections at random, no acknowledged write is l
   assert.equal(
     history.count('OutcomeUnknown'),
     0,
-    'the server is up, so the outcome of each lost COMMIT can be found out',
+    'the server is up, so the outcome of each lost COMMIT can be determined',
   );
   assert(history.count('acknowledged') > TERMINATIONS, 'the load was heavy enough');
   t.diagnostic(`${terminated} connections terminated: ${history.summary}`);

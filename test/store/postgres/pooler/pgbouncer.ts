@@ -15,10 +15,10 @@ import { pluggedDatabase } from '../postgres-ledger.ts';
 import { freePort, PostgresServer } from '../postgres-server.ts';
 
 const SECONDS = Number(process.argv[2] ?? 15);
-/** Far fewer connections than two stores open without a pooler. */
+/** Far fewer connections than two stores would open without a pooler. */
 const CONNECTIONS = 6;
 const PAUSE_MS = 300;
-/** Much longer than the timeout of a connection that was lost when PgBouncer was killed. */
+/** Long enough for a connection that was lost when PgBouncer was killed to time out. */
 const CALM_MS = 10_000;
 
 /** The first version that supports prepared statements in transaction mode. */
@@ -66,7 +66,7 @@ try {
   rmSync(folder, { recursive: true });
 }
 
-/** Terminates connections to the server at short intervals. Kills and restarts PgBouncer after half of the time. */
+/** Terminates connections to the server at short intervals. Kills and restarts PgBouncer halfway through the test. */
 async function disturb(database: string): Promise<number> {
   const victim = `SELECT pid FROM pg_stat_activity WHERE datname = '${database}' ORDER BY state = 'active' DESC, random() LIMIT 1`;
   const ends = performance.now() + SECONDS * 1_000;

@@ -1,6 +1,6 @@
-// PostgreSQL behind a pooler in transaction mode. If prepared statements are off, a store fulfills the whole contract,
-// two stores can write at the same time, and the commands of the command line work. If they are on, writes fail with a
-// clear message.
+// PostgreSQL behind a pooler in transaction mode. Without prepared statements, a store passes all contract tests, two
+// stores can write at the same time, and the command line works. With prepared statements, writes fail with a clear
+// message.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -15,7 +15,7 @@ import { auditBeside, openFor, pluggedDatabase } from '../postgres-ledger.ts';
 import { PostgresServer } from '../postgres-server.ts';
 import { TransactionPooler } from './transaction-pooler.ts';
 
-/** Far fewer connections than two stores open without a pooler. */
+/** Far fewer connections than two stores would open without a pooler. */
 const CONNECTIONS = 3;
 
 let server: PostgresServer;
@@ -55,7 +55,7 @@ const SESSION_STATE: readonly (readonly [what: string, sql: string])[] = [
   ['temporary tables', `SELECT relname FROM pg_class WHERE relpersistence = 't' AND pg_table_is_visible(oid)`],
 ];
 
-test('behind a pooler in transaction mode, two stores and the commands work and leave no state in a session', {
+test('behind a pooler in transaction mode, two stores and the command line work and leave no session state', {
   timeout: 60_000,
 }, async (t) => {
   const url = pooler.url(await server.createDatabase());
@@ -93,7 +93,7 @@ async function assertNoSessionState(url: string): Promise<void> {
   await client.connect();
   const backends = new Set<number>();
   for (let transaction = 0; backends.size < CONNECTIONS; transaction++) {
-    assert(transaction < 100 * CONNECTIONS, 'a connection was never reached');
+    assert(transaction < 100 * CONNECTIONS, 'the pooler never used one of its connections');
     const queries = [`SELECT pg_backend_pid() AS pid`, ...SESSION_STATE.map(([, sql]) => sql)];
     const results = (await client.query(queries.join('; '))) as unknown as pg.QueryResult[];
     backends.add(results[0]?.rows[0].pid);

@@ -1,6 +1,6 @@
 // A pooler in transaction mode, like PgBouncer: many clients share a few connections to the server. Each transaction
-// uses any free connection, so that a client loses its session state. It implements only the necessary part of the
-// protocol: https://www.postgresql.org/docs/current/protocol-flow.html
+// uses any free connection, so that a client cannot rely on session state. The pooler implements only the part of the
+// protocol that the tests need: https://www.postgresql.org/docs/current/protocol-flow.html
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -11,15 +11,16 @@ const PROTOCOL = 196_608;
 const IDLE = 'I';
 
 /**
- * The server answers these messages with ReadyForQuery: a simple query, and the Sync at the end of an extended query.
+ * The messages that the server answers with ReadyForQuery: a simple query, and the Sync at the end of an extended
+ * query.
  */
 const ASKS_FOR_READY = new Set(['Q', 'S']);
 const TERMINATE = 'X';
 const READY_FOR_QUERY = 'Z';
 
 /**
- * Splits a stream into messages. A message consists of a letter, a length (which includes the length itself), and a
- * body.
+ * Splits a stream into messages. A message consists of a letter, a length (which counts the length field itself), and
+ * a body.
  */
 class MessageReader {
   #bytes = Buffer.alloc(0);
@@ -46,7 +47,7 @@ interface Client {
   readonly database: Database;
   backend: Backend | null;
   readonly servedBy: Set<Backend>;
-  /** Messages of the client that are not forwarded yet. */
+  /** Messages from the client that have not been forwarded yet. */
   waiting: Buffer[];
   /** The number of responses that must arrive before the transaction can end. */
   unanswered: number;
@@ -115,7 +116,10 @@ export class TransactionPooler {
     });
   }
 
-  /** Answers the startup message itself: session settings of the client are not forwarded. */
+  /**
+   * Answers the startup message and does not forward it, so that session settings of the client have no effect on the
+   * server.
+   */
   async #start(socket: Socket, startup: Buffer): Promise<void> {
     assert.equal(startup.readInt32BE(4), PROTOCOL);
     const parameters = startup.subarray(8).toString().split('\0');
@@ -215,8 +219,8 @@ export class TransactionPooler {
   }
 
   /**
-   * Handles the end of a client. If its transaction is open, closes the connection to the server, which rolls the
-   * transaction back, and opens a new one.
+   * Handles the disconnection of a client. If the client has an open transaction, replaces the connection to the
+   * server, which rolls the transaction back.
    */
   #leave(client: Client): void {
     const { database, backend } = client;

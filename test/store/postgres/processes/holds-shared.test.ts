@@ -1,5 +1,5 @@
 // Several processes write holds and refunds to one database. No credits are held or refunded twice, each hold ends
-// once, and a hold lapses at its instant even if no process was running then.
+// once, and a hold lapses at its expiry, even if no process was running at that time.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -32,8 +32,8 @@ function it(sentence: string, work: (ledger: SharedLedger) => Promise<void>): vo
 const IN_FLIGHT = 4;
 
 /**
- * Writes `command(0)`, `command(1)` and so on through all processes at once. Writes at least `times` commands, in
- * batches.
+ * Writes `command(0)`, `command(1)` and so on in batches, through all processes at once, until at least `times`
+ * commands are written.
  */
 async function writeAtOnce(
   { processes }: SharedLedger,
@@ -108,7 +108,7 @@ describe('Holds and refunds through several processes on one PostgreSQL', () => 
   });
 });
 
-test('Each hold on PostgreSQL lapses once and at its instant, even if no process was running then', {
+test('Each hold on PostgreSQL lapses once, at its expiry, even if no process was running at that time', {
   timeout: TEST_MS_MAX,
 }, async () => {
   const url = await server.createDatabase();
@@ -120,7 +120,7 @@ test('Each hold on PostgreSQL lapses once and at its instant, even if no process
   };
   const users = Array.from({ length: 20 }, (_, index) => new EndUser(1, index));
   const first = await open();
-  // The cycle of the second hold ends before the hold lapses.
+  // The second hold takes some credits from a cycle that ends before the hold lapses.
   await first.write(
     users.flatMap((user) => [user.add(50, 10), user.hold(20, 60), user.add(10, 1), user.hold(40, 86_460)]),
   );

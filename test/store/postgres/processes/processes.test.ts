@@ -1,4 +1,4 @@
-// `serve --processes`: several processes on one port and one database, as an operator runs them.
+// Tests `serve --processes`: several processes share one port and one database, as an operator would run them.
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -31,7 +31,7 @@ interface Started {
   readonly log: () => string;
 }
 
-/** Starts two processes on a new database, with a first key. */
+/** Starts two processes on a new database, and creates a first API key. */
 async function start(): Promise<Started> {
   const env = { ...process.env, DATABASE_URL: await server.createDatabase(), PORT: '0' };
   const first = spawn(process.execPath, [CLI, 'serve', '--processes', '2', '--first-key'], { env });
@@ -67,14 +67,14 @@ async function post({ url, secret }: Started, path: string, body: unknown): Prom
   return response.status;
 }
 
-/** Returns the process that answers a new connection. The request id in the response identifies the process. */
+/** Returns the id of the process that answers a new connection. The request id in the response contains it. */
 async function answeringProcess({ url }: Started): Promise<string> {
   const [response] = await once(get(`${url}/nothing`, { agent: false, timeout: ANSWER_MS }), 'response');
   const { request_id: id } = JSON.parse((await response.toArray()).join(''));
   return id.split('-')[1];
 }
 
-/** Waits until both processes answer. Only the timeout of the test limits the wait. */
+/** Waits until both processes answer. The wait is limited only by the timeout of the test. */
 async function untilTwoAnswer(started: Started): Promise<void> {
   for (;;) {
     const answering = await Promise.all(Array.from({ length: 20 }, () => answeringProcess(started)));
@@ -83,7 +83,7 @@ async function untilTwoAnswer(started: Started): Promise<void> {
   }
 }
 
-test('two processes serve one port, and 300 subtractions of 1 from 100 succeed 100 times', {
+test('two processes serve one port, and of 300 subtractions of 1 from a balance of 100, exactly 100 succeed', {
   timeout: TEST_MS,
 }, async () => {
   const started = await start();
@@ -123,7 +123,7 @@ test('a killed process is replaced, and no acknowledged write is lost', { timeou
     headers: { authorization: `Bearer ${started.secret}` },
   });
   const { active_balance: held } = (await balance.json()) as { active_balance: number };
-  // A request to the killed process may have been stored without a response.
+  // The killed process may have stored an addition that it did not acknowledge.
   assert(
     held >= added && held <= added + unanswered,
     `${added} additions were acknowledged, ${unanswered} were not, and ${held} are stored`,
@@ -131,7 +131,7 @@ test('a killed process is replaced, and no acknowledged write is lost', { timeou
   assert.equal(await stop(started), 0);
 });
 
-test('several processes on one file are refused', async () => {
+test('several processes on one ledger file are refused', async () => {
   const env = { ...process.env, DATABASE_URL: 'file:/tmp/never-made/scrip.db', PORT: '0' };
   const refused = spawn(process.execPath, [CLI, 'serve', '--processes', '2'], { env });
   const [chunk] = await once(refused.stderr, 'data');

@@ -1,5 +1,5 @@
-// Several processes share the renewals. They mostly take different end users although they do not communicate, and a
-// single process takes all end users. Cycles that are not due cost nothing.
+// Several processes store renewals without communicating with each other. They mostly get different end users, and a
+// single process gets all end users. The search for due renewals reads no other cycles.
 
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
@@ -15,13 +15,13 @@ import { PostgresServer } from '../postgres-server.ts';
 const LIMIT = 256;
 const USERS = 5_000;
 const BATCH = 500;
-/** Each process takes a random share of this many of the longest overdue end users. */
+/** The number of longest overdue end users from which each query makes a random selection. */
 const SHARED = 16 * LIMIT;
 
 const PAIRS = 20;
 /**
- * A query returns a random sixteenth of the shared end users, so that two results overlap by a sixteenth on average.
- * Without randomness, they would be equal.
+ * A query selects a random sixteenth of `SHARED` end users, so two results overlap by a sixteenth on average. Without
+ * randomness, both results would be the same.
  */
 const OVERLAP_MAX = 0.25;
 
@@ -31,7 +31,10 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Two stores on one database in which all cycles have ended. Cycles of end users with lower numbers ended first. */
+/**
+ * Opens two stores on one new database in which all cycles have ended. Each batch of cycles ended a millisecond after
+ * the previous batch.
+ */
 async function withDueRenewals(t: TestContext): Promise<readonly [TestLedger, TestLedger]> {
   const url = await server.createDatabase();
   let wall = NOON;
@@ -66,14 +69,14 @@ test('Two processes on PostgreSQL that look for due renewals at the same time mo
   assert(overlap < OVERLAP_MAX, `${overlap}`);
 });
 
-test('A single process on PostgreSQL renews all end users once, the longest overdue first', {
+test('A single process on PostgreSQL renews each end user once, and prefers those that have been overdue longest', {
   timeout: 60_000,
 }, async (t) => {
   const [process] = await withDueRenewals(t);
   const renewed = new Set<number>();
   for (let due = await process.due(LIMIT); due.length > 0; due = await process.due(LIMIT)) {
     const numbers = due.map(numberOf);
-    // The cycles of a batch end at the same instant.
+    // The cycles that were started in one batch ended at the same instant, so only the order of the batches is fixed.
     const batches = numbers.map((number) => Math.floor((number - 1) / BATCH));
     assert.deepEqual(
       batches,
@@ -94,14 +97,14 @@ test('A single process on PostgreSQL renews all end users once, the longest over
   assert.deepEqual(problemsOf(await process.audit()), []);
 });
 
-test('Looking for due renewals on PostgreSQL reads no cycle that is not due', { timeout: 60_000 }, async (t) => {
+test('The search for due renewals on PostgreSQL reads only due cycles', { timeout: 60_000 }, async (t) => {
   const url = await server.createDatabase();
   const run = (sql: string) => server.query(sql, new URL(url).pathname.slice(1));
-  // Uses the clock of the database, because only that clock advances while a query runs.
+  // Uses the clock of the database: it advances while a query runs, but a clock that the test sets does not.
   const ledger = await openFor(t, url);
   await run(
     `INSERT INTO scrip.cycles
-     SELECT n % 64, 1, gen_random_uuid(), ${Date.now() + DAY_MS} + n, gen_random_uuid(), 0, 'recurring', 'active', 1, 1, 0, 1, 1, gen_random_uuid()
+     SELECT n % 64, 1, gen_random_uuid(), ${Date.now() + DAY_MS} + n, gen_random_uuid(), 0, 'recurring', 'active', 1, 1, 0, 1, '1/1d', NULL, gen_random_uuid()
      FROM generate_series(1, 20000) AS n`,
   );
   await run('ANALYZE scrip.cycles');
@@ -111,7 +114,7 @@ test('Looking for due renewals on PostgreSQL reads no cycle that is not due', { 
   };
   const earlier = await looked();
   assert.deepEqual(await ledger.due(LIMIT), []);
-  // A connection reports its counts after it has been idle for a while.
+  // A backend of PostgreSQL reports its statistics only after it has been idle for a while.
   await eventually(async () => (await looked()).searches > earlier.searches, 'the index is searched');
   assert.equal((await looked()).entries - earlier.entries, 0);
 });

@@ -1,6 +1,6 @@
-// On PostgreSQL, a batch of one process may already have its instant while another process reads. A reader that shows a
-// later renewal must wait for this batch. Otherwise, the batch would later appear before a renewal that was already
-// shown.
+// On PostgreSQL, a process may read while a batch of another process has its instant but is not committed yet. If the
+// read shows a renewal with a later instant, it must wait for this batch. Otherwise, the writes of the batch would
+// afterwards appear in lists before a renewal that was already shown.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -20,7 +20,7 @@ import { PostgresServer } from '../postgres-server.ts';
 
 const ada = new EndUser(1, 1);
 
-/** SQL that makes postings wait while the outsider holds this lock. */
+/** SQL that makes each insert of a posting wait while `outsider` holds this lock. */
 const HOLD_UP = 'PERFORM pg_advisory_xact_lock_shared(4711);';
 const LOOK_MS = 20;
 
@@ -31,7 +31,7 @@ before(async () => {
 after(() => server.remove());
 
 interface Midnight {
-  /** Two processes on one database, in which Ada has a cycle that ends with the day. */
+  /** Two processes on one database, in which the end user `ada` has a cycle that ends after a day. */
   readonly writer: TestLedger;
   readonly reader: TestLedger;
   readonly outsider: pg.Client;
@@ -62,7 +62,7 @@ async function beforeMidnight(work: (midnight: Midnight) => Promise<void>): Prom
   }
 }
 
-/** Calls `read` during a write and after the end of the day, and returns its result. */
+/** Starts a write, lets the cycle end, calls `read` before the write is committed, and returns the result of `read`. */
 async function readDuring<Result>(
   { writer, reader, outsider, endTheDay }: Midnight,
   command: Command,
@@ -80,7 +80,7 @@ async function readDuring<Result>(
   endTheDay();
   const reading = read(reader);
   await Promise.race([reading, waiting(2)]);
-  // `read` may read twice: gives both reads time to wait.
+  // If `read` sends two queries, this gives the second query time to wait for the write, too.
   await Promise.race([reading, sleep(LOOK_MS)]);
   await outsider.query('SELECT pg_advisory_unlock(4711)');
   await writing;
@@ -88,7 +88,7 @@ async function readDuring<Result>(
 }
 
 describe('A renewal that is shown while another process writes', { concurrency: true, timeout: 60_000 }, () => {
-  test('On PostgreSQL, listing transactions waits for a running write that precedes a renewal in the list', () =>
+  test('On PostgreSQL, a list of transactions that shows a renewal waits for an earlier write that is not committed yet', () =>
     beforeMidnight(async (midnight) => {
       const list = (ledger: TestLedger) => ledger.transactions(ada.key, { limit: 10 });
       const { transactions, state, now } = await readDuring(midnight, ada.subtract(30), list);
@@ -102,19 +102,19 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       assert.deepEqual(await historyOf(reader, ada), ['+100 renew', '-30 subtract', '+100 start-cycle']);
     }));
 
-  test('A balance on PostgreSQL does not show the credits of a cycle that is being stopped', () =>
+  test('On PostgreSQL, a balance does not include a renewal of a cycle that another process is stopping', () =>
     beforeMidnight(async (midnight) => {
       assert.equal(await readDuring(midnight, ada.stopCycle(), (ledger) => balanceOf(ledger, ada)), 0);
     }));
 
-  test('The history on PostgreSQL does not show a renewal of a cycle that is being stopped', () =>
+  test('On PostgreSQL, the history does not show a renewal of a cycle that another process is stopping', () =>
     beforeMidnight(async (midnight) => {
       const read = ({ store }: TestLedger) => store.history(ada.key, { from: null, limit: 10 });
       const { state, now } = await readDuring(midnight, ada.stopCycle(), read);
       assert.equal(dueCount(state, now), 0);
     }));
 
-  test('A balance at a past instant on PostgreSQL waits for a running write with an earlier instant', () =>
+  test('On PostgreSQL, a read of the balance at a past instant waits for an earlier write that is not committed yet', () =>
     beforeMidnight(async (midnight) => {
       const at = NOON + DAY_MS - 1;
       const read = ({ store }: TestLedger) => store.statesAt(ada.key, [NOON - 1, at, NOON + DAY_MS]);
@@ -128,7 +128,7 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       );
     }));
 
-  test('A hold on PostgreSQL that is being captured is not shown as lapsed', () =>
+  test('On PostgreSQL, a hold that another process is capturing is not shown as lapsed', () =>
     beforeMidnight(async (midnight) => {
       const { writer } = midnight;
       const [held] = await writer.write([ada.hold(40, DAY_MS / 1_000)]);
@@ -137,10 +137,10 @@ describe('A renewal that is shown while another process writes', { concurrency: 
       assert.equal(await readDuring(midnight, ada.capture(held.hold.id), (ledger) => balanceOf(ledger, ada)), 5);
     }));
 
-  test('A read on PostgreSQL that has to wait too long for a write fails', () =>
+  test('On PostgreSQL, a read fails if it would have to wait too long for a write', () =>
     beforeMidnight(async ({ reader, outsider, endTheDay }) => {
       await outsider.query('BEGIN; SELECT * FROM scrip.end_users FOR UPDATE');
-      assert.equal(await balanceOf(reader, ada), 100, 'a read does not wait as long as nothing is due');
+      assert.equal(await balanceOf(reader, ada), 100, 'a read does not wait if nothing is due');
       endTheDay();
       await assert.rejects(
         reader.load(ada.key),

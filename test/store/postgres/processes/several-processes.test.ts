@@ -19,7 +19,8 @@ const TEST_MS_MAX = 60_000;
 let server: PostgresServer;
 before(async () => {
   // With these settings, PostgreSQL looks up rows by index in the order of the batch, as in a large table. Otherwise,
-  // it would scan the 200 rows: all batches would lock rows in the same order, and the test would miss a missing sort.
+  // PostgreSQL would scan the table of 200 rows, and all batches would lock rows in the same order, even if the store
+  // did not sort them.
   const asInLargeTable = { enable_hashjoin: 'off', enable_mergejoin: 'off', enable_seqscan: 'off' };
   server = await PostgresServer.start({ fsync: 'off', deadlock_timeout: '50ms', ...asInLargeTable });
 });
@@ -44,7 +45,7 @@ describe('Several processes on one PostgreSQL', () => {
     for (const process of processes) assert.equal(await balanceOf(process, hot), 0);
   });
 
-  it('If several processes start a cycle of the same unknown end user at once, one start is accepted', async ({
+  it('If several processes start a cycle for the same new end user at once, exactly one start is accepted', async ({
     processes,
   }) => {
     const users = Array.from({ length: 5 }, (_, index) => new EndUser(1, index));
@@ -61,7 +62,7 @@ describe('Several processes on one PostgreSQL', () => {
     }
   });
 
-  it('Transaction ids of an end user ascend in the order of its writes, whichever process made them', async (ledger) => {
+  it('The transaction ids of an end user ascend in the order of its writes, even if several processes made the writes', async (ledger) => {
     const [ada, bob] = [new EndUser(1, 1), new EndUser(2, 1)];
     for (let round = 0; round < 30; round++)
       await processOf(ledger.processes, round).write([ada.add(round + 1), bob.add(1), ada.add(1_000 + round)]);
@@ -75,7 +76,7 @@ describe('Several processes on one PostgreSQL', () => {
     assert.equal(new Set(ids).size, 60);
   });
 
-  it('While a batch waits for locks, another process may add an end user, and the batch does not change it', async ({
+  it('If another process adds an end user while a batch waits for locks, the batch leaves this end user unchanged', async ({
     processes,
     url,
   }) => {
@@ -119,19 +120,19 @@ test('A renewal that several processes try to store at the same time is stored o
   assert.deepEqual(problemsOf(await processes[0].audit()), []);
 });
 
-test('A read of an end user never uses an earlier instant than the latest write of another process', async (t) => {
+test('A read never uses an instant before the latest write, even if the clock of the process that wrote was ahead', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
   await ledger.write([ada.add(10, 1)]);
-  // Simulates a write by another process with a later clock.
+  // Simulates a write by another process whose clock is ahead.
   await setLatest(url, transactionId({ at: NOON + DAY_MS, sequence: 1, tail: '000000000000' }));
   const refused = { refused: 'InsufficientFunds', requested: 1, available: 0 };
   assert.deepEqual(await ledger.write([ada.subtract(1)]), [refused]);
   assert.equal(await balanceOf(ledger, ada), 0);
 });
 
-test('When all transaction ids of an instant are used, the next transactions get the next millisecond', async (t) => {
+test('When all transaction ids of a millisecond are used, the next transactions get ids of the next millisecond', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openOnMovedClock(t, url, () => NOON);
   const ada = new EndUser(1, 1);
@@ -148,7 +149,7 @@ describe('Deadlocks between processes', () => {
   const USERS = 200;
   const BATCH_USERS = 6;
 
-  it(`${BATCHES} batches of random end users, through three processes at once, never deadlock`, async (ledger) => {
+  it(`${BATCHES} batches of writes to random end users in three processes at once never deadlock`, async (ledger) => {
     const { processes, database } = ledger;
     const users = Array.from({ length: USERS }, (_, index) => new EndUser(1, index));
     // Half of the end users are new to the ledger, so that the processes also insert rows concurrently.
@@ -165,7 +166,7 @@ describe('Deadlocks between processes', () => {
     assert.equal(await deadlocksIn(database), 0);
   });
 
-  it('Control: clients that lock rows in different orders deadlock, and the deadlock is counted', async ({
+  it('Control: two clients that lock rows in opposite orders deadlock, and PostgreSQL counts the deadlock', async ({
     processes,
     url,
     database,
@@ -211,7 +212,10 @@ async function untilOneWaits(client: pg.Client): Promise<void> {
   }
 }
 
-/** Waits before it reads the count, because idle backends report their counts at most once a second. */
+/**
+ * Waits before it reads the number of deadlocks, because a backend of PostgreSQL reports its statistics at most once a
+ * second.
+ */
 async function deadlocksIn(database: string): Promise<number> {
   await sleep(1_200);
   const { rows } = await server.query(`SELECT deadlocks FROM pg_stat_database WHERE datname = '${database}'`);

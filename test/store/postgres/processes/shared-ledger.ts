@@ -1,5 +1,5 @@
 // Simulates several processes on one database. Each simulated process is a store in this process, and the stores share
-// only the server.
+// only the database server.
 
 import assert from 'node:assert/strict';
 import type { Outcome } from '../../../../src/ledger/command.ts';
@@ -14,7 +14,7 @@ export interface SharedLedger {
   readonly database: string;
 }
 
-/** Runs `work` on three stores of one new ledger, and audits it afterwards. */
+/** Opens three stores on one new ledger, runs `work` with them, and then audits the ledger. */
 export async function withSharedLedger(
   server: PostgresServer,
   work: (ledger: SharedLedger) => Promise<void>,
@@ -31,7 +31,7 @@ export async function withSharedLedger(
   }
 }
 
-/** Counts the outcomes of each kind. */
+/** Counts the accepted and the postponed commands, and the refused commands by their code. */
 export function tally(outcomes: readonly (Outcome | null)[]): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const outcome of outcomes) {

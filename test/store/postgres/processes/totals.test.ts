@@ -1,5 +1,5 @@
-// Totals in PostgreSQL: several processes write and consume the feed at once, and connections are terminated meanwhile.
-// The audit finds wrong totals, and they can be rebuilt.
+// Tests the totals in PostgreSQL while several processes write and consume the feed, and while connections are
+// terminated. The audit finds wrong totals, and rebuilding the totals repairs them.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -13,9 +13,9 @@ import { PostgresServer } from '../postgres-server.ts';
 import { withSharedLedger } from './shared-ledger.ts';
 
 const LIMIT = { timeout: 60_000 };
-/** Each round of `fill` adds 10 credits to each end user and spends 3 of them. */
+/** The credits that each end user has left from a round of `fill`, which adds 10 credits and spends 3 of them. */
 const LEFT = 7n;
-/** The test terminates this many connections during counting, in at most `ROUNDS_MAX` rounds of `fill`. */
+/** The test continues until this many steps of counting have failed, for at most `ROUNDS_MAX` rounds of `fill`. */
 const FAILURES = 10;
 const ROUNDS_MAX = 400;
 
@@ -25,7 +25,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-/** Different end users for each process. */
+/** Returns end users. Different values of `process` give different end users. */
 function people(count: number, process = 0): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1, 1_000 * process + index));
 }
@@ -35,13 +35,13 @@ async function fill(ledger: TestLedger, users: readonly EndUser[]): Promise<void
   await ledger.write(users.map((user) => user.subtract(3)));
 }
 
-/** The outstanding credits as the console shows them, after everything is counted. */
+/** Counts all postings, and returns the outstanding credits that the console then shows. */
 async function outstanding(ledger: TestLedger): Promise<bigint> {
   await ledger.consumeFeed();
   return (await ledger.console.overview(1, { days: 2 })).outstanding;
 }
 
-/** Consumes the feed until it is stopped. A failed round is repeated. */
+/** Consumes the feed until `stop` is called. Failed steps are counted and repeated. */
 function startCounting({ store }: TestLedger) {
   let isStopped = false;
   let failed = 0;
@@ -85,26 +85,29 @@ test(
     }),
 );
 
-test('If connections to PostgreSQL end while totals are counted, no posting is lost or counted twice', LIMIT, () =>
-  withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
-    const counting = others.map(startCounting);
-    const failures = () => counting.reduce((sum, { failed }) => sum + failed, 0);
-    let rounds = 0;
-    for (; failures() < FAILURES; rounds++) {
-      assert(rounds < ROUNDS_MAX, `${failures()} connections ended during counting`);
-      await fill(writing, people(50));
-      await server.query(
-        `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()
+test(
+  'If connections to PostgreSQL are terminated while totals are counted, no posting is lost or counted twice',
+  LIMIT,
+  () =>
+    withSharedLedger(server, async ({ processes: [writing, ...others], database }) => {
+      const counting = others.map(startCounting);
+      const failures = () => counting.reduce((sum, { failed }) => sum + failed, 0);
+      let rounds = 0;
+      for (; failures() < FAILURES; rounds++) {
+        assert(rounds < ROUNDS_MAX, `only ${failures()} steps of counting failed`);
+        await fill(writing, people(50));
+        await server.query(
+          `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '${database}' AND pid <> pg_backend_pid()
            AND state <> 'idle' AND query ~ 'feed_consumers|DELETE FROM scrip.feed'`,
-        database,
-      );
-    }
-    await Promise.all(counting.map((each) => each.stop()));
-    assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
-  }),
+          database,
+        );
+      }
+      await Promise.all(counting.map((each) => each.stop()));
+      assert.equal(await outstanding(writing), LEFT * BigInt(rounds * 50));
+    }),
 );
 
-/** Wrong totals, and the problem that the audit reports. */
+/** SQL that makes the totals wrong, and the problem that the audit then reports. */
 const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[] = [
   [
     'credits of a day',
@@ -117,14 +120,14 @@ const DAMAGE: readonly (readonly [what: string, sql: string, finding: RegExp])[]
   ['missing totals', 'DELETE FROM scrip.daily_totals; DELETE FROM scrip.expiry_totals', /the totals of account 1 /],
 ];
 
-test('The audit finds totals in PostgreSQL that were changed by hand, and rebuilding them from the postings repairs them', async (t) => {
+test('The audit finds totals in PostgreSQL that were changed by hand, and rebuilding from the postings repairs the totals', async (t) => {
   const url = await server.createDatabase();
   const ledger = await openFor(t, url);
   await fill(ledger, people(50));
   const expected = await outstanding(ledger);
   for (const [what, sql, finding] of DAMAGE) {
     await server.query(sql, new URL(url).pathname.slice(1));
-    // Rebuilding must also include a posting that is not counted yet.
+    // This posting is not counted yet when the totals are rebuilt.
     await ledger.write([new EndUser(2, 1).add(1)]);
     const found = problemsOf(await ledger.audit());
     assert.match(found.join('\n'), finding, what);
@@ -134,7 +137,7 @@ test('The audit finds totals in PostgreSQL that were changed by hand, and rebuil
   }
 });
 
-test('Rebuilding the totals in PostgreSQL while servers write and count leaves them correct', LIMIT, () =>
+test('Totals in PostgreSQL that are rebuilt while servers write and count are correct', LIMIT, () =>
   withSharedLedger(server, async ({ processes: [writing, counting, rebuilding] }) => {
     const job = startCounting(counting);
     let isRebuilding = true;

@@ -1,5 +1,5 @@
-// Tests when the ledger file lists an end user as due. Balances are flushed late, but the job that stores renewals and
-// lapses reads the due end users from the file.
+// Tests when the ledger file lists an end user as due. Balances are flushed with a delay, but the job that stores
+// renewals and lapses finds the due end users in the file.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -17,7 +17,7 @@ import { auditBeside, openFor } from '../sqlite-ledger.ts';
 const [ada, bob] = [new EndUser(1, 1), new EndUser(1, 2)];
 const MINUTE_MS = 60_000;
 
-/** A writer without a store, with a clock that the test sets. */
+/** Opens a writer without a store, with a clock that the test sets. */
 function writerOf(t: TestContext) {
   const file = temporaryFile();
   openLedgerFile(file, false).close();
@@ -31,12 +31,12 @@ function writerOf(t: TestContext) {
   return { file, clock, writer, dueAt };
 }
 
-test('A hold is listed in the ledger file at once if it lapses within two minutes, and otherwise when its balance is flushed', (t) => {
+test('The expiry of a hold is stored in the ledger file at once if it is within two minutes, and otherwise when the balance is flushed', (t) => {
   const { clock, writer, dueAt } = writerOf(t);
   writer.write([ada.add(100), bob.add(100)]);
   assert.equal(dueAt(), undefined, 'the balance is pending');
   writer.write([ada.hold(1, 900)]);
-  assert.equal(dueAt(), undefined, 'a hold that lapses later is pending too');
+  assert.equal(dueAt(), undefined, 'a hold that expires later is pending too');
   writer.write([ada.hold(1, 120)]);
   assert.equal(dueAt(), NOON + 2 * MINUTE_MS);
   const [soon] = idsOf(writer.write([ada.hold(1, 3)]).outcomes);
@@ -51,7 +51,7 @@ test('A hold is listed in the ledger file at once if it lapses within two minute
   assert.equal(dueAt(), NOON + 15 * MINUTE_MS);
 });
 
-test('The next renewal of a cycle is listed in the ledger file after two minutes of writes, or after a few idle ticks', async (t) => {
+test('The time of the next renewal of a cycle is stored in the ledger file within two minutes during writes, and within seconds on an idle ledger', async (t) => {
   for (const isBusy of [true, false]) {
     const { file, clock, writer, dueAt } = writerOf(t);
     writer.write([ada.startCycle(10, 1)]);
@@ -108,7 +108,7 @@ for (const isBusy of [false, true])
     );
     assert(
       instants.every(({ late }) => late === 0),
-      'each at its own instant',
+      'each lapse has the instant at which its hold expired',
     );
     assert.deepEqual(await ledger.due(), []);
     isOver = true;

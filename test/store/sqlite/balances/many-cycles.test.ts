@@ -1,4 +1,4 @@
-// Tests end users with so many cycles that readers cache their states.
+// Tests end users that have so many cycles that a reader caches the states of these end users.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ import { crashed, inPlace, openFor, openInPlace, SMALL } from '../sqlite-ledger.
 const ada = new EndUser(1, 1);
 const bob = new EndUser(1, 2);
 
-test('The 10,000 open cycles of an end user are spent oldest first, and its pages of transactions are correct', async (t) => {
+test('An end user with 10,000 cycles spends the oldest cycle first, and the pages of its transactions are correct', async (t) => {
   const ledger = await TestLedger.open(inPlace());
   t.after(() => ledger.close());
   await assertManyCyclesRight(ledger, 10_000);
@@ -23,7 +23,7 @@ for (const [limits, options] of [
   ['usual', {}],
   ['small', SMALL],
 ] as const)
-  test(`The cached state of a reader equals the state that a new reader loads, with ${limits} limits`, async (t) => {
+  test(`The state that a reader has cached equals the state that a new reader loads, with ${limits} limits`, async (t) => {
     const random = new Random(41);
     const file = temporaryFile();
     const ledger = await openInPlace(t, file, options);
@@ -49,7 +49,7 @@ for (const [limits, options] of [
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-test('Several end users with many cycles can be read alternately during writes', async (t) => {
+test('Balances of several end users with many cycles are correct after concurrent reads and writes', async (t) => {
   const ledger = await openFor(t, temporaryFile());
   const users = Array.from({ length: 6 }, (_, index) => new EndUser(1, index));
   for (const user of users) await ledger.write(Array.from({ length: 400 }, () => user.add(2)));

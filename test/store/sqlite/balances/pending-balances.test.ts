@@ -1,5 +1,5 @@
-// Pending balances of both generations of the cache: reads and writes include them, a crash leaves them in the journal,
-// and all of them are flushed sooner or later.
+// Tests pending balances in both generations of the cache. Reads and writes include pending balances, the journal
+// preserves them in a crash, and all of them are eventually flushed.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -29,12 +29,14 @@ const CACHE: CacheLimits = { endUsersMax: 8, postingsMax: 8, cyclesMax: 60, ageM
 
 const NO_ID = '019c13ec-9e00-4000-8002-000000000000';
 
-/** End users of two accounts with random UUIDs, which are scattered over the pages of the file. */
+/**
+ * Returns end users of two accounts. Their UUIDs are random, so their rows are scattered over the pages of the file.
+ */
 function scattered(count: number, random: Random): EndUser[] {
   return Array.from({ length: count }, (_, index) => new EndUser(1 + (index % 2), random.uuid()));
 }
 
-test('Reads, writes and an audit during the run of the writer include pending balances', async (t) => {
+test('Reads, writes and an audit of an open ledger include pending balances', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10), bob.add(5)]);
@@ -45,7 +47,7 @@ test('Reads, writes and an audit during the run of the writer include pending ba
   assert.equal(await balanceOf(ledger, ada), 3, 'an audit changes nothing');
 });
 
-test('After a crash, pending balances are recovered from the journal and can be changed further', async (t) => {
+test('After a crash, pending balances are recovered from the journal, and further writes can change them', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10), bob.add(5)]);
@@ -60,14 +62,14 @@ test('After a crash, pending balances are recovered from the journal and can be 
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('A crash after any batch loses no balance, in whichever generation of the cache the balance is pending', async (t) => {
+test('A crash after any batch loses no pending balance from either generation of the cache', async (t) => {
   const random = new Random(31);
   const people = scattered(20, random);
   const balances = new Map(people.map((user) => [user, 0]));
   const file = temporaryFile();
   const ledger = await openInPlace(t, file, { cache: CACHE });
   for (let step = 0; step < 60; step++) {
-    // Some end users are in every batch, so that they are pending in both generations.
+    // Each step writes to the first end user, so that its balance is pending in both generations.
     const some = [people[0], people[step % 3], random.pick(people), random.pick(people)] as EndUser[];
     for (const user of new Set(some)) {
       const amount = 1 + random.below(9);
@@ -92,7 +94,7 @@ async function assertBalances(ledger: TestLedger, balances: ReadonlyMap<EndUser,
   for (const [user, balance] of balances) assert.equal(await balanceOf(ledger, user), balance, user.key.endUser);
 }
 
-test('A crash after any batch loses no hold and no refund, in whichever generation of the cache they are pending', async (t) => {
+test('A crash after any batch loses no pending hold or refund from either generation of the cache', async (t) => {
   const random = new Random(37);
   const people = scattered(12, random);
   const file = temporaryFile();
@@ -139,7 +141,7 @@ test('A ledger that crashes repeatedly, soon after each start, loses nothing', a
   await assertBalances(await openInPlace(t, file, { wall: NOON + 50 * HOUR_MS }), balances);
 });
 
-test('If credits expire while their balance is pending, their last amount is stored', async (t) => {
+test('If credits expire while their balance is pending, the balance is still flushed correctly', async (t) => {
   const file = temporaryFile();
   const ledger = await openInPlace(t, file);
   await ledger.write([ada.add(10, 1), ada.add(20, 3)]);
@@ -159,7 +161,7 @@ test('If credits expire while their balance is pending, their last amount is sto
   }
 });
 
-test('A batch of refused commands flushes the next pending balances once', async (t) => {
+test('A ledger stays correct if a batch of refused commands flushes pending balances', async (t) => {
   const random = new Random(33);
   const people = scattered(12, random);
   const file = temporaryFile();
@@ -173,7 +175,7 @@ test('A batch of refused commands flushes the next pending balances once', async
   }
 });
 
-test('A closed ledger has no pending balances, and nothing is lost', async (t) => {
+test('Closing a ledger flushes all pending balances', async (t) => {
   const random = new Random(34);
   const people = scattered(700, random);
   const file = temporaryFile();
@@ -187,7 +189,7 @@ test('A closed ledger has no pending balances, and nothing is lost', async (t) =
   assert.deepEqual(problemsOf(await auditBeside(file)), []);
 });
 
-/** A writer without a store, and its new file. */
+/** Opens a writer without a store on a new file. */
 function writerOf(t: TestContext, cache?: CacheLimits): { writer: Writer; file: string } {
   const file = temporaryFile();
   openLedgerFile(file, false).close();
@@ -219,7 +221,7 @@ test('An idle writer flushes pending balances in parts until none are left, and 
   for (const user of people) assert.equal(await balanceOf(again, user), 7);
 });
 
-test('Writes between the ticks of an idle writer succeed, and the ledger stays correct', async (t) => {
+test('Writes succeed while pending balances are flushed in parts, and the ledger stays correct', async (t) => {
   const random = new Random(36);
   const people = scattered(60, random);
   const { writer, file } = writerOf(t, CACHE);
@@ -237,7 +239,7 @@ test('Writes between the ticks of an idle writer succeed, and the ledger stays c
   }
 });
 
-test('A balance that is recovered from the journal and flushed before any command is unchanged', (t) => {
+test('Flushing a balance that was recovered from the journal does not change the balance', (t) => {
   const { writer, file } = writerOf(t);
   writer.write([ada.add(10), bob.add(20)]);
   writer.write([ada.subtract(1)]);

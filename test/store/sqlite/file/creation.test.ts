@@ -1,4 +1,5 @@
-// The creation of ledger files: the folders in which they may be, and creation by several processes at once.
+// Tests the creation of ledger files: the folders in which a ledger file may be, and creation by several processes at
+// once.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -30,7 +31,7 @@ async function refusalOf(work: Promise<unknown>): Promise<string> {
   return refusal.message;
 }
 
-test('a ledger in a folder that does not exist is refused, because its disk may not be mounted', async () => {
+test('a ledger is refused if its folder does not exist, because the disk of the folder may not be mounted', async () => {
   const file = join(temporaryFolder(), 'mount', 'scrip.db');
   for (const open of [serve, operate]) {
     assert.match(await refusalOf(open(file)), /^The folder .* does not exist: mount its disk, or add --create/);
@@ -46,7 +47,7 @@ test('a ledger is refused if its folder is a file', async () => {
   assert.match(await refusalOf(serve(join(file, 'scrip.db'))), /^The folder .* does not exist/);
 });
 
-test('a ledger file with a second hard link is refused under both names, whether or not a server runs on it', async (t) => {
+test('a ledger file with a second hard link is refused under both names, whether or not a server has the file open', async (t) => {
   const file = temporaryFile();
   const link = join(temporaryFolder(), 'link.db');
   const beside = join(dirname(file), 'beside.db');
@@ -59,7 +60,11 @@ test('a ledger file with a second hard link is refused under both names, whether
   }
   linkSync(file, beside);
   assert.match(await refusalOf(serve(file)), /has 3 hard links \(here also beside\.db\)/);
-  assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED], 'the running server is not disturbed');
+  assert.deepEqual(
+    await ledger.results([new EndUser(1, 1).add(1)]),
+    [ACCEPTED],
+    'the running server still accepts writes',
+  );
   const { cannotOpen } = await otherProcess(t, 'hold', link).answer();
   assert(cannotOpen, 'another process is refused');
   await ledger.close();
@@ -67,7 +72,7 @@ test('a ledger file with a second hard link is refused under both names, whether
   await serve(file);
 });
 
-/** Holds the lock of a new ledger for a while, like a command that creates the ledger. */
+/** Holds the lock of a new ledger for 300 ms, like a command that is creating the ledger. */
 const CREATING = `
   const { DatabaseSync } = require('node:sqlite');
   const { parentPort, workerData } = require('node:worker_threads');
@@ -92,7 +97,7 @@ test('a server and a command that create the same ledger at the same instant bot
   const other = otherProcess(t, 'createKeys', file);
   const { firstAt } = await other.answer();
   for (let round = 0; round < ROUNDS; round++) {
-    // The delay varies, because opening a ledger takes some milliseconds before it creates anything.
+    // The delay varies, because a process takes some milliseconds to open a ledger before it creates anything.
     await untilRound(firstAt, round, (round % 16) - 6);
     await serve(`${file}.${round}`);
   }

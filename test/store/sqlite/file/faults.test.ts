@@ -1,5 +1,5 @@
-// Faults of a ledger file: a COMMIT with an unknown outcome, a full disk, another program that holds the lock, a row
-// that was changed by hand, and a killed process.
+// Tests faults of a ledger file: a COMMIT with an unknown outcome, a full disk, another program that holds the lock, a
+// row that was changed by hand, and a killed process.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -33,7 +33,11 @@ test('A failed COMMIT has an unknown outcome, and the next write reopens the fil
       await assert.rejects(ledger.write([ada.subtract(2), keyed(bob.add(1), 'k', '1')]), UNKNOWN);
       assert.equal(await balanceOf(ledger, ada), 9, 'reads continue');
       await assert.rejects(ledger.write([ada.subtract(2)]), UNKNOWN);
-      assert.deepEqual(await ledger.results([ada.subtract(100)]), [REFUSED], 'what needs no COMMIT has an outcome');
+      assert.deepEqual(
+        await ledger.results([ada.subtract(100)]),
+        [REFUSED],
+        'a command that needs no COMMIT has an outcome',
+      );
     });
     assert.deepEqual(await ledger.results([ada.subtract(3), keyed(bob.add(1), 'k', '2')]), [ACCEPTED, ACCEPTED]);
     assert.equal(ledger.trouble(), null);
@@ -43,7 +47,7 @@ test('A failed COMMIT has an unknown outcome, and the next write reopens the fil
   }
 });
 
-test('Reading the feed and deleting expired records fail if their COMMIT fails, and can be repeated', async (t) => {
+test('Consuming the feed and deleting expired records fail if their COMMIT fails, and succeed when they are repeated', async (t) => {
   const ledger = await openInPlace(t, temporaryFile());
   const key = await ledger.keys.create({ accountName: 'Lovelace Ltd', scope: 'read', secret: 'a secret' });
   await ledger.write([keyed(ada.add(10), 'k', '1')]);
@@ -69,7 +73,7 @@ test('The transaction ids of a failed COMMIT are not used again', async (t) => {
   }
   const { transactions } = await ledger.transactions(ada.key);
   const sequences = transactions.map(({ id }) => Number.parseInt(id.slice(19, 23), 16) & 0x3fff);
-  assert.deepEqual(sequences, [11, 8, 5, 2], 'two are missing each time');
+  assert.deepEqual(sequences, [11, 8, 5, 2], 'each failed COMMIT skips two transaction ids');
 });
 
 test('After a failed COMMIT, reads show renewals as soon as the file is reopened', async (t) => {
@@ -118,7 +122,7 @@ describe('another program writes to the file', { concurrency: 2 }, () => {
     assert.deepEqual(problemsOf(await ledger.audit()), []);
   });
 
-  test('A start waits for the lock of another program for five seconds, and then fails with advice', async (t) => {
+  test('If another program holds the write lock, a server waits for five seconds at its start, and then fails with advice', async (t) => {
     const file = temporaryFile();
     await makeHistory(file);
     const other = new DatabaseSync(file);
@@ -129,7 +133,7 @@ describe('another program writes to the file', { concurrency: 2 }, () => {
   });
 });
 
-test('On a full disk writes fail, reads continue, and acknowledged writes are not lost', {
+test('On a full disk, writes fail, reads continue, and no acknowledged write is lost', {
   skip: process.platform === 'win32' && 'Windows has no limit on the size of files',
 }, async (t) => {
   const file = temporaryFile();
@@ -142,15 +146,15 @@ test('On a full disk writes fail, reads continue, and acknowledged writes are no
   const ledger = await openFor(t, file);
   assert(
     added > 0 && (await balanceOf(ledger, new EndUser(1, added - 1))) === 1,
-    'the last acknowledged write is there',
+    'the last acknowledged write is stored',
   );
-  // The second batch is smaller and may still fit into the log, so that it may succeed or fail.
+  // The second batch is smaller, so it may still fit into the log and succeed.
   if (second?.code !== 'OutcomeUnknown')
     assert.equal(await balanceOf(ledger, new EndUser(2, 1)), second === null ? 1 : 0);
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('After a kill -9 during writes, a ledger has all acknowledged writes and is correct', async (t) => {
+test('After a kill -9 during writes, the ledger is correct and has all acknowledged writes', async (t) => {
   const file = temporaryFile();
   let times = 0;
   for (const killAfter of [1, 20, 60]) {
@@ -169,13 +173,13 @@ test('After a kill -9 during writes, a ledger has all acknowledged writes and is
   }
 });
 
-test('A row that was changed by hand stops all writes, but only the reads of its own end user', async (t) => {
+test('A row that was changed by hand makes all writes fail, but only the reads of its own end user', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);
   const { eternal, namesake } = PEOPLE;
   assert.deepEqual(await ledger.results([namesake.subtract(1)]), [ACCEPTED]);
-  byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
+  byHand(file, `UPDATE balances SET plan = '9/366d' WHERE type = 'recurring' AND amount = 9`);
   const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
   await assert.rejects(ledger.write([namesake.subtract(1), eternal.subtract(1)]), halted);
   await assert.rejects(ledger.write([namesake.subtract(1)]), halted, 'writes of other end users fail too');
@@ -185,11 +189,11 @@ test('A row that was changed by hand stops all writes, but only the reads of its
   assert.equal(await balanceOf(ledger, namesake), 4, 'the failed batch changed nothing');
 });
 
-test('A row that was changed by hand stops all writes as soon as a read finds it', async (t) => {
+test('As soon as a read finds a row that was changed by hand, all writes fail', async (t) => {
   const file = temporaryFile();
   await makeHistory(file);
   const ledger = await openFor(t, file);
-  byHand(file, `UPDATE balances SET validity_days = validity_days + 1 WHERE type = 'recurring' AND amount = 9`);
+  byHand(file, `UPDATE balances SET plan = '9/366d' WHERE type = 'recurring' AND amount = 9`);
   const halted = { name: 'StoreFault', code: 'Internal', message: 'a cycle ends when its validity is over' };
   await assert.rejects(ledger.load(PEOPLE.eternal.key), halted);
   assert.equal(ledger.trouble(), halted.message);

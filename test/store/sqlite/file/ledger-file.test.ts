@@ -1,5 +1,5 @@
-// The ledger file: the constraints of the database, which processes may open the file, and the error message if it
-// cannot be opened.
+// Tests the ledger file: the constraints of the database, which processes may open the file, and the error message if
+// the file cannot be opened.
 
 import assert from 'node:assert/strict';
 import {
@@ -32,7 +32,7 @@ async function operate(file: string): Promise<void> {
   await openSqliteTools(file, { create: false }).tools.close();
 }
 
-/** The error message with which the file is refused. */
+/** Returns the error message with which the file is refused. */
 async function refusalOf(file: string, open: (file: string) => Promise<void> = serve): Promise<string> {
   const refusal = await open(file).catch((error: unknown) => error);
   assert(refusal instanceof CannotOpen, `${file} is refused with a reason, not ${refusal}`);
@@ -59,7 +59,7 @@ test('A ledger file has a write-ahead log, synchronous FULL for durable commits,
   assert.throws(() => db.exec(`UPDATE balances SET remaining = 'many'`), /cannot store TEXT/);
 });
 
-test('A file without a write-ahead log, for example from VACUUM INTO, gets a write-ahead log when it is opened', async () => {
+test('A ledger file without a write-ahead log, for example a copy by VACUUM INTO, gets a write-ahead log when it is opened', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'PRAGMA journal_mode = DELETE');
@@ -75,13 +75,15 @@ const OVERDRAFTS: readonly (readonly [what: string, sql: string])[] = [
   ['a cycle of 0 credits', 'UPDATE balances SET amount = 0, remaining = 0'],
   ['a cycle ends before it starts', 'UPDATE balances SET starts_at = ends_at WHERE remaining >= 0'],
   ['a cycle ends past the last instant', `UPDATE balances SET ends_at = 253402300800000 WHERE type = 'one-time'`],
-  ['a cycle is valid for no day', 'UPDATE balances SET validity_days = 0 WHERE remaining >= 0'],
+  ['a cycle without a plan', 'UPDATE balances SET plan = NULL WHERE remaining >= 0'],
+  ['a plan is scheduled after a one-time cycle', `UPDATE balances SET next = '100/1m' WHERE type = 'one-time'`],
   ['a cycle with an unknown status', `UPDATE balances SET status = 'renewed' WHERE remaining >= 0`],
   ['a cycle without an amount', `UPDATE balances SET amount = NULL, remaining = NULL WHERE type = 'recurring'`],
   ['an end user without postings', `UPDATE balances SET latest_posting = NULL WHERE type = 'end-user'`],
   ['a subtraction adds', `UPDATE postings SET amount = 1 WHERE kind = 'subtract'`],
   ['an addition subtracts', `UPDATE postings SET amount = -1 WHERE kind = 'add'`],
   ['a stop moves credits', `UPDATE postings SET amount = 1 WHERE kind = 'stop-cycle'`],
+  ['an addition without terms', `UPDATE postings SET terms = NULL WHERE kind = 'add'`],
   ['a posting of an unknown kind', `UPDATE postings SET kind = 'gift'`],
   ['a posting follows itself', 'UPDATE postings SET previous = posting'],
   ['a posting expires before it happens', 'UPDATE postings SET expires_at = created_at'],
@@ -99,7 +101,7 @@ test('The constraints of the database reject invalid rows, whichever program wri
   assert.throws(() => db.exec(second), /UNIQUE constraint failed/, 'two active cycles');
 });
 
-test('A ledger in use cannot be opened again by the same or another process, not even through a symbolic link', async (t) => {
+test('A ledger in use cannot be opened again by the same process or another one, not even through a symbolic link', async (t) => {
   const file = temporaryFile();
   const folder = dirname(file);
   const ledger = await openFor(t, file);
@@ -125,7 +127,7 @@ test('A ledger that was created through a symbolic link is in use under both nam
   for (const name of [file, link]) assert.match(await refusalOf(name), /is in use by another Scrip process/);
 });
 
-test('A ledger can be opened as soon as the process that used it was killed', async (t) => {
+test('A ledger can be opened as soon as the process that was using it has been killed', async (t) => {
   const file = temporaryFile();
   const holder = otherProcess(t, 'hold', file);
   assert.deepEqual(await holder.answer(), { open: true });
@@ -135,7 +137,7 @@ test('A ledger can be opened as soon as the process that used it was killed', as
   assert.deepEqual(await ledger.results([new EndUser(1, 1).add(1)]), [ACCEPTED]);
 });
 
-test('A start completes an interrupted creation of a ledger', async (t) => {
+test('If the creation of a ledger was interrupted, the next start completes it', async (t) => {
   const file = temporaryFile();
   byHand(file, 'PRAGMA page_size = 2048; PRAGMA journal_mode = WAL');
   assert(statSync(file).size > 0);
@@ -177,11 +179,11 @@ const REFUSED: readonly (readonly [
   ['Half a page', (file) => truncateSync(file, PAGE_BYTES / 2), DAMAGED, 'all'],
   ['Half a ledger', (file) => truncateSync(file, statSync(file).size / 2), DAMAGED, 'serving'],
   ['All but the last page', (file) => truncateSync(file, statSync(file).size - PAGE_BYTES), DAMAGED, 'serving'],
-  ['A clock a millisecond later', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
-  ['A clock a millisecond earlier', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
+  ['A clock that was moved forward by a millisecond', sql('UPDATE clock SET at = at + 1'), CLOCK, 'serving'],
+  ['A clock that was moved back by a millisecond', sql('UPDATE clock SET at = at - 1'), CLOCK, 'serving'],
   ['A clock with a later sequence', sql('UPDATE clock SET sequence = sequence + 1'), CLOCK, 'serving'],
-  ['A clock without its checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
-  ['A ledger without its clock', sql('DELETE FROM clock'), /clock/, 'serving'],
+  ['A clock with a wrong checksum', sql('UPDATE clock SET checksum = 0'), CLOCK, 'serving'],
+  ['A ledger without a clock', sql('DELETE FROM clock'), /clock/, 'serving'],
   [
     'A copy that has just begun',
     copying(`INSERT INTO copying VALUES (1, 'elsewhere', NULL, NULL)`),
@@ -198,7 +200,7 @@ const REFUSED: readonly (readonly [
 ];
 
 for (const [what, change, says, by] of REFUSED) {
-  test(`${what} is refused with a message of one sentence, and not changed`, async () => {
+  test(`${what} is refused with a message of one sentence, and the file is not changed`, async () => {
     const file = temporaryFile();
     await makeHistory(file);
     change(file);
@@ -209,7 +211,7 @@ for (const [what, change, says, by] of REFUSED) {
   });
 }
 
-test('A ledger that is refused when it is opened is closed again', async () => {
+test('If Scrip refuses to open a ledger, it closes the ledger file', async () => {
   const file = temporaryFile();
   await makeHistory(file);
   byHand(file, 'UPDATE clock SET at = at + 1');
@@ -223,7 +225,9 @@ test('A folder instead of a file is refused with a message of one sentence', asy
   assert.match(await refusalOf(file), FOREIGN);
 });
 
-/** A system user without permissions, because root may write everywhere. */
+/**
+ * If the tests run as root, the other process runs as a user without permissions, because root may write everywhere.
+ */
 const UNPRIVILEGED = process.getuid?.() === 0 ? { user: 65_534 } : {};
 
 test('A folder or a file without write permission is refused with a message of one sentence', async (t) => {
@@ -252,12 +256,12 @@ test('The tools do not create a missing ledger', async () => {
   assert(!existsSync(file));
 });
 
-test('A ledger with a damaged page header is refused, whichever page it is', async () => {
+test('A ledger with a damaged header on any page is refused', async () => {
   for (const { file, page } of await damaged(temporaryFile(), 0))
     assert.match(await refusalOf(file), DAMAGED, `page ${page}`);
 });
 
-test('Damage in the middle of a page is refused, or found by the audit, or changes no data', async () => {
+test('A ledger with damage in the middle of a page is refused, or the audit finds the damage, or the damage changes no data', async () => {
   const original = temporaryFile();
   const files = await damaged(original, PAGE_BYTES / 2);
   const whole = contentOf(original);
@@ -274,7 +278,7 @@ test('Damage in the middle of a page is refused, or found by the audit, or chang
     if (problems.length > 0) found += 1;
     else assert.deepEqual(contentOf(file), whole, `the damage of page ${page} was not found`);
   }
-  assert(found > 0 && found < files.length, `${found} of ${files.length} pages were hit`);
+  assert(found > 0 && found < files.length, `the damage of ${found} of ${files.length} pages was found`);
 });
 
 test('Tools in the same process do not release the locks of the writer', async (t) => {
@@ -284,6 +288,7 @@ test('Tools in the same process do not release the locks of the writer', async (
   const held = locksOf(file);
   if (held === 0) return t.diagnostic('this system does not show its locks');
   await operate(file);
-  // Without the locks, another program that closes the file would remove the log that the writer uses.
+  // Without the locks, another program that closes the file would delete the write-ahead log that the writer still
+  // uses.
   assert.equal(locksOf(file), held);
 });

@@ -1,6 +1,6 @@
-// Idempotency records in a ledger file are found by a hash of their key. A record is among the latest records in
-// memory, in a sorted run that is being inserted, or in the B-tree. Each state is tested with restarts, crashes and
-// deletions.
+// Idempotency records in a ledger file are found through an index of the hashes of their keys. The entry of a record is
+// in memory, in a sorted run that is being inserted, or in the B-tree. Each of these cases is tested with restarts,
+// crashes and deletions.
 
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -73,7 +73,7 @@ class KeyedRequests {
     }
   }
 
-  /** Removes and returns the requests with expired records. */
+  /** Removes and returns the requests whose records have expired. */
   takeExpired(now: number): Kept[] {
     const isKept = ({ command, at }: Kept) =>
       at >= now - (isGrant({ request: requestOf(command) }) ? RETENTION.grantsMs : RETENTION.othersMs);
@@ -105,7 +105,7 @@ test('After a kill at any time, all idempotency records are found, and keys with
   await requests.assertReplayed(ledger);
 });
 
-test('A request that is repeated after many kills has one effect', async (t) => {
+test('A request that is repeated after many kills takes effect only once', async (t) => {
   const requests = new KeyedRequests(62);
   let file = temporaryFile();
   for (let kills = 0; kills < 30; kills++) {
@@ -121,7 +121,7 @@ test('A request that is repeated after many kills has one effect', async (t) => 
 });
 
 for (const indexRunMax of [1, 2, 7, 1_000])
-  test(`Expired idempotency records are not found and the others are, with sorted runs of ${indexRunMax}`, async (t) => {
+  test(`Exactly the idempotency records that have not expired are found, with sorted runs of ${indexRunMax}`, async (t) => {
     const requests = new KeyedRequests(63);
     let file = temporaryFile();
     let ledger = await open(t, file, undefined, indexRunMax);
@@ -133,7 +133,7 @@ for (const indexRunMax of [1, 2, 7, 1_000])
       const [first] = expired;
       if (first !== undefined && step % 5 === 0) {
         const [outcome] = await ledger.write([first.command]);
-        assert(outcome && outcome.replayOf === undefined, 'a key with a deleted record is new');
+        assert(outcome && outcome.replayOf === undefined, 'a key whose record was deleted is treated as new');
         requests.kept.push({ ...first, outcome, at: ledger.wall });
       }
       if (step % 15 !== 0) continue;
@@ -168,7 +168,7 @@ test('After all idempotency records have expired, all keys are treated as new, a
   assert.deepEqual(problemsOf(await ledger.audit()), []);
 });
 
-test('Idempotency records that are deleted before they are indexed are never found again, even if the process is killed', async (t) => {
+test('Idempotency records that are deleted before they are indexed are never found again, even after a kill', async (t) => {
   const file = temporaryFile();
   let ledger = await open(t, file, undefined, 8);
   const commands = (name: string) =>
@@ -219,7 +219,7 @@ test('A failed batch stores no idempotency records', async (t) => {
   assert.equal(await balanceOf(ledger, ada), 10);
 });
 
-/** Two keys of `ada` with the same hash. Among 150,000 keys there are about five such pairs. */
+/** Returns two keys of `ada` with the same hash. Among 150,000 keys, there are about five such pairs. */
 function collidingKeys(seed: string): readonly [string, string] {
   const keys = new Map<number, string>();
   for (let number = 0; ; number++) {
@@ -272,7 +272,7 @@ const TAMPERINGS: readonly (readonly [what: string, sql: string, says: RegExp])[
   ['A missing seed', `DELETE FROM idempotency_indexed`, /seed of the idempotency records is missing/],
 ];
 
-test('The audit finds changes by hand to idempotency records and to their index', async (t) => {
+test('The audit finds idempotency records and index entries that were changed by hand', async (t) => {
   const requests = new KeyedRequests(65);
   const file = temporaryFile();
   const ledger = await open(t, file);

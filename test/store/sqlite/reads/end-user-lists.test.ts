@@ -1,4 +1,4 @@
-// Each list of end users is a range of one index, so that a later page costs no more than the first one.
+// Each list of end users is read from a range of one index, so later pages cost no more than the first page.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -33,7 +33,7 @@ const PLANS: readonly (readonly [list: EndUserList, after: string, plan: string]
 ];
 
 for (const [list, after, plan] of PLANS) {
-  test(`a page of the list by ${list.by} is a search in its index that begins after the previous page`, async (t) => {
+  test(`a page of the list of end users by ${list.by} is an index search that begins after the previous page`, async (t) => {
     const file = temporaryFile();
     await openInPlace(t, file);
     const db = new DatabaseSync(file, { readOnly: true });

@@ -1,4 +1,4 @@
-// Background jobs run once a second. On an idle ledger, they must write nothing to the file.
+// Background jobs run once a second. While a ledger is idle, they must write nothing to the file.
 
 import assert from 'node:assert/strict';
 import { statSync } from 'node:fs';
@@ -13,7 +13,10 @@ import { EndUser, keyed, NOON, temporaryFile } from '../../temporary-ledger.ts';
 
 const RETENTION = { grantsMs: 30 * DAY_MS, othersMs: DAY_MS };
 
-/** A writer with some history. `isWritten` runs its background jobs once and returns whether they wrote to the file. */
+/**
+ * Opens a writer and writes some history. `isWritten` runs the background jobs once, and returns whether they wrote to
+ * the file.
+ */
 function idleWriter(t: TestContext) {
   const file = temporaryFile();
   const db = openLedgerFile(file, false);
@@ -45,14 +48,14 @@ function writtenAt(file: string): bigint {
   return statSync(`${file}-wal`, { bigint: true }).mtimeNs;
 }
 
-test('Background jobs write to an idle ledger until no balance is pending, and not after that', (t) => {
+test('Background jobs stop writing to an idle ledger when no balance is pending', (t) => {
   const { isWritten } = idleWriter(t);
   const seconds = Array.from({ length: 20 }, isWritten);
   assert(seconds[0], 'pending balances are flushed');
   assert.deepEqual(seconds.slice(10), Array(10).fill(false));
 });
 
-test('Background jobs write to an idle ledger when idempotency records expire, and not after that', (t) => {
+test('When idempotency records in an idle ledger expire, background jobs write to the file once and then no more', (t) => {
   const { time, isWritten } = idleWriter(t);
   for (let seconds = 0; seconds < 10; seconds++) isWritten();
   for (const days of [1, 30]) {

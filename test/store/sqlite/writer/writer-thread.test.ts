@@ -1,5 +1,5 @@
-// The writer thread: batches in order, reads at the same time, the stored clock, API keys from other processes, and the
-// death of the thread.
+// Tests the writer thread: the order of batches, concurrent reads, the stored clock, API keys that other processes
+// change, and the death of the thread.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ import { openFor, openInPlace, SMALL } from '../sqlite-ledger.ts';
 
 const ada = new EndUser(1, 1);
 
-test('Batches that are sent without waiting for each other are decided and answered in order', async (t) => {
+test('Batches that are sent at the same time are executed and answered in order', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openFor(t, temporaryFile(), options);
     const ended: number[] = [];
@@ -44,7 +44,7 @@ test('Batches that are sent without waiting for each other are decided and answe
   }
 });
 
-test('A read during writes sees every write that was acknowledged before it', async (t) => {
+test('A read during writes includes every write that was acknowledged before the read', async (t) => {
   for (const options of [{}, SMALL]) {
     const ledger = await openFor(t, temporaryFile(), options);
     const random = new Random(51);
@@ -73,12 +73,12 @@ test('A read during writes sees every write that was acknowledged before it', as
 
 const SECOND_MS = 1_000;
 
-test('A busy writer never stores a write before a renewal that a read has already shown', async (t) => {
+test('While the writer is busy, no write is inserted into the history before a renewal that a read has already shown', async (t) => {
   for (const options of [{}, SMALL]) {
     const file = temporaryFile();
     const users = Array.from({ length: 24 }, (_, index) => new EndUser(1, index));
     const soon = Date.now() + SECOND_MS;
-    // The first daily cycle ends in a second, and the others end soon after it.
+    // The first daily cycle ends in a second, and the others end shortly afterwards.
     const before = await openInPlace(t, file, { wall: soon - DAY_MS });
     for (const user of users) {
       await before.write([user.startCycle(1_000, 1)]);
@@ -112,7 +112,7 @@ test('A busy writer never stores a write before a renewal that a read has alread
 });
 
 /**
- * The writer thread commits within this time. Meanwhile, this thread is blocked, so that it does not receive the reply.
+ * How long this thread is blocked, so that it does not receive the reply. The writer thread commits within this time.
  */
 const COMMITTED_MS = 200;
 
@@ -149,7 +149,7 @@ async function shownOf(ledger: TestLedger, { key }: EndUser): Promise<readonly T
   return [...dueTransactions(state, now), ...transactions];
 }
 
-test('Pending balances are flushed while the ledger is idle, and every read includes them', async (t) => {
+test('An idle ledger flushes its pending balances, and every read is correct during and after the flush', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const random = new Random(52);
@@ -178,12 +178,12 @@ test('The latest instant that a read used is stored, even if nothing else is wri
   await sleep(5);
   const { now } = await ledger.load(ada.key);
   for (let tries = 0; Number(db.prepare('SELECT at FROM clock').get()?.at) < now; tries++) {
-    assert(tries < 100, 'after a kill, the time of the ledger would be before the read');
+    assert(tries < 100, 'after a kill, the clock of the ledger would be earlier than the read');
     await sleep(50);
   }
 });
 
-test('API keys that another process creates or revokes take effect at once', async (t) => {
+test('If another process creates or revokes an API key, the change takes effect at once', async (t) => {
   const file = temporaryFile();
   const ledger = await openFor(t, file);
   const { tools, keys } = openSqliteTools(file, { create: false });
@@ -196,7 +196,7 @@ test('API keys that another process creates or revokes take effect at once', asy
   assert.equal(await ledger.keys.find(hashOf(secret)), null);
 });
 
-/** Opens a file, and returns its writer thread too. */
+/** Opens a file, and returns the ledger and its writer thread. */
 async function withWriter(t: TestContext, file: string): Promise<{ ledger: TestLedger; worker: Worker }> {
   const started = Promise.withResolvers<Worker>();
   process.once('worker', (worker) => started.resolve(worker));
@@ -225,7 +225,7 @@ test('If the writer thread dies, writes fail, reads continue, and the next start
   assert.deepEqual(problemsOf(await again.audit()), []);
 });
 
-test('If the writer thread dies and the outcome of a write is unknown, reads that would show a renewal of its end user fail', async (t) => {
+test('If the writer thread dies and the outcome of a write is unknown, a read fails if it would show a renewal of the same end user', async (t) => {
   const file = temporaryFile();
   const bob = new EndUser(1, 2);
   const soon = Date.now() + SECOND_MS;

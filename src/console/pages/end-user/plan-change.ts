@@ -1,0 +1,85 @@
+// The page on which the user confirms a change of plan. It shows when the new plan starts and how the balance changes.
+
+import { html } from 'ghtml';
+import type { Cycle } from '../../../ledger/cycle.ts';
+import type { Instant } from '../../../ledger/instant.ts';
+import type { Plan } from '../../../ledger/plan.ts';
+import type { Note } from '../../../ledger/posting.ts';
+import type { Preview } from '../../../ledger/preview.ts';
+import { creditsText, endTime, momentUtc } from '../../figures.ts';
+import { type Page, page } from '../../layout.ts';
+import { type FormState, idempotencyKeyInput } from '../form-field.ts';
+import { creditsEveryText, planSummaryText } from './cycle-names.ts';
+import { endUserPath } from './end-user-paths.ts';
+
+/** The name of the form field that confirms a change of plan. */
+export const CONFIRMED = 'confirmed';
+
+export interface PlanChangeView {
+  readonly endUser: string;
+  readonly now: Instant;
+  /** The active cycle; null if it was stopped after the form was loaded. */
+  readonly activeCycle: Cycle | null;
+  readonly plan: Plan;
+  readonly note: Note | null;
+  readonly preview: Preview;
+  /** The fields of the original form, which the confirmation sends again. */
+  readonly values: FormState['values'];
+  readonly idempotencyKey: string;
+}
+
+export function planChangePage(view: PlanChangeView, viewer: Page['viewer']): string {
+  const { endUser, values, idempotencyKey } = view;
+  const facts = factsOf(view).map(([name, text]) => html`<dt>${name}</dt><dd>!${text}</dd>`);
+  const inputs = Object.entries(values)
+    .filter(([, value]) => value !== '')
+    .map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}">`);
+  const title = 'Change the plan?';
+  const body = html`<p class="crumb"><a href="${endUserPath(endUser)}">Back to end user ${endUser}</a></p>
+<h1>${title}</h1>
+<section class="card narrow">
+<dl class="facts">!${facts}</dl>
+<form class="form" method="post" action="${endUserPath(endUser)}/start-cycle">
+!${inputs}
+<input type="hidden" name="${CONFIRMED}" value="yes">
+!${idempotencyKeyInput(idempotencyKey)}
+<div class="buttons"><button class="button" type="submit">${isLater(view) ? 'Schedule change' : 'Change plan'}</button>
+<a class="button secondary" href="${endUserPath(endUser)}">Cancel</a></div>
+</form>
+</section>`;
+  return page({ title, viewer, current: 'end-users', body });
+}
+
+function isLater({ now, preview }: PlanChangeView): boolean {
+  return preview.startsAt > now;
+}
+
+function factsOf(view: PlanChangeView): readonly (readonly [name: string, trusted: string])[] {
+  const { activeCycle, plan, note, preview } = view;
+  const current = html`${activeCycle === null ? 'None: no cycle is active.' : planSummaryText(activeCycle.plan)}`;
+  const facts: (readonly [name: string, trusted: string])[] = [
+    ['Current plan', current],
+    ['New plan', html`${planSummaryText(plan)}`],
+    ['Starts', isLater(view) ? momentUtc(preview.startsAt) : 'Now'],
+    ['Balance after this', html`${creditsText(preview.balance)}`],
+    ...(isLater(view) ? laterFacts(preview) : nowFacts(activeCycle)),
+  ];
+  if (activeCycle?.next)
+    facts.push(['Canceled', html`The scheduled change to ${creditsEveryText(activeCycle.next.plan)}`]);
+  if (note !== null) facts.push(['Note', html`“${note}”`]);
+  return facts;
+}
+
+function laterFacts({ balanceAtStart, expiring }: Preview): readonly (readonly [name: string, trusted: string])[] {
+  const facts = [
+    ['Balance at the start', html`${creditsText(balanceAtStart)}, if nothing changes until then`] as const,
+  ];
+  if (expiring === 0) return facts;
+  return [...facts, ['Expires unused', html`${creditsText(expiring)} of the current period, if not spent before`]];
+}
+
+function nowFacts(activeCycle: Cycle | null): readonly (readonly [name: string, trusted: string])[] {
+  if (activeCycle === null) return [];
+  const { remaining, end } = activeCycle;
+  return [['Current cycle', html`Stops. Its remaining ${creditsText(remaining)} can be used until: !${endTime(end)}`]];
+}

@@ -1,0 +1,45 @@
+// The plan of the active recurring cycle: the credits of each period, and what happens at the end of the current
+// period.
+
+import { html } from 'ghtml';
+import { type Cycle, renews } from '../../../ledger/cycle.ts';
+import type { Plan, ScheduledPlan } from '../../../ledger/plan.ts';
+import { instantOf } from '../../../ledger/transaction-id.ts';
+import { day, momentUtc, numberText } from '../../figures.ts';
+import { creditsEveryText } from './cycle-names.ts';
+import { transactionPath } from './end-user-paths.ts';
+
+/** Returns an empty string if no recurring cycle is active. */
+export function planSection(endUser: string, activeCycle: Cycle | null): string {
+  if (activeCycle === null) return '';
+  const { plan } = activeCycle;
+  return html`<section class="card" id="plan">
+<h2>Plan</h2>
+<p><span class="strong">${creditsEveryText(plan)}.</span> ${rolloverText(plan)}</p>
+<p>!${atTheEnd(endUser, activeCycle)}</p>
+</section>`;
+}
+
+function rolloverText({ rolloverMax }: Plan): string {
+  return rolloverMax === 0
+    ? 'Unused credits expire at the end of each period.'
+    : `Up to ${numberText(rolloverMax)} unused credits roll over to the next period.`;
+}
+
+function atTheEnd(endUser: string, cycle: Cycle): string {
+  const { plan, next, end } = cycle;
+  if (!renews(cycle)) return 'The current period never ends.';
+  if (next !== null) return html`!${changeSentence(cycle, next)} !${schedulingLink(endUser, next)}`;
+  const unused = plan.rolloverMax === 0 ? '' : ` plus up to ${numberText(plan.rolloverMax)} unused credits`;
+  return html`Renews to ${numberText(plan.amount)}${unused} on !${momentUtc(end)}.`;
+}
+
+function changeSentence({ end }: Cycle, { plan }: ScheduledPlan): string {
+  const rollover =
+    plan.rolloverMax === 0 ? '' : ` After that, up to ${numberText(plan.rolloverMax)} unused credits roll over.`;
+  return html`Changes to ${creditsEveryText(plan)} on !${momentUtc(end)}. Unused credits of the current period expire then.${rollover}`;
+}
+
+function schedulingLink(endUser: string, { id }: ScheduledPlan): string {
+  return html`<a href="${transactionPath(endUser, id)}">Scheduled on !${day(instantOf(id))}</a>`;
+}

@@ -1,0 +1,82 @@
+// The banner on every page of a ledger with a test clock, and the page on which members move the clock.
+
+import { html } from 'ghtml';
+import { DAY_MS, type Instant } from '../../ledger/instant.ts';
+import { momentUtc } from '../figures.ts';
+import { type PageContext, page } from '../layout.ts';
+import { type FormState, field, formError } from './form-field.ts';
+
+export const TEST_CLOCK_PATH = '/console/test-clock';
+
+/** The tag with which the content of every page begins. */
+const MAIN = '<main id="content" tabindex="-1">';
+
+/**
+ * Adds the banner to a page.
+ *
+ * @param now null if the ledger has no test clock
+ * @param url the URL of the page, to which the banner's form returns
+ */
+export function withTestClock(page: string, now: Instant | null, url: string): string {
+  if (now === null) return page;
+  const isSignedIn = page.includes('<body class="signed-in">');
+  // A function, since `$` has a special meaning in a replacement string.
+  return page.replace(MAIN, () => MAIN + banner(now, isSignedIn ? url : null));
+}
+
+function banner(now: Instant, url: string | null): string {
+  return html`<aside class="test-clock" aria-label="Test clock">
+<p><strong>Test clock: !${momentUtc(now)}</strong> <span>The time of this ledger stands still until you move it.</span></p>
+!${url === null || url.startsWith(TEST_CLOCK_PATH) ? '' : bannerForm(now, url)}
+</aside>`;
+}
+
+function bannerForm(now: Instant, url: string): string {
+  return html`<form method="post" action="${TEST_CLOCK_PATH}">
+!${startFields(now, url)}
+<label for="test-clock-days">Days</label> <input class="input" id="test-clock-days" name="days" type="text" inputmode="numeric" autocomplete="off" required value="1">
+<button class="button secondary small" type="submit">Advance</button> <a href="${TEST_CLOCK_PATH}">Move to an instant</a>
+</form>`;
+}
+
+/** The form contains the time from which it counts the days, so a form that is sent twice moves the clock only once. */
+function startFields(now: Instant, url: string): string {
+  return html`<input type="hidden" name="from" value="${now}"><input type="hidden" name="back" value="${url}">`;
+}
+
+export interface TestClockView {
+  readonly now: Instant;
+  /** The form that was refused. */
+  readonly refused: { readonly form: 'days' | 'to'; readonly state: FormState } | null;
+}
+
+export function testClockPage({ now, refused }: TestClockView, context: PageContext): string {
+  const stateOf = (form: 'days' | 'to') => (refused?.form === form ? refused.state : null);
+  const days = { id: 'days', name: 'days', label: 'Days', initial: '1', isWholeNumber: true } as const;
+  const to = {
+    id: 'to',
+    name: 'to',
+    label: 'Date and time (UTC)',
+    type: 'datetime-local',
+    initial: new Date(now + DAY_MS).toISOString().slice(0, 'YYYY-MM-DDTHH:MM'.length),
+  } as const;
+  const body = html`<p class="muted lede">This ledger is for tests. Credits expire, holds lapse and cycles renew by this clock, which only moves forward.</p>
+<section class="card">
+<h2>Advance by days</h2>
+<form class="form" method="post" action="${TEST_CLOCK_PATH}" novalidate>
+!${formError(stateOf('days'))}
+!${startFields(now, TEST_CLOCK_PATH)}
+!${field(days, stateOf('days'))}
+<button class="button" type="submit">Advance</button>
+</form>
+</section>
+<section class="card">
+<h2>Move to an instant</h2>
+<form class="form" method="post" action="${TEST_CLOCK_PATH}" novalidate>
+!${formError(stateOf('to'))}
+!${field(to, stateOf('to'))}
+<button class="button" type="submit">Move</button>
+</form>
+</section>`;
+  return page({ title: 'Test clock', ...context, body });
+}

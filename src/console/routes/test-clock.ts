@@ -1,0 +1,72 @@
+// Routes with which members move the test clock. On a ledger without a test clock, the response is 404.
+
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { DAY_MS, type Instant, isInstant } from '../../ledger/instant.ts';
+import { instantIn } from '../../ledger/instant-text.ts';
+import type { ConsoleContext } from '../console-context.ts';
+import type { Viewer } from '../layout.ts';
+import { TEST_CLOCK_PATH, type TestClockView, testClockPage } from '../pages/test-clock.ts';
+import type { On } from '../permissions.ts';
+import { formField, noticeOf, redirectTo, sendError, sendPage } from '../request-reply.ts';
+import { type FieldReading, readDays } from './form-input.ts';
+
+const NOTICES = { moved: 'Test clock moved.' } as const;
+
+/** Paths of this origin to which the form may redirect the browser after a move. */
+const BACK = /^\/(?:console|docs)(?:[/?][!-~]*)?$/;
+
+const NOT_FORWARD = 'Must not be before the time of the test clock or after the year 9999.';
+const NO_INSTANT = 'Enter a date and a time, such as 2026-12-20 08:00.';
+
+export function testClockRoutes(on: On, context: ConsoleContext): void {
+  on('GET /console/test-clock', (request, reply, viewer) => sendTestClock(request, reply, viewer, null));
+
+  on('POST /console/test-clock', async (request, reply, viewer) => {
+    const { testClock } = context;
+    if (testClock === null || request.testTime === undefined) return sendNoTestClock(reply, viewer);
+    const values = { days: formField(request, 'days'), to: formField(request, 'to') };
+    const form = values.to === '' ? 'days' : 'to';
+    const wanted = form === 'to' ? readInstant(values.to) : readAdvance(values.days, fromOf(request, request.testTime));
+    const moved = wanted.value === null ? null : await testClock.move({ to: wanted.value });
+    if (moved === null) {
+      const errors = { [form]: wanted.error ?? NOT_FORWARD };
+      return sendTestClock(request, reply, viewer, { form, state: { values, errors } });
+    }
+    const back = formField(request, 'back');
+    const isBack = BACK.test(back) && !back.startsWith(TEST_CLOCK_PATH);
+    return redirectTo(reply, isBack ? back : `${TEST_CLOCK_PATH}?notice=moved`);
+  });
+}
+
+/** Returns the time of the test clock that the form showed; the days are added to this time. */
+function fromOf(request: FastifyRequest, now: Instant): Instant {
+  const from = Number(formField(request, 'from') || now);
+  return isInstant(from) ? from : now;
+}
+
+function readAdvance(text: string, from: Instant): FieldReading<Instant> {
+  const days = readDays(text);
+  return days.error === null ? { value: from + days.value * DAY_MS, error: null } : days;
+}
+
+function readInstant(text: string): FieldReading<Instant> {
+  const value = instantIn(`${text.trim().replace(' ', 'T')}Z`);
+  return value === null ? { value, error: NO_INSTANT } : { value, error: null };
+}
+
+function sendTestClock(
+  request: FastifyRequest,
+  reply: FastifyReply,
+  viewer: Viewer,
+  refused: TestClockView['refused'],
+): FastifyReply {
+  const { testTime: now } = request;
+  if (now === undefined) return sendNoTestClock(reply, viewer);
+  const notice = refused === null ? noticeOf(request, NOTICES) : null;
+  return sendPage(reply, testClockPage({ now, refused }, { viewer, notice }));
+}
+
+function sendNoTestClock(reply: FastifyReply, viewer: Viewer): FastifyReply {
+  const detail = 'This ledger has no test clock. To get one, start Scrip with --test-clock on a new ledger.';
+  return sendError(reply, 404, { title: 'No test clock', detail }, viewer);
+}

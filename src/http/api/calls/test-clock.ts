@@ -1,0 +1,56 @@
+// The calls that read and move the test clock of a ledger.
+
+import Type, { type Static } from 'typebox';
+import { instantField, NoQuery, strict, timestamp } from './fields.ts';
+import { testClockAnswers } from './operation.ts';
+import * as story from './story.ts';
+
+export const MoveTestClockRequest = Type.Object(
+  {
+    advance_days: Type.Optional(
+      Type.Integer({ minimum: 1, description: 'Moves the clock forward by this many days of 24 hours.' }),
+    ),
+    to: Type.Optional(
+      instantField('Moves the clock to this instant, which must not be earlier than the current time of the clock.'),
+    ),
+  },
+  {
+    ...strict,
+    description: 'Send exactly one of the two fields.',
+    'x-examples': story.TEST_CLOCK_MOVES,
+  },
+);
+
+export type MoveTestClockRequest = Static<typeof MoveTestClockRequest>;
+
+export const TestClock = Type.Object(
+  {
+    now: timestamp(
+      story.TEST_CLOCK.now,
+      'The current time of the ledger. It does not change until you move the test clock.',
+    ),
+  },
+  { $id: 'TestClock' },
+);
+
+const ONLY =
+  'This works only on a ledger that was created with `scrip serve --test-clock`; on any other ledger, the response is `NotFound`.';
+
+export const getTestClock = {
+  operationId: 'getTestClock',
+  tags: ['Test clock'],
+  summary: 'Get the time of the test clock',
+  description: `The time that the ledger uses for all credits. ${ONLY}`,
+  querystring: NoQuery,
+  response: testClockAnswers('The time.', { example: story.TEST_CLOCK }),
+};
+
+export const moveTestClock = {
+  operationId: 'moveTestClock',
+  tags: ['Test clock'],
+  summary: 'Move the test clock',
+  description: `Moves the time of the ledger forward, by days or to an instant. Once you receive the response, every read and write uses the new time, also after a restart: all renewals, expiries and lapses of holds up to the new time have happened. ${ONLY}`,
+  querystring: NoQuery,
+  body: MoveTestClockRequest,
+  response: testClockAnswers('The new time.', { examples: story.TEST_CLOCK_MOVED }, 'OutcomeUnknown'),
+};

@@ -1,0 +1,76 @@
+// The routes that read and move the test clock. On a ledger without a test clock, the response is `NotFound`.
+
+import type { FastifyInstance, FastifyReply, preValidationHookHandler } from 'fastify';
+import type { Instant } from '../../ledger/instant.ts';
+import type { TestClock, TestClockMove } from '../../store/test-clock.ts';
+import { type Admission, admission } from '../admission/admit.ts';
+import { sendError, sendProblem } from '../problem-reply.ts';
+import { invalidFields, NO_TEST_CLOCK } from '../problems.ts';
+import * as calls from './calls/test-clock.ts';
+import { readInstants } from './query-fields.ts';
+import { sendJson, timestamp } from './replies.ts';
+
+export interface TestClockRoutesOptions extends Admission {
+  /** Null or absent if the ledger has no test clock. */
+  readonly testClock?: TestClock | null;
+}
+
+export function testClockRoutes(app: FastifyInstance, options: TestClockRoutesOptions): void {
+  const { testClock = null } = options;
+
+  app.get('/test-clock', { onRequest: admission(options, 'read'), schema: calls.getTestClock }, (_request, reply) => {
+    if (testClock === null) return sendNoTestClock(reply);
+    testClock
+      .now()
+      .then((now) => sendNow(reply, now))
+      .catch((error) => sendError(reply, error));
+  });
+
+  app.post<{ Body: calls.MoveTestClockRequest }>(
+    '/test-clock',
+    { onRequest: admission(options, 'write'), preValidation: readInstant, schema: calls.moveTestClock },
+    (request, reply) => {
+      if (testClock === null) return sendNoTestClock(reply);
+      const move = moveOf(request.body);
+      testClock
+        .move(move)
+        .then((now) => {
+          if (now === null) throw invalidFields([refusalOf(move)]);
+          sendNow(reply, now);
+        })
+        .catch((error) => sendError(reply, error));
+    },
+  );
+}
+
+/**
+ * Converts the instant in the body to UTC. The instant is rounded up to a millisecond, so that the clock reaches it.
+ */
+const readInstant: preValidationHookHandler = (request, _reply, done) => {
+  const { body } = request;
+  if (typeof body === 'object' && body !== null && !Array.isArray(body))
+    request.body = readInstants(body as Readonly<Record<string, unknown>>, ['to'], 'up');
+  done();
+};
+
+/** @throws InvalidRequest unless the request has exactly one of the two fields */
+function moveOf({ advance_days: days, to }: calls.MoveTestClockRequest): TestClockMove {
+  if (days !== undefined && to === undefined) return { days };
+  if (to !== undefined && days === undefined) return { to: Date.parse(to) };
+  const message = 'must have exactly one of advance_days and to';
+  throw invalidFields([{ path: '', message }]);
+}
+
+function refusalOf(move: TestClockMove) {
+  return 'to' in move
+    ? { path: '/to', message: 'must be at or after the time of the test clock, and before the year 10000' }
+    : { path: '/advance_days', message: 'must not move the test clock past the year 9999' };
+}
+
+function sendNow(reply: FastifyReply, now: Instant): void {
+  sendJson(reply, `{"now":"${timestamp(now)}"}`);
+}
+
+function sendNoTestClock(reply: FastifyReply): void {
+  sendProblem(reply, 'NotFound', { detail: NO_TEST_CLOCK });
+}

@@ -1,0 +1,60 @@
+// The test clock of a ledger in a database. After a move, every process on the database uses the new time from its next
+// statement on.
+
+import type { Instant } from '../../../ledger/instant.ts';
+import { StoreFault } from '../../store-fault.ts';
+import { movedTo, type TestClock, type TestClockMove } from '../../test-clock.ts';
+import { exactInteger, sql } from './connection.ts';
+import type { ConnectionPool } from './connection-pool.ts';
+import type { DatabaseClock } from './database-clock.ts';
+import { attempt, isConnectionLost } from './postgres-error.ts';
+import { BATCH_TIMEOUTS, COMMIT_BATCH, setLocal } from './transactions.ts';
+
+/**
+ * Locks the row, so that moves of several processes at the same time add up. With the timeouts of a batch, a process
+ * that vanishes releases the lock soon.
+ */
+const BEGIN = [sql('BEGIN'), ...setLocal(BATCH_TIMEOUTS), sql('SELECT at FROM scrip.clock FOR UPDATE')];
+
+export class DatabaseTestClock implements TestClock {
+  readonly #pool: ConnectionPool;
+  readonly #clock: DatabaseClock;
+
+  constructor(pool: ConnectionPool, clock: DatabaseClock) {
+    this.#pool = pool;
+    this.#clock = clock;
+  }
+
+  /** If the clock was never set, sets it to the time of the database's clock. */
+  async begin(): Promise<void> {
+    // Citus accepts no clock within a statement that writes.
+    const [[now] = []] = await this.#pool.rows(sql(`SELECT ${this.#clock.machine}`));
+    await this.#pool.rows(sql('UPDATE scrip.clock SET at = $1 WHERE at = 0', [exactInteger(now)]));
+  }
+
+  now(): Promise<Instant> {
+    return attempt(async () => this.#clock.notBefore(await this.#clock.peek(this.#pool)));
+  }
+
+  async move(move: TestClockMove): Promise<Instant | null> {
+    const to = await attempt(() => this.#move(move));
+    if (to !== null) this.#clock.notBefore(to);
+    return to;
+  }
+
+  #move(move: TestClockMove): Promise<Instant | null> {
+    return this.#pool.use(async (connection) => {
+      const locked = await connection.send(BEGIN);
+      // An instant that this process has issued may not be stored yet.
+      const now = Math.max(this.#clock.read(locked.at(-1)?.rows ?? []), this.#clock.latest);
+      const to = movedTo(now, move);
+      const saving = to === null ? [] : [sql('UPDATE scrip.clock SET at = $1', [to])];
+      const warning = await connection.commit([...saving, ...COMMIT_BATCH]).catch((error) => {
+        if (!isConnectionLost(error)) throw error;
+        return (error as Error).message;
+      });
+      if (warning !== null) throw new StoreFault('OutcomeUnknown', `COMMIT was not confirmed: ${warning}`);
+      return to;
+    });
+  }
+}

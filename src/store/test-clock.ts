@@ -1,0 +1,36 @@
+// The port for a test clock: the clock of a ledger that was created for tests. A test clock stands still until it is
+// moved, and moves only forwards.
+
+import { DAY_MS, type Instant, LAST_INSTANT } from '../ledger/instant.ts';
+
+/** How a test clock moves: by whole days, or to an instant. */
+export type TestClockMove = { readonly days: number } | { readonly to: Instant };
+
+export interface TestClock {
+  now(): Promise<Instant>;
+  /**
+   * Resolves with the new instant once the instant is on stable storage and all later reads and writes use it. If the
+   * instant is before the current one or after `LAST_INSTANT`, does not move the clock, and resolves with null.
+   *
+   * @throws StoreFault
+   */
+  move(move: TestClockMove): Promise<Instant | null>;
+}
+
+/** The instant to which a test clock moves; null if the clock cannot move there. */
+export function movedTo(now: Instant, move: TestClockMove): Instant | null {
+  const to = 'to' in move ? move.to : now + move.days * DAY_MS;
+  return to >= now && to <= LAST_INSTANT ? to : null;
+}
+
+/**
+ * Returns the reason why a ledger must not be opened; null if the ledger may be opened.
+ *
+ * @param wanted whether the operator passed --test-clock
+ */
+export function testClockRefusal(name: string, hasTestClock: boolean, wanted: boolean): string | null {
+  if (hasTestClock === wanted) return null;
+  return wanted
+    ? `${name} was created without a test clock, so its credits may be real; point DATABASE_URL at a new ledger, or omit --test-clock.`
+    : `${name} was created with a test clock, so its time is not real; add --test-clock, or point DATABASE_URL at another ledger.`;
+}

@@ -1,0 +1,49 @@
+// The stories of docs/subscriptions.md are the files in `client/examples` that use the test clock. Each runs against the
+// real service on both stores, and prints the lines that the document shows.
+
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { type Scrip, startScrip } from '../http/running-service.ts';
+import { PostgresServer } from '../store/postgres/postgres-server.ts';
+import { CLIENT, REPOSITORY, runNode } from './client-package.ts';
+
+const STORIES = ['monthly-rollover', 'plan-changes', 'trial-to-plan'] as const;
+
+const DOCUMENT = readFileSync(join(REPOSITORY, 'docs/subscriptions.md'), 'utf8');
+
+let server: PostgresServer;
+const services = new Map<string, Scrip>();
+before(async () => {
+  server = await PostgresServer.start({ fsync: 'off' });
+  const url = await server.createDatabase();
+  const database = { kind: 'postgres', url, lanes: 1, prepared: true, citus: null, acceptUnsafe: true } as const;
+  services.set('SQLite', await startScrip({ testClock: true }));
+  services.set('PostgreSQL', await startScrip({ testClock: true, database }));
+});
+after(async () => {
+  for (const scrip of services.values()) {
+    await scrip.assertConsistent();
+    await scrip.stop();
+  }
+  await server.remove();
+});
+
+for (const story of STORIES) {
+  const program = join(CLIENT, 'examples', `${story}.ts`);
+  for (const store of ['SQLite', 'PostgreSQL']) {
+    test(`the story ${story}.ts prints what docs/subscriptions.md shows (${store})`, async (t) => {
+      const shown = `\`\`\`ts\n${readFileSync(program, 'utf8')}\`\`\`\n\`\`\`\n`;
+      const start = DOCUMENT.indexOf(shown);
+      assert(start >= 0, `docs/subscriptions.md shows ${story}.ts`);
+      const [lines] = DOCUMENT.slice(start + shown.length).split('```');
+      const scrip = services.get(store) as Scrip;
+      const env = { SCRIP_URL: scrip.url, SCRIP_KEY: scrip.writeKey };
+      const began = performance.now();
+      const output = await runNode({ cwd: CLIENT, env }, '--conditions=scrip-source', '--no-warnings', program);
+      assert.equal(output, lines);
+      t.diagnostic(`${Math.round(performance.now() - began)} ms`);
+    });
+  }
+}

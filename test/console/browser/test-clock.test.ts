@@ -1,0 +1,64 @@
+// The banner and the page of the test clock in a real browser: accessible, on wide screens and on phones, in both colour
+// schemes, and with and without the script.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, test } from 'node:test';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
+import { DAY_MS } from '../../../src/ledger/instant.ts';
+import { type Scrip, startScrip } from '../../http/running-service.ts';
+import { makeHashesCheap } from '../argon2-wrapper.ts';
+import { assertSound, launchBrowser, PHONE } from './browser.ts';
+import { ConsoleVisitor } from './console-visitor.ts';
+
+makeHashesCheap();
+
+let browser: Browser;
+let scrip: Scrip;
+before(async () => {
+  scrip = await startScrip({ testClock: true });
+  browser = await launchBrowser();
+});
+after(async () => {
+  await browser?.close();
+  await scrip?.stop();
+});
+
+const now = async () => Date.parse((await scrip.get('/test-clock')).body.now);
+
+const SCREENS: readonly (readonly [name: string, options: BrowserContextOptions])[] = [
+  ['a wide screen', {}],
+  ['a phone', PHONE],
+  ['a dark screen', { colorScheme: 'dark' }],
+  ['a browser without scripts', { javaScriptEnabled: false }],
+];
+
+for (const [name, options] of SCREENS) {
+  test(`the test clock can be moved by days and to an instant on ${name}`, async () => {
+    const visitor = await ConsoleVisitor.arrive(browser, scrip.url, options);
+    const { page, visited } = { page: visitor.page, visited: visitor.visited };
+    const isSound = async (what: string) => {
+      if (options.javaScriptEnabled !== false) await assertSound(visited, `${what} on ${name}`);
+    };
+    await visitor.open('/console/sign-up');
+    await isSound('sign-up with the banner');
+    await visitor.signUp({ email: `${randomUUID()}@example.com`, accountName: 'Acme' });
+    await isSound('the overview with the banner');
+    const began = await now();
+    await visitor.fill('Days', '31');
+    await visitor.press('Advance');
+    await page.waitForURL(/\/console\/overview/);
+    assert.equal(await now(), began + 31 * DAY_MS);
+    await visitor.follow('Move to an instant');
+    await isSound('the page of the test clock');
+    await visitor.press('Move');
+    await page.waitForURL(/notice=moved/);
+    const to = new Date(began + 32 * DAY_MS).toISOString().slice(0, 16);
+    assert.equal(await now(), Date.parse(`${to}:00Z`), 'the form suggests the next day');
+    await visitor.fill('Days', '0');
+    await visitor.press('Advance');
+    assert.match(await page.locator('main').innerText(), /Must be at least 1 day\./);
+    await isSound('a refused move');
+    await visited.close();
+  });
+}

@@ -1,0 +1,343 @@
+// Plans in the console: intervals in months, rollover, and changes of plan with a preview.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { test } from 'node:test';
+import type { EndUserKey, WriteCommand } from '../../src/ledger/command.ts';
+import { DAY_MS, HOUR_MS, VALIDITY_DAYS_MAX } from '../../src/ledger/instant.ts';
+import { StoreFault } from '../../src/store/store-fault.ts';
+import { MemoryConsole } from './memory-console.ts';
+
+const USER = '5f2b1c9e-3a70-4d2e-9b61-0c8f4e7a1d23';
+const PATH = `/console/end-users/${USER}`;
+/** The clock starts on 20 November 2026, so the first monthly period ends on 20 December. */
+const DAYS_TO_RENEWAL = 30;
+
+type Asked = WriteCommand extends infer Each
+  ? Each extends WriteCommand
+    ? Omit<Each, keyof EndUserKey | 'actor'>
+    : never
+  : never;
+
+/** @returns the id of the transaction */
+function run({ ledger }: MemoryConsole, asked: Asked): string {
+  const outcome = ledger.submit({ account: 1, endUser: USER, actor: 'key:1', ...asked });
+  assert(outcome.refused === null && outcome.transactionId !== null, `${asked.kind} is accepted`);
+  return outcome.transactionId;
+}
+
+const MONTHLY = { validityDays: null, validityMonths: 1 };
+
+function start(console: MemoryConsole, amount: number, rolloverMax = 0): void {
+  run(console, { kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'refuse' });
+}
+
+function schedule(console: MemoryConsole, amount: number, rolloverMax = 0): string {
+  return run(console, { kind: 'start-cycle', amount, ...MONTHLY, rolloverMax, onActive: 'at_period_end' });
+}
+
+/** Returns the text of a page without tags. */
+function textOf(page: string): string {
+  return page
+    .replaceAll(/<[^>]+>/g, ' ')
+    .replaceAll(/&#(\d+);/g, (_, code) => String.fromCodePoint(Number(code)))
+    .replaceAll(/\s+/g, ' ');
+}
+
+async function textAt(console: MemoryConsole, path = PATH): Promise<string> {
+  return textOf((await console.get(path)).text);
+}
+
+/** Sends the form that changes the plan. @returns the next page */
+async function sendChange(console: MemoryConsole, fields: Record<string, string>): Promise<string> {
+  const { status, text } = await console.post(`${PATH}/start-cycle`, { idempotency_key: randomUUID(), ...fields });
+  assert.equal(status, 200);
+  return text;
+}
+
+/** Confirms the change of plan that a page previews. @returns the next page */
+async function confirm(console: MemoryConsole, page: string): Promise<string> {
+  const inputs = [...page.matchAll(/<input type="hidden" name="([^"]+)" value="([^"]*)">/g)];
+  const sent = await console.post(
+    `${PATH}/start-cycle`,
+    Object.fromEntries(inputs.map(([, name, value]) => [name, textOf(value as string)])),
+  );
+  assert.equal(sent.status, 303, sent.text);
+  return (await console.get(sent.location)).text;
+}
+
+function noticeIn(text: string): string | undefined {
+  return /class="notice" role="status">([^<]+)</.exec(text)?.[1];
+}
+
+function kindsOf(console: MemoryConsole): string[] {
+  return console.ledger.transactions(1).map(({ kind }) => kind);
+}
+
+test('a form starts a cycle that renews every 2 months with rollover, and the page shows the plan and the next renewal', async () => {
+  const console = await MemoryConsole.start();
+  const form = { amount: '1000', validity: '2', unit: 'months', rollover_max: '500', idempotency_key: 'a' };
+  const sent = await console.post(`${PATH}/start-cycle`, form);
+  assert.equal(sent.status, 303);
+  assert.equal(noticeIn((await console.get(sent.location)).text), 'Cycle started.');
+  const text = await textAt(console);
+  assert.match(text, /Plan 1,000 credits every 2 months\. Up to 500 unused credits roll over to the next period\./);
+  assert.match(text, /Renews to 1,000 plus up to 500 unused credits on 20 Jan 2027, 14:05:31 UTC \./);
+  assert.match(text, /2-month cycle of 1,000, period 1/);
+});
+
+test('for a plan without rollover, the page says that unused credits expire and that the cycle renews to the amount of the plan', async () => {
+  const console = await MemoryConsole.start();
+  run(console, { kind: 'start-cycle', amount: 100, validityDays: 31, onActive: 'refuse' });
+  const text = await textAt(console);
+  assert.match(text, /Plan 100 credits every 31 days\. Unused credits expire at the end of each period\./);
+  assert.match(text, /Renews to 100 on 21 Dec 2026, 14:05:31 UTC/);
+  run(console, { kind: 'stop-cycle' });
+  assert.doesNotMatch(await textAt(console), /Plan 100 credits/, 'a stopped cycle does not renew');
+});
+
+test('after a renewal, the page shows the balance with the credits that rolled over, and the next renewal', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 100, 30);
+  run(console, { kind: 'subtract', amount: 75 });
+  console.advance(DAYS_TO_RENEWAL * DAY_MS);
+  const text = await textAt(console);
+  assert.match(text, /125 of 125/);
+  assert.match(text, /Renews to 100 plus up to 30 unused credits on 20 Jan 2027/);
+  assert.match(text, /Cycle renewed \+125/);
+});
+
+test('the form to add credits accepts a validity in calendar months', async () => {
+  const console = await MemoryConsole.start();
+  const form = { amount: '50', validity: '1', unit: 'months', idempotency_key: 'a' };
+  assert.equal((await console.post(`${PATH}/add`, form)).location, `${PATH}?notice=add`);
+  assert.match(await textAt(console), /Expires 20 Dec 2026, 14:05/);
+  const { text } = await console.post(`${PATH}/add`, { ...form, validity: '121' });
+  assert.match(text, /id="add-validity-error">Must be at most 120 months\./);
+  assert.match(text, /<option value="months" selected>/, 'the form keeps the unit');
+  assert.deepEqual(kindsOf(console), ['add']);
+});
+
+test('a change of plan at the end of the period is previewed, scheduled after a confirmation, and shown until the new plan starts', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  run(console, { kind: 'add', amount: 7, validityDays: 400 });
+  run(console, { kind: 'subtract', amount: 400 });
+  const change = { amount: '200', validity: '1', unit: 'months', rollover_max: '50', on_active: 'at_period_end' };
+  const page = await sendChange(console, { ...change, note: 'Downgrade "now"' });
+  assert.deepEqual(kindsOf(console), ['subtract', 'add', 'start-cycle'], 'the preview changes nothing');
+  const preview = textOf(page);
+  assert.match(
+    preview,
+    /Current plan 1,000 credits every month New plan 200 credits every month, up to 50 unused roll/,
+  );
+  assert.match(preview, /Starts 20 Dec 2026, 14:05:31 UTC Balance after this 607 credits/);
+  assert.match(preview, /Balance at the start 207 credits.* Expires unused 600 credits of the current period/);
+  assert.match(preview, /“Downgrade "now"”/);
+  const scheduled = await confirm(console, page);
+  assert.equal(noticeIn(scheduled), 'Change of plan scheduled for 20 Dec 2026.');
+  const text = textOf(scheduled);
+  assert.match(
+    text,
+    /Changes to 200 credits every month on 20 Dec 2026, 14:05:31 UTC \. Unused credits of the current/,
+  );
+  assert.match(text, /600 of 1,000 30 days Changes to 200 20 Dec 2026, 14:05/);
+  assert.match(text, /Plan scheduled Monthly cycle of 1,000, period 1 To 200 credits every month Up to 50 unused/);
+  assert.match(text, /owner1@example\.com “Downgrade "now"”/);
+  console.advance(DAYS_TO_RENEWAL * DAY_MS - 1);
+  assert.match(await textAt(console), /Current balance 607 /);
+  console.advance(1);
+  const begun = await textAt(console);
+  assert.match(begun, /Current balance 207 credits/);
+  assert.match(begun, /Renews to 200 plus up to 50 unused credits on 20 Jan 2027/);
+});
+
+test('the start of a scheduled plan is listed as a change of plan by Scrip, even before it is stored, with a link to the transaction that scheduled the plan', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  const id = schedule(console, 200);
+  console.advance((DAYS_TO_RENEWAL + 40) * DAY_MS);
+  for (const isStored of [false, true]) {
+    if (isStored) run(console, { kind: 'subtract', amount: 1 });
+    const { text } = await console.get(`${PATH}?kind=change-plan`);
+    const row = /<tr role="row">\s*<td[^>]*data-label="Time"[\s\S]*?<\/tr>/.exec(text)?.[0] ?? '';
+    assert.match(
+      textOf(row),
+      /Plan changed \+200 Monthly cycle of 200, period 1 Expires .* Scheduled 20 Nov 2026.* Scrip /,
+    );
+    assert(row.includes(`href="${PATH}/transactions/${id}"`));
+  }
+  const csv = (await console.get(`${PATH}/transactions.csv?kind=change-plan`)).text.split('\r\n')[1]?.split(',') ?? [];
+  assert.deepEqual(csv.slice(2), ['change-plan', '200', '0', '2027-01-20T14:05:31.204Z', id, 'Scrip', '']);
+  const { text } = await console.get(`${PATH}/transactions/${id}`);
+  assert.match(textOf(text), /Type Plan scheduled .* New plan 200 credits every month From 20 Dec 2026, 14:05/);
+  const changed = console.ledger.transactions(1).find(({ kind }) => kind === 'change-plan')?.id;
+  const changedPage = (await console.get(`${PATH}/transactions/${changed}`)).text;
+  assert(changedPage.includes(`<dt>Scheduled</dt><dd><a href="${PATH}/transactions/${id}"`));
+});
+
+test('the list of transactions can be filtered by the kind schedule-plan, on the page and in the CSV file', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  const id = schedule(console, 200);
+  const { text } = await console.get(`${PATH}?kind=schedule-plan`);
+  assert.deepEqual(
+    [...text.matchAll(/class="badge kind-([a-z-]+)"/g)].map(([, kind]) => kind),
+    ['schedule-plan'],
+  );
+  const csv = (await console.get(`${PATH}/transactions.csv?kind=schedule-plan`)).text.split('\r\n');
+  assert.equal(csv.length, 3);
+  assert.deepEqual(csv[1]?.split(',').slice(0, 1).concat(csv[1].split(',').slice(2, 5)), [
+    id,
+    'schedule-plan',
+    '0',
+    '0',
+  ]);
+});
+
+test('a change of plan that starts now stops the current cycle, and the preview says that its credits can still be spent', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  run(console, { kind: 'subtract', amount: 400 });
+  const page = await sendChange(console, { amount: '5000', validity: '1', unit: 'months', on_active: 'replace' });
+  const preview = textOf(page);
+  assert.match(preview, /Starts Now Balance after this 5,600 credits Current cycle Stops\. Its remaining 600 credits/);
+  assert.doesNotMatch(preview, /Expires unused/);
+  const changed = await confirm(console, page);
+  assert.equal(noticeIn(changed), 'Cycle started.');
+  assert.match(textOf(changed), /Current balance 5,600 credits.* Plan 5,000 credits every month.* Recurring, stopped/);
+});
+
+test('a change of plan that is confirmed twice takes effect once', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  const page = await sendChange(console, { amount: '5000', on_active: 'replace' });
+  const [first, second] = [await confirm(console, page), await confirm(console, page)];
+  assert.deepEqual([noticeIn(first), noticeIn(second)], ['Cycle started.', 'Cycle started.']);
+  assert.match(textOf(second), /Current balance 6,000 credits/);
+});
+
+test('a second change of plan replaces the scheduled change, and the form and the preview say so', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  schedule(console, 200);
+  assert.match(await textAt(console), /It replaces the change that is scheduled for 20 Dec 2026\./);
+  const page = await sendChange(console, { amount: '300', on_active: 'at_period_end' });
+  assert.match(textOf(page), /Canceled The scheduled change to 200 credits every month/);
+  assert.match(textOf(await confirm(console, page)), /Changes to 300 credits every 31 days on 20 Dec 2026/);
+});
+
+test('the form to stop a cycle says that stopping also cancels a scheduled change of plan', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  assert.doesNotMatch(await textAt(console), /is canceled, too/);
+  schedule(console, 200);
+  assert.match(await textAt(console), /The scheduled change to 200 credits every month is canceled, too\./);
+  assert.equal((await console.post(`${PATH}/stop-cycle`, { idempotency_key: 'a' })).status, 303);
+  assert.doesNotMatch(await textAt(console), /Changes to 200 credits/);
+  console.advance(DAYS_TO_RENEWAL * DAY_MS);
+  assert.match(await textAt(console), /Current balance 0 credits/);
+});
+
+test('the form to change the plan starts with the interval and the rollover of the current plan', async () => {
+  const console = await MemoryConsole.start();
+  run(console, {
+    kind: 'start-cycle',
+    amount: 9,
+    validityDays: null,
+    validityMonths: 3,
+    rolloverMax: 5,
+    onActive: 'refuse',
+  });
+  const { text } = await console.get(PATH);
+  assert.match(text, /<summary>Change the plan</);
+  assert.match(
+    text,
+    /name="validity" type="text" value="3"[^>]*>\s*<select[^>]*>[^/]*<\/option><option value="months" selected>/,
+  );
+  assert.match(text, /name="rollover_max" type="text" value="5"/);
+});
+
+test('if a change of plan has invalid input, the form is shown again with the input, the chosen start, and an error at each field', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  const fields = { amount: '1.5', validity: '0', unit: 'months', rollover_max: 'x', on_active: 'replace' };
+  const text = await sendChange(console, fields);
+  assert.match(text, /<details class="action" name="adjust" open><summary>Change the plan</);
+  for (const [field, error] of [
+    ['amount', 'Enter a whole number, without decimals.'],
+    ['validity', 'Must be at least 1 month.'],
+    ['rollover_max', 'Enter a whole number, such as 100.'],
+  ] as const)
+    assert(text.includes(`id="start-cycle-${field}-error">${error}<`), field);
+  assert.match(text, /<option value="replace" selected>/);
+});
+
+test('the preview of a change at the end of the period mentions no expiring credits if all credits are spent', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 10);
+  run(console, { kind: 'subtract', amount: 10 });
+  const preview = textOf(await sendChange(console, { amount: '5', on_active: 'at_period_end' }));
+  assert.match(preview, /Balance after this 0 credits Balance at the start 5 credits/);
+  assert.doesNotMatch(preview, /Expires unused/);
+});
+
+test('a plan whose amount and rollover exceed the maximum balance shows an error at the amount instead of a preview', async () => {
+  const console = await MemoryConsole.start();
+  const most = { amount: String(Number.MAX_SAFE_INTEGER), rollover_max: '1' };
+  assert.match(await sendChange(console, most), /id="start-cycle-amount-error">[^<]*maximum balance, now and when/);
+  start(console, 1_000);
+  const text = await sendChange(console, { ...most, on_active: 'at_period_end' });
+  assert.match(text, /id="start-cycle-amount-error">[^<]*Nothing was changed/);
+  assert.doesNotMatch(text, /Schedule change/);
+});
+
+test('if a cycle never renews, its plan can only be changed now', async () => {
+  const console = await MemoryConsole.start();
+  run(console, { kind: 'start-cycle', amount: 10, validityDays: VALIDITY_DAYS_MAX, onActive: 'refuse' });
+  const { text } = await console.get(PATH);
+  assert.match(textOf(text), /The current period never ends\./);
+  assert.doesNotMatch(text, /<option value="at_period_end"/);
+  const refused = await sendChange(console, { amount: '5', on_active: 'at_period_end' });
+  assert.match(
+    refused,
+    /id="start-cycle-on_active-error">The current period never ends\. The new plan can only start now\./,
+  );
+  const page = await sendChange(console, { amount: '5', on_active: 'replace' });
+  assert.match(textOf(await confirm(console, page)), /Current balance 15 credits/);
+});
+
+test('if the outcome of starting a cycle is unknown, the form is shown again without new fields, so that it can be sent again unchanged', async () => {
+  const console = await MemoryConsole.start();
+  console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
+  const form = { amount: '77', idempotency_key: 'a' };
+  assert.match(await sendChange(console, form), /Resubmit unchanged/);
+  assert.equal((await console.post(`${PATH}/start-cycle`, form)).status, 303);
+  console.fault = new StoreFault('OutcomeUnknown', 'secret reason');
+  const text = await sendChange(console, form);
+  assert.match(text, /Resubmit unchanged[\s\S]*name="idempotency_key" value="a"/);
+  assert.doesNotMatch(text, /name="on_active"/);
+  assert.equal((await console.post(`${PATH}/start-cycle`, form)).status, 303);
+  assert.deepEqual(kindsOf(console), ['start-cycle']);
+});
+
+test('the overview counts the credits of a scheduled plan that has started as renewed', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 1_000);
+  schedule(console, 200);
+  console.advance(DAYS_TO_RENEWAL * DAY_MS);
+  run(console, { kind: 'subtract', amount: 1 });
+  console.advance(HOUR_MS);
+  const text = await textAt(console, '/console/overview');
+  assert.match(text, /Renewed 200/);
+  assert.match(text, /Credits outstanding 199/);
+});
+
+test('a preview shows no data of an end user of another account', async () => {
+  const console = await MemoryConsole.start();
+  start(console, 4_242);
+  const fields = { amount: '5', on_active: 'at_period_end', idempotency_key: 'a' };
+  const { text } = await console.post(`${PATH}/start-cycle`, fields, 2);
+  assert.match(textOf(text), /Current plan None: no cycle is active\./);
+  assert.doesNotMatch(text, /4,242/);
+});
