@@ -4,6 +4,7 @@
 import Fastify from 'fastify';
 import { Balance, CycleEntry } from '../src/http/api/calls/balances.ts';
 import { Addition, AddRequest, Subtraction, SubtractRequest } from '../src/http/api/calls/credits.ts';
+import { NextCycle } from '../src/http/api/calls/cycles.ts';
 import { EndUserQuery } from '../src/http/api/calls/fields.ts';
 
 /** A cycle as long as a cycle in Scrip's responses. */
@@ -17,6 +18,7 @@ const CYCLE = {
 };
 
 const app = Fastify({ ajv: { customOptions: { coerceTypes: false, removeAdditional: false } } });
+app.addSchema(NextCycle);
 app.addSchema(CycleEntry);
 app.post<{ Body: SubtractRequest }>(
   '/subtract',
